@@ -1,0 +1,76 @@
+# stepladder. `make` alone lists what there is to do; the longer logic is in scripts/.
+PRIMITIVE ?=
+VARIANT ?=
+SUITE ?=
+THREADS ?=
+RANKS ?=
+OUT ?=
+SANITIZE ?=
+BUILD ?= build
+BUDGET ?=
+RESUME ?=
+OVERSUBSCRIBE ?=
+WERROR ?=
+OLD ?=
+NEW ?=
+RUN ?=
+export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
+export OLD NEW RUN
+
+PYTHON := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup build test bench plots report compare format lint clean
+
+help: ## list the targets and the variables
+	@echo 'make TARGET [VARIABLE=value …]'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 12
+	@echo
+	@echo 'Variables of bench (all may be left out):'
+	@echo '  PRIMITIVE=matmul,max_pool   these only, and no training steps'
+	@echo '  VARIANT=open*               these rungs only'
+	@echo '  SUITE=layers                the problem sizes, see bench/suites'
+	@echo '  THREADS=1,2                 threads of each measurement (1 and all cores)'
+	@echo '  RANKS=2,4                   MPI ranks of all_reduce (2 and all cores); more ranks than'
+	@echo '                              cores only with OVERSUBSCRIBE=1'
+	@echo '  BUDGET=0.5                  seconds at most for one row'
+	@echo '  OUT=FOLDER                  the run folder (results/local/<time>); RESUME=1 goes on in it'
+	@echo 'Others: SANITIZE=address,undefined and WERROR=ON (test), BUILD=FOLDER (default build)'
+
+setup: ## install the missing packages and the Python environment
+	@scripts/setup.sh
+
+build: setup ## build the program, optimized: build/stepladder
+	@scripts/build.sh release "$$BUILD" stepladder
+
+test: setup ## build and run all tests (SANITIZE=address,undefined)
+	@scripts/test.sh
+
+bench: build ## verify, measure, draw the charts, print the table
+	@scripts/bench.sh
+
+plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
+	@run=$${OUT:-$(lastword $(sort $(wildcard results/local/*/)))}; \
+	 [ -n "$$run" ] || { echo 'make plots: no run under results/local; name one with OUT=FOLDER' >&2; exit 2; }; \
+	 $(PYTHON) -m plots charts "$$run"
+
+report: setup ## write a published run's tables into the READMEs (RUN=results/<machine>)
+	@[ -n "$$RUN" ] || { echo 'make report: name the published run with RUN=results/<machine>' >&2; exit 2; }
+	@$(PYTHON) -m plots report "$$RUN"
+
+compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
+	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { echo 'make compare: name two runs with OLD=FOLDER NEW=FOLDER' >&2; exit 2; }
+	@"$$BUILD/stepladder" compare "$$OLD" "$$NEW"
+
+format: ## format the C++ and CUDA files in place
+	@scripts/setup.sh format
+	@scripts/lint.sh format
+
+lint: ## check format and clang-tidy; every finding is an error
+	@scripts/setup.sh lint
+	@scripts/lint.sh check
+
+clean: ## remove what was built; keeps .venv and results
+	@rm -rf build .pytest_cache
+	@if [ -f "$$BUILD/CMakeCache.txt" ]; then rm -rf "$$BUILD"; fi
+	@find plots tests scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,104 @@
+// stepladder bench: proves variants, times them, writes a run folder.
+#include "harness/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/commands.hpp"
+#include "bench/progress.hpp"
+#include "bench/selection.hpp"
+#include "harness/ranks.hpp"
+
+namespace stepladder {
+namespace {
+
+struct Options {
+  Selection selection;
+  BenchOptions bench;
+  std::string out;
+  bool resume = false;
+};
+
+int run(Options& options) {
+  const std::vector<const PrimitiveType*> types = options.selection.types();
+  // Everything the user typed is read before anything is measured.
+  struct Work {
+    std::vector<std::unique_ptr<Case>> problems;
+    std::vector<Variant> variants;
+  };
+  std::vector<Work> work;
+  std::size_t total = 0;
+  for (const PrimitiveType* type : types) {
+    work.push_back({options.selection.cases(*type, "layers"), select_variants(*type, options.selection.variant)});
+    if (type->needs_ranks() && mpi_session().ranks() == 1) {
+      if (types.size() == 1)
+        throw std::runtime_error(fmt::format("{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}",
+                                             type->name(), type->name()));
+      fmt::print(stderr, "{} is left out: it needs two ranks or more (mpirun -np 2 build/stepladder bench {} --out DIR "
+                 "--resume)\n", type->name(), type->name());
+      work.pop_back();
+      continue;
+    }
+    if (!type->needs_ranks() && mpi_session().ranks() > 1)
+      throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", type->name()));
+    total += work.back().problems.size();
+  }
+  options.bench.suite_argument = options.selection.suite_argument("layers");
+
+  std::vector<int> ceiling_threads = options.bench.threads;
+  if (std::find(ceiling_threads.begin(), ceiling_threads.end(), 1) == ceiling_threads.end()) ceiling_threads.push_back(1);
+  if (mpi_session().ranks() > 1) options.bench.threads = ceiling_threads = {1};
+  Run run({.directory = options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
+           .resume = options.resume,
+           .command = command_line(),
+           .seed = options.bench.seed,
+           .threads = ceiling_threads});
+  Bench bench(run, options.bench);
+  Progress progress("bench", total);
+  try {
+    for (Work& w : work)
+      for (const auto& problem : w.problems) {
+        bench.measure(*problem, w.variants);
+        progress.advance(problem->info().primitive + " " + problem->info().name);
+      }
+  } catch (const Interrupted&) {
+    progress.finish();
+    run.save();
+    if (run.writes())
+      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}{}\n", run.folder().directory().string(),
+                 command_line(), (options.resume ? "" : " --resume") +
+                 (options.out.empty() ? " --out " + run.folder().directory().string() : ""));
+    throw;
+  }
+  progress.finish();
+  run.save();
+  if (!run.writes()) return bench.counts().failed > 0 ? 1 : 0;
+
+  const BenchCounts& counts = bench.counts();
+  fmt::print("{} rows ok ({} of them noisy), {} failed, {} unavailable, {} skipped{}\n{}\n{}\n", counts.ok, counts.flagged,
+             counts.failed, counts.unavailable, counts.skipped,
+             counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "", run.meter().quiet_sentence(),
+             (run.folder().directory() / "summary.csv").string());
+  return counts.failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("bench", "Prove and time variants, write CSV and JSON");
+  auto options = std::make_shared<Options>();
+  options->bench.threads = default_threads();
+  options->selection.add_options(*app);
+  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
+  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions of each row")->check(CLI::Range(2, 1000));
+  app->add_option("--budget", options->bench.measure.budget_seconds,
+                  "Seconds of timing for each row; slow rows get fewer repetitions")->check(CLI::PositiveNumber);
+  app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last cache");
+  app->add_option("--seed", options->bench.seed, "Of the data");
+  app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
+  app->add_flag("--resume", options->resume, "Go on with the run in that folder");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace stepladder

@@ -1,0 +1,26 @@
+// The subcommands of the program; each is defined in the file of its name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace stepladder {
+
+struct Command {
+  CLI::App* app;             // whose options fill what run() reads
+  std::function<int()> run;  // the exit status: 0 well, 1 something failed, 2 wrong usage
+};
+
+Command list_command(CLI::App& program);
+Command machine_command(CLI::App& program);
+Command verify_command(CLI::App& program);
+Command bench_command(CLI::App& program);
+Command step_command(CLI::App& program);
+Command train_command(CLI::App& program);
+Command compare_command(CLI::App& program);
+
+const std::string& command_line();  // as the user typed it
+
+}  // namespace stepladder

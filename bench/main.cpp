@@ -1,0 +1,77 @@
+// stepladder: what each parallel technique buys in deep learning.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "bench/commands.hpp"
+#include "harness/machine.hpp"
+#include "harness/measure/measure.hpp"
+#include "harness/nearest.hpp"
+#include "harness/ranks.hpp"
+#include "harness/run.hpp"
+
+namespace stepladder {
+namespace {
+
+std::string typed;  // set once, before any command runs
+
+constexpr int wrong_usage = 2, was_interrupted = 130;
+
+int dispatch(int count, char** arguments) {
+  CLI::App program{"What each parallel technique buys in deep learning: kernels proved, timed and chained into "
+                   "a training step.",
+                   "stepladder"};
+  program.require_subcommand(1);
+  program.set_version_flag("--version", "stepladder 0.1.0");
+  const std::vector<Command> commands = {list_command(program),  machine_command(program), verify_command(program),
+                                         bench_command(program), step_command(program),    train_command(program),
+                                         compare_command(program)};
+  try {
+    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its nearest names.
+    if (count > 1 && arguments[1][0] != '-') {
+      std::vector<std::string> names;
+      bool known = false;
+      for (const Command& command : commands) {
+        names.push_back(command.app->get_name());
+        known = known || names.back() == arguments[1];
+      }
+      if (!known) throw UnknownName("subcommand", arguments[1], names);
+    }
+    program.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : wrong_usage;
+  }
+  for (const Command& command : commands)
+    if (command.app->parsed()) return command.run();
+  return wrong_usage;
+}
+
+}  // namespace
+
+const std::string& command_line() { return typed; }
+
+}  // namespace stepladder
+
+int main(int count, char** arguments) {
+  using namespace stepladder;
+  pin_threads(arguments);
+  for (int i = 0; i < count; ++i) typed += (i > 0 ? " " : "") + std::string(arguments[i]);
+  int status = 1;
+  try {
+    stop_on_signals();
+    if (MpiSession::launched_by_mpirun()) mpi_session().start();
+    status = dispatch(count, arguments);
+  } catch (const UnknownName& error) {
+    fmt::print(stderr, "stepladder: {}\n", error.what());
+    status = wrong_usage;
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
+    status = was_interrupted;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "stepladder: {}\n", error.what());
+    status = 1;
+  }
+  // One rank's failure must not leave the others waiting.
+  if (status != 0 && mpi_session().ranks() > 1 && status != 1) mpi_session().abort("stopped");
+  return status;
+}

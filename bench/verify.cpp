@@ -1,0 +1,112 @@
+// stepladder verify: proves variants right, without timing them.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/commands.hpp"
+#include "bench/progress.hpp"
+#include "bench/selection.hpp"
+#include "harness/machine.hpp"
+#include "harness/measure/measure.hpp"
+#include "harness/ranks.hpp"
+#include "harness/verify.hpp"
+
+namespace stepladder {
+namespace {
+
+struct Options {
+  Selection selection;
+  int random = 0;
+  std::uint64_t seed = 1;
+  std::vector<int> threads = default_threads();
+};
+
+struct Counts {
+  int passed = 0, failed = 0, unavailable = 0, skipped = 0;
+  double worst = 0;  // error over bound
+};
+
+void verify_problem(Case& problem, const std::vector<Variant>& variants, const Options& options, Counts& counts) {
+  const bool reports = mpi_session().rank() == 0;
+  const ProblemInfo& info = problem.info();
+  const double available = detect_machine().memory_available_bytes;
+  if (problem.memory_needed(1) * mpi_session().ranks() > 0.9 * available) {
+    if (reports)
+      fmt::print("SKIPPED {} {}: needs {:.1f} GiB; {:.1f} GiB are available\n", info.primitive, info.name,
+                 problem.memory_needed(1) * mpi_session().ranks() / 0x1p30, available / 0x1p30);
+    ++counts.skipped;
+    return;
+  }
+  for (const Place place : {Place::cpu, Place::cuda}) {
+    if (place == Place::cuda && device() == nullptr) continue;
+    problem.allocate(1, place == Place::cuda ? device() : nullptr);
+    for (const Tier tier : {Tier::exact, Tier::accuracy}) {
+      if (tier == Tier::exact && !problem.has_exact_tier()) continue;
+      problem.fill(tier, options.seed);
+      for (const Variant& variant : variants) {
+        if (variant.info->place != place || (tier == Tier::exact && !takes_exact_tier(problem, *variant.info))) continue;
+        for (const int threads : variant.info->threaded ? options.threads : std::vector<int>{1}) {
+          if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+          const Verdict verdict = verify(problem, variant, {threads, mpi_session().communicator()});
+          counts.passed += verdict.outcome == Outcome::passed;
+          counts.unavailable += verdict.outcome == Outcome::unavailable;
+          counts.worst = std::max(counts.worst, verdict.error_ratio);
+          if (verdict.outcome != Outcome::failed) continue;
+          ++counts.failed;
+          if (reports)
+            fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive, info.direction,
+                       variant.name, info.name, info.shape, tier == Tier::exact ? "exact" : "accuracy", threads,
+                       verdict.reason);
+        }
+      }
+    }
+  }
+}
+
+int run(const Options& options) {
+  bool all_passed = true;
+  const bool reports = mpi_session().rank() == 0;
+  for (const PrimitiveType* type : options.selection.types()) {
+    const std::vector<Variant> variants = select_variants(*type, options.selection.variant);
+    std::vector<std::unique_ptr<Case>> problems;
+    const bool wants_suite = !options.selection.suite.empty() || !options.selection.suite_file.empty();
+    if (type->has_suites() && (wants_suite || options.random == 0)) problems = options.selection.cases(*type, "layers");
+    Random random(options.seed, type->name());
+    // A primitive without suites has random problems alone.
+    const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
+    Counts counts;
+    Progress progress(fmt::format("verify {}", type->name()), problems.size() + static_cast<std::size_t>(draws));
+    for (const auto& problem : problems) {
+      verify_problem(*problem, variants, options, counts);
+      progress.advance(problem->info().name);
+    }
+    for (int i = 0; i < draws; ++i) {
+      const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
+      verify_problem(*problem, variants, options, counts);
+      progress.advance(problem->info().name);
+    }
+    progress.finish();
+    all_passed = all_passed && counts.failed == 0;
+    if (reports)
+      fmt::print("{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} skipped; largest "
+                 "error {:.3f} of its bound\n",
+                 type->name(), problems.size() + static_cast<std::size_t>(draws), variants.size(), counts.passed,
+                 counts.failed, counts.unavailable, counts.skipped, counts.worst);
+  }
+  return all_passed ? 0 : 1;
+}
+
+}  // namespace
+
+Command verify_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("verify", "Prove variants right on a suite or on random problems");
+  auto options = std::make_shared<Options>();
+  options->selection.add_options(*app);
+  app->add_option("--random", options->random, "Random problems per primitive, besides or instead of a suite")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--seed", options->seed, "Of the random problems and of all data");
+  app->add_option("--threads", options->threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace stepladder

@@ -1,0 +1,112 @@
+# Finds the kernels. A variant is a file in kernels/<primitive>/ that holds a line
+#     const Registration registration{info, …};
+# Adding one touches no list. How it is built follows from what it includes:
+#   * it mentions build_isa          once per ISA, with that ISA's flags
+#   * a library that was not found   not built; a stand-in registers its VariantInfo with the reason
+#   * a .cu file                     by nvcc; without nvcc likewise a stand-in
+#   * anything else                  for the baseline and without automatic vectorisation, so that
+#                                    what a rung gains is what its file shows
+
+set(isa_sse42_flags -msse4.2)
+set(isa_avx2_flags -mavx2 -mfma)
+set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512)
+
+# What a file includes, the variable that says it is there, and what its absence is called.
+set(needs
+  "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
+  "dnnl.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
+  "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
+  "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
+  "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc was not found)")
+
+# Writes build/missing/<primitive>/<variant>.cpp: the file's own VariantInfo and the reason.
+function(write_stand_in source text primitive variant why result)
+  string(REGEX MATCH "constexpr VariantInfo info{[^}]*};" info "${text}")
+  set(stand_in ${CMAKE_BINARY_DIR}/missing/${primitive}/${variant}.cpp)
+  file(CONFIGURE OUTPUT ${stand_in} @ONLY CONTENT
+"// Stands in for ${source}, which could not be built.
+#include \"kernels/${primitive}/${primitive}.hpp\"
+namespace stepladder::${primitive} {
+namespace {
+@info@
+const Registration registration{info, \"@why@\"};
+}  // namespace
+}  // namespace stepladder::${primitive}
+")
+  set(${result} ${stand_in} PARENT_SCOPE)
+endfunction()
+
+function(add_kernels)
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*/*.cpp kernels/*/*.cu)
+  set(baseline "")
+  set(per_isa "")
+  foreach(source IN LISTS sources)
+    file(READ ${source} text)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    get_filename_component(variant ${source} NAME_WE)
+    get_filename_component(primitive ${source} DIRECTORY)
+    get_filename_component(primitive ${primitive} NAME)
+
+    set(is_variant OFF)
+    if(text MATCHES "const Registration registration{")
+      set(is_variant ON)
+      if(NOT text MATCHES "constexpr VariantInfo info{[^}]*\\.name = \"([a-z0-9_]+)\"[^}]*};")
+        message(FATAL_ERROR "${source}: expected `constexpr VariantInfo info{.name = \"${variant}\", …};` "
+                            "without braces inside")
+      endif()
+      if(NOT CMAKE_MATCH_1 STREQUAL variant)
+        message(FATAL_ERROR "${source}: registers the name \"${CMAKE_MATCH_1}\"; a variant is called "
+                            "after its file, \"${variant}\"")
+      endif()
+    endif()
+
+    set(why "")
+    foreach(need IN LISTS needs)
+      string(REPLACE "|" ";" need "${need}")
+      list(GET need 0 pattern)
+      list(GET need 1 have)
+      if((text MATCHES "#include [<\"]${pattern}[>\"]" OR source MATCHES "${pattern}") AND NOT ${have})
+        list(GET need 2 why)
+      endif()
+    endforeach()
+
+    if(why AND is_variant)
+      write_stand_in(${source} "${text}" ${primitive} ${variant} "${why}" source)
+      list(APPEND baseline ${source})
+    elseif(why)
+      # a helper of absent variants: nothing to build
+    elseif(text MATCHES "build_isa" AND is_variant)
+      list(APPEND per_isa ${source})
+    else()
+      list(APPEND baseline ${source})
+      if(is_variant AND NOT source MATCHES "\\.cu$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+                                    "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+      endif()
+    endif()
+  endforeach()
+
+  # Narrow ISAs come before wide ones on the link line: where several objects carry the same inline
+  # function the linker keeps the first, so no narrow file can end up with a wide file's copy.
+  set(objects "")
+  foreach(isa any sse42 avx2 avx512)
+    add_library(stepladder_kernels_${isa} OBJECT)
+    if(isa STREQUAL "any")
+      target_sources(stepladder_kernels_any PRIVATE ${baseline})
+    else()
+      target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa})
+      target_compile_options(stepladder_kernels_${isa} PRIVATE ${isa_${isa}_flags})
+      target_compile_definitions(stepladder_kernels_${isa} PRIVATE STEPLADDER_BUILD_ISA=${isa})
+    endif()
+    target_include_directories(stepladder_kernels_${isa} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(stepladder_kernels_${isa} PUBLIC stepladder_dependencies)
+    list(APPEND objects $<TARGET_OBJECTS:stepladder_kernels_${isa}>)
+  endforeach()
+
+  add_library(stepladder_kernels INTERFACE)
+  target_sources(stepladder_kernels INTERFACE ${objects})
+  target_include_directories(stepladder_kernels INTERFACE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(stepladder_kernels INTERFACE stepladder_dependencies)
+endfunction()
+
+add_kernels()

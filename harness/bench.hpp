@@ -1,0 +1,54 @@
+// Proves and times variants over problems, and writes what came out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/primitives.hpp"
+#include "harness/run.hpp"
+
+namespace stepladder {
+
+struct BenchOptions {
+  std::vector<int> threads = {1};
+  MeasureOptions measure;
+  bool cold = false;
+  std::uint64_t seed = 1;
+  std::string suite_argument;  // "--suite layers" or "--suite-file f.csv", for the repeat command
+};
+
+struct BenchCounts {
+  int ok = 0, failed = 0, unavailable = 0, skipped = 0, flagged = 0, kept = 0;  // kept: of the resumed run
+};
+
+class Bench {
+ public:
+  Bench(Run& run, BenchOptions options);
+  ~Bench();
+
+  // All variants at all thread counts on one problem, interleaved; the rows are written together.
+  // Throws Interrupted.
+  void measure(Case& problem, const std::vector<Variant>& variants);
+  const BenchCounts& counts() const { return counts_; }
+
+ private:
+  struct Row;
+  struct Tables;
+  std::vector<Row> plan_rows(const Case& problem, const std::vector<Variant>& variants) const;
+  void prove(Case& problem, std::vector<Row*>& rows);
+  void time(Case& problem, std::vector<Row*>& rows);
+  void compare(std::vector<Row>& rows) const;
+  void write(const Case& problem, const std::vector<Row>& rows);
+  bool fits_memory(const Case& problem, std::size_t copies, std::string& reason) const;
+  std::vector<std::string> summary_row(const Case& problem, const Row& row) const;
+  std::string key(const Case& problem, const Row& row) const;
+
+  Run& run_;
+  BenchOptions options_;
+  BenchCounts counts_;
+  std::unique_ptr<Tables> tables_;
+};
+
+}  // namespace stepladder

@@ -1,0 +1,52 @@
+// Comma-separated values: RFC 4180 quoting, one header row, fields by column name.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepladder {
+
+// One line of a file; knows where it stands, so that an error can say so.
+class CsvRow {
+ public:
+  CsvRow(std::string where, const std::vector<std::string>* header, std::vector<std::string> fields)
+      : where_(std::move(where)), header_(header), fields_(std::move(fields)) {}
+
+  bool has(std::string_view column) const;
+  // The text of a column, empty when the file has no such column.
+  const std::string& text(std::string_view column) const;
+  // A whole number in [low, high]; `otherwise` when the column is absent or empty. Throws
+  // std::runtime_error naming file, line, column, what was found and what was expected.
+  std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high) const;
+  std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high, std::int64_t otherwise) const;
+  const std::string& where() const { return where_; }  // "file:line"
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  std::string where_;
+  const std::vector<std::string>* header_;
+  std::vector<std::string> fields_;
+};
+
+class CsvFile {
+ public:
+  // Throws std::runtime_error with file and line when the file cannot be read, lacks one of
+  // `required`, has columns not in required or `optional`, or a line has too many or too few fields.
+  CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
+          const std::vector<std::string>& optional = {});
+  CsvFile(const CsvFile&) = delete;
+  CsvFile& operator=(const CsvFile&) = delete;
+
+  const std::vector<CsvRow>& rows() const { return rows_; }
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<CsvRow> rows_;
+};
+
+std::string csv_line(const std::vector<std::string>& fields);  // quoted where needed, ends in a newline
+
+}  // namespace stepladder

@@ -1,0 +1,41 @@
+// Batches of a data set in random order, epoch after epoch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "harness/data/dataset.hpp"
+#include "harness/random.hpp"
+
+namespace stepladder::data {
+
+// Every epoch shuffles all images anew and cuts the order into batches; what is left over at the
+// end of an epoch, fewer than `batch` images, is dropped. The order follows from the seed alone.
+class Batches {
+ public:
+  // Keeps a reference: the data set must outlive this object. Throws std::invalid_argument unless
+  // 1 <= batch <= dataset.count().
+  Batches(const Dataset& dataset, int batch, std::uint64_t seed);
+  Batches(Dataset&&, int, std::uint64_t) = delete;
+
+  int per_epoch() const { return dataset_.count() / batch_; }
+
+  // Epoch of the batch that next() gave last, from 0.
+  int epoch() const { return epoch_; }
+
+  // Fills x: [batch, channels * height * width] and labels: [batch]. Throws std::invalid_argument
+  // if a span has another size.
+  void next(std::span<float> x, std::span<std::uint8_t> labels);
+
+ private:
+  const Dataset& dataset_;
+  int batch_;
+  Random random_;
+  std::vector<std::int32_t> order_;  // [count], the epoch's order of image numbers
+  std::size_t position_ = 0;         // in order_
+  int epoch_ = 0;
+};
+
+}  // namespace stepladder::data

@@ -1,0 +1,41 @@
+// Labelled images, as every reader delivers them and every trainer takes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stepladder::data {
+
+struct Dataset {
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  int classes = 0;
+  std::vector<float> images;         // [count, channels, height, width], 0..1 as read
+  std::vector<std::uint8_t> labels;  // [count], 0..classes-1
+  std::string origin;                // "mnist", "cifar10" or "generated"
+
+  int count() const { return static_cast<int>(labels.size()); }
+
+  // Floats of one image: channels * height * width.
+  std::size_t image_size() const {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
+};
+
+struct DatasetPair {
+  Dataset train;
+  Dataset test;
+};
+
+// The centre of every image; of an odd margin the larger half is cut off at the bottom and right.
+// Throws std::invalid_argument unless 1 <= height <= dataset.height, and width likewise.
+Dataset crop(const Dataset& dataset, int height, int width);
+
+// Turns bytes 0..255 into floats 0..1 (byte / 255).
+std::vector<float> unit_interval(const std::vector<std::uint8_t>& bytes);
+
+}  // namespace stepladder::data

@@ -1,0 +1,25 @@
+// Zero mean and unit variance, channel by channel.
+#pragma once
+
+#include <vector>
+
+#include "harness/data/dataset.hpp"
+
+namespace stepladder::data {
+
+struct Normalization {
+  std::vector<float> mean;                // [channels]
+  std::vector<float> standard_deviation;  // [channels], 1 where a channel is constant
+};
+
+// Over all pixels of all images, in double precision. Take it from the training set only.
+Normalization normalization_of(const Dataset& dataset);
+
+// Replaces every pixel by (pixel - mean) / standard deviation of its channel; the images then
+// leave 0..1. Throws std::invalid_argument if the numbers of channels differ.
+void normalize(Dataset& dataset, const Normalization& normalization);
+
+// Both sets by the training set's mean and standard deviation.
+void normalize(DatasetPair& pair);
+
+}  // namespace stepladder::data

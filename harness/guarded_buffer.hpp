@@ -1,0 +1,37 @@
+// An operand in memory, between two guard zones whose pattern shows a write out of bounds.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernels/common/device.hpp"
+
+namespace stepladder {
+
+// In host memory, or on `device` when one is given; data() is then a device pointer.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(std::size_t bytes, Device* device);
+  ~GuardedBuffer();
+  GuardedBuffer(GuardedBuffer&& other) noexcept;
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+
+  void* data() const { return static_cast<std::byte*>(memory_) + guard; }  // cache-line aligned
+  std::size_t bytes() const { return bytes_; }
+  void write(const void* from_host);      // bytes() bytes
+  void read(void* to_host) const;         // bytes() bytes
+  void poison();                          // every byte 0xff: NaN as float, 255 as a place
+  // Empty, or which guard was overwritten and how far from the operand's edge.
+  std::string guard_damage() const;
+
+ private:
+  static constexpr std::size_t guard = 1024;  // bytes before and after
+  std::size_t bytes_;
+  Device* device_;
+  void* memory_;
+};
+
+}  // namespace stepladder

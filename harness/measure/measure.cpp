@@ -1,0 +1,235 @@
+#include "harness/measure/measure.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+
+#include "harness/ranks.hpp"
+#include "kernels/common/device.hpp"
+
+namespace stepladder {
+
+std::atomic<bool> interrupted = false;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Hands each finished run to us and to Google Benchmark's own JSON writer.
+class Collector final : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      seconds = run.iterations > 0 ? run.real_accumulated_time / static_cast<double>(run.iterations) : 0;
+      error = run.error_occurred ? run.error_message : "";
+    }
+    reported = runs;
+  }
+  nlohmann::json as_json() {
+    std::ostringstream text;
+    benchmark::JSONReporter writer;
+    writer.SetOutputStream(&text);
+    writer.SetErrorStream(&text);
+    text << "[\n";
+    writer.ReportRuns(reported);
+    text << "]";
+    return nlohmann::json::parse(text.str());
+  }
+  double seconds = 0;
+  std::string error;
+  std::vector<Run> reported;
+};
+
+// Google Benchmark appends "/iterations:5/real_time" to the name.
+std::string as_regex(const std::string& name) {
+  std::string regex = "^";
+  for (const char c : name) {
+    if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) regex += '\\';
+    regex += c;
+  }
+  return regex + "/iterations:";
+}
+
+}  // namespace
+
+// One subject, its number of iterations and what the last repetition measured besides time.
+struct Meter::Trial {
+  const Subject* subject;
+  std::int64_t iterations = 1;
+  int planned = 0;      // repetitions that the budget allows
+  int repetitions = 0;  // planned and replacements
+  std::int64_t next_iteration = 0;
+  Counters* counters;
+  Sample last;
+
+  // The timed region. Device and rank clocks time all iterations as one and hand Google Benchmark
+  // the time of each.
+  void run(benchmark::State& state) {
+    counters->start();
+    const std::uint64_t cycles = reference_cycles();
+    if (subject->clock == Clock::wall) {
+      for (auto _ : state) subject->run(next_iteration++);
+    } else {
+      const double each = time_together() / static_cast<double>(iterations);
+      for (auto _ : state) state.SetIterationTime(each);
+    }
+    last.reference_cycles = static_cast<double>(reference_cycles() - cycles) / static_cast<double>(iterations);
+    last.counters = counters->stop();
+    if (last.counters) {
+      last.counters->cycles /= static_cast<double>(iterations);
+      last.counters->instructions /= static_cast<double>(iterations);
+      last.counters->cache_misses /= static_cast<double>(iterations);
+    }
+  }
+
+  double time_together() {
+    if (subject->clock == Clock::device) {
+      device()->start_timer();
+      for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
+      return device()->stop_timer();
+    }
+    const MpiSession& mpi = mpi_session();
+    mpi.barrier();
+    const double start = now();
+    for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
+    return mpi.max(now() - start);
+  }
+};
+
+namespace {
+
+void register_trial(Meter::Trial& trial) {
+  auto* registered = benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
+    try {
+      trial.run(state);
+    } catch (const std::exception& error) {
+      state.SkipWithError(error.what());
+    }
+  });
+  registered->Iterations(trial.iterations);
+  if (trial.subject->clock == Clock::wall)
+    registered->UseRealTime();
+  else
+    registered->UseManualTime();
+}
+
+}  // namespace
+
+std::vector<double> Measured::seconds() const {
+  std::vector<double> quiet, all;
+  for (const Sample& sample : samples) {
+    all.push_back(sample.seconds);
+    if (!sample.disturbed) quiet.push_back(sample.seconds);
+  }
+  return quiet.size() >= 2 && 2 * quiet.size() >= all.size() ? quiet : all;
+}
+
+std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const MeasureOptions& options) {
+  std::vector<Measured> results(subjects.size());
+  std::vector<Trial> trials(subjects.size());
+  const MpiSession& mpi = mpi_session();
+
+  for (std::size_t s = 0; s < subjects.size(); ++s) {
+    Trial& trial = trials[s];
+    trial.subject = &subjects[s];
+    trial.counters = &counters_;
+    try {
+      double estimate = mpi.max(subjects[s].estimate_seconds);
+      if (estimate < 0.1) {  // else warm enough, and known well enough
+        subjects[s].run(0);
+        const double before = now();
+        subjects[s].run(0);
+        if (subjects[s].clock == Clock::device) device()->synchronize();
+        estimate = std::max(mpi.max(now() - before), 1e-8);
+      }
+      // Enough iterations for the clock, no more repetitions than the budget allows.
+      const double slot = options.budget_seconds / options.repetitions;
+      trial.iterations = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
+      const double repetition = static_cast<double>(trial.iterations) * estimate;
+      trial.planned =
+          std::clamp(static_cast<int>(options.budget_seconds / repetition + 0.5), 2, options.repetitions);
+      trial.repetitions = trial.planned;
+      if (trial.repetitions < options.repetitions)
+        results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions, options.repetitions);
+    } catch (const std::exception& error) {
+      results[s].error = error.what();
+    }
+    register_trial(trial);
+  }
+
+  const int most_rounds = 2 * options.repetitions + 2;
+  for (int round = 0; round < most_rounds; ++round) {
+    bool any = false;
+    for (std::size_t s = 0; s < subjects.size(); ++s) {
+      if (!results[s].error.empty() || round >= trials[s].repetitions) continue;
+      if (mpi.max(interrupted ? 1 : 0) > 0) {
+        benchmark::ClearRegisteredBenchmarks();
+        throw Interrupted{};
+      }
+      any = true;
+      const Sample sample = repetition(trials[s], round, results[s].error);
+      if (!results[s].error.empty()) continue;
+      results[s].samples.push_back(sample);
+      // A disturbed repetition is replaced by a further one, up to as many again.
+      if (sample.disturbed && trials[s].repetitions < 2 * trials[s].planned) ++trials[s].repetitions;
+    }
+    if (!any) break;
+  }
+  benchmark::ClearRegisteredBenchmarks();
+  return results;
+}
+
+Sample Meter::repetition(Trial& trial, int round, std::string& error) {
+  const MpiSession& mpi = mpi_session();
+  const double before = noise_.calibrate(), stolen = NoiseGuard::stolen_seconds(), start = now();
+  Collector collector;
+  benchmark::RunSpecifiedBenchmarks(&collector, nullptr, as_regex(trial.subject->name));
+  const double elapsed = now() - start, stolen_now = NoiseGuard::stolen_seconds() - stolen;
+  const double slowness = mpi.max(std::max(before, noise_.calibrate()));
+  error = collector.error;
+  for (nlohmann::json& run : collector.as_json()) json_.push_back(std::move(run));
+
+  Sample sample = trial.last;
+  sample.round = round;
+  sample.seconds = collector.seconds;
+  sample.iterations = trial.iterations;
+  sample.calibration_ratio = slowness;
+  sample.stolen_seconds = stolen_now;
+  sample.disturbed = mpi.max(NoiseGuard::is_disturbed(slowness, stolen_now, elapsed) ? 1 : 0) > 0;
+  ++repetitions_;
+  disturbed_ += sample.disturbed ? 1 : 0;
+  elapsed_ += elapsed;
+  stolen_ += stolen_now;
+  return sample;
+}
+
+Summary ratio(const Measured& numerator, const Measured& denominator) {
+  std::vector<double> above, below;
+  for (const Sample& a : numerator.samples)
+    for (const Sample& b : denominator.samples)
+      if (a.round == b.round && !a.disturbed && !b.disturbed) {
+        above.push_back(a.seconds);
+        below.push_back(b.seconds);
+      }
+  if (above.size() < 2) return paired_ratio(numerator.seconds(), denominator.seconds());
+  return paired_ratio(above, below);
+}
+
+std::string Meter::quiet_sentence() const {
+  if (repetitions_ == 0) return "Nothing was timed.";
+  const double share = 100.0 * static_cast<double>(disturbed_) / static_cast<double>(repetitions_);
+  return fmt::format(
+      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time were stolen "
+      "in {:.0f} s of timing.",
+      share < 5 ? "quiet" : share < 25 ? "somewhat noisy" : "noisy", disturbed_, repetitions_, share, stolen_,
+      elapsed_);
+}
+
+}  // namespace stepladder

@@ -1,0 +1,40 @@
+// The nearest known names to one that nothing has.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepladder {
+
+// Number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`,
+// ignoring case (optimal string alignment distance).
+int edit_distance(std::string_view a, std::string_view b);
+
+// The `limit` candidates most like `name`, nearest first. A candidate that contains `name`, or is
+// contained in it, counts as one edit away, so that `conv` finds `convolution`.
+std::vector<std::string> nearest_names(std::string_view name,
+                                       std::span<const std::string> candidates,
+                                       std::size_t limit = 3);
+
+// A name the user typed that nothing has: the program answers with the nearest ones and exits 2.
+class UnknownName : public std::runtime_error {
+ public:
+  // kind: what was looked for, in the singular ("network", "suite", "variant").
+  UnknownName(const std::string& kind, const std::string& name,
+              std::span<const std::string> candidates);
+
+  const std::string& kind() const { return kind_; }
+  const std::string& name() const { return name_; }
+  const std::vector<std::string>& suggestions() const { return suggestions_; }
+
+ private:
+  std::string kind_;
+  std::string name_;
+  std::vector<std::string> suggestions_;
+};
+
+}  // namespace stepladder

@@ -1,0 +1,130 @@
+#include "harness/network/description.hpp"
+
+#include <cmath>
+
+namespace stepladder::network {
+namespace {
+
+std::int64_t weights_of(const FullyConnected& layer, const Shape& input) {
+  return layer.outputs * input.features();
+}
+
+std::int64_t weights_of(const Convolution& layer, const Shape& input) {
+  return problem_of(layer, input, 1).w_count();
+}
+
+template <class Other>
+std::int64_t weights_of(const Other&, const Shape&) {
+  return 0;
+}
+
+std::int64_t biases_of(const FullyConnected& layer) { return layer.outputs; }
+std::int64_t biases_of(const Convolution& layer) { return layer.filters; }
+
+template <class Other>
+std::int64_t biases_of(const Other&) {
+  return 0;
+}
+
+// Inputs that one output sums, and outputs that one input reaches.
+struct Fans {
+  double in = 0, out = 0;
+};
+
+Fans fans_of(const FullyConnected& layer, const Shape& input) {
+  return {static_cast<double>(input.features()), static_cast<double>(layer.outputs)};
+}
+
+Fans fans_of(const Convolution& layer, const Shape& input) {
+  const convolution::Problem problem = problem_of(layer, input, 1);
+  const auto kernel = static_cast<double>(layer.kernel_h * layer.kernel_w);
+  return {static_cast<double>(problem.group_in()) * kernel,
+          static_cast<double>(problem.group_out()) * kernel};
+}
+
+template <class Other>
+Fans fans_of(const Other&, const Shape&) {
+  return {};
+}
+
+template <class... Types>
+bool is_one_of(const Layer& layer) {
+  return (std::holds_alternative<Types>(layer) || ...);
+}
+
+// Whether the first activation after `layer` is relu.
+bool relu_follows(const NetworkDescription& network, std::size_t layer) {
+  for (std::size_t i = layer + 1; i < network.layers.size(); ++i) {
+    const Layer& next = network.layers[i].layer;
+    if (is_one_of<Relu>(next)) return true;
+    if (is_one_of<Sigmoid, Tanh, SoftmaxCrossEntropy, FullyConnected, Convolution>(next)) break;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* LayerDescription::type() const {
+  return std::visit([](const auto& one) { return one.type; }, layer);
+}
+
+std::int64_t LayerDescription::weights() const {
+  return std::visit([&](const auto& one) { return weights_of(one, input); }, layer);
+}
+
+std::int64_t LayerDescription::biases() const {
+  return std::visit([](const auto& one) { return biases_of(one); }, layer);
+}
+
+NetworkDescription without_optional(NetworkDescription network) {
+  std::erase_if(network.layers, [](const LayerDescription& layer) { return layer.optional; });
+  infer_shapes(network);
+  return network;
+}
+
+std::int64_t parameter_count(const NetworkDescription& network) {
+  std::int64_t count = 0;
+  for (const LayerDescription& layer : network.layers) count += layer.weights() + layer.biases();
+  return count;
+}
+
+double initial_deviation(const NetworkDescription& network, std::size_t layer) {
+  if (network.normal_std) return *network.normal_std;
+  const LayerDescription& described = network.layers.at(layer);
+  const Fans fans =
+      std::visit([&](const auto& one) { return fans_of(one, described.input); }, described.layer);
+  if (fans.in == 0) return 0;
+  return std::sqrt(2.0 / (relu_follows(network, layer) ? fans.in : fans.in + fans.out));
+}
+
+convolution::Problem problem_of(const Convolution& layer, const Shape& input, std::int64_t batch) {
+  return {.direction = convolution::Direction::forward,
+          .batch = batch,
+          .in_channels = input.channels,
+          .height = input.height,
+          .width = input.width,
+          .out_channels = layer.filters,
+          .kernel_h = layer.kernel_h,
+          .kernel_w = layer.kernel_w,
+          .stride_h = layer.stride_h,
+          .stride_w = layer.stride_w,
+          .pad_h = layer.pad_h,
+          .pad_w = layer.pad_w,
+          .groups = layer.groups};
+}
+
+max_pool::Problem problem_of(const MaxPool& layer, const Shape& input, std::int64_t batch) {
+  return {.direction = max_pool::Direction::forward,
+          .batch = batch,
+          .channels = input.channels,
+          .height = input.height,
+          .width = input.width,
+          .window_h = layer.window_h,
+          .window_w = layer.window_w,
+          .stride_h = layer.stride_h,
+          .stride_w = layer.stride_w,
+          .pad_h = layer.pad_h,
+          .pad_w = layer.pad_w};
+}
+
+}  // namespace stepladder::network

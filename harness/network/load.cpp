@@ -1,0 +1,316 @@
+#include "harness/network/load.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "harness/nearest.hpp"
+#include "harness/network/json_reader.hpp"
+
+namespace stepladder::network {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t largest_size = 1'000'000;
+constexpr std::int64_t most_layers = 10'000;
+
+std::int64_t size_of(JsonObject& object, const std::string& key) {
+  return object.get(key).whole_number(1, largest_size);
+}
+
+struct Size {
+  std::int64_t h, w;
+};
+
+// `key` for both directions, or key_h and key_w; `otherwise` if all three are missing.
+Size read_size(JsonObject& object, const std::string& key, std::int64_t least,
+               std::optional<Size> otherwise = std::nullopt) {
+  const std::string key_h = key + "_h";
+  const std::string key_w = key + "_w";
+  const auto read = [&](const std::string& name) {
+    return object.get(name).whole_number(least, largest_size);
+  };
+  const bool square = object.has(key);
+  const bool apart = object.has(key_h) | object.has(key_w);  // both keys become known
+  if (square && apart) {
+    object.value().fail_with(
+        fmt::format("expected either '{}' or '{}' and '{}', found both", key, key_h, key_w));
+  }
+  if (apart) return {read(key_h), read(key_w)};
+  if (square) return {read(key), read(key)};
+  if (otherwise) return *otherwise;
+  object.value().fail_with(
+      fmt::format("expected a key '{}', or '{}' and '{}', found none", key, key_h, key_w));
+}
+
+std::optional<JsonValue> optional_key(JsonObject& object, const std::string& key) {
+  if (!object.has(key)) return std::nullopt;
+  return object.get(key);
+}
+
+Layer read_fully_connected(JsonObject& object) {
+  return FullyConnected{size_of(object, "outputs")};
+}
+
+Layer read_convolution(JsonObject& object) {
+  const Size kernel = read_size(object, "kernel", 1);
+  const Size stride = read_size(object, "stride", 1, Size{1, 1});
+  const Size pad = read_size(object, "pad", 0, Size{0, 0});
+  return Convolution{.filters = size_of(object, "filters"),
+                     .kernel_h = kernel.h,
+                     .kernel_w = kernel.w,
+                     .stride_h = stride.h,
+                     .stride_w = stride.w,
+                     .pad_h = pad.h,
+                     .pad_w = pad.w,
+                     .groups = object.has("groups") ? size_of(object, "groups") : 1};
+}
+
+Layer read_max_pool(JsonObject& object) {
+  const Size window = read_size(object, "window", 1);
+  const Size stride = read_size(object, "stride", 1, window);
+  const Size pad = read_size(object, "pad", 0, Size{0, 0});
+  return MaxPool{.window_h = window.h,
+                 .window_w = window.w,
+                 .stride_h = stride.h,
+                 .stride_w = stride.w,
+                 .pad_h = pad.h,
+                 .pad_w = pad.w};
+}
+
+Layer read_dropout(JsonObject& object) {
+  Dropout layer;
+  if (const auto rate = optional_key(object, "rate")) layer.rate = rate->fraction();
+  return layer;
+}
+
+Layer read_local_response_normalization(JsonObject& object) {
+  LocalResponseNormalization layer;
+  if (const auto size = optional_key(object, "size")) {
+    layer.size = size->whole_number(1, largest_size);
+    if (layer.size % 2 == 0) size->fail("an odd number of channels");
+  }
+  if (const auto alpha = optional_key(object, "alpha")) layer.alpha = alpha->not_negative();
+  if (const auto beta = optional_key(object, "beta")) layer.beta = beta->not_negative();
+  if (const auto k = optional_key(object, "k")) layer.k = k->positive();
+  return layer;
+}
+
+template <class Plain>
+Layer read_plain(JsonObject&) {
+  return Plain{};
+}
+
+using ReadLayer = Layer (*)(JsonObject&);
+
+const std::map<std::string, ReadLayer>& layer_readers() {
+  static const std::map<std::string, ReadLayer> readers{
+      {FullyConnected::type, read_fully_connected},
+      {Convolution::type, read_convolution},
+      {MaxPool::type, read_max_pool},
+      {Relu::type, read_plain<Relu>},
+      {Sigmoid::type, read_plain<Sigmoid>},
+      {Tanh::type, read_plain<Tanh>},
+      {Dropout::type, read_dropout},
+      {LocalResponseNormalization::type, read_local_response_normalization},
+      {SoftmaxCrossEntropy::type, read_plain<SoftmaxCrossEntropy>},
+  };
+  return readers;
+}
+
+// The value of `choices` under the string `value`.
+template <class Choice>
+const Choice& choose(const JsonValue& value, const std::map<std::string, Choice>& choices) {
+  const auto found = choices.find(value.text());
+  if (found == choices.end()) {
+    std::vector<std::string> names;
+    for (const auto& choice : choices) names.push_back(choice.first);
+    value.fail(fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  return found->second;
+}
+
+LayerDescription read_layer(const JsonValue& value) {
+  JsonObject object = value.object();
+  const ReadLayer read = choose(object.get("type"), layer_readers());
+  LayerDescription description;
+  if (const auto name = optional_key(object, "name")) description.name = name->identifier();
+  if (const auto flag = optional_key(object, "optional")) description.optional = flag->boolean();
+  description.layer = read(object);
+  object.finish();
+  return description;
+}
+
+// Gives unnamed layers names that none has: relu1, relu2 and so on.
+void name_layers(std::vector<LayerDescription>& layers) {
+  std::set<std::string> taken;
+  for (const LayerDescription& layer : layers) taken.insert(layer.name);
+  std::map<std::string, int> numbers;
+  for (LayerDescription& layer : layers) {
+    const std::string short_name =
+        std::visit([](const auto& one) { return one.short_name; }, layer.layer);
+    while (layer.name.empty()) {
+      const std::string name = fmt::format("{}{}", short_name, ++numbers[short_name]);
+      if (taken.insert(name).second) layer.name = name;
+    }
+  }
+}
+
+std::vector<LayerDescription> read_layers(const JsonValue& value) {
+  const std::vector<JsonValue> elements = value.elements();
+  if (elements.empty() || elements.size() > most_layers) {
+    value.fail_with(fmt::format("expected 1 to {} layers, found {}", most_layers, elements.size()));
+  }
+  std::vector<LayerDescription> layers;
+  std::set<std::string> names;
+  for (const JsonValue& element : elements) {
+    layers.push_back(read_layer(element));
+    const std::string& name = layers.back().name;
+    if (!name.empty() && !names.insert(name).second) {
+      element.fail_with(
+          fmt::format("expected a name that no other layer has, found '{}' again", name));
+    }
+  }
+  name_layers(layers);
+  return layers;
+}
+
+OptimizerDescription read_optimizer(const JsonValue& value) {
+  using sgd_update::Optimizer;
+  using DecayedWeights = OptimizerDescription::DecayedWeights;
+  static const std::map<std::string, Optimizer> types{
+      {"sgd", Optimizer::sgd},         {"momentum", Optimizer::momentum},
+      {"adagrad", Optimizer::adagrad}, {"adadelta", Optimizer::adadelta},
+      {"rmsprop", Optimizer::rmsprop}, {"adam", Optimizer::adam}};
+  static const std::map<std::string, double> default_rates{
+      {"adadelta", 1.0}, {"rmsprop", 0.001}, {"adam", 0.001}};
+  static const std::map<std::string, DecayedWeights> decayed_weights{
+      {"all", DecayedWeights::all},
+      {"fully_connected", DecayedWeights::fully_connected},
+      {"convolution", DecayedWeights::convolution}};
+
+  JsonObject object = value.object();
+  OptimizerDescription optimizer;
+  optimizer.type = choose(object.get("type"), types);
+  const auto is = [&](Optimizer type) { return optimizer.type == type; };
+
+  const auto rate = default_rates.find(object.get("type").text());
+  optimizer.learning_rate = rate != default_rates.end() && !object.has("learning_rate")
+                                ? rate->second
+                                : object.get("learning_rate").positive();
+  if (object.has("decay") | object.has("decay_every_samples")) {  // both keys become known
+    optimizer.decay = object.get("decay").positive();
+    if (optimizer.decay > 1) object.get("decay").fail("a factor above 0, at most 1");
+    optimizer.decay_every_samples =
+        object.get("decay_every_samples").whole_number(1, std::int64_t{1} << 53);
+  }
+  if (const auto decay = optional_key(object, "weight_decay")) {
+    optimizer.weight_decay = decay->not_negative();
+  }
+  if (const auto on = optional_key(object, "weight_decay_on")) {
+    optimizer.weight_decay_on = choose(*on, decayed_weights);
+  }
+  if (is(Optimizer::momentum)) {
+    if (const auto momentum = optional_key(object, "momentum")) {
+      optimizer.momentum = momentum->fraction();
+    }
+  }
+  if (is(Optimizer::adadelta) || is(Optimizer::rmsprop)) {
+    const auto rho = optional_key(object, "rho");
+    optimizer.rho = rho ? rho->fraction() : is(Optimizer::adadelta) ? 0.95 : 0.9;
+  }
+  if (is(Optimizer::adam)) {
+    if (const auto beta1 = optional_key(object, "beta1")) optimizer.beta1 = beta1->fraction();
+    if (const auto beta2 = optional_key(object, "beta2")) optimizer.beta2 = beta2->fraction();
+  }
+  if (is(Optimizer::adadelta)) optimizer.epsilon = 1e-6;
+  if (!is(Optimizer::sgd) && !is(Optimizer::momentum)) {
+    if (const auto epsilon = optional_key(object, "epsilon")) {
+      optimizer.epsilon = epsilon->positive();
+    }
+  }
+  object.finish();
+  return optimizer;
+}
+
+Shape read_shape(const JsonValue& value) {
+  JsonObject object = value.object();
+  const Shape shape{size_of(object, "channels"), size_of(object, "height"),
+                    size_of(object, "width")};
+  object.finish();
+  return shape;
+}
+
+NetworkDescription read_network(const JsonValue& value, const std::string& name) {
+  JsonObject object = value.object();
+  NetworkDescription network;
+  network.name = name;
+  if (const auto source = optional_key(object, "source")) network.source = source->text();
+  network.input = read_shape(object.get("input"));
+  network.classes = size_of(object, "classes");
+  network.batch = size_of(object, "batch");
+  network.layers = read_layers(object.get("layers"));
+  network.optimizer = read_optimizer(object.get("optimizer"));
+  if (const auto weights = optional_key(object, "initial_weights")) {
+    JsonObject initial = weights->object();
+    network.normal_std = initial.get("normal_std").positive();
+    initial.finish();
+  }
+  object.finish();
+  try {
+    infer_shapes(network);
+  } catch (const ShapeError& error) {
+    object.get("layers").elements()[error.layer()].fail_with(error.what());
+  }
+  return network;
+}
+
+// One network, recognised by any of its keys, or an object with one network under its name.
+NetworkDescription read_file(const fs::path& path) {
+  const JsonFile file(path);
+  JsonObject object = file.root().object();
+  static constexpr std::array network_keys{"input",     "classes", "batch",          "layers",
+                                           "optimizer", "source",  "initial_weights"};
+  if (std::any_of(network_keys.begin(), network_keys.end(),
+                  [&](const char* key) { return object.has(key); })) {
+    return read_network(file.root(), path.stem().string());
+  }
+  const std::vector<std::string> names = object.keys();
+  if (names.size() != 1) {
+    file.root().fail_with(fmt::format("expected one network, found {}{}{}", names.size(),
+                                      names.empty() ? "" : ": ", fmt::join(names, ", ")));
+  }
+  return read_network(object.get(names.front()), names.front());
+}
+
+bool looks_like_file(const std::string& name) {
+  std::error_code error;  // a name that cannot be looked up is no file
+  return name.find('/') != std::string::npos || name.ends_with(".json") || fs::exists(name, error);
+}
+
+}  // namespace
+
+NetworkDescription load_network(const std::string& name_or_file, const fs::path& builtin) {
+  const JsonFile file(builtin);
+  JsonObject networks = file.root().object();
+  if (networks.has(name_or_file)) return read_network(networks.get(name_or_file), name_or_file);
+  if (looks_like_file(name_or_file)) return read_file(name_or_file);
+  throw UnknownName("network", name_or_file, networks.keys());
+}
+
+std::vector<std::string> network_names(const fs::path& builtin) {
+  const JsonFile file(builtin);
+  return file.root().object().keys();
+}
+
+}  // namespace stepladder::network

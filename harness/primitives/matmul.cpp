@@ -1,0 +1,76 @@
+#include "kernels/matmul/matmul.hpp"
+
+#include "harness/primitives/filling.hpp"
+#include "harness/primitives/types.hpp"
+
+namespace stepladder {
+
+using matmul::Matmul;
+
+template <>
+struct Adapter<Matmul> {
+  using Problem = matmul::Problem;
+
+  static std::vector<Field> fields(const Problem& p) {
+    return {{"a", p.m * p.k, Role::input}, {"b", p.k * p.n, Role::input}, {"c", p.m * p.n, Role::output}};
+  }
+  static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
+  }
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 0), p.m * p.k);
+    fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 1), p.k * p.n);
+  }
+  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+    Expected& c = expected[2];
+    c.value.resize(static_cast<std::size_t>(p.m * p.n));
+    std::vector<double> magnitude(c.value.size());
+    matmul::reference(p, floats(contents, 0), floats(contents, 1), c.value.data(), magnitude.data());
+    bound_sums(tier, static_cast<double>(p.k), magnitude, c);
+  }
+  static bool has_exact_tier(const Problem& p) { return p.k <= (1 << 24); }
+};
+
+namespace {
+
+std::unique_ptr<Case> make(const matmul::Problem& p, std::string suite, std::string name) {
+  return std::make_unique<TypedCase<Matmul>>(
+      p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
+}
+
+class MatmulType final : public PrimitiveType {
+ public:
+  const char* name() const override { return Matmul::name; }
+  std::vector<std::string> suite_columns() const override {
+    return {"m", "n", "k", "transpose_a", "transpose_b"};
+  }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 24;
+    const matmul::Problem p{.m = row.integer("m", 1, most),
+                            .n = row.integer("n", 1, most),
+                            .k = row.integer("k", 1, most),
+                            .transpose_a = row.integer("transpose_a", 0, 1) == 1,
+                            .transpose_b = row.integer("transpose_b", 0, 1) == 1};
+    std::vector<std::unique_ptr<Case>> all;
+    all.push_back(make(p, row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few hundred.
+    const auto size = [&] {
+      const std::int64_t kind = random.integer(0, 9);
+      return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
+    };
+    const matmul::Problem p{size(), size(), size(), random.coin(), random.coin()};
+    return make(p, "random", "random." + shape(p));
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& matmul_type() {
+  static const MatmulType type;
+  return type;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,138 @@
+#include "kernels/max_pool/max_pool.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/primitives/filling.hpp"
+#include "harness/primitives/types.hpp"
+
+namespace stepladder {
+
+using max_pool::Direction;
+using max_pool::MaxPool;
+
+template <>
+struct Adapter<MaxPool> {
+  using Problem = max_pool::Problem;
+
+  static std::vector<Field> fields(const Problem& p) {
+    const bool forward = p.direction == Direction::forward;
+    return {{forward ? "x" : "dx", p.x_count(), forward ? Role::input : Role::output},
+            {forward ? "y" : "dy", p.y_count(), forward ? Role::output : Role::input},
+            {"argmax", p.y_count(), forward ? Role::output : Role::input, 1}};
+  }
+  static max_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<std::uint8_t*>(at[2])};
+  }
+  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
+  static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
+    const std::int64_t plane = p.height * p.width;
+    for (std::int64_t i = 0; i < p.planes(); ++i) {
+      const bool negative = i % 3 == 1;
+      for (std::int64_t j = 0; j < plane; ++j)
+        x[i * plane + j] = tier == Tier::exact ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
+                                               : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
+    }
+  }
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    if (p.direction == Direction::forward) {
+      fill_x(p, tier, random, floats(contents, 0));
+      return;
+    }
+    std::vector<float> x(static_cast<std::size_t>(p.x_count()));
+    std::vector<double> y(static_cast<std::size_t>(p.y_count()));
+    fill_x(p, tier, random, x.data());
+    max_pool::reference_forward(p, x.data(), y.data(), reinterpret_cast<std::uint8_t*>(contents[2].data()));
+    for (std::int64_t i = 0; i < p.y_count(); ++i)
+      floats(contents, 1)[i] =
+          tier == Tier::exact ? static_cast<float>(random.integer(-64, 64)) : random.uniform(-1.0F, 1.0F);
+  }
+  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+    if (p.direction == Direction::forward) {
+      Expected &y = expected[1], &places = expected[2];
+      y.value.resize(static_cast<std::size_t>(p.y_count()));
+      y.bound.assign(y.value.size(), 0.0F);
+      std::vector<std::uint8_t> argmax(y.value.size());
+      max_pool::reference_forward(p, floats(contents, 0), y.value.data(), argmax.data());
+      places.value.assign(argmax.begin(), argmax.end());
+      places.bound.assign(argmax.size(), 0.0F);
+      return;
+    }
+    Expected& dx = expected[0];
+    dx.value.resize(static_cast<std::size_t>(p.x_count()));
+    std::vector<double> magnitude(dx.value.size());
+    max_pool::reference_backward(p, floats(contents, 1), reinterpret_cast<std::uint8_t*>(contents[2].data()),
+                                 dx.value.data(), magnitude.data());
+    bound_sums(tier, static_cast<double>(p.window_h * p.window_w), magnitude, dx);
+  }
+  static bool has_exact_tier(const Problem&) { return true; }
+};
+
+namespace {
+
+std::unique_ptr<Case> make(const max_pool::Problem& p, std::string suite, std::string name) {
+  return std::make_unique<TypedCase<MaxPool>>(
+      p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
+}
+
+class MaxPoolType final : public PrimitiveType {
+ public:
+  const char* name() const override { return MaxPool::name; }
+  std::vector<std::string> suite_columns() const override {
+    return {"batch",    "channels", "height", "width", "window_h",
+            "window_w", "stride_h", "stride_w", "pad_h", "pad_w", "direction"};
+  }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 20;
+    const std::string& direction = row.text("direction");
+    if (direction != "forward" && direction != "backward")
+      row.fail(fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
+    const max_pool::Problem p{.direction = direction == "forward" ? Direction::forward : Direction::backward,
+                              .batch = row.integer("batch", 1, most),
+                              .channels = row.integer("channels", 1, most),
+                              .height = row.integer("height", 1, most),
+                              .width = row.integer("width", 1, most),
+                              .window_h = row.integer("window_h", 1, most),
+                              .window_w = row.integer("window_w", 1, most),
+                              .stride_h = row.integer("stride_h", 1, most),
+                              .stride_w = row.integer("stride_w", 1, most),
+                              .pad_h = row.integer("pad_h", 0, most),
+                              .pad_w = row.integer("pad_w", 0, most)};
+    try {
+      max_pool::validate(p);
+    } catch (const std::invalid_argument& error) {
+      row.fail(error.what());
+    }
+    std::vector<std::unique_ptr<Case>> all;
+    all.push_back(make(p, row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    max_pool::Problem p;
+    p.direction = random.coin() ? Direction::forward : Direction::backward;
+    p.batch = random.integer(1, 3);
+    p.channels = random.integer(1, 7);
+    if (random.integer(0, 2) == 0) {  // the windows that networks have
+      p.window_h = p.window_w = random.integer(2, 3);
+      p.stride_h = p.stride_w = 2;
+    } else {
+      p.window_h = random.integer(1, 6);
+      p.window_w = random.integer(1, 6);
+      p.stride_h = random.integer(1, 4);
+      p.stride_w = random.integer(1, 4);
+    }
+    p.pad_h = random.integer(0, p.window_h - 1);
+    p.pad_w = random.integer(0, p.window_w - 1);
+    p.height = random.integer(std::max<std::int64_t>(1, p.window_h - 2 * p.pad_h), 24);
+    p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
+    return make(p, "random", "random." + direction(p) + "." + shape(p));
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& max_pool_type() {
+  static const MaxPoolType type;
+  return type;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,68 @@
+#include "harness/primitives.hpp"
+
+#include <fnmatch.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/nearest.hpp"
+#include "harness/primitives/types.hpp"
+
+namespace stepladder {
+
+std::vector<Variant> PrimitiveType::variants() const {
+  std::vector<Variant> all;
+  for (const detail::Entry& entry : detail::entries(name())) {
+    Variant variant{name(), full_name(*entry.info), entry.info, entry, ""};
+    if (entry.why_missing != nullptr)
+      variant.why_unavailable = entry.why_missing;
+    else if (!cpu_has(entry.info->isa))
+      variant.why_unavailable = fmt::format("this CPU has no {}", name_of(entry.info->isa));
+    else if (entry.info->place == Place::cuda && device() == nullptr)
+      variant.why_unavailable = device_status();
+    all.push_back(std::move(variant));
+  }
+  return all;
+}
+
+std::span<const PrimitiveType* const> primitives() {
+  static const PrimitiveType* const all[] = {&matmul_type(),     &convolution_type(), &max_pool_type(),
+                                             &sgd_update_type(), &all_reduce_type(),  &layers_type()};
+  return all;
+}
+
+const PrimitiveType& primitive(std::string_view name) {
+  std::vector<std::string> names;
+  for (const PrimitiveType* type : primitives()) {
+    if (type->name() == name) return *type;
+    names.emplace_back(type->name());
+  }
+  throw UnknownName("primitive", std::string(name), names);
+}
+
+std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& glob) {
+  const std::vector<Variant> all = primitive.variants();
+  std::vector<Variant> chosen;
+  const auto is_narrower = [&](const Variant& variant) {  // than another build of the same family
+    return std::any_of(all.begin(), all.end(), [&](const Variant& other) {
+      return std::string_view(other.info->name) == variant.info->name &&
+             other.info->isa > variant.info->isa && other.why_unavailable.empty();
+    });
+  };
+  for (const Variant& variant : all) {
+    const bool named = !glob.empty() && fnmatch(glob.c_str(), variant.name.c_str(), 0) == 0;
+    const bool of_family = glob.empty() || fnmatch(glob.c_str(), variant.info->name, 0) == 0;
+    const bool shows_widths = std::string_view(variant.info->name) == name_of(Technique::simd);
+    const bool wanted_width = variant.info->isa == Isa::any || shows_widths ||
+                              (variant.why_unavailable.empty() && !is_narrower(variant));
+    if (named || (of_family && wanted_width)) chosen.push_back(variant);
+  }
+  if (chosen.empty() && !glob.empty()) {
+    std::vector<std::string> names;
+    for (const Variant& variant : all) names.push_back(variant.name);
+    throw UnknownName(fmt::format("variant of {}", primitive.name()), glob, names);
+  }
+  return chosen;
+}
+
+}  // namespace stepladder

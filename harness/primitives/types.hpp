@@ -1,0 +1,30 @@
+// One object per primitive; each is defined in the file of its name.
+#pragma once
+
+#include "harness/primitives.hpp"
+
+namespace stepladder {
+
+const PrimitiveType& matmul_type();
+const PrimitiveType& convolution_type();
+const PrimitiveType& max_pool_type();
+const PrimitiveType& sgd_update_type();
+const PrimitiveType& all_reduce_type();
+const PrimitiveType& layers_type();
+
+// The cost and names that every contract states, as a row needs them.
+template <class Problem>
+ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem, std::string suite,
+                     std::string name) {
+  return {.primitive = primitive,
+          .direction = direction(problem),
+          .suite = std::move(suite),
+          .name = std::move(name),
+          .shape = shape(problem),
+          .layout = layout,
+          .flops = flops(problem),
+          .bytes_read = bytes_read(problem),
+          .bytes_written = bytes_written(problem)};
+}
+
+}  // namespace stepladder

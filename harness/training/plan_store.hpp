@@ -1,0 +1,67 @@
+// Finds, proves and makes the plans of a network. The problem of a layer is built as a Case once and keeps its
+// reference, so that several configurations of one network are proved against it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "harness/ranks.hpp"
+#include "harness/training/use_spec.hpp"
+#include "harness/typed_case.hpp"
+#include "harness/verify.hpp"
+
+namespace stepladder {
+
+template <class Primitive>
+struct Chosen {
+  std::unique_ptr<PlanOf<Primitive>> plan;
+  Variant variant;
+};
+
+class PlanStore {
+ public:
+  explicit PlanStore(std::uint64_t seed) : seed_(seed) {}
+
+  // The fastest candidate of `use` on this problem that passes verification. Throws std::runtime_error when
+  // one fails or none can run.
+  template <class Primitive>
+  Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
+                           const UseSpec& use, int threads) {
+    const Resources resources{threads, mpi_session().communicator()};
+    const std::vector<Variant> candidates = use.candidates(type);
+    const Variant winner = fastest(case_of<Primitive>(problem, type), candidates, resources);
+    const auto factory = reinterpret_cast<Factory<Primitive>>(winner.entry.factory);
+    return {factory(problem, resources), winner};
+  }
+
+ private:
+  template <class Primitive>
+  Case& case_of(const typename Primitive::Problem& problem, const PrimitiveType& type) {
+    const std::string key = fmt::format("{} {} {}", type.name(), direction(problem), shape(problem));
+    std::unique_ptr<Case>& known = cases_[key];
+    if (!known) {
+      ProblemInfo info{.primitive = type.name(),
+                       .direction = direction(problem),
+                       .suite = "network",
+                       .name = key,
+                       .shape = shape(problem),
+                       .layout = Primitive::plain_layout,
+                       .ranks = type.needs_ranks() ? mpi_session().ranks() : 1};
+      known = std::make_unique<TypedCase<Primitive>>(problem, std::move(info));
+      known->allocate(1, nullptr);
+      known->fill(Tier::accuracy, seed_);
+    }
+    return *known;
+  }
+
+  Variant fastest(Case& problem, const std::vector<Variant>& candidates, const Resources& resources);
+
+  std::uint64_t seed_;
+  std::map<std::string, std::unique_ptr<Case>> cases_;
+  std::map<std::string, double> proved_;  // "case | variant | threads" -> seconds of one run
+};
+
+}  // namespace stepladder

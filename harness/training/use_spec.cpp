@@ -1,0 +1,122 @@
+#include "harness/training/use_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "harness/nearest.hpp"
+
+namespace stepladder {
+namespace {
+
+bool holds_word(const std::string& name, const std::string& word) {
+  std::istringstream parts(name);
+  for (std::string part; std::getline(parts, part, '_');)
+    if (part == word) return true;
+  return false;
+}
+
+// Every rung that some ladder has, for the error message.
+void expect_known_rung(const std::string& rung) {
+  std::vector<std::string> known = {"best", "vendor", "cuda"};
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : type->variants())
+      for (const std::string name : {variant.name.c_str(), variant.info->name, name_of(variant.info->technique)})
+        if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  if (std::find(known.begin(), known.end(), rung) == known.end()) throw UnknownName("rung", rung, known);
+}
+
+// The widest available build of each family that satisfies `wanted`, in ladder order.
+template <class Wanted>
+std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
+  std::vector<Variant> chosen;
+  for (const Variant& variant : type.variants()) {
+    if (!wanted(variant)) continue;
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Variant& other) {
+      return std::string_view(other.info->name) == variant.info->name;
+    });
+    if (same == chosen.end())
+      chosen.push_back(variant);
+    else if (variant.why_unavailable.empty())
+      *same = variant;  // variants of a family come narrowest first
+  }
+  return chosen;
+}
+
+bool is_own_cpu(const Variant& v) { return v.info->place == Place::cpu && v.info->technique != Technique::vendor; }
+
+}  // namespace
+
+UseSpec::UseSpec(const std::string& text) : text_(text) {
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      if (!rung_.empty()) throw std::invalid_argument(fmt::format("--use {}: two rungs for all primitives, {} and {}; "
+                                                                  "exceptions are written primitive=rung", text, rung_, part));
+      expect_known_rung(part);
+      rung_ = part;
+    } else {
+      const std::string name = part.substr(0, equals), rung = part.substr(equals + 1);
+      primitive(name);
+      expect_known_rung(rung);
+      exceptions_[name] = rung;
+    }
+  }
+  if (rung_.empty()) rung_ = "best";
+}
+
+UseSpec UseSpec::with(const std::string& primitive, const std::string& rung) const {
+  UseSpec changed = *this;
+  changed.exceptions_[primitive] = rung;
+  changed.text_ = fmt::format("{},{}={}", text_, primitive, rung);
+  return changed;
+}
+
+std::string UseSpec::rung_of(const std::string& primitive) const {
+  const auto found = exceptions_.find(primitive);
+  return found == exceptions_.end() ? rung_ : found->second;
+}
+
+std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
+  const std::string rung = rung_of(type.name());
+  const auto available = [](std::vector<Variant> all) {
+    std::vector<Variant> here;
+    for (const Variant& v : all)
+      if (v.why_unavailable.empty()) here.push_back(v);
+    return here.empty() ? all : here;
+  };
+  const auto best = [&] {
+    std::vector<Variant> own = widest(type, [](const Variant& v) {
+      return is_own_cpu(v) && v.info->technique != Technique::serial && v.info->bound_factor <= 1.0;
+    });
+    return available(own.empty() ? widest(type, is_own_cpu) : own);
+  };
+  if (rung == "best") return best();
+  if (rung == "vendor") {
+    std::vector<Variant> vendor = available(widest(type, [](const Variant& v) {
+      return v.info->place == Place::cpu && v.info->technique == Technique::vendor;
+    }));
+    return vendor.empty() ? best() : vendor;
+  }
+  if (rung == "cuda")
+    return available(widest(type, [](const Variant& v) { return v.info->technique == Technique::cuda; }));
+
+  std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
+  if (found.empty()) found = widest(type, [&](const Variant& v) { return v.info->name == rung; });
+  if (!found.empty()) return found;
+  const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd, Technique::serial};
+  const auto* technique = std::find_if(std::begin(order), std::end(order),
+                                       [&](Technique t) { return rung == name_of(t); });
+  for (bool asked = true; technique != std::end(order); ++technique, asked = false) {
+    found = widest(type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
+    if (found.empty() && asked)
+      found = widest(type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
+    if (!found.empty()) return {found.front()};
+  }
+  // A rung of another ladder, as `packed` is for convolution: here the best.
+  return best();
+}
+
+}  // namespace stepladder

@@ -1,0 +1,22 @@
+// The error check around every call of the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace stepladder {
+
+// Throws std::runtime_error with the call, its place and CUDA's words, and clears the error, so
+// that the next check does not find it again. (What a kernel broke, CUDA goes on reporting.)
+inline void cuda_check(cudaError_t status, const char* call, const char* file, int line) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  throw std::runtime_error(std::string(call) + " at " + file + ":" + std::to_string(line) + ": " +
+                           cudaGetErrorString(status));
+}
+
+}  // namespace stepladder
+
+#define STEPLADDER_CUDA_CHECK(call) ::stepladder::cuda_check((call), #call, __FILE__, __LINE__)

@@ -1,0 +1,124 @@
+// The CUDA device as the harness sees it: the first one that CUDA shows (CUDA_VISIBLE_DEVICES
+// chooses). Nothing of CUDA is called before device() is asked for the first time.
+#include <cstdlib>
+#include <string>
+
+#include "kernels/common/cuda_check.hpp"
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/common/device.hpp"
+
+namespace stepladder {
+namespace {
+
+__global__ void nothing() {}
+
+// Lives as long as the process: stream and events go with it, for at exit the driver may be gone.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice() {
+    STEPLADDER_CUDA_CHECK(cudaSetDevice(0));
+    STEPLADDER_CUDA_CHECK(cudaGetDeviceProperties(&properties_, 0));
+    // Fails on a GPU that the kernels were not built for.
+    cudaFuncAttributes attributes;
+    STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, nothing));
+    STEPLADDER_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    STEPLADDER_CUDA_CHECK(cudaEventCreate(&start_));
+    STEPLADDER_CUDA_CHECK(cudaEventCreate(&stop_));
+  }
+
+  std::string name() const override { return properties_.name; }
+
+  void* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    STEPLADDER_CUDA_CHECK(cudaMalloc(&memory, bytes));
+    return memory;
+  }
+
+  // Called by destructors, so it does not throw: after a kernel has failed every call fails, and
+  // synchronize() has told.
+  void release(void* memory) override { cudaFree(memory); }
+
+  void upload(void* to_device, const void* from_host, std::size_t bytes) override {
+    copy(to_device, from_host, bytes, cudaMemcpyHostToDevice);
+  }
+  void download(void* to_host, const void* from_device, std::size_t bytes) override {
+    copy(to_host, from_device, bytes, cudaMemcpyDeviceToHost);
+  }
+
+  void synchronize() override { STEPLADDER_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+
+  void start_timer() override { STEPLADDER_CUDA_CHECK(cudaEventRecord(start_, stream_)); }
+  double stop_timer() override {
+    STEPLADDER_CUDA_CHECK(cudaEventRecord(stop_, stream_));
+    STEPLADDER_CUDA_CHECK(cudaEventSynchronize(stop_));
+    float milliseconds = 0;
+    STEPLADDER_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return double{milliseconds} * 1e-3;
+  }
+
+  cudaStream_t stream() const { return stream_; }
+  int compute_capability() const { return 10 * properties_.major + properties_.minor; }
+
+ private:
+  // On the stream, so that it comes after the kernels launched before it.
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    STEPLADDER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    synchronize();
+  }
+
+  cudaDeviceProp properties_{};
+  cudaStream_t stream_{};
+  cudaEvent_t start_{}, stop_{};
+};
+
+CudaDevice* cuda_device = nullptr;  // set by find
+
+std::string version(int number) {  // 13020 is 13.2
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+Device* find(std::string& why) {
+  int driver = 0, devices = 0;
+  cudaDriverGetVersion(&driver);  // stays 0 where no driver is installed
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (driver == 0 || status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
+    why = "no CUDA device";
+  } else if (status != cudaSuccess) {
+    why = std::string(cudaGetErrorString(status)) + " (the driver is for CUDA " + version(driver) +
+          ", this program for " + version(CUDART_VERSION) + ")";
+  } else {
+    try {
+      static CudaDevice device;
+      cuda_device = &device;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  }
+  return cuda_device;
+}
+
+const bool registered = (register_device(find), true);
+
+}  // namespace
+
+cudaStream_t cuda_stream() { return cuda_device->stream(); }
+
+void require_cuda() {
+  if (device() == nullptr) throw Unsupported(device_status());
+}
+
+void require_compute_capability(int least) {
+  require_cuda();
+  if (cuda_device->compute_capability() >= least) return;
+  throw Unsupported("needs a GPU of compute capability " + std::to_string(least / 10) + "." +
+                    std::to_string(least % 10) + "; this is " + cuda_device->name());
+}
+
+void require_tf32() {
+  require_compute_capability(80);
+  const char* setting = std::getenv("NVIDIA_TF32_OVERRIDE");  // which all NVIDIA libraries obey
+  if (setting != nullptr && std::string(setting) == "0")
+    throw Unsupported("NVIDIA_TF32_OVERRIDE=0 forbids TF32");
+}
+
+}  // namespace stepladder

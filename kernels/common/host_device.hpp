@@ -1,0 +1,8 @@
+// Marks a function that kernels call on the GPU and tests call on the CPU, with or without nvcc.
+#pragma once
+
+#ifdef __CUDACC__
+#define STEPLADDER_HOST_DEVICE __host__ __device__
+#else
+#define STEPLADDER_HOST_DEVICE
+#endif

@@ -1,0 +1,59 @@
+// The tail of a row: the first `count` lanes of a vector, without touching memory beyond them.
+// xsimd 8.1 has no masked memory access, so this is where the intrinsics are.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+#include <xsimd/xsimd.hpp>
+
+namespace stepladder {
+
+// [p[0], …, p[count - 1], 0, …]; 0 <= count <= lanes.
+template <class Arch>
+xsimd::batch<float, Arch> load_partial(const float* p, std::int64_t count) {
+  constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+#if defined(__AVX512F__)
+  if constexpr (lanes == 16)
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
+#endif
+#if defined(__AVX2__)
+  if constexpr (lanes == 8) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
+  }
+#endif
+  if constexpr (lanes == 4) {
+    if (count == 4) return _mm_loadu_ps(p);
+    const __m128 last = count & 1 ? _mm_load_ss(p + count - 1) : _mm_setzero_ps();
+    return count & 2 ? _mm_movelh_ps(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), last)
+                     : last;
+  }
+}
+
+// p[l] = vector[l] for l < count; 0 <= count <= lanes.
+template <class Arch>
+void store_partial(float* p, xsimd::batch<float, Arch> vector, std::int64_t count) {
+  constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+#if defined(__AVX512F__)
+  if constexpr (lanes == 16)
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), vector);
+#endif
+#if defined(__AVX2__)
+  if constexpr (lanes == 8) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane), vector);
+  }
+#endif
+  if constexpr (lanes == 4) {
+    __m128 rest = vector;
+    if (count == 4) return _mm_storeu_ps(p, rest);
+    if (count & 2) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(p), rest);
+      rest = _mm_movehl_ps(rest, rest);
+    }
+    if (count & 1) _mm_store_ss(p + (count & 2), rest);
+  }
+}
+
+}  // namespace stepladder

@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "kernels/common/variant.hpp"
+
+namespace stepladder {
+namespace {
+
+using Entries = std::vector<detail::Entry>;
+
+// Grown by static initialisers, so it must exist before the first of them asks for it.
+std::map<std::string_view, Entries>& table() {
+  static std::map<std::string_view, Entries> entries_of_primitive;
+  return entries_of_primitive;
+}
+
+// Distance from the foot of the ladder, along builds_on. A cycle or a missing rung ends the walk.
+int rung(const Entries& all, const VariantInfo& info) {
+  int height = 0;
+  std::string_view below = info.builds_on;
+  while (!below.empty() && height <= static_cast<int>(all.size())) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& entry) { return entry.info->name == below; });
+    ++height;
+    below = found == all.end() ? std::string_view{} : std::string_view{found->info->builds_on};
+  }
+  return height;
+}
+
+}  // namespace
+
+void detail::add(const char* primitive, const Entry& entry) {
+  Entries& all = table()[primitive];
+  all.push_back(entry);
+  // Ladder order: CPU before CUDA, own code before the vendor's, then height, name and width.
+  const auto key = [&](const Entry& e) {
+    return std::tuple(e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info),
+                      std::string_view(e.info->name), e.info->isa);
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+}
+
+std::span<const detail::Entry> detail::entries(const char* primitive) { return table()[primitive]; }
+
+const char* name_of(Technique technique) {
+  switch (technique) {
+    case Technique::serial: return "serial";
+    case Technique::simd: return "simd";
+    case Technique::openmp: return "openmp";
+    case Technique::pthread: return "pthread";
+    case Technique::mpi: return "mpi";
+    case Technique::cuda: return "cuda";
+    case Technique::vendor: return "vendor";
+  }
+  return "";
+}
+
+std::string full_name(const VariantInfo& info) {
+  std::string name = info.name;
+  if (info.isa != Isa::any) name += std::string("_") + name_of(info.isa);
+  return name;
+}
+
+}  // namespace stepladder

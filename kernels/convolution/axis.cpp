@@ -1,0 +1,37 @@
+#include "kernels/convolution/axis.hpp"
+
+namespace stepladder::convolution {
+
+Axis forward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
+                  std::int64_t pad) {
+  return {.source = x,
+          .target = y,
+          .pixels = y,
+          .first = 0,
+          .step = 1,
+          .stride = stride,
+          .taps = kernel,
+          .origin = -pad,
+          .kernel_first = 0,
+          .kernel_step = 1};
+}
+
+// x[h] took part in y[q] with kernel element r where q · stride + r = h + pad. So r % stride is fixed
+// by h: r = r0 + j · stride and q = q0 − j. Taps count q upwards, hence j downwards.
+Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
+                   std::int64_t pad, std::int64_t remainder) {
+  const std::int64_t r0 = (remainder + pad) % stride, q0 = (remainder + pad) / stride;
+  const std::int64_t taps = r0 < kernel ? (kernel - r0 + stride - 1) / stride : 0;
+  return {.source = y,
+          .target = x,
+          .pixels = remainder < x ? (x - remainder + stride - 1) / stride : 0,
+          .first = remainder,
+          .step = stride,
+          .stride = 1,
+          .taps = taps,
+          .origin = q0 - (taps - 1),
+          .kernel_first = r0 + (taps - 1) * stride,
+          .kernel_step = -stride};
+}
+
+}  // namespace stepladder::convolution

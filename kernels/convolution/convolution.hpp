@@ -1,0 +1,67 @@
+// convolution: the layer of a CNN (a cross-correlation, as every framework has it), NCHW, with
+// stride, zero padding, groups and rectangular kernels.
+//
+//   forward            y[n, o, p, q] = sum over i, r, s of x[n, i, p·stride_h − pad_h + r, q·stride_w − pad_w + s] · w[o, i, r, s]
+//   backward_data      dx: the gradient of the loss in x, from dy and w
+//   backward_weights   dw: the gradient of the loss in w, from x and dy
+//
+// Output channel o sees the in_channels / groups input channels of its group.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/common/variant.hpp"
+
+namespace stepladder::convolution {
+
+enum class Direction { forward, backward_data, backward_weights };
+
+struct Problem {
+  Direction direction = Direction::forward;
+  std::int64_t batch = 0, in_channels = 0, height = 0, width = 0;
+  std::int64_t out_channels = 0, kernel_h = 0, kernel_w = 0;
+  std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, groups = 1;
+
+  std::int64_t out_h() const { return (height + 2 * pad_h - kernel_h) / stride_h + 1; }
+  std::int64_t out_w() const { return (width + 2 * pad_w - kernel_w) / stride_w + 1; }
+  std::int64_t group_in() const { return in_channels / groups; }    // input channels of one group
+  std::int64_t group_out() const { return out_channels / groups; }  // output channels of one group
+  std::int64_t x_count() const { return batch * in_channels * height * width; }
+  std::int64_t w_count() const { return out_channels * group_in() * kernel_h * kernel_w; }
+  std::int64_t y_count() const { return batch * out_channels * out_h() * out_w(); }
+};
+
+// The direction says which one is written (x or w then holds its gradient); the others are read.
+struct Operands {
+  float* x;  // [batch, in_channels, height, width]
+  float* w;  // [out_channels, in_channels / groups, kernel_h, kernel_w]
+  float* y;  // [batch, out_channels, out_h, out_w]; its gradient in the backward directions
+};
+
+struct Convolution {
+  static constexpr const char* name = "convolution";
+  static constexpr const char* plain_layout = "nchw";
+  using Problem = convolution::Problem;
+  using Operands = convolution::Operands;
+};
+
+using Plan = stepladder::Plan<Operands>;
+using Registration = stepladder::Registration<Convolution>;
+
+std::string direction(const Problem& problem);
+std::string shape(const Problem& problem);     // "n64 c32 h14 w14 k64 r5 s5 stride1x1 pad2x2 g1"
+double flops(const Problem& problem);          // 2 · y_count · group_in · kernel_h · kernel_w, padding counted
+double bytes_read(const Problem& problem);     // each operand read once
+double bytes_written(const Problem& problem);  // the result once
+std::int64_t terms(const Problem& problem);    // most products summed into one element of the result
+
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, groups divides
+// both channel counts, padding is smaller than the kernel and the output is not empty.
+void validate(const Problem& problem);
+
+// The truth, in double, for the direction's result, and magnitude = the same sum over absolute values:
+// |error| <= gamma(terms + 2) · magnitude, as for matmul.
+void reference(const Problem& problem, const Operands& operands, double* result, double* magnitude);
+
+}  // namespace stepladder::convolution

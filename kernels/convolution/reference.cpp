@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/convolution/convolution.hpp"
+
+namespace stepladder::convolution {
+namespace {
+
+// The outputs q for which the input column q·stride − pad + s exists: [first, last).
+struct Range {
+  std::int64_t first, last;
+};
+Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::int64_t pad, std::int64_t s) {
+  const std::int64_t first = std::max<std::int64_t>(0, (pad - s + stride - 1) / stride);
+  const std::int64_t last = std::min(outputs, (size - 1 + pad - s) / stride + 1);
+  return {pad - s > 0 ? first : 0, size - 1 + pad - s < 0 ? 0 : last};
+}
+
+}  // namespace
+
+void reference(const Problem& p, const Operands& o, double* result, double* magnitude) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  const std::int64_t plane_x = p.height * p.width, plane_y = out_h * out_w;
+  const std::int64_t plane_w = p.kernel_h * p.kernel_w;
+  const std::int64_t count = p.direction == Direction::forward         ? p.y_count()
+                             : p.direction == Direction::backward_data ? p.x_count()
+                                                                       : p.w_count();
+  std::fill_n(result, count, 0.0);
+  std::fill_n(magnitude, count, 0.0);
+  const auto add = [&](std::int64_t at, double product) {
+    result[at] += product;
+    magnitude[at] += std::abs(product);
+  };
+
+  // Every (n, out channel, in channel, r, s) pairs whole rows of x and y. The loop that is split
+  // among threads is the one over which no result is shared.
+  const auto rows = [&](std::int64_t n, std::int64_t oc, std::int64_t ic) {  // ic within the group
+    const std::int64_t channel = oc / p.group_out() * p.group_in() + ic;
+    const std::int64_t x_plane = (n * p.in_channels + channel) * plane_x;
+    const std::int64_t y_plane = (n * p.out_channels + oc) * plane_y;
+    const std::int64_t w_plane = (oc * p.group_in() + ic) * plane_w;
+    for (std::int64_t r = 0; r < p.kernel_h; ++r)
+      for (std::int64_t s = 0; s < p.kernel_w; ++s) {
+        const Range ph = inside(p.height, out_h, p.stride_h, p.pad_h, r);
+        const Range qw = inside(p.width, out_w, p.stride_w, p.pad_w, s);
+        const std::int64_t w_at = w_plane + r * p.kernel_w + s;
+        for (std::int64_t i = ph.first; i < ph.last; ++i) {
+          const std::int64_t x_row = x_plane + (i * p.stride_h - p.pad_h + r) * p.width - p.pad_w + s;
+          const std::int64_t y_row = y_plane + i * out_w;
+          for (std::int64_t q = qw.first; q < qw.last; ++q) {
+            const std::int64_t x_at = x_row + q * p.stride_w, y_at = y_row + q;
+            switch (p.direction) {
+              case Direction::forward: add(y_at, double{o.x[x_at]} * o.w[w_at]); break;
+              case Direction::backward_data: add(x_at, double{o.y[y_at]} * o.w[w_at]); break;
+              case Direction::backward_weights: add(w_at, double{o.x[x_at]} * o.y[y_at]); break;
+            }
+          }
+        }
+      }
+  };
+
+  if (p.direction == Direction::backward_weights) {
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t oc = 0; oc < p.out_channels; ++oc)
+      for (std::int64_t n = 0; n < p.batch; ++n)
+        for (std::int64_t ic = 0; ic < p.group_in(); ++ic) rows(n, oc, ic);
+  } else {
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t n = 0; n < p.batch; ++n)
+      for (std::int64_t oc = 0; oc < p.out_channels; ++oc)
+        for (std::int64_t ic = 0; ic < p.group_in(); ++ic) rows(n, oc, ic);
+  }
+}
+
+}  // namespace stepladder::convolution

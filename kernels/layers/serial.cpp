@@ -1,0 +1,134 @@
+// The definitions: one element after the other, the C library's functions, sums in the order in which
+// the elements lie.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/layers/layers.hpp"
+
+namespace stepladder::layers {
+namespace {
+
+void bias_forward(const Problem& p, const Operands& o) {
+  for (std::int64_t row = 0; row < p.batch * p.channels; ++row)
+    for (std::int64_t i = row * p.spatial; i < (row + 1) * p.spatial; ++i)
+      o.y[i] += o.bias[row % p.channels];
+}
+
+void bias_backward(const Problem& p, const Operands& o) {
+  for (std::int64_t c = 0; c < p.channels; ++c) o.dbias[c] = 0;
+  for (std::int64_t row = 0; row < p.batch * p.channels; ++row)
+    for (std::int64_t i = row * p.spatial; i < (row + 1) * p.spatial; ++i)
+      o.dbias[row % p.channels] += o.dy[i];
+}
+
+void relu_forward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = o.x[i] > 0 ? o.x[i] : 0;
+}
+
+void relu_backward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.y[i] > 0 ? o.dy[i] : 0;
+}
+
+void sigmoid_forward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = 1 / (1 + std::exp(-o.x[i]));
+}
+
+void sigmoid_backward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * o.y[i] * (1 - o.y[i]);
+}
+
+void tanh_forward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = std::tanh(o.x[i]);
+}
+
+void tanh_backward(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * (1 - o.y[i] * o.y[i]);
+}
+
+// x to y forward, dy to dx backward.
+void dropout(const Problem& p, const float* from, float* to, std::int64_t step) {
+  const std::uint32_t key = dropout_key(p.seed, step), threshold = drop_threshold(p.rate);
+  for (std::int64_t i = 0; i < p.count(); ++i) {
+    const bool kept = dropout_hash(key, static_cast<std::uint32_t>(i)) >= threshold;
+    to[i] = kept ? from[i] / (1 - p.rate) : 0;
+  }
+}
+
+// Calls body(i, first, last, stride) for every element i: its window of channels is
+// first, first + stride, …, last.
+template <class Body>
+void over_channel_windows(const Problem& p, const Body& body) {
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < p.channels; ++c)
+      for (std::int64_t s = 0; s < p.spatial; ++s) {
+        const std::int64_t column = n * p.channels * p.spatial + s;
+        const std::int64_t first = std::max<std::int64_t>(0, c - p.size / 2);
+        const std::int64_t last = std::min(p.channels - 1, c + p.size / 2);
+        body(column + c * p.spatial, column + first * p.spatial, column + last * p.spatial, p.spatial);
+      }
+}
+
+void normalization_forward(const Problem& p, const Operands& o) {
+  const float factor = p.alpha / static_cast<float>(p.size);
+  over_channel_windows(p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
+    float sum = 0;
+    for (std::int64_t j = first; j <= last; j += stride) sum += o.x[j] * o.x[j];
+    o.scale[i] = p.k + factor * sum;
+    o.y[i] = o.x[i] * std::pow(o.scale[i], -p.beta);
+  });
+}
+
+void normalization_backward(const Problem& p, const Operands& o) {
+  const float factor = 2 * p.alpha * p.beta / static_cast<float>(p.size);
+  over_channel_windows(p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
+    float sum = 0;
+    for (std::int64_t j = first; j <= last; j += stride) sum += o.dy[j] * o.y[j] / o.scale[j];
+    o.dx[i] = o.dy[i] * std::pow(o.scale[i], -p.beta) - factor * o.x[i] * sum;
+  });
+}
+
+// The row's maximum is subtracted first, so that no exponential overflows.
+void softmax_forward(const Problem& p, const Operands& o) {
+  for (std::int64_t n = 0; n < p.batch; ++n) {
+    const float* x = o.x + n * p.channels;
+    float* y = o.y + n * p.channels;
+    float largest = x[0], sum = 0;
+    for (std::int64_t c = 1; c < p.channels; ++c) largest = std::max(largest, x[c]);
+    for (std::int64_t c = 0; c < p.channels; ++c) sum += y[c] = std::exp(x[c] - largest);
+    for (std::int64_t c = 0; c < p.channels; ++c) y[c] /= sum;
+    o.loss[n] = std::log(sum) - (x[o.labels[n]] - largest);
+  }
+}
+
+void softmax_backward(const Problem& p, const Operands& o) {
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < p.channels; ++c) {
+      const float target = c == o.labels[n] ? 1.0F : 0.0F;
+      o.dx[n * p.channels + c] = (o.y[n * p.channels + c] - target) / static_cast<float>(p.batch);
+    }
+}
+
+void layer(const Problem& p, const Operands& o) {
+  const bool forward = p.direction == Direction::forward;
+  switch (p.layer) {
+    case Layer::bias: return forward ? bias_forward(p, o) : bias_backward(p, o);
+    case Layer::relu: return forward ? relu_forward(p, o) : relu_backward(p, o);
+    case Layer::sigmoid: return forward ? sigmoid_forward(p, o) : sigmoid_backward(p, o);
+    case Layer::tanh: return forward ? tanh_forward(p, o) : tanh_backward(p, o);
+    case Layer::dropout: return dropout(p, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step);
+    case Layer::local_response_normalization:
+      return forward ? normalization_forward(p, o) : normalization_backward(p, o);
+    case Layer::softmax_cross_entropy: return forward ? softmax_forward(p, o) : softmax_backward(p, o);
+  }
+}
+
+constexpr VariantInfo info{
+    .name = "serial",
+    .technique = Technique::serial,
+    .adds = "the definitions: one element after the other",
+};
+
+const Registration registration{info, plan_of<layer>};
+
+}  // namespace
+}  // namespace stepladder::layers

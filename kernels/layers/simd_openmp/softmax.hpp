@@ -1,0 +1,69 @@
+// Softmax with cross entropy: a row of logits on vectors, rows on threads. The row's maximum is
+// subtracted first, so that no exponential overflows.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/layers/layers.hpp"
+#include "kernels/layers/simd_openmp/stretches.hpp"
+
+namespace stepladder::layers {
+
+template <class V>
+inline float largest_lane(const V& v) {
+  float all[V::size];
+  v.store_unaligned(all);
+  return *std::max_element(all, all + V::size);
+}
+
+template <class V>
+void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t channels, float* loss) {
+  const V nothing(-std::numeric_limits<float>::infinity());  // never the maximum, and e^nothing is 0
+  float counted[V::size];
+  for (std::size_t lane = 0; lane < V::size; ++lane) counted[lane] = static_cast<float>(lane);
+  const V lane = V::load_unaligned(counted);
+  // What a partial load leaves of the last vector is 0, which could be the maximum.
+  const auto fill_up = [&](const V& v, std::int64_t i) {
+    const std::int64_t inside = channels - i;
+    return inside >= static_cast<std::int64_t>(V::size)
+               ? v : V(xsimd::select(lane < V(static_cast<float>(inside)), v, nothing));
+  };
+  V largest_lanes = nothing, sums(0.0F);
+  over_vectors<V>(channels, [&](std::int64_t i, const auto& load, const auto&) {
+    largest_lanes = xsimd::max(largest_lanes, fill_up(load(x), i));
+  });
+  const float largest = largest_lane(largest_lanes);
+  over_vectors<V>(channels, [&](std::int64_t i, const auto& load, const auto& store) {
+    const V exponential = xsimd::exp(fill_up(load(x), i) - V(largest));
+    sums = sums + exponential;
+    store(y, exponential);
+  });
+  const float sum = xsimd::hadd(sums);
+  over_vectors<V>(channels, [&](std::int64_t, const auto& load, const auto& store) { store(y, load(y) / V(sum)); });
+  *loss = std::log(sum) - (x[label] - largest);
+}
+
+template <class V>
+void softmax_forward(const Problem& p, const Operands& o, int threads) {
+  in_stretches<V>(p.batch, p.channels, threads, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t n = begin; n < end; ++n)
+      softmax_row<V>(o.x + n * p.channels, o.y + n * p.channels, o.labels[n], p.channels, o.loss + n);
+  });
+}
+
+template <class V>
+void softmax_backward(const Problem& p, const Operands& o, int threads) {
+  const auto batch = static_cast<float>(p.batch);
+  in_stretches<V>(p.batch, p.channels, threads, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t n = begin; n < end; ++n) {
+      const float* y = o.y + n * p.channels;
+      float* dx = o.dx + n * p.channels;
+      over_vectors<V>(p.channels,
+                      [&](std::int64_t, const auto& load, const auto& store) { store(dx, load(y) / V(batch)); });
+      dx[o.labels[n]] = (y[o.labels[n]] - 1) / batch;
+    }
+  });
+}
+
+}  // namespace stepladder::layers

@@ -1,0 +1,37 @@
+// A vendor's BLAS, opened at run time. OpenBLAS, BLIS and MKL all export cblas_sgemm: linked, the
+// first would answer for the others; opened with local symbols each stays itself.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "kernels/common/shared_library.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+
+class BlasLibrary {
+ public:
+  // Opens the first of `files` that the loader finds. Throws Unsupported when there is none, with the
+  // first name and the package that holds it.
+  BlasLibrary(std::initializer_list<const char*> files, const std::string& package);
+
+  // A function of the library; see SharedLibrary.
+  SharedLibrary::Symbol operator[](const char* function) const { return library_[function]; }
+
+  // C = op(A) op(B) by cblas_sgemm. The dimensions must have passed require_blas_sizes().
+  void multiply(const Problem& problem, const Operands& operands) const;
+
+ private:
+  // As in cblas.h; the order and the transposes are its enums.
+  using Sgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                     const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+
+  SharedLibrary library_;
+  Sgemm* sgemm_;
+};
+
+// Throws Unsupported when a dimension does not fit the 32-bit integers of cblas_sgemm.
+void require_blas_sizes(const Problem& problem);
+
+}  // namespace stepladder::matmul

@@ -1,0 +1,21 @@
+// The work of one thread in the CUDA rungs that give every element of C its own thread.
+#pragma once
+
+#include "kernels/common/host_device.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+
+// C[i, j]: row i of op(A) times column j of op(B).
+STEPLADDER_HOST_DEVICE inline float element(const Problem& p, const Operands& o, std::int64_t i,
+                                            std::int64_t j) {
+  float sum = 0;
+  for (std::int64_t l = 0; l < p.k; ++l) {
+    const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
+    const float b = p.transpose_b ? o.b[j * p.k + l] : o.b[l * p.n + j];
+    sum += a * b;
+  }
+  return sum;
+}
+
+}  // namespace stepladder::matmul

@@ -1,0 +1,62 @@
+// max_pool: the largest value of each window of a plane, and its place, NCHW; windows may overlap and
+// reach into padding, which never wins.
+//
+//   forward    y = max of the window; argmax = its place in the window, row by row, the first of equals
+//   backward   dx[place] += dy for every window; dx is 0 where no window found its maximum
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/common/variant.hpp"
+
+namespace stepladder::max_pool {
+
+enum class Direction { forward, backward };
+
+struct Problem {
+  Direction direction = Direction::forward;
+  std::int64_t batch = 0, channels = 0, height = 0, width = 0;
+  std::int64_t window_h = 0, window_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+
+  std::int64_t out_h() const { return (height + 2 * pad_h - window_h) / stride_h + 1; }
+  std::int64_t out_w() const { return (width + 2 * pad_w - window_w) / stride_w + 1; }
+  std::int64_t planes() const { return batch * channels; }
+  std::int64_t x_count() const { return planes() * height * width; }
+  std::int64_t y_count() const { return planes() * out_h() * out_w(); }
+};
+
+// forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as dx).
+struct Operands {
+  float* x;              // [batch, channels, height, width]
+  float* y;              // [batch, channels, out_h, out_w]
+  std::uint8_t* argmax;  // [batch, channels, out_h, out_w]: row · window_w + column in the window,
+                         // counted from the window's corner, padding included
+};
+
+struct MaxPool {
+  static constexpr const char* name = "max_pool";
+  static constexpr const char* plain_layout = "nchw";
+  using Problem = max_pool::Problem;
+  using Operands = max_pool::Operands;
+};
+
+using Plan = stepladder::Plan<Operands>;
+using Registration = stepladder::Registration<MaxPool>;
+
+std::string direction(const Problem& problem);
+std::string shape(const Problem& problem);     // "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"
+double flops(const Problem& problem);          // comparisons (forward) or additions (backward)
+double bytes_read(const Problem& problem);     // x, or dy and argmax, once
+double bytes_written(const Problem& problem);  // y and argmax, or dx, once
+
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, the
+// window holds at most 256 places, padding is smaller than the window and the output is not empty.
+void validate(const Problem& problem);
+
+// The truth: forward y and argmax (exact), backward dx in double with magnitude = sum of |dy|.
+void reference_forward(const Problem& problem, const float* x, double* y, std::uint8_t* argmax);
+void reference_backward(const Problem& problem, const float* dy, const std::uint8_t* argmax, double* dx,
+                        double* magnitude);
+
+}  // namespace stepladder::max_pool

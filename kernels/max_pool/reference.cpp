@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/max_pool/max_pool.hpp"
+
+namespace stepladder::max_pool {
+
+void reference_forward(const Problem& p, const float* x, double* y, std::uint8_t* argmax) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        double best = -std::numeric_limits<double>::infinity();
+        std::int64_t place = 0;
+        for (std::int64_t r = 0; r < p.window_h; ++r)
+          for (std::int64_t s = 0; s < p.window_w; ++s) {
+            const std::int64_t row = i * p.stride_h - p.pad_h + r, column = j * p.stride_w - p.pad_w + s;
+            if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
+            const double value = x[(plane * p.height + row) * p.width + column];
+            if (value > best) best = value, place = r * p.window_w + s;
+          }
+        y[(plane * out_h + i) * out_w + j] = best;
+        argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
+      }
+}
+
+void reference_backward(const Problem& p, const float* dy, const std::uint8_t* argmax, double* dx,
+                        double* magnitude) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  std::fill_n(dx, p.x_count(), 0.0);
+  std::fill_n(magnitude, p.x_count(), 0.0);
+  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        const std::int64_t from = (plane * out_h + i) * out_w + j;
+        const std::int64_t row = i * p.stride_h - p.pad_h + argmax[from] / p.window_w;
+        const std::int64_t column = j * p.stride_w - p.pad_w + argmax[from] % p.window_w;
+        const std::int64_t to = (plane * p.height + row) * p.width + column;
+        dx[to] += dy[from];
+        magnitude[to] += std::abs(double{dy[from]});
+      }
+}
+
+}  // namespace stepladder::max_pool

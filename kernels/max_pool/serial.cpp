@@ -1,0 +1,62 @@
+// The definition: for every window look at every place, skip those in the padding, remember the
+// largest. Five branches per place, the last of which no processor can predict.
+#include <limits>
+
+#include "kernels/max_pool/max_pool.hpp"
+
+namespace stepladder::max_pool {
+namespace {
+
+void forward(const Problem& p, const Operands& o) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        float best = -std::numeric_limits<float>::infinity();
+        std::int64_t place = 0;
+        for (std::int64_t r = 0; r < p.window_h; ++r)
+          for (std::int64_t s = 0; s < p.window_w; ++s) {
+            const std::int64_t row = i * p.stride_h - p.pad_h + r;
+            const std::int64_t column = j * p.stride_w - p.pad_w + s;
+            if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
+            const float value = o.x[(plane * p.height + row) * p.width + column];
+            if (value > best) {
+              best = value;
+              place = r * p.window_w + s;
+            }
+          }
+        o.y[(plane * out_h + i) * out_w + j] = best;
+        o.argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
+      }
+}
+
+void backward(const Problem& p, const Operands& o) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  for (std::int64_t index = 0; index < p.x_count(); ++index) o.x[index] = 0;
+  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        const std::int64_t from = (plane * out_h + i) * out_w + j;
+        const std::int64_t row = i * p.stride_h - p.pad_h + o.argmax[from] / p.window_w;
+        const std::int64_t column = j * p.stride_w - p.pad_w + o.argmax[from] % p.window_w;
+        o.x[(plane * p.height + row) * p.width + column] += o.y[from];
+      }
+}
+
+void pool(const Problem& p, const Operands& o) {
+  if (p.direction == Direction::forward)
+    forward(p, o);
+  else
+    backward(p, o);
+}
+
+constexpr VariantInfo info{
+    .name = "serial",
+    .technique = Technique::serial,
+    .adds = "the definition: every place of every window, with the branches a textbook has",
+};
+
+const Registration registration{info, plan_of<pool>};
+
+}  // namespace
+}  // namespace stepladder::max_pool

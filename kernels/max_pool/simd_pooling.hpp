@@ -1,0 +1,207 @@
+// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and the
+// width of vector for the row: the narrowest that takes a short row whole, otherwise the widest.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/common/aligned.hpp"
+#include "kernels/max_pool/simd_backward.hpp"
+#include "kernels/max_pool/simd_forward.hpp"
+
+namespace stepladder::max_pool {
+
+template <Isa isa>
+class SimdPooling {
+ public:
+  // `threads` may run at once, each on planes of its own.
+  SimdPooling(const Problem& p, int threads) : p_(p), threads_(threads) {
+    if (p.direction == Direction::forward)
+      with_width(p.out_w(), [&]<class V>(V*) { prepare_forward<V>(); });
+    else if (is(2, 0))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 2, 0>(); });
+    else if (is(3, 0))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 0>(); });
+    else if (is(3, 1))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
+    else
+      prepare_scatter();
+  }
+
+  // Planes [first, last) of batch · channels; 0 <= thread < threads.
+  void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    (this->*run_)(o, first, last, lines_.get() + thread * lines_count_);
+  }
+
+ private:
+  // A square window with stride 2 and this padding all around.
+  bool is(std::int64_t window, std::int64_t pad) const {
+    return p_.window_h == window && p_.window_w == window && p_.stride_h == 2 && p_.stride_w == 2 &&
+           p_.pad_h == pad && p_.pad_w == pad;
+  }
+
+  // Calls prepare with a null pointer to the vector for rows of `count` elements.
+  template <class Prepare>
+  static void with_width([[maybe_unused]] std::int64_t count, const Prepare& prepare) {
+#if defined(__AVX512F__)
+    if (isa == Isa::avx512 && count > 8) return prepare(static_cast<Vector16*>(nullptr));
+#endif
+#if defined(__AVX2__)
+    if (isa != Isa::sse42 && count > 4) return prepare(static_cast<Vector8*>(nullptr));
+#endif
+    prepare(static_cast<Vector4*>(nullptr));
+  }
+
+  // `count` elements, rounded up to whole vectors.
+  template <class V>
+  static std::int64_t round_up(std::int64_t count) {
+    constexpr auto lanes = static_cast<std::int64_t>(V::size);
+    return (count + lanes - 1) / lanes * lanes;
+  }
+
+  // How many of the first planes can be read where they are: those from which vectors that run past
+  // the end of the plane's last row, `reach` elements in all, still end inside the array.
+  std::int64_t planes_within(std::int64_t reach, std::int64_t plane_count) const {
+    const std::int64_t spare = p_.planes() * plane_count - reach;
+    return spare < 0 ? 0 : std::min(p_.planes(), spare / plane_count + 1);
+  }
+
+  void allocate_lines(std::int64_t count, float fill) {
+    lines_count_ = (count + 15) / 16 * 16;
+    lines_ = aligned_array<float>(static_cast<std::size_t>(lines_count_ * threads_));
+    std::fill_n(lines_.get(), lines_count_ * threads_, fill);
+  }
+
+  template <class V>
+  void prepare_forward() {
+    const Problem& p = p_;
+    const std::int64_t columns = round_up<V>(p.out_w());
+    const std::int64_t read = (columns - 1) * p.stride_w + p.window_w;  // of a row
+    line_rows_ = (p.out_h() - 1) * p.stride_h + p.window_h;
+    pitch_ = std::max(read, p.pad_w + p.width);
+    if (p.pad_h == 0 && p.pad_w == 0)
+      direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
+    if (direct_planes_ < p.planes()) allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
+    if (p.pad_h > 0 || p.pad_w > 0) {
+      first_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
+      for (std::int64_t j = 0; j < columns; ++j)
+        first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, p.pad_w - j * p.stride_w));
+    }
+
+    if (is(2, p.pad_h)) run_ = &SimdPooling::forward<V, 2, 2>;
+    else if (is(3, p.pad_h)) run_ = &SimdPooling::forward<V, 2, 3>;
+    else if (p.stride_w == 2) run_ = &SimdPooling::forward<V, 2, 0>;
+    else if (p.stride_w == 1) run_ = &SimdPooling::forward<V, 1, 0>;
+    else run_ = &SimdPooling::forward<V, 0, 0>;
+  }
+
+  template <class V, int stride, int window>
+  void forward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
+    const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      const float* x = o.x + plane * in;
+      const bool direct = plane < direct_planes_;
+      if (!direct)
+        for (std::int64_t h = 0; h < std::min(p_.height, line_rows_ - p_.pad_h); ++h)
+          std::copy_n(x + h * p_.width, p_.width, lines + (h + p_.pad_h) * pitch_ + p_.pad_w);
+      const ForwardPlane operands{.x = direct ? x : lines,
+                                  .pitch = direct ? p_.width : pitch_,
+                                  .y = o.y + plane * out,
+                                  .argmax = o.argmax + plane * out,
+                                  .room = (last - plane) * out,
+                                  .first_inside = first_inside_.get()};
+      if constexpr (stride == 2 && window == 3)
+        forward_plane_3x3<isa, V>(p_, operands);
+      else
+        forward_plane<isa, V, stride, window>(p_, operands);
+    }
+  }
+
+  template <class V, int window, int pad>
+  void prepare_backward() {
+    const Problem& p = p_;
+    // Windows (i, j) from (−before_, −before_) to (rows, columns) are asked.
+    const std::int64_t rows = (p.height + 1) / 2 - shift(0, pad);
+    const std::int64_t columns = round_up<V>((p.width + 1) / 2) - shift(0, pad);
+    before_ = shift(window - 1, pad);
+    pitch_ = before_ + std::max(round_up<V>(p.out_w()), columns);
+    line_rows_ = before_ + std::max(p.out_h(), rows);
+    if (window == 2 && p.height % 2 == 0 && p.width % 2 == 0)  // then no window outside the plane is asked
+      direct_planes_ = planes_within((p.out_h() - 1) * p.out_w() + columns, p.out_h() * p.out_w());
+    if (direct_planes_ < p.planes()) allocate_lines(2 * line_rows_ * pitch_, 0);
+    run_ = &SimdPooling::backward<V, window, pad>;
+  }
+
+  template <class V, int window, int pad>
+  void backward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
+    const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
+    float* dy_lines = lines + before_ * (pitch_ + 1);
+    float* place_lines = dy_lines + line_rows_ * pitch_;
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      const float* dy = o.y + plane * out;
+      const std::uint8_t* argmax = o.argmax + plane * out;
+      float* dx = o.x + plane * in;
+      const std::int64_t room = (last - plane) * in;
+      if constexpr (window == 2)
+        if (plane < direct_planes_) {
+          backward_plane<isa, V, 2, 0, std::uint8_t>(p_, {dy, argmax, p_.out_w(), dx, room});
+          continue;
+        }
+      copy_to_lines<V>(dy, argmax, (p_.planes() - plane) * out, dy_lines, place_lines);
+      backward_plane<isa, V, window, pad, float>(p_, {dy_lines, place_lines, pitch_, dx, room});
+    }
+  }
+
+  // `available`: elements from argmax to the end of the array. A row's last vector is filled up with
+  // zeros of dy; which places they name does not matter.
+  template <class V>
+  void copy_to_lines(const float* dy, const std::uint8_t* argmax, std::int64_t available,
+                     float* dy_lines, float* place_lines) const {
+    constexpr auto lanes = static_cast<std::int64_t>(V::size);
+    const std::int64_t out_w = p_.out_w();
+    for (std::int64_t i = 0; i < p_.out_h(); ++i)
+      for (std::int64_t j = 0; j < out_w; j += lanes) {
+        const std::int64_t from = i * out_w + j, to = i * pitch_ + j;
+        const V values = out_w - j >= lanes ? V::load_unaligned(dy + from)
+                                            : load_partial<typename V::arch_type>(dy + from, out_w - j);
+        values.store_unaligned(dy_lines + to);
+        load_places_within<V>(argmax + from, available - from).store_unaligned(place_lines + to);
+      }
+  }
+
+  void prepare_scatter() {
+    for (std::int64_t place = 0; place < p_.window_h * p_.window_w; ++place)
+      offset_[place] = place / p_.window_w * p_.width + place % p_.window_w;
+    run_ = &SimdPooling::scatter;
+  }
+
+  // Any other window: as branchless does it, but plane by plane, while dx is in the nearest cache.
+  void scatter(const Operands& o, std::int64_t first, std::int64_t last, float*) const {
+    const std::int64_t in = p_.height * p_.width, out_h = p_.out_h(), out_w = p_.out_w();
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      float* dx = o.x + plane * in;
+      std::fill_n(dx, in, 0.0F);
+      for (std::int64_t i = 0; i < out_h; ++i) {
+        float* row = dx + (i * p_.stride_h - p_.pad_h) * p_.width - p_.pad_w;
+        const std::int64_t from = (plane * out_h + i) * out_w;
+        for (std::int64_t j = 0; j < out_w; ++j)
+          row[j * p_.stride_w + offset_[o.argmax[from + j]]] += o.y[from + j];
+      }
+    }
+  }
+
+  using Run = void (SimdPooling::*)(const Operands&, std::int64_t, std::int64_t, float*) const;
+
+  Problem p_;
+  int threads_;
+  Run run_ = nullptr;
+  std::int64_t direct_planes_ = 0;  // these first planes need no lines
+  AlignedArray<float> lines_;       // padded copies of the plane in hand: x, or dy and its places
+  std::int64_t lines_count_ = 0;    // of one thread
+  std::int64_t pitch_ = 0, line_rows_ = 0;
+  std::int64_t before_ = 0;         // backward: lines above the first and columns left of it
+  AlignedArray<float> first_inside_;
+  std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
+};
+
+}  // namespace stepladder::max_pool

@@ -1,0 +1,81 @@
+// The six update rules for one number, which is a float or a whole vector of floats. The optimizer is
+// a template argument, so a loop over weights holds one rule and no switch.
+//
+// Reordered against the contract, within its rounding: what depends on the step alone is folded into
+// two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/sgd_update/sgd_update.hpp"
+
+namespace stepladder::sgd_update {
+
+template <Optimizer optimizer>
+inline constexpr bool keeps_state1 = optimizer != Optimizer::sgd;
+template <Optimizer optimizer>
+inline constexpr bool keeps_state2 =
+    optimizer == Optimizer::adadelta || optimizer == Optimizer::adam;
+
+template <class Number>
+struct Constants {
+  Number learning_rate;  // of adam: lr / (1 − β₁ᵗ)
+  Number correction;     // of adam: 1 / (1 − β₂ᵗ)
+  Number weight_decay, momentum, epsilon;
+  Number rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
+
+  Constants(const Problem& p, const Operands& o)
+      : learning_rate(o.learning_rate), correction(1.0F), weight_decay(p.weight_decay),
+        momentum(p.momentum), epsilon(p.epsilon), rho(p.rho), one_minus_rho(1 - p.rho),
+        beta1(p.beta1), one_minus_beta1(1 - p.beta1), beta2(p.beta2), one_minus_beta2(1 - p.beta2) {
+    if (p.optimizer != Optimizer::adam) return;
+    const auto t = static_cast<double>(o.step);
+    learning_rate = Number(static_cast<float>(o.learning_rate / (1 - std::pow(double{p.beta1}, t))));
+    correction = Number(static_cast<float>(1 / (1 - std::pow(double{p.beta2}, t))));
+  }
+};
+
+// Changes weight and the states that the optimizer keeps.
+template <Optimizer optimizer, class Number>
+inline void update(const Constants<Number>& c, Number& weight, Number gradient, Number& state1,
+                   Number& state2) {
+  using std::sqrt;  // for float; the vector's own is found by its type
+  const Number g = gradient + c.weight_decay * weight;
+  if constexpr (optimizer == Optimizer::sgd) {
+    weight = weight - c.learning_rate * g;
+  } else if constexpr (optimizer == Optimizer::momentum) {
+    state1 = c.momentum * state1 + g;
+    weight = weight - c.learning_rate * state1;
+  } else if constexpr (optimizer == Optimizer::adagrad) {
+    state1 = state1 + g * g;
+    weight = weight - c.learning_rate * g / (sqrt(state1) + c.epsilon);
+  } else if constexpr (optimizer == Optimizer::rmsprop) {
+    state1 = c.rho * state1 + c.one_minus_rho * g * g;
+    weight = weight - c.learning_rate * g / (sqrt(state1) + c.epsilon);
+  } else if constexpr (optimizer == Optimizer::adadelta) {
+    state1 = c.rho * state1 + c.one_minus_rho * g * g;
+    const Number change = sqrt((state2 + c.epsilon) / (state1 + c.epsilon)) * g;
+    state2 = c.rho * state2 + c.one_minus_rho * change * change;
+    weight = weight - c.learning_rate * change;
+  } else {
+    state1 = c.beta1 * state1 + c.one_minus_beta1 * g;
+    state2 = c.beta2 * state2 + c.one_minus_beta2 * g * g;
+    weight = weight - c.learning_rate * state1 / (sqrt(state2 * c.correction) + c.epsilon);
+  }
+}
+
+// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only switch.
+template <class Function>
+inline void with_optimizer(Optimizer optimizer, const Function& function) {
+  switch (optimizer) {
+    case Optimizer::sgd: return function(std::integral_constant<Optimizer, Optimizer::sgd>{});
+    case Optimizer::momentum: return function(std::integral_constant<Optimizer, Optimizer::momentum>{});
+    case Optimizer::adagrad: return function(std::integral_constant<Optimizer, Optimizer::adagrad>{});
+    case Optimizer::rmsprop: return function(std::integral_constant<Optimizer, Optimizer::rmsprop>{});
+    case Optimizer::adadelta: return function(std::integral_constant<Optimizer, Optimizer::adadelta>{});
+    case Optimizer::adam: return function(std::integral_constant<Optimizer, Optimizer::adam>{});
+  }
+}
+
+}  // namespace stepladder::sgd_update

@@ -1,0 +1,67 @@
+// sgd_update: one step of gradient descent on a flat array of weights, in place.
+//
+// With g' = gradient + weight_decay · w (L2), lr the learning rate, t the step counted from 1:
+//   sgd       w -= lr g'
+//   momentum  v = momentum v + g';  w -= lr v                          (Polyak 1964, heavy ball)
+//   adagrad   s += g'²;  w -= lr g' / (√s + ε)                         (Duchi et al. 2011)
+//   rmsprop   s = ρ s + (1−ρ) g'²;  w -= lr g' / (√s + ε)              (Hinton, lecture 6e, 2012)
+//   adadelta  s = ρ s + (1−ρ) g'²;  d = √(u+ε) / √(s+ε) · g';
+//             u = ρ u + (1−ρ) d²;  w -= lr d                           (Zeiler 2012)
+//   adam      m = β₁ m + (1−β₁) g';  s = β₂ s + (1−β₂) g'²;
+//             w -= lr · m/(1−β₁ᵗ) / (√(s/(1−β₂ᵗ)) + ε)                 (Kingma and Ba 2015)
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/common/variant.hpp"
+
+namespace stepladder::sgd_update {
+
+enum class Optimizer { sgd, momentum, adagrad, adadelta, rmsprop, adam };
+
+struct Problem {
+  Optimizer optimizer = Optimizer::sgd;
+  std::int64_t count = 0;
+  float weight_decay = 0;
+  float momentum = 0.9F;
+  float rho = 0.9F;                  // rmsprop, adadelta
+  float beta1 = 0.9F, beta2 = 0.999F;  // adam
+  float epsilon = 1e-8F;
+};
+
+struct Operands {
+  float* weights;         // [count], read and written
+  const float* gradient;  // [count]
+  float* state1;          // [count], read and written: v, s, s, s, m; unused by sgd
+  float* state2;          // [count], read and written: u of adadelta, s of adam; unused by the others
+  float learning_rate;
+  std::int64_t step;      // t, from 1
+};
+
+struct SgdUpdate {
+  static constexpr const char* name = "sgd_update";
+  static constexpr const char* plain_layout = "flat";
+  using Problem = sgd_update::Problem;
+  using Operands = sgd_update::Operands;
+};
+
+using Plan = stepladder::Plan<Operands>;
+using Registration = stepladder::Registration<SgdUpdate>;
+
+const char* name_of(Optimizer optimizer);
+int states(Optimizer optimizer);               // arrays of state that it keeps: 0, 1 or 2
+std::string direction(const Problem& problem); // the optimizer's name
+std::string shape(const Problem& problem);     // "535818" or "535818 decay"
+double flops(const Problem& problem);          // additions, multiplications, divisions and roots, each 1
+double bytes_read(const Problem& problem);     // weights, gradient and state once
+double bytes_written(const Problem& problem);  // weights and state once
+
+// The truth, in double, for one element; `change` is what is added to the weight.
+struct Element {
+  double change, state1, state2;
+};
+Element reference(const Problem& problem, double weight, double gradient, double state1, double state2,
+                  double learning_rate, std::int64_t step);
+
+}  // namespace stepladder::sgd_update

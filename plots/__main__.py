@@ -1,0 +1,83 @@
+"""Command line: python -m plots charts|table|report RUN_DIR."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from plots import report, table
+from plots.errors import InputError
+from plots.reading import load_run
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m plots", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    charts_parser = commands.add_parser("charts", help="draw RUN_DIR/charts/*.{svg,pdf,png}")
+    table_parser = commands.add_parser("table", help="print the results as text")
+    report_parser = commands.add_parser(
+        "report", help="rewrite the result blocks of README.md and kernels/*/README.md")
+    for sub in (charts_parser, table_parser, report_parser):
+        sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
+    report_parser.add_argument(
+        "--root", type=Path, default=Path(__file__).resolve().parent.parent,
+        help="folder that holds README.md and kernels/ (default: this repository)")
+    return parser.parse_args(arguments)
+
+
+def run_charts(options: argparse.Namespace) -> list[str]:
+    # Matplotlib takes a second to import; table and report do without it.
+    from plots import charts
+
+    run = load_run(options.run_dir)
+    outcome = charts.write_all(run)
+    count = len(outcome.written)
+    plural = "chart" if count == 1 else "charts"
+    print(f"{count} {plural} (svg, pdf, png) in {run.folder / 'charts'}:")
+    for name in outcome.written:
+        print(f"  {name}")
+    for name, reason in outcome.not_drawn:
+        print(f"  not drawn: {name}: {reason}")
+    return run.warnings
+
+
+def run_table(options: argparse.Namespace) -> list[str]:
+    run = load_run(options.run_dir, ("environment", "summary", "step", "samples"))
+    print(table.render(run), flush=True)
+    return run.warnings
+
+
+def run_report(options: argparse.Namespace) -> list[str]:
+    run = load_run(options.run_dir, ("environment", "summary", "step", "train", "samples"))
+    outcome = report.rewrite(run, options.root)
+    for path in outcome.changed:
+        print(f"rewrote {path}")
+    if not outcome.changed:
+        print("every result block was up to date")
+    return run.warnings + outcome.warnings
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    commands = {"charts": run_charts, "table": run_table, "report": run_report}
+    try:
+        notes = commands[options.command](options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

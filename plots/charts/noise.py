@@ -1,0 +1,51 @@
+"""noise: how quiet the machine was, from the calibration loop beside every repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.lines import Line2D
+
+from plots import style
+from plots.page import Page, caption, plain_log
+from plots.ratios import resource_of
+from plots.reading import Run
+from plots.samples import is_marked
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    yield "noise", draw_noise(run)
+
+
+def draw_noise(run: Run) -> Page | str:
+    if run.samples is None:
+        return "no samples.csv"
+    points = [(i, row) for i, row in enumerate(run.samples, start=1) if row["calibration_ratio"]]
+    if not points:
+        return "samples.csv has no calibration ratio"
+    kept = [(i, row["calibration_ratio"]) for i, row in points if not is_marked(row)]
+    marked = [(i, row["calibration_ratio"]) for i, row in points if is_marked(row)]
+    looks = (
+        (f"kept ({len(kept)} repetitions)", kept,
+         {"marker": ".", "color": "#8C8C8C", "markersize": 3}),
+        (f"taken while the machine was slowed, left out ({len(marked)})", marked,
+         {"marker": "x", "color": "#000000", "markersize": 3.5, "markeredgewidth": 0.7}))
+    page = Page("machine: how quiet it was",
+                caption(run, {resource_of(row) for _, row in points},
+                        (run.environment or {}).get("quiet_sentence") or ""),
+                1, 1, panel_height=1.8,
+                legend=[Line2D([], [], linestyle="none", label=text, **marks)
+                        for text, _, marks in looks])
+    axes = page.axes[0, 0]
+    for text, found, marks in looks:
+        if found:
+            # Thousands of dots: one picture inside the SVG and PDF instead of as many shapes.
+            axes.plot(*zip(*found), linestyle="none", rasterized=True, label=text, **marks)
+    axes.axhline(1, color=style.REFERENCE, linewidth=0.7)
+    ratios = [row["calibration_ratio"] for _, row in points]
+    if max(ratios) / min(ratios) > 5:
+        axes.set_yscale("log")
+        plain_log(axes.yaxis)
+    axes.set_xlabel("repetition, in order of time")
+    axes.set_ylabel("calibration loop\n(1: undisturbed)")
+    return page

@@ -1,0 +1,83 @@
+"""predicted: every row of a training step against the time that the same plan took alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from plots import style
+from plots.charts.rung_rows import grid_of
+from plots.names import technique_in_name
+from plots.page import Page, caption, plain_log
+from plots.ratios import geometric_mean
+from plots.reading import Row, Run
+from plots.steps import configurations, networks
+
+OTHER = "outside the ladders"
+LOGARITHMIC_FROM = 5  # spread of the ratios
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    yield "predicted", draw_predicted(run)
+
+
+def draw_predicted(run: Run) -> Page | str:
+    if run.step is None:
+        return "no step.csv"
+    found = configurations(run.step)
+    points = {network: [row for c in found if c.network == network for row in c.rows
+                        if row["predicted_s"] and row["median_s"]] for network in networks(found)}
+    points = {network: rows for network, rows in points.items() if rows}
+    if not points:
+        return "no row of step.csv has a predicted time"
+    technique_of = techniques(run)
+    rows, columns = grid_of(len(points))
+    shown = {technique_of(row) for rows_of in points.values() for row in rows_of}
+    handles = style.technique_handles(shown)
+    if "" in shown:
+        handles.append(style.technique_style("").handle(OTHER, line=False))
+    handles.append(Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
+                          label="equal"))
+    page = Page("training step: measured in the step over predicted from the plan alone",
+                caption(run, {c.resource for c in found},
+                        "One marker per layer, phase and configuration."),
+                rows, columns, panel_height=2.25, legend=handles, legend_columns=8,
+                share_x=True, share_y=True)
+    for axes, (network, rows_of) in zip(page.panels(), points.items()):
+        draw_network(axes, rows_of, technique_of)
+        axes.set_title(network, loc="left")
+    for axes in page.axes[:, 0]:
+        axes.set_ylabel("measured / predicted")
+    plain_log(page.axes[0, 0].xaxis)
+    ratios = [row["median_s"] / row["predicted_s"]
+              for rows_of in points.values() for row in rows_of]
+    if max(ratios) > LOGARITHMIC_FROM * min(ratios):
+        page.axes[0, 0].set_yscale("log")
+        plain_log(page.axes[0, 0].yaxis)
+    page.hide_from(len(points))
+    return page
+
+
+def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]) -> None:
+    axes.set_xscale("log")
+    axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+    for technique in dict.fromkeys(technique_of(row) for row in rows):
+        found = [row for row in rows if technique_of(row) == technique]
+        marks = style.technique_style(technique).marks | {"markersize": 3.4}
+        axes.plot([1000 * row["predicted_s"] for row in found],
+                  [row["median_s"] / row["predicted_s"] for row in found], alpha=0.7,
+                  label=technique or OTHER, **marks)
+    ratio = geometric_mean(row["median_s"] / row["predicted_s"] for row in rows)
+    axes.set_title(f"geometric mean {ratio:.2f}", loc="right", fontsize=6.5)
+    axes.set_xlabel("predicted (ms)")
+
+
+def techniques(run: Run) -> Callable[[Row], str]:
+    """A function from a row of step.csv to its technique, '' for layers outside the ladders.
+
+    step.csv has no such column: summary.csv knows the variants of the ladders, the name says the
+    rest."""
+    known = {row["variant"]: row["technique"] for row in run.summary or []}
+    return lambda row: known.get(row["variant"]) or technique_in_name(row["variant"])

@@ -1,0 +1,49 @@
+"""The rows of a chart that lists rungs from top to bottom, one per rung and resource."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+
+from plots.names import Rung
+from plots.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
+
+ROW_HEIGHT = 0.165  # inches
+MOST_COLUMNS = 3
+
+
+class RungRow(NamedTuple):
+    rung: Rung
+    resource: Resource
+    label: str
+
+
+def rung_rows(ladder: Ladder) -> list[RungRow]:
+    """In ladder order; of many thread counts the fewest and the most."""
+    shown = first_and_last(resources_of(ladder.measured))
+    rows = []
+    for rung in ladder.measured_rungs:
+        ran_on = {resource_of(row) for row in ladder.of(rung)}
+        for resource in shown:
+            if resource in ran_on:
+                label = rung.name if len(shown) == 1 else f"{rung.name}, {resource.label}"
+                rows.append(RungRow(rung, resource, label))
+    return rows
+
+
+def grid_of(count: int) -> tuple[int, int]:
+    """Rows and columns of panels."""
+    columns = min(count, MOST_COLUMNS)
+    return -(-count // columns), columns
+
+
+def label_rows(axes: Axes, rows: list[RungRow]) -> None:
+    """Names on the left, first rung on top, a line above the vendors."""
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    vendors = [i for i, row in enumerate(rows) if row.rung.technique == "vendor"]
+    if vendors and vendors[0] > 0:
+        axes.axhline(vendors[0] - 0.5, color="#AAAAAA", linewidth=0.6, linestyle=(0, (3, 2)))

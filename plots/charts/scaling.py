@@ -1,0 +1,128 @@
+"""scaling-<primitive> and scaling-step: how much faster more threads are, beside the ideal line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from plots import style
+from plots.charts.rung_rows import grid_of
+from plots.names import technique_in_name
+from plots.page import Page, caption
+from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
+                          resources_of)
+from plots.reading import Run
+from plots.steps import Configuration, configurations, networks
+
+Series = tuple[str, style.Style, dict[int, Mean]]  # label, look, threads -> speedup
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    if run.summary is None:
+        yield "scaling", "no summary.csv"
+    for ladder in ladders(run):
+        yield f"scaling-{ladder.primitive}", draw_ladder(run, ladder)
+    if run.step is None:
+        yield "scaling-step", "no step.csv"
+    else:
+        yield "scaling-step", draw_steps(run, configurations(run.step))
+
+
+def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
+    styles = style.variant_styles(ladder.rungs)
+    panels: dict[str, list[Series]] = {}
+    for direction in ladder.directions:
+        for rung in ladder.measured_rungs:
+            speedups = thread_speedups(ladder, rung, direction)
+            if len(speedups) > 1:
+                panels.setdefault(direction, []).append((rung.name, styles[rung.name], speedups))
+    if not panels:
+        return "no variant was measured at two or more thread counts"
+    return draw_panels(
+        run, f"{ladder.primitive}: speedup by threads", panels,
+        [r for r in resources_of(ladder.measured) if not r.device],
+        "Geometric mean over the problems, each against the same variant on the fewest threads; "
+        "error bars: 95 % confidence.")
+
+
+def thread_speedups(ladder: Ladder, rung, direction: str) -> dict[int, Mean]:
+    """Speedup over the variant's own time on the fewest threads."""
+    rows = [row for row in ladder.of(rung, direction) if not resource_of(row).device]
+    counts = sorted({row["threads"] or 1 for row in rows})
+    base = {(problem_key(row), row["ranks"]): row for row in rows
+            if (row["threads"] or 1) == counts[0]}
+    speedups = {}
+    for threads in counts:
+        pairs = [(base.get((problem_key(row), row["ranks"])), row) for row in rows
+                 if (row["threads"] or 1) == threads]
+        mean = mean_ratio([ladder.time_ratio(slow, row) for slow, row in pairs if slow])
+        if mean:
+            speedups[threads] = mean
+    return speedups
+
+
+def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
+    found = [c for c in found if c.mode != "ablate" and not c.resource.device]
+    panels: dict[str, list[Series]] = {}
+    for network in networks(found):
+        groups: dict[tuple[str, str, int], list[Configuration]] = {}
+        for c in found:
+            if c.network == network:
+                groups.setdefault((c.use, c.mode, c.resource.ranks), []).append(c)
+        for (use, mode, _), group in groups.items():
+            group.sort(key=lambda c: c.resource.threads)
+            if group[0].resource.threads == group[-1].resource.threads:
+                continue
+            ratios = {c.resource.threads: group[0].total_s / c.total_s for c in group}
+            speedups = {t: Mean(r, r, r, 1) for t, r in ratios.items()}
+            label = use if mode in ("", "single") else f"{use}, {mode}"
+            look = style.technique_style(technique_in_name(use))
+            panels.setdefault(network, []).append((label, look, speedups))
+    if not panels:
+        return "no configuration was measured at two or more thread counts"
+    return draw_panels(run, "training step: speedup by threads", panels,
+                       [c.resource for c in found],
+                       "Each configuration against itself on the fewest threads.")
+
+
+def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
+                resources: Sequence[Resource], remark: str) -> Page:
+    rows, columns = grid_of(len(panels))
+    handles = {label: look.handle(label) for series in panels.values() for label, look, _ in series}
+    ideal = Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
+                   label="ideal")
+    page = Page(title, caption(run, resources, remark), rows, columns,
+                panel_height=2.1 if rows == 1 else 1.75, share_y=True, legend_columns=6,
+                legend=[*handles.values(), ideal])
+    for axes, (name, series) in zip(page.panels(), panels.items()):
+        draw_panel(axes, series)
+        axes.set_title(name, loc="left")
+    for axes in page.axes[:, 0]:
+        axes.set_ylabel("times faster")
+    highest = max(mean.high for group in panels.values() for _, _, speedups in group
+                  for mean in speedups.values())
+    most = max(threads / min(speedups) for group in panels.values() for _, _, speedups in group
+               for threads in speedups)
+    page.axes[0, 0].set_ylim(0, 1.06 * max(highest, most))
+    page.hide_from(len(panels))
+    return page
+
+
+def draw_panel(axes: Axes, series: list[Series]) -> None:
+    counts = sorted({threads for _, _, speedups in series for threads in speedups})
+    axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
+              linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+    # Side by side at every thread count, so that markers and error bars do not hide one another.
+    step = min((b - a for a, b in zip(counts, counts[1:])), default=1) * 0.035
+    for i, (label, look, speedups) in enumerate(series):
+        shift = step * (i - (len(series) - 1) / 2)
+        values = list(speedups.values())
+        axes.errorbar([threads + shift for threads in speedups], [m.value for m in values],
+                      yerr=[[m.value - m.low for m in values], [m.high - m.value for m in values]],
+                      elinewidth=0.7, capsize=1.5, label=label, **look.line)
+    axes.xaxis.set_major_locator(FixedLocator(counts))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("threads")

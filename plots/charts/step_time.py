@@ -1,0 +1,120 @@
+"""step-<network>: one bar per configuration, its time by phase and its shares by layer and phase.
+
+Configurations of `step --ablate` get a figure of their own, ablation-<network>. The left panel
+compares times; the right one stretches every bar to 100 %, so that the layers of a fast
+configuration can be read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+
+from plots import style
+from plots.page import Page, caption
+from plots.reading import Run
+from plots.steps import Configuration, configurations, networks
+
+ROW_HEIGHT = 0.26        # inches
+LABEL_FROM_SHARE = 0.011  # of the bar, per character: narrower pieces carry no name
+UNACCOUNTED = "outside the layers"
+ABLATION = "ablate"
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    if run.step is None:
+        yield "step", "no step.csv"
+        return
+    found = configurations(run.step)
+    if not found:
+        yield "step", "step.csv has no configuration with a total"
+    for network in networks(found):
+        here = [c for c in found if c.network == network]
+        plain = [c for c in here if c.mode != ABLATION]
+        ablated = [c for c in here if c.mode == ABLATION]
+        if plain:
+            yield f"step-{network}", draw_steps(run, f"{network}: time of one training step", plain)
+        if ablated:
+            title = f"{network}: time of one training step, one rung swapped"
+            yield f"ablation-{network}", draw_steps(run, title,
+                                                    with_unswapped(ablated, plain))
+
+
+def with_unswapped(ablated: list[Configuration], plain: list[Configuration]) -> list[Configuration]:
+    """Ahead of best,matmul=serial_ijk comes best, where it was measured on the same resource."""
+    wanted = {(c.use.partition(",")[0], c.resource) for c in ablated}
+    return [c for c in plain if (c.use, c.resource) in wanted] + ablated
+
+
+def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
+    phases = list(dict.fromkeys(phase for c in chosen for phase in c.phases))
+    handles = [style.phase_handle(phase) for phase in phases]
+    if any(unaccounted(c) > 0 for c in chosen):
+        handles.append(style.phase_handle(UNACCOUNTED))
+    page = Page(
+        title,
+        caption(run, (c.resource for c in chosen),
+                "Median per layer and phase; pieces of the right panel are layers."),
+        1, 2, panel_height=0.5 + ROW_HEIGHT * len(chosen), legend=handles, legend_columns=7,
+        share_y=True, width_ratios=(1, 1.5))
+    times, shares = page.panels()
+    for y, configuration in enumerate(chosen):
+        draw_phases(times, y, configuration, phases)
+        draw_layers(shares, y, configuration, phases)
+    times.set_yticks(range(len(chosen)), [c.label for c in chosen])
+    times.set_ylim(len(chosen) - 0.4, -0.6)
+    times.set_xlim(0, 1000 * max(c.total_s for c in chosen) * 1.16)
+    times.set_xlabel("milliseconds")
+    shares.set_xlim(0, 100)
+    shares.set_xlabel("% of the step, by layer")
+    for axes in (times, shares):
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", visible=False)
+    return page
+
+
+def unaccounted(configuration: Configuration) -> float:
+    """Seconds of the step that no layer's row holds; 0 where branches ran at once."""
+    return max(0.0, configuration.total_s - sum(row["median_s"] or 0.0
+                                                for row in configuration.rows))
+
+
+def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
+    left = 0.0
+    for phase in [*phases, UNACCOUNTED]:
+        seconds = (unaccounted(configuration) if phase == UNACCOUNTED
+                   else configuration.phase_s(phase))
+        if seconds > 0:
+            axes.barh(y, 1000 * seconds, left=left, height=0.7, **style.phase_patch(phase))
+            left += 1000 * seconds
+    axes.annotate(f"{1000 * configuration.total_s:.3g}",
+                  (max(left, 1000 * configuration.total_s), y), xytext=(3, 0),
+                  textcoords="offset points", va="center", fontsize=6.5)
+
+
+def draw_layers(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
+    rest = unaccounted(configuration)
+    whole = rest + sum(row["median_s"] or 0.0 for row in configuration.rows)
+    left = 0.0
+    for phase in phases:
+        for layer, seconds in layer_times(configuration, phase).items():
+            width = 100 * seconds / whole
+            axes.barh(y, width, left=left, height=0.7, **style.phase_patch(phase))
+            if width / 100 > LABEL_FROM_SHARE * len(layer) + 0.01:
+                axes.text(left + width / 2, y, layer, ha="center", va="center_baseline",
+                          fontsize=5.5, color="white" if phase == "update" else style.TEXT,
+                          clip_on=True)
+            left += width
+    if rest > 0:
+        axes.barh(y, 100 * rest / whole, left=left, height=0.7,
+                  **style.phase_patch(UNACCOUNTED))
+
+
+def layer_times(configuration: Configuration, phase: str) -> dict[str, float]:
+    """Seconds per layer in the order of the file; a layer's rows in one phase are added up."""
+    times: dict[str, float] = {}
+    for row in configuration.rows:
+        if row["phase"] == phase and row["median_s"]:
+            times[row["layer"]] = times.get(row["layer"], 0.0) + row["median_s"]
+    return times

@@ -1,0 +1,83 @@
+"""What the names of variants mean: family, instruction set, ladder order, technique.
+
+One source may be built for several instruction sets; the variant then carries the set as a
+suffix: simd_avx512 is the AVX-512 build of the family simd. `builds_on` names the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from plots.schema import TECHNIQUES
+
+ISA_NARROW_TO_WIDE = ("sse42", "avx2", "avx512")
+
+
+class Rung(NamedTuple):
+    """A variant and its place: `builds_on` as written in the file, empty for a first rung."""
+    name: str
+    technique: str
+    builds_on: str
+    device: str = ""
+
+
+def split_isa(variant: str) -> tuple[str, str]:
+    """('simd', 'avx512') for simd_avx512; ('blocked', '') for blocked."""
+    family, _, suffix = variant.rpartition("_")
+    return (family, suffix) if family and suffix in ISA_NARROW_TO_WIDE else (variant, "")
+
+
+def isa_width(variant: str) -> int:
+    """Place in ISA_NARROW_TO_WIDE, -1 without a suffix."""
+    isa = split_isa(variant)[1]
+    return ISA_NARROW_TO_WIDE.index(isa) if isa else -1
+
+
+def resolve_builds_on(rung: Rung, present: Collection[str]) -> str | None:
+    """The variant in `present` that the rung builds on, None when there is none.
+
+    An exact name wins. Otherwise the name is a family: the build for the rung's own instruction
+    set if the rung has one (packed_avx2 stands on simd_avx2), else the widest build present.
+    """
+    if not rung.builds_on:
+        return None
+    if rung.builds_on in present:
+        return rung.builds_on
+    builds = [name for name in present if split_isa(name)[0] == rung.builds_on]
+    same_isa = [name for name in builds if split_isa(name)[1] == split_isa(rung.name)[1]]
+    return max(same_isa or builds, key=isa_width, default=None)
+
+
+def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
+    """The order of `stepladder list`: CPU before CUDA, own code before the vendors', then height
+    above the first rung, name, and instruction set."""
+    by_name = {rung.name: rung for rung in rungs}
+
+    def height(rung: Rung) -> int:
+        seen = {rung.name}
+        below = resolve_builds_on(rung, by_name)
+        while below is not None and below not in seen:
+            seen.add(below)
+            below = resolve_builds_on(by_name[below], by_name)
+        return len(seen) - 1
+
+    def place(rung: Rung) -> tuple:
+        on_gpu = rung.technique == "cuda" or not is_cpu(rung.device)
+        return (on_gpu, rung.technique == "vendor", height(rung), split_isa(rung.name)[0],
+                isa_width(rung.name))
+
+    return sorted(by_name.values(), key=place)
+
+
+def is_cpu(device: str) -> bool:
+    return device in ("", "cpu")
+
+
+def technique_in_name(variant: str) -> str:
+    """The last word of a name that is a technique (simd_openmp: openmp); '' if none is.
+
+    For rows of files without a technique column, where summary.csv does not know the variant.
+    """
+    words = [word for word in variant.split("_") if word in TECHNIQUES]
+    return words[-1] if words else ""

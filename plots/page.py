@@ -1,0 +1,118 @@
+"""One figure for a report: panels, a title, a legend under the panels and a caption line."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from plots import style
+from plots.numbers import with_prefix
+from plots.ratios import Resource
+from plots.reading import Run
+
+WIDTH = 7.0   # inches: the text width of a report
+FORMATS = ("svg", "pdf", "png")
+PNG_DPI = 160
+
+_LEGEND_ROW = 0.165   # inches
+_CAPTION_ROW = 0.125
+_CAPTION_CHARACTERS = 160
+
+
+class Page:
+    """Panels are in `axes` (rows x columns); `panel_height` is in inches."""
+
+    def __init__(self, title: str, caption: str, rows: int, columns: int, panel_height: float,
+                 legend: Sequence = (), legend_columns: int = 6, share_x: bool = False,
+                 share_y: bool = False, width_ratios: Sequence[float] | None = None):
+        lines = [line for paragraph in caption.splitlines()
+                 for line in textwrap.wrap(paragraph, _CAPTION_CHARACTERS)]
+        legend_rows = math.ceil(len(legend) / legend_columns)
+        foot = 0.06 + _CAPTION_ROW * len(lines) + _LEGEND_ROW * legend_rows
+        height = 0.28 + rows * panel_height + foot
+        self.figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        FigureCanvasAgg(self.figure)
+        self.figure.get_layout_engine().set(
+            rect=(0, foot / height, 1, 1 - foot / height), w_pad=0.06, h_pad=0.05)
+        self.axes = self.figure.subplots(
+            rows, columns, sharex=share_x, sharey=share_y, squeeze=False,
+            gridspec_kw={"width_ratios": width_ratios})
+        self.figure.suptitle(title, x=0.012, ha="left", fontsize=9, fontweight="bold")
+        self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=6, color=style.CAPTION,
+                         va="bottom", ha="left", linespacing=1.35, gid="caption")
+        if legend:
+            order = across_then_down(legend, legend_columns)
+            self.figure.legend(
+                handles=order, loc="lower center", ncol=min(legend_columns, len(legend)),
+                bbox_to_anchor=(0.5, (foot - _LEGEND_ROW * legend_rows - 0.02) / height),
+                borderaxespad=0, handlelength=2.6, columnspacing=1.3, labelspacing=0.35)
+
+    def panels(self) -> list[Axes]:
+        return list(self.axes.flat)
+
+    def hide_from(self, index: int) -> None:
+        """Empty places at the end of the grid."""
+        for axes in self.panels()[index:]:
+            axes.set_visible(False)
+
+
+def across_then_down(entries: Sequence, columns: int) -> list:
+    """Matplotlib fills a legend column by column; this order makes it read row by row."""
+    columns = min(columns, len(entries))
+    return [entry for column in range(columns) for entry in entries[column::columns]]
+
+
+def caption(run: Run, resources: Iterable[Resource], remark: str = "") -> str:
+    """What every chart says under itself: what is drawn, machine, threads, commit, data source."""
+    environment = run.environment or {}
+    machine = environment.get("cpu_model") or "unknown machine"
+    if environment.get("gpu"):
+        machine += f" and {environment['gpu']}"
+    labels = ", ".join(resource.label for resource in sorted(set(resources)))
+    commit = str(environment.get("commit") or "unknown")[:12]
+    if environment.get("dirty"):
+        commit += " (modified)"
+    data = str(environment.get("data") or "unknown").removeprefix("data=")
+    facts = [machine, labels, f"commit {commit}", f"data: {data}"]
+    return f"{remark}\n" + "; ".join(fact for fact in facts if fact) + "."
+
+
+def save(page: Page, folder: Path, name: str) -> None:
+    """Writes the three files. The same results give the same bytes: no dates, no versions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metadata = {"svg": {"Date": None, "Creator": None},
+                "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+                "png": {"Software": None}}
+    with matplotlib.rc_context(style.RC):
+        # The layout is the same in all formats; finding it once saves most of the time.
+        page.figure.draw_without_rendering()
+        page.figure.set_layout_engine("none")
+        for suffix in FORMATS:
+            page.figure.savefig(folder / f"{name}.{suffix}", dpi=PNG_DPI,
+                                metadata=metadata[suffix])
+
+
+def plain_log(axis: Axis) -> None:
+    """Labels 1, 10, 100 rather than powers of ten; call it when the limits are final."""
+    low, high = sorted(axis.get_view_interval())
+    decades = math.log10(high / low)
+    if decades < 0.8:
+        subs = (1, 1.5, 2, 3, 4, 5, 7)
+    elif decades < 1.7:
+        subs = (1, 2, 5)
+    elif decades < 3:
+        subs = (1, 3)
+    else:
+        subs = (1,)
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=6 if decades > 3 else 20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: with_prefix(value)))
+    axis.set_minor_formatter(NullFormatter())

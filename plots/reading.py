@@ -1,0 +1,160 @@
+"""Reads a run folder. Absent files are None; malformed ones are an InputError."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plots import schema
+from plots.errors import InputError
+
+Row = dict[str, Any]
+
+EVERYTHING = ("environment", "ceilings", *schema.TABLES)
+
+
+@dataclass
+class Run:
+    folder: Path
+    environment: dict[str, Any] | None = None
+    ceilings: list[dict[str, Any]] | None = None
+    summary: list[Row] | None = None
+    step: list[Row] | None = None
+    train: list[Row] | None = None
+    samples: list[Row] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
+    """Reads the named parts of a run folder; at least one result file must be there."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; expected the folder of a run")
+    if not any((folder / name).exists() for name in schema.RUN_FILES):
+        raise InputError(f"{folder}: holds none of {', '.join(schema.RUN_FILES)}; "
+                         "expected the folder of a run")
+    run = Run(folder)
+    if "environment" in parts:
+        run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
+    if "ceilings" in parts:
+        run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
+    for name, table in schema.TABLES.items():
+        if name in parts:
+            setattr(run, name, read_table(folder / table.file, table, run.warnings))
+    return run
+
+
+def read_text(path: Path) -> str | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
+
+
+def read_table(path: Path, table: schema.Table, warnings: list[str]) -> list[Row] | None:
+    """Rows of a CSV file with typed values, or None when there is no file.
+
+    A last line without a newline was torn by a crash: it is skipped with a warning.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    if not text:
+        warnings.append(f"{path}: empty; expected a header row")
+        return []
+    reader = csv.reader(io.StringIO(text, newline=""))
+    records = []
+    first_line = 1
+    for fields in reader:
+        records.append((first_line, fields))
+        first_line = reader.line_num + 1
+    check_header(path, records[0][1], table)
+    body = records[1:]
+    if not text.endswith("\n"):
+        if not body:
+            raise InputError(f"{path}:1: the header row has no end; expected a newline")
+        line, _ = body.pop()
+        warnings.append(f"{path}:{line}: the last line is torn (no newline at its end); skipped")
+    return [parse_row(path, line, fields, table) for line, fields in body if fields]
+
+
+def check_header(path: Path, found: list[str], table: schema.Table) -> None:
+    expected = table.names
+    if found == expected:
+        return
+    for number, (have, want) in enumerate(zip(found, expected), start=1):
+        if have != want:
+            detail = f"column {number} is '{have}', expected '{want}'"
+            break
+    else:
+        if len(found) < len(expected):
+            detail = f"the columns end after {len(found)}, expected '{expected[len(found)]}' next"
+        else:
+            detail = f"column {len(expected) + 1} '{found[len(expected)]}' is not expected"
+    raise InputError(f"{path}:1: {detail}; the header of {table.file} is: {','.join(expected)}")
+
+
+def parse_row(path: Path, line: int, fields: list[str], table: schema.Table) -> Row:
+    if len(fields) != len(table.columns):
+        raise InputError(f"{path}:{line}: {len(fields)} fields, expected {len(table.columns)}")
+    return {column.name: parse_field(path, line, column, value)
+            for column, value in zip(table.columns, fields)}
+
+
+def parse_field(path: Path, line: int, column: schema.Column, value: str) -> Any:
+    if column.kind is str:
+        return value
+    if value == "":
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        number = None
+    if number is not None and not math.isfinite(number):
+        return None
+    if number is None or (column.kind is int and number != int(number)):
+        kind = "a whole number" if column.kind is int else "a number"
+        raise InputError(f"{path}:{line}: column {column.name} is '{value}', expected {kind}")
+    return column.kind(number)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: {error.msg} (column {error.colno})") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}:1: expected a JSON object")
+    version = content.get("schema_version")
+    if version != schema.SCHEMA_VERSION:
+        raise InputError(f"{path}: schema_version is {version!r}, expected "
+                         f"{schema.SCHEMA_VERSION}")
+    return content
+
+
+def read_ceilings(path: Path) -> list[dict[str, Any]] | None:
+    content = read_json(path)
+    if content is None:
+        return None
+    ceilings = content.get("ceilings")
+    if not isinstance(ceilings, list):
+        raise InputError(f"{path}: expected a list named 'ceilings'")
+    for number, ceiling in enumerate(ceilings):
+        for name, kind in schema.CEILING_FIELDS.items():
+            if not isinstance(ceiling, dict) or not isinstance(ceiling.get(name), kind):
+                raise InputError(f"{path}: ceilings[{number}] has no proper '{name}'; expected "
+                                 f"an object with {', '.join(schema.CEILING_FIELDS)}")
+    return ceilings

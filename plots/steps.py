@@ -1,0 +1,75 @@
+"""The training steps of step.csv: one object per network, choice of rungs, and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plots import schema
+from plots.ratios import Resource, resource_of
+from plots.reading import Row
+
+
+@dataclass
+class Configuration:
+    network: str
+    use: str
+    mode: str
+    resource: Resource
+    total_s: float
+    predicted_s: float | None
+    rows: list[Row]  # one per layer and phase (and variant), the total left out
+
+    @property
+    def label(self) -> str:
+        mode = "" if self.mode in ("", "single", "ablate") else f", {self.mode}"
+        return f"{self.use}, {self.resource.label}{mode}"
+
+    def phase_s(self, phase: str) -> float:
+        return sum(row["median_s"] or 0.0 for row in self.rows if row["phase"] == phase)
+
+    @property
+    def phases(self) -> list[str]:
+        present = dict.fromkeys(row["phase"] for row in self.rows)
+        return sorted(present, key=lambda phase: (schema.PHASES.index(phase)
+                                                  if phase in schema.PHASES else 99, phase))
+
+
+def configurations(step: Sequence[Row]) -> list[Configuration]:
+    """In the order of the file. A configuration without a total was cut short and is left out;
+    of one that was measured again the last measurement counts."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in step:
+        key = (row["network"], row["use"], row["mode"], resource_of(row))
+        groups.setdefault(key, []).append(row)
+    found = []
+    for key, rows in groups.items():
+        rows = last_measurement(rows)
+        totals = [row for row in rows if row["layer"] == schema.TOTAL and row["median_s"]]
+        if totals:
+            parts = [row for row in rows if row["layer"] != schema.TOTAL]
+            found.append(Configuration(*key, totals[-1]["median_s"], totals[-1]["predicted_s"],
+                                       parts))
+    return found
+
+
+def last_measurement(rows: list[Row]) -> list[Row]:
+    """The rows of the last complete measurement; its total row stands at its end or its start."""
+    totals = [i for i, row in enumerate(rows) if row["layer"] == schema.TOTAL]
+    if len(totals) < 2:
+        return rows
+    if totals[0] == 0:
+        return rows[totals[-1]:]
+    return rows[totals[-2] + 1:totals[-1] + 1]
+
+
+def networks(found: Iterable[Configuration]) -> list[str]:
+    return list(dict.fromkeys(c.network for c in found))
+
+
+def baseline(network: str, found: Iterable[Configuration]) -> Configuration:
+    """What the network's steps are compared with: 'serial' on the fewest threads, or the first
+    configuration measured where the serial step takes too long to be measured."""
+    here = [c for c in found if c.network == network]
+    serial = (c for c in here if c.use == "serial")
+    return min(serial, key=lambda c: c.resource, default=here[0])

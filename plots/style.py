@@ -1,0 +1,160 @@
+"""How things look, in every chart alike: one colour and one marker per technique.
+
+The colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers
+can tell apart, with grey for serial. Variants that share a technique differ in shade, in the
+filling of the marker, in the hatching of the bar and in the dashes of the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plots.names import Rung
+
+COLOURS = {
+    "serial": "#8C8C8C",
+    "simd": "#0072B2",
+    "openmp": "#D55E00",
+    "pthread": "#CC79A7",
+    "mpi": "#E69F00",
+    "cuda": "#009E73",
+    "vendor": "#000000",
+}
+MARKERS = {
+    "serial": "o",
+    "simd": "s",
+    "openmp": "^",
+    "pthread": "v",
+    "mpi": "P",
+    "cuda": "D",
+    "vendor": "*",
+}
+NEUTRAL_COLOUR = "#56B4E9"  # the mixture named `best`, layers outside the ladders
+NEUTRAL_MARKER = "X"
+EDGE = "#333333"
+TEXT = "#222222"
+CAPTION = "#555555"
+REFERENCE = "#555555"  # ideal lines, roofs, 1x
+
+HATCHES = ("", "////", "xxx", "\\\\\\\\", "---", "|||")
+FILLS = ("full", "none", "left", "right", "top", "bottom")
+DASHES = ((0, ()), (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), (0, (2, 2)))
+
+# Shades of grey for what is not a technique: phases of a step, from light to dark.
+PHASE_FACES = {"forward": "#F2F2F2", "backward": "#C4C4C4", "update": "#8A8A8A",
+               "all_reduce": "#FFFFFF", "reorder": "#FFFFFF", "other": "#FFFFFF"}
+PHASE_HATCHES = {"forward": "", "backward": "", "update": "", "all_reduce": "////",
+                 "reorder": "xxx", "other": "---"}
+
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "axes.edgecolor": "#888888",
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "text.color": TEXT,
+    "axes.labelcolor": TEXT,
+    "hatch.linewidth": 0.5,
+    "lines.linewidth": 1.1,
+    "svg.hashsalt": "stepladder",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    colour: str
+    marker: str
+    fill: str = "full"
+    hatch: str = ""
+    dashes: tuple = DASHES[0]
+
+    @property
+    def marks(self) -> dict:
+        """Keywords of plot() and errorbar() for markers without a line."""
+        size = {"*": 7.0, "D": 4.0, "s": 4.2}.get(self.marker, 5.0)
+        return {"color": self.colour, "marker": self.marker, "fillstyle": self.fill,
+                "markersize": size, "markeredgewidth": 0.7, "markeredgecolor": self.edge,
+                "linestyle": "none"}
+
+    @property
+    def line(self) -> dict:
+        return self.marks | {"linestyle": self.dashes}
+
+    @property
+    def bar(self) -> dict:
+        return {"facecolor": self.colour, "edgecolor": "white", "hatch": self.hatch,
+                "linewidth": 0}
+
+    @property
+    def edge(self) -> str:
+        return EDGE if self.colour == NEUTRAL_COLOUR else self.colour
+
+    def handle(self, label: str, line: bool = True) -> Line2D:
+        return Line2D([], [], label=label, **(self.line if line else self.marks))
+
+
+def technique_style(technique: str) -> Style:
+    return Style(COLOURS.get(technique, NEUTRAL_COLOUR), MARKERS.get(technique, NEUTRAL_MARKER))
+
+
+def variant_styles(rungs: Sequence[Rung]) -> dict[str, Style]:
+    """A style per variant. Give all rungs of a primitive: every chart then gets the same ones."""
+    styles = {}
+    for technique in dict.fromkeys(rung.technique for rung in rungs):
+        names = [rung.name for rung in rungs if rung.technique == technique]
+        plain = technique_style(technique)
+        for i, name in enumerate(names):
+            styles[name] = Style(shade(plain.colour, i, len(names)), plain.marker,
+                                 FILLS[i % len(FILLS)], HATCHES[i % len(HATCHES)],
+                                 DASHES[i % len(DASHES)])
+    return styles
+
+
+def shade(colour: str, index: int, count: int) -> str:
+    """The index-th of count shades, light to dark. Lightening stays small: a light shade must not
+    pass for another technique."""
+    if count == 1:
+        return colour
+    place = index / (count - 1)
+    red, green, blue = to_rgb(colour)
+    if place < 0.5:
+        towards, amount = 1.0, 0.25 * (1 - 2 * place)
+    else:
+        towards, amount = 0.0, 0.45 * (2 * place - 1)
+    return to_hex([c + (towards - c) * amount for c in (red, green, blue)])
+
+
+def phase_patch(phase: str) -> dict:
+    return {"facecolor": PHASE_FACES.get(phase, "#FFFFFF"), "edgecolor": "#6A6A6A",
+            "hatch": PHASE_HATCHES.get(phase, "\\\\\\\\"), "linewidth": 0.5}
+
+
+def phase_handle(phase: str) -> Patch:
+    return Patch(label=phase.replace("_", "-"), **phase_patch(phase))
+
+
+def technique_handles(techniques: Sequence[str]) -> list[Line2D]:
+    """Legend entries in the order of the palette."""
+    return [technique_style(t).handle(t, line=False) for t in COLOURS if t in techniques]

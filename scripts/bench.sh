@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# Measures everything into one run folder, draws the charts and prints the table.
+# Variables: PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OUT RESUME OVERSUBSCRIBE BUILD (see make help).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+allow_mpi_as_root
+
+program=${BUILD:-build}/stepladder
+suite=${SUITE:-layers}
+run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+cores=$(core_count)
+physical_cores=$(lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l) || physical_cores=$cores
+threads=${THREADS:-1}
+[[ -n ${THREADS:-} ]] || ((cores == 1)) || threads=1,$cores
+ranks=${RANKS:-}
+if [[ -z $ranks ]]; then
+  ranks=$((cores < 2 ? cores : 2))
+  ((cores <= 2)) || ranks+=,$cores
+fi
+IFS=', ' read -ra primitives <<<"${PRIMITIVE:-matmul convolution max_pool sgd_update all_reduce}"
+IFS=', ' read -ra rank_counts <<<"$ranks"
+
+for count in "${rank_counts[@]}"; do
+  [[ $count =~ ^[1-9][0-9]*$ ]] || die "RANKS=$ranks: expected whole numbers such as 2 or 2,4"
+  if ((count > cores)) && [[ -z ${OVERSUBSCRIBE:-} ]]; then
+    die "RANKS=$ranks: this machine has $cores cores, and ranks that share a core measure waiting." \
+      "Set OVERSUBSCRIBE=1 to run them all the same."
+  fi
+done
+
+# --- the parts -----------------------------------------------------------------------------------
+
+titles=()
+commands=()
+add_part() {
+  titles+=("$1")
+  commands+=("$(printf '%q ' "${@:2}")")
+}
+
+select_rows=(--suite "$suite")
+[[ -z ${VARIANT:-} ]] || select_rows+=(--variant "$VARIANT")
+[[ -z ${BUDGET:-} ]] || select_rows+=(--budget "$BUDGET")
+
+single=()
+all_reduce=
+for primitive in "${primitives[@]}"; do
+  if [[ $primitive == all_reduce ]]; then
+    all_reduce=1
+  else
+    single+=("$primitive")
+  fi
+done
+if ((${#single[@]})); then
+  add_part "${single[*]}" "$program" bench "${single[@]}" "${select_rows[@]}" --threads "$threads"
+fi
+
+if [[ -n $all_reduce ]] && ! command -v mpirun >/dev/null; then
+  say "all_reduce: SKIPPED, mpirun is not on this machine (Open MPI)"
+elif [[ -n $all_reduce ]]; then
+  for count in "${rank_counts[@]}"; do
+    launcher=(mpirun -np "$count")
+    # Open MPI counts cores, not hardware threads, unless told otherwise.
+    if ((count > cores)); then
+      launcher+=(--oversubscribe)
+    elif ((count > physical_cores)); then
+      launcher+=(--use-hwthread-cpus)
+    fi
+    add_part "all_reduce, $count ranks" "${launcher[@]}" "$program" bench all_reduce "${select_rows[@]}"
+  done
+fi
+
+if [[ -z ${PRIMITIVE:-} ]]; then
+  for network in mlp mnist_cnn cifar_cnn; do
+    rungs=(simd openmp best vendor)
+    # the serial step of a CNN would take minutes
+    [[ $network != mlp ]] || rungs=(serial "${rungs[@]}")
+    for rung in "${rungs[@]}"; do
+      add_part "training step of $network, $rung" \
+        "$program" step --network "$network" --use "$rung" --threads "$threads"
+    done
+  done
+  add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
+fi
+((${#commands[@]})) || die "Nothing to measure."
+
+# --- running them --------------------------------------------------------------------------------
+
+resume_command() {
+  local text="make bench" name
+  for name in PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OVERSUBSCRIBE; do
+    [[ -z ${!name:-} ]] || text+=" $name=$(printf %q "${!name}")"
+  done
+  [[ ${BUILD:-build} == build ]] || text+=" BUILD=$(printf %q "$BUILD")"
+  say "$text OUT=$(printf %q "$run") RESUME=1"
+}
+
+interrupted=
+child=
+trap 'interrupted=1' INT # the terminal sends Ctrl-C to the child as well
+trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM
+
+# Runs a command to its end, also when a signal interrupts the waiting; sets `status`.
+run_to_end() {
+  # A command in the background ignores Ctrl-C unless its trap is reset.
+  (
+    trap - INT TERM
+    exec "$@"
+  ) </dev/null &
+  child=$!
+  while
+    status=0
+    wait "$child" || status=$?
+    ((status > 128)) && kill -0 "$child" 2>/dev/null
+  do :; done
+  child=
+  if [[ -n $interrupted ]] || ((status == 130 || status == 143)); then
+    say
+    say "Stopped. The finished rows are in $run; to go on from them:"
+    say "  $(resume_command)"
+    exit 130
+  fi
+}
+
+held_a_run=
+[[ ! -e $run/environment.json && ! -e $run/summary.csv ]] || held_a_run=1
+resume=()
+[[ ${RESUME:-} != 1 ]] || resume=(--resume)
+failures=()
+
+say "Run folder: $run"
+for ((i = 0; i < ${#commands[@]}; ++i)); do
+  say
+  say "[$((i + 1))/${#commands[@]}] ${titles[i]} ($((SECONDS / 60)) min $((SECONDS % 60)) s so far)"
+  declare -a command=()
+  eval "command=(${commands[i]})"
+  run_to_end "${command[@]}" --out "$run" "${resume[@]}"
+  if ((status == 0)); then
+    :
+  elif ((${#resume[@]} == 0)) && { ((status == 2)) || [[ -n $held_a_run || ! -d $run ]]; }; then
+    # Refused before measuring: a wrong name, a folder in use, a folder that cannot be written.
+    [[ -z $held_a_run ]] || say "To go on with that run: $(resume_command)" >&2
+    exit "$status"
+  elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} && ${titles[i]} == all_reduce* ]]; then
+    say "all_reduce: SKIPPED, it has no variant $VARIANT"
+  else
+    failures+=("${titles[i]} (exit status $status)")
+  fi
+  resume=(--resume)
+done
+
+# --- what came out -------------------------------------------------------------------------------
+
+say
+if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
+  run_to_end .venv/bin/python -m plots charts "$run"
+  ((status == 0)) || failures+=("charts (exit status $status)")
+  run_to_end .venv/bin/python -m plots table "$run"
+  ((status == 0)) || failures+=("table (exit status $status)")
+else
+  say "Charts and table: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
+fi
+
+say
+say "Written in $((SECONDS / 60)) min $((SECONDS % 60)) s:"
+for file in summary.csv step.csv train.csv samples.csv benchmark.json environment.json ceilings.json charts; do
+  [[ ! -e $run/$file ]] || say "  $run/$file"
+done
+if ((${#failures[@]})); then
+  {
+    say
+    say "FAILED:"
+    printf '  %s\n' "${failures[@]}"
+  } >&2
+  exit 1
+fi

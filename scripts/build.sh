@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Configures a CMake preset in a folder and builds it.
+#   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
+#   build.sh PRESET FOLDER --configure-only
+# WERROR and, for the preset sanitize, SANITIZE become the CMake options of those names.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+preset=$1
+folder=$2
+shift 2
+
+# A folder keeps the generator that it was made with; a copied one, made elsewhere, is made afresh.
+generator=Ninja
+command -v ninja >/dev/null || generator="Unix Makefiles"
+fresh=()
+cache=$folder/CMakeCache.txt
+if [[ -f $cache ]]; then
+  generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$cache")
+  if [[ $(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache") != "$root" ]]; then
+    fresh=(--fresh)
+  fi
+fi
+
+options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}")
+if [[ $preset == sanitize ]]; then
+  options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")
+fi
+
+mkdir -p "$folder"
+log=$folder/configure.log
+if ! cmake --preset "$preset" -B "$folder" -G "$generator" "${fresh[@]}" "${options[@]}" >"$log" 2>&1; then
+  tail -n 40 "$log" >&2
+  die "Configuring $folder failed; the whole output is in $log"
+fi
+grep -A 4 '^CMake .*Warning' "$log" >&2 || true
+
+[[ ${1:-} != --configure-only ]] || exit 0
+
+targets=()
+(($# == 0)) || targets=(--target "$@")
+# make's own job server is not for the build below it
+unset MAKEFLAGS MFLAGS MAKELEVEL
+cmake --build "$folder" --parallel "$(core_count)" "${targets[@]}"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# lint.sh format: formats the C++ and CUDA files in place.
+# lint.sh check:  says where they differ from .clang-format, then runs clang-tidy; any finding fails.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+mapfile -d '' -t sources < <(
+  git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' |
+    while IFS= read -rd '' file; do
+      [[ ! -f $file ]] || printf '%s\0' "$file"
+    done
+)
+((${#sources[@]})) || die "lint.sh: no C++ or CUDA files; run it in a git checkout of the project."
+
+if [[ ${1:-} == format ]]; then
+  clang-format -i "${sources[@]}"
+  exit 0
+fi
+
+failed=()
+say "clang-format: ${#sources[@]} files"
+clang-format --dry-run -Werror "${sources[@]}" || failed+=(clang-format)
+
+# clang-tidy reads how each file is compiled, so the build folder has to be configured.
+folder=${BUILD:-build}
+scripts/build.sh release "$folder" --configure-only
+mapfile -t compiled < <(
+  python3 - "$folder/compile_commands.json" "$root" <<'PYTHON'
+import json, os, sys
+
+database, root = sys.argv[1:]
+with open(database) as file:
+    entries = json.load(file)
+paths = {os.path.relpath(os.path.join(e["directory"], e["file"]), root) for e in entries}
+folders = ("kernels", "harness", "bench")
+print("\n".join(sorted(p for p in paths if p.endswith(".cpp") and p.split(os.sep)[0] in folders)))
+PYTHON
+)
+say "clang-tidy: ${#compiled[@]} files"
+# clang reads GCC's commands: GCC's own headers (omp.h) come last, GCC's own options are no finding.
+printf '%s\0' "${compiled[@]}" |
+  xargs -0 -n 1 -P "$(core_count)" clang-tidy -p "$folder" --quiet --warnings-as-errors='*' \
+    --extra-arg="-idirafter$(g++ -print-file-name=include)" \
+    --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument \
+    2> >(grep -vE '^[0-9]+ warnings? (generated|treated)' >&2) ||
+  failed+=(clang-tidy)
+
+((${#failed[@]} == 0)) || die "make lint: FAILED (${failed[*]})"
+say "make lint: passed"

@@ -1,0 +1,238 @@
+#!/usr/bin/env bash
+# Installs what is missing, and says nothing when nothing is.
+#   scripts/setup.sh          packages and the Python environment .venv
+#   scripts/setup.sh lint     those, clang-format and clang-tidy
+#   scripts/setup.sh format   clang-format alone
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+packages=(
+  build-essential cmake ninja-build git pkg-config python3 python3-venv
+  libcli11-dev nlohmann-json3-dev libfmt-dev libhwloc-dev libxsimd-dev zlib1g-dev
+  libbenchmark-dev libgtest-dev
+  libopenmpi-dev openmpi-bin libopenblas0-openmp libblis4-openmp libdnnl-dev
+)
+# name of the library, header to be found
+required_headers=(
+  CLI11 CLI/CLI.hpp nlohmann-json nlohmann/json.hpp fmt fmt/core.h hwloc hwloc.h
+  "Google Benchmark" benchmark/benchmark.h zlib zlib.h xsimd xsimd/xsimd.hpp
+  GoogleTest gtest/gtest.h
+)
+requirements=plots/requirements.txt
+test_requirement='pytest>=7,<9'
+stamp=.venv/requirements.sha256
+log=$root/build/setup.log
+
+mode=${1:-all}
+tools=()
+case $mode in
+  all) ;;
+  lint) tools=(clang-format clang-tidy) ;;
+  format)
+    packages=()
+    tools=(clang-format)
+    ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, lint or format" ;;
+esac
+
+# attempt STEP COMMAND…: one line on the screen, the command's output in the log, a second try.
+attempt() {
+  local step=$1
+  shift
+  say "$step"
+  mkdir -p "$(dirname "$log")"
+  local try
+  for try in 1 2; do
+    printf '\n+ %s\n' "$*" >>"$log"
+    if "$@" >>"$log" 2>&1 </dev/null; then
+      return 0
+    fi
+    if [[ $try == 1 ]]; then
+      say "  that failed; once more"
+      sleep 3
+    fi
+  done
+  return 1
+}
+
+fail_with_log() {
+  {
+    say "$1 The last lines of its output:"
+    tail -n 20 "$log" | sed 's/^/  | /'
+    say "The whole output is in $log"
+  } >&2
+  exit 1
+}
+
+# --- packages ----------------------------------------------------------------------------------
+
+missing_packages() {
+  local installed name
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
+  for name in "$@"; do
+    [[ $'\n'$installed$'\n' == *$'\n'"installed $name"$'\n'* ]] || say "$name"
+  done
+}
+
+install_packages() {
+  local as_root=()
+  if [[ $(id -u) != 0 ]]; then
+    if sudo -n true 2>/dev/null; then
+      as_root=(sudo -n)
+    else
+      local shell="sudo sh"
+      command -v sudo >/dev/null || shell="su root"
+      {
+        say "Packages are missing, and installing them needs root. Run this one command, then make again:"
+        say
+        say "  $shell -c 'apt-get update && apt-get install -y --no-install-recommends $*'"
+        say
+        say "(Libraries that lie in a folder of your own are found through CMAKE_PREFIX_PATH.)"
+      } >&2
+      exit 1
+    fi
+  fi
+  # A stale list of one foreign repository must not stop us: whether it matters, the install tells.
+  attempt "Reading the package lists" "${as_root[@]}" apt-get update ||
+    say "  not all lists could be read; going on with those at hand"
+  attempt "Installing $# packages: $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@" ||
+    fail_with_log "apt-get could not install the packages."
+}
+
+# --- without apt, or with libraries from a prefix folder -----------------------------------------
+
+include_flags() {
+  local prefix
+  for prefix in ${CMAKE_PREFIX_PATH//[:;]/ }; do
+    printf '%s\n' "-I$prefix/include"
+  done
+}
+
+# What the core cannot be built without and is not here, one per line.
+missing_requirements() {
+  local compiler=${CXX:-c++}
+  command -v cmake >/dev/null || say "CMake 3.25 or newer"
+  local flags
+  mapfile -t flags < <(include_flags)
+  if ! echo | $compiler -std=c++20 -x c++ -fsyntax-only - 2>/dev/null; then
+    say "a C++20 compiler ($compiler; GCC 12 is what we test)"
+    return
+  fi
+  local i
+  for ((i = 0; i < ${#required_headers[@]}; i += 2)); do
+    if ! echo "#include <${required_headers[i + 1]}>" |
+      $compiler -std=c++20 -x c++ "${flags[@]}" -E - >/dev/null 2>&1; then
+      say "${required_headers[i]} (library and header ${required_headers[i + 1]})"
+    fi
+  done
+}
+
+has_library() {
+  local prefix
+  for prefix in ${CMAKE_PREFIX_PATH//[:;]/ } /usr /usr/local; do
+    if compgen -G "$prefix/lib*/lib$1.*" >/dev/null; then
+      return 0
+    fi
+  done
+  { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | grep -q "lib$1\.so"
+}
+
+missing_options() {
+  command -v ninja >/dev/null || say ninja
+  command -v mpirun >/dev/null || say MPI
+  has_library openblas || say OpenBLAS
+  has_library blis || say BLIS
+  has_library dnnl || say oneDNN
+}
+
+accept_what_is_here() {
+  local missing options
+  mapfile -t missing < <(missing_requirements)
+  if ((${#missing[@]})); then
+    {
+      say "This system has no apt-get. Install by its own means, or put into a folder that" \
+        "CMAKE_PREFIX_PATH names, what is missing here:"
+      printf '  %s\n' "${missing[@]}"
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, Python 3 with numpy and matplotlib."
+    } >&2
+    exit 1
+  fi
+  options=$(missing_options | paste -sd, | sed 's/,/, /g')
+  [[ -z $options ]] || say "Going on without what is not here: $options"
+}
+
+# --- Python --------------------------------------------------------------------------------------
+
+# What .venv was made from: it is made again only when the requirements or the interpreter changed.
+wanted_stamp() {
+  { "$1" --version && cat "$requirements" && say "$test_requirement"; } | sha256sum
+}
+
+environment_is_current() {
+  [[ $(cat "$stamp" 2>/dev/null) == "$1" ]] && .venv/bin/python -c '' 2>/dev/null
+}
+
+install_python_packages() {
+  attempt "Installing the Python packages into .venv" .venv/bin/python -m pip install \
+    --disable-pip-version-check -r "$requirements" "$test_requirement"
+}
+
+setup_python() {
+  # Debian's python3-venv belongs to /usr/bin/python3, not to another python3 that comes first on PATH.
+  local python=/usr/bin/python3 wanted
+  [[ -x $python ]] || python=python3
+  wanted=$(wanted_stamp "$python")
+  ! environment_is_current "$wanted" || return 0
+  attempt "Creating the Python environment .venv" "$python" -m venv --clear .venv ||
+    fail_with_log "The Python environment could not be created."
+  install_python_packages || fail_with_log "pip could not install the Python packages."
+  say "$wanted" >"$stamp"
+}
+
+# Without apt there may be no package registry either: take the packages that Python has already, and
+# go on without charts where they cannot be had.
+setup_python_from_system() {
+  local wanted
+  if ! wanted=$(wanted_stamp python3 2>/dev/null); then
+    say "No Python 3: no charts"
+    return
+  fi
+  ! environment_is_current "$wanted" || return 0
+  if ! attempt "Creating the Python environment .venv" \
+    python3 -m venv --clear --system-site-packages --without-pip .venv; then
+    say "Python 3 lacks its venv module: no charts"
+  elif .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null || install_python_packages; then
+    say "$wanted" >"$stamp"
+  else
+    say "numpy and matplotlib are missing and pip could not install them ($log): no charts"
+  fi
+}
+
+# -------------------------------------------------------------------------------------------------
+
+missing=()
+from_system=
+if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+  mapfile -t missing < <(missing_packages "${packages[@]}")
+  if ((${#missing[@]})) && [[ -n ${CMAKE_PREFIX_PATH:-} && -z $(missing_requirements) ]]; then
+    from_system=1
+    missing=()
+  fi
+  mapfile -t -O "${#missing[@]}" missing < <(missing_packages "${tools[@]}")
+  ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+else
+  from_system=1
+  for tool in "${tools[@]}"; do
+    command -v "$tool" >/dev/null || die "$tool is needed, and this system has no apt-get to install it."
+  done
+fi
+
+if [[ $mode == format ]]; then
+  exit 0
+elif [[ -n $from_system ]]; then
+  accept_what_is_here
+  setup_python_from_system
+else
+  setup_python
+fi

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the tests and runs them: first ctest, then pytest, and both even if the first one fails.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+preset='test'
+[[ -z ${SANITIZE:-} ]] || preset=sanitize
+folder=${BUILD:-build}/$preset
+
+# Before the build: it runs the test program to learn the tests.
+allow_mpi_as_root
+export ASAN_OPTIONS="fast_unwind_on_malloc=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}" # see tests/lsan.supp
+export LSAN_OPTIONS="suppressions=$root/tests/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
+export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+
+scripts/build.sh "$preset" "$folder"
+
+failed=()
+log=$(realpath "$folder")/ctest.log
+ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-log "$log" || failed+=(ctest)
+
+if .venv/bin/python -c 'import pytest' 2>/dev/null; then
+  .venv/bin/python -m pytest -q tests/plots tests/scripts || failed+=(pytest)
+else
+  say "pytest: skipped, no Python environment with pytest (see make setup)"
+fi
+
+say
+grep -E 'tests passed|No tests were found' "$log" | sed 's/^/ctest: /' || true
+((${#failed[@]} == 0)) || die "make test: FAILED (${failed[*]})"
+say "make test: passed"

@@ -1,0 +1,34 @@
+// What an error says to the user.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+
+namespace stepladder {
+
+// What `action` throws as std::runtime_error; empty if it throws nothing.
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Whether `message` contains all `parts`.
+inline testing::AssertionResult says(const std::string& message,
+                                     std::initializer_list<std::string> parts) {
+  for (const std::string& part : parts) {
+    if (message.find(part) == std::string::npos) {
+      return testing::AssertionFailure() << "'" << part << "' is not in '" << message << "'";
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+}  // namespace stepladder

@@ -1,0 +1,130 @@
+#include "tests/mpi/all_reduce_check.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace stepladder::all_reduce {
+namespace {
+
+constexpr std::size_t guard =
+    61;  // floats on each side; odd, so that the array is not aligned either
+constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that no arithmetic makes
+
+// An array between two guard zones, filled with NaN.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t count)
+      : count_(count), storage_(count + 2 * guard, std::bit_cast<float>(guard_bits)) {
+    fill_with_nan();
+  }
+  float* data() { return storage_.data() + guard; }
+  void fill_with_nan() { std::fill_n(data(), count_, std::numeric_limits<float>::quiet_NaN()); }
+  bool guards_intact() const {
+    for (std::size_t i = 0; i < guard; ++i)
+      if (std::bit_cast<std::uint32_t>(storage_[i]) != guard_bits ||
+          std::bit_cast<std::uint32_t>(storage_[guard + count_ + i]) != guard_bits)
+        return false;
+    return true;
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<float> storage_;
+};
+
+std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Every rank can compute the input of every other: value(rank, i).
+template <class Value>
+Sample sample_of(const Problem& problem, int rank, bool exact, Value value) {
+  const auto count = static_cast<std::size_t>(problem.count);
+  Sample sample{std::vector<float>(count), std::vector<double>(count), std::vector<double>(count)};
+  const double u = std::ldexp(1.0, -24);
+  const double k = problem.ranks + 1;
+  const double gamma = k * u / (1 - k * u);
+  const bool mean = problem.operation == Operation::mean;
+  for (std::size_t i = 0; i < count; ++i) {
+    double sum = 0;
+    double magnitude = 0;
+    for (int r = 0; r < problem.ranks; ++r) {
+      const float x = value(r, i);
+      sum += x;
+      magnitude += std::abs(x);
+      if (r == rank) sample.input[i] = x;
+    }
+    const double result = mean ? sum / problem.ranks : sum;
+    sample.expected[i] = exact ? static_cast<float>(result) : result;
+    sample.bound[i] = exact ? 0 : gamma * (mean ? magnitude / problem.ranks : magnitude);
+  }
+  return sample;
+}
+
+std::uint64_t random_bits(std::uint64_t seed, int rank, std::size_t i) {
+  return mix(mix(seed * 1000 + static_cast<std::uint64_t>(rank)) + i * 0x9e3779b97f4a7c15u);
+}
+
+std::uint64_t hash(const float* values, std::size_t count) {
+  std::uint64_t h = 0;
+  for (std::size_t i = 0; i < count; ++i) h = mix(h + std::bit_cast<std::uint32_t>(values[i]) + 1);
+  return h;
+}
+
+// Written so that NaN fails.
+std::string first_wrong(const float* output, const Sample& sample) {
+  for (std::size_t i = 0; i < sample.expected.size(); ++i)
+    if (!(std::abs(output[i] - sample.expected[i]) <= sample.bound[i]))
+      return "element " + std::to_string(i) + " is " + std::to_string(output[i]) + ", expected " +
+             std::to_string(sample.expected[i]) + " within " + std::to_string(sample.bound[i]);
+  return "";
+}
+
+}  // namespace
+
+Sample integer_sample(const Problem& problem, int rank, std::uint64_t seed) {
+  return sample_of(problem, rank, true, [seed](int r, std::size_t i) {
+    return static_cast<float>(random_bits(seed, r, i) % 17) - 8.0f;
+  });
+}
+
+Sample uniform_sample(const Problem& problem, int rank, std::uint64_t seed) {
+  return sample_of(problem, rank, false, [seed](int r, std::size_t i) {
+    return static_cast<float>(static_cast<double>(random_bits(seed, r, i) >> 11) * 0x1p-52 - 1.0);
+  });
+}
+
+std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& problem, bool in_place,
+                     const std::vector<Sample>& samples, const MpiSession& session) {
+  const Resources resources{.communicator = session.communicator()};
+  const std::unique_ptr<Plan> plan = factory(problem, resources);
+  const auto count = static_cast<std::size_t>(problem.count);
+  Guarded input(count);
+  Guarded output(count);
+  float* const from = in_place ? output.data() : input.data();
+
+  std::string fault;
+  for (std::size_t run = 0; run < samples.size(); ++run) {
+    const Sample& sample = samples[run];
+    output.fill_with_nan();
+    std::copy(sample.input.begin(), sample.input.end(), from);
+    plan->run({from, output.data()});
+
+    std::string found = first_wrong(output.data(), sample);
+    if (!input.guards_intact() || !output.guards_intact()) found = "it wrote outside its arrays";
+    if (!in_place && !std::equal(sample.input.begin(), sample.input.end(), from))
+      found = "it changed its input";
+    if (!session.same_on_all_ranks(hash(output.data(), count)) && found.empty())
+      found = "the ranks hold different bits";
+    if (fault.empty() && !found.empty()) fault = "run " + std::to_string(run) + ": " + found;
+  }
+  const bool anywhere = session.max(fault.empty() ? 0 : 1) > 0;
+  return anywhere && fault.empty() ? "another rank found a fault" : fault;
+}
+
+}  // namespace stepladder::all_reduce

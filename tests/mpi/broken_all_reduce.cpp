@@ -1,0 +1,123 @@
+#include "tests/mpi/broken_all_reduce.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+// A correct all-reduce for the broken ones to spoil.
+class Base : public Plan {
+ public:
+  Base(const Problem& problem, const Resources& resources)
+      : problem_(problem), communicator_(communicator_of(resources)) {}
+
+ protected:
+  void sum(const Operands& o, std::int64_t count) const {
+    std::copy_n(o.input, o.input == o.output ? 0 : count, o.output);
+    MPI_Allreduce(MPI_IN_PLACE, o.output, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
+                  communicator_);
+  }
+  void average(float* values, std::int64_t count) const {
+    if (problem_.operation == Operation::sum) return;
+    for (std::int64_t i = 0; i < count; ++i) values[i] /= static_cast<float>(problem_.ranks);
+  }
+  void reduce(const Operands& o) const {
+    sum(o, problem_.count);
+    average(o.output, problem_.count);
+  }
+
+  Problem problem_;
+  MPI_Comm communicator_;
+};
+
+class ForgetsLast final : public Base {
+ public:
+  using Base::Base;
+  void run(const Operands& o) override {
+    sum(o, problem_.count - 1);
+    average(o.output, problem_.count - 1);
+  }
+};
+
+class Stale final : public Base {
+ public:
+  using Base::Base;
+  void run(const Operands& o) override {
+    reduce(o);
+    if (first_.empty()) first_.assign(o.output, o.output + problem_.count);
+    std::copy(first_.begin(), first_.end(), o.output);
+  }
+
+ private:
+  std::vector<float> first_;
+};
+
+class PastTheEnd final : public Base {
+ public:
+  using Base::Base;
+  void run(const Operands& o) override {
+    reduce(o);
+    o.output[problem_.count] = 0;
+  }
+};
+
+class ChangesInput final : public Base {
+ public:
+  using Base::Base;
+  void run(const Operands& o) override {
+    reduce(o);
+    const_cast<float*>(o.input)[0] += 1;
+  }
+};
+
+class ForgetsMean final : public Base {
+ public:
+  ForgetsMean(const Problem& problem, const Resources& resources) : Base(problem, resources) {
+    if (problem.ranks < 2) throw Unsupported("the mean over one rank is the sum");
+  }
+  void run(const Operands& o) override { sum(o, problem_.count); }
+};
+
+// Each rank adds from its own vector on: right within rounding, but not the same on all ranks.
+class OwnOrder final : public Base {
+ public:
+  OwnOrder(const Problem& problem, const Resources& resources)
+      : Base(problem, resources), all_(static_cast<std::size_t>(problem.count * problem.ranks)) {
+    if (problem.ranks < 3) throw Unsupported("two values have one sum in either order");
+  }
+  void run(const Operands& o) override {
+    const int count = static_cast<int>(problem_.count);
+    MPI_Allgather(o.input, count, MPI_FLOAT, all_.data(), count, MPI_FLOAT, communicator_);
+    int rank = 0;
+    MPI_Comm_rank(communicator_, &rank);
+    std::fill_n(o.output, count, 0.0f);
+    for (int r = 0; r < problem_.ranks; ++r)
+      for (int i = 0; i < count; ++i) o.output[i] += all_[(rank + r) % problem_.ranks * count + i];
+    average(o.output, count);
+  }
+
+ private:
+  std::vector<float> all_;
+};
+
+template <class PlanClass>
+struct Broken {
+  explicit Broken(const char* name)
+      : info{.name = name, .technique = Technique::mpi, .adds = "a fault"},
+        registration{info, make_plan<BrokenAllReduce, PlanClass>} {}
+  const VariantInfo info;
+  const stepladder::Registration<BrokenAllReduce> registration;
+};
+
+const Broken<ForgetsLast> forgets_last("forgets_last");
+const Broken<Stale> stale("stale");
+const Broken<PastTheEnd> past_the_end("past_the_end");
+const Broken<ChangesInput> changes_input("changes_input");
+const Broken<ForgetsMean> forgets_mean("forgets_mean");
+const Broken<OwnOrder> own_order("own_order");
+
+}  // namespace
+}  // namespace stepladder::all_reduce

@@ -1,0 +1,17 @@
+// The parts of all_reduce_mpi_test.
+#pragma once
+
+#include <string>
+
+#include "harness/mpi_session.hpp"
+
+namespace stepladder::test {
+
+// A failure is printed with its rank and counted, and the test goes on, so that all ranks keep
+// making the same collective calls.
+void expect(bool holds, const std::string& what);
+
+void check_session(const MpiSession& session);
+void check_group(const MpiSession& session);
+
+}  // namespace stepladder::test

@@ -1,0 +1,36 @@
+// What the harness relies on in MpiSession.
+#include <cstdint>
+#include <string>
+
+#include "tests/mpi/checks.hpp"
+
+namespace stepladder::test {
+
+void check_session(const MpiSession& session) {
+  const int rank = session.rank();
+  const int ranks = session.ranks();
+  expect(MpiSession::launched_by_mpirun(), "a program under mpirun knows it");
+  expect(MpiSession::why_unavailable().empty(), "MPI is available");
+  expect(session.communicator() != nullptr, "there is a communicator");
+  expect(session.max(rank) == ranks - 1, "max sees every rank");
+  expect(session.max(-1.0 - rank) == -1.0, "max of negative numbers");
+  session.barrier();
+
+  const std::uint64_t hash = 0xfedcba9876543210u;
+  expect(session.same_on_all_ranks(hash), "equal hashes are the same");
+  expect(session.same_on_all_ranks(0), "so are zeros");
+  for (int odd = 0; odd < ranks && ranks > 1; ++odd) {
+    expect(!session.same_on_all_ranks(rank == odd ? hash + 1 : hash), "one hash differs upwards");
+    expect(!session.same_on_all_ranks(rank == odd ? 0 : hash), "one hash differs downwards");
+  }
+
+  const std::int64_t big = std::int64_t{1} << 40;
+  expect(session.broadcast(big + rank) == big, "broadcast of an integer is rank 0's");
+  expect(session.broadcast(0.5 + rank) == 0.5, "broadcast of a double is rank 0's");
+  expect(session.broadcast(std::string(rank == 0 ? "two words" : "")) == "two words",
+         "broadcast of a string to shorter ones");
+  expect(session.broadcast(std::string(rank == 0 ? "" : "something")).empty(),
+         "broadcast of an empty string");
+}
+
+}  // namespace stepladder::test

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import matplotlib.colors
+import pytest
+from matplotlib.container import BarContainer, ErrorbarContainer
+from run_folder import row, summary_row, write_csv, write_run
+
+from plots import charts, schema, style
+from plots.__main__ import main
+from plots.page import Page, across_then_down, save
+from plots.ratios import ladders
+from plots.reading import load_run
+
+EXPECTED = {
+    "ladder-matmul", "ladder-max_pool", "ladder-all_reduce", "size-matmul", "size-max_pool",
+    "roof-matmul", "roof-max_pool", "step-mnist_cnn", "ablation-mnist_cnn", "scaling-matmul",
+    "scaling-max_pool", "scaling-step", "bus-bandwidth", "loss", "predicted", "noise"}
+ONE_OF_EACH_KIND = {
+    "ladder-max_pool", "size-max_pool", "roof-max_pool", "step-mnist_cnn", "scaling-max_pool",
+    "bus-bandwidth", "loss", "predicted", "noise"}
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory) -> Path:
+    """Fewer primitives and networks than run_dir: drawing takes a second per chart."""
+    return write_run(tmp_path_factory.mktemp("charts") / "run", ("matmul", "max_pool"),
+                     ("mnist_cnn",))
+
+
+@pytest.fixture(scope="session")
+def pages(small_run) -> dict[str, Page]:
+    drawn = charts.draw_all(load_run(small_run))
+    return {name: page for name, page in drawn.items() if isinstance(page, Page)}
+
+
+@pytest.fixture(scope="session")
+def written(small_run, pages) -> Path:
+    for name in ONE_OF_EACH_KIND:
+        save(pages[name], small_run / "charts", name)
+    return small_run / "charts"
+
+
+@pytest.mark.parametrize("name", sorted(ONE_OF_EACH_KIND))
+def test_every_chart_is_written_in_three_formats(written, name):
+    svg, pdf, png = (written / f"{name}.{suffix}" for suffix in ("svg", "pdf", "png"))
+    assert svg.stat().st_size > 10_000 and svg.read_text().rstrip().endswith("</svg>")
+    assert pdf.stat().st_size > 5_000 and pdf.read_bytes().startswith(b"%PDF")
+    assert png.stat().st_size > 10_000 and png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_other_chart_is_drawn(pages):
+    assert set(pages) == EXPECTED
+
+
+def test_the_same_results_give_the_same_files(small_run, written, tmp_path, capsys):
+    for name in ("environment.json", "train.csv"):
+        (tmp_path / name).write_bytes((small_run / name).read_bytes())
+    assert main(["charts", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith(f"1 chart (svg, pdf, png) in {tmp_path / 'charts'}:"
+                                              "\n  loss\n  not drawn: ")
+    for suffix in ("svg", "pdf", "png"):
+        name = f"loss.{suffix}"
+        assert (tmp_path / "charts" / name).read_bytes() == (written / name).read_bytes()
+    assert b"dc:date" not in (written / "loss.svg").read_bytes()
+
+
+def test_every_chart_has_a_caption_with_machine_commit_and_data(pages):
+    for name, page in pages.items():
+        caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
+        for fact in ("Platinum 8481C", "commit 0123456789ab", "data: generated"):
+            assert fact in caption.get_text(), name
+        assert ("1 thread" in caption.get_text() or "ranks" in caption.get_text()
+                or name == "loss"), name
+
+
+def test_charts_fit_a_page(pages):
+    for name, page in pages.items():
+        width, height = page.figure.get_size_inches()
+        assert width <= 7.2 and height <= 7, name
+
+
+def looks(page: Page) -> dict[str, set[tuple[str, str | None]]]:
+    """Colours and markers by the label of what is drawn."""
+    found: dict[str, set] = {}
+    for axes in page.figure.axes:
+        for container in axes.containers:
+            if isinstance(container, BarContainer):
+                look = (matplotlib.colors.to_hex(container.patches[0].get_facecolor()), None)
+            elif isinstance(container, ErrorbarContainer) and container.lines[0] is not None:
+                line = container.lines[0]
+                look = (matplotlib.colors.to_hex(line.get_color()), line.get_marker())
+            else:
+                continue
+            found.setdefault(container.get_label(), set()).add(look)
+    return found
+
+
+def test_a_variant_looks_the_same_in_every_chart_of_its_primitive(small_run, pages):
+    for ladder in ladders(load_run(small_run)):
+        styles = style.variant_styles(ladder.rungs)
+        names = {f"{kind}-{ladder.primitive}" for kind in ("ladder", "size", "scaling")}
+        if ladder.primitive == "all_reduce":
+            names.add("bus-bandwidth")
+        seen = set()
+        for name in names & set(pages):
+            for label, found in looks(pages[name]).items():
+                seen.add(label)
+                for colour, marker in found:
+                    assert colour == styles[label].colour.lower(), (name, label)
+                    assert marker in (None, styles[label].marker), (name, label)
+        assert seen == {rung.name for rung in ladder.measured_rungs}
+
+
+def test_techniques_have_colours_and_markers_of_their_own():
+    assert set(style.COLOURS) == set(style.MARKERS) == set(schema.TECHNIQUES)
+    for table, neutral in ((style.COLOURS, style.NEUTRAL_COLOUR),
+                           (style.MARKERS, style.NEUTRAL_MARKER)):
+        assert len({*table.values(), neutral}) == len(table) + 1
+
+
+def test_every_shade_is_nearest_to_its_own_technique():
+    for technique, colour in style.COLOURS.items():
+        for count in (1, 2, 3, 5, 8):
+            for index in range(count):
+                shade = matplotlib.colors.to_rgb(style.shade(colour, index, count))
+                hues = {other: matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(value))
+                        for other, value in style.COLOURS.items()}
+                hue, saturation, _ = matplotlib.colors.rgb_to_hsv(shade)
+                if hues[technique][1] == 0:
+                    assert saturation < 0.01
+                else:
+                    assert hue == pytest.approx(hues[technique][0], abs=0.01)
+
+
+def test_variants_of_one_technique_differ(small_run):
+    for ladder in ladders(load_run(small_run)):
+        styles = style.variant_styles(ladder.rungs)
+        for technique in schema.TECHNIQUES:
+            same = [styles[rung.name] for rung in ladder.rungs if rung.technique == technique]
+            assert len({look.hatch for look in same}) == len(same)
+            assert len({look.fill for look in same}) == len(same)
+            assert {look.marker for look in same} <= {style.MARKERS[technique]}
+
+
+def test_what_cannot_be_drawn_is_said_with_the_reason(tmp_path, capsys):
+    (tmp_path / "environment.json").write_text(json.dumps({"schema_version": 1}))
+    assert main(["charts", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("0 charts")
+    for line in ("ladder: no summary.csv", "step: no step.csv", "loss: no train.csv",
+                 "noise: no samples.csv", "predicted: no step.csv"):
+        assert f"not drawn: {line}" in text
+
+
+def drawn(folder: Path) -> dict[str, Page | str]:
+    return charts.draw_all(load_run(folder))
+
+
+def test_files_with_nothing_but_headers(tmp_path):
+    for table in schema.TABLES.values():
+        write_csv(tmp_path, table, [])
+    assert all(isinstance(result, str) for result in drawn(tmp_path).values())
+
+
+def test_one_row_is_enough_for_a_ladder(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 1.0, speedup_vs_serial=1)])
+    found = drawn(tmp_path)
+    assert isinstance(found["ladder-matmul"], Page)
+    assert found["roof-matmul"] == "no row has a share of roof"
+    assert found["scaling-matmul"] == "no variant was measured at two or more thread counts"
+
+
+def test_rows_that_all_failed(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 0, status="failed", median_s="")])
+    found = drawn(tmp_path)
+    assert found["ladder-matmul"] == "no row has a speedup"
+    assert found["size-matmul"] == "no row has a time"
+
+
+def test_the_peak_is_the_top_of_the_axis(pages):
+    assert pages["size-matmul"].panels()[0].get_ylim() == (0, 151.0)
+    assert pages["size-max_pool"].panels()[0].get_ylim() == (0, pytest.approx(12.1))
+
+
+def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
+    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0}]
+    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_csv(tmp_path, schema.SUMMARY, [summary_row("fast", 1.0, flops=1e11, gflops_per_s=100)])
+    assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
+
+
+def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):
+    ceilings = [{"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": level,
+                 "value": value} for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))]
+    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("simd", 1e-6 * size, primitive="sgd_update", problem=f"count.{size}",
+                    suite="sweep", bytes=size, gbytes_per_s=rate)
+        for size, rate in ((1e3, 200), (1e5, 80), (1e7, 5))])
+    axes = drawn(tmp_path)["size-sgd_update"].panels()[0]
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylim()[1] == 300
+
+
+def test_many_threads_and_a_gpu(tmp_path):
+    """The ladder shows the fewest and the most threads; the GPU has its name."""
+    rows = [summary_row("serial", 64.0, speedup_vs_serial=1)]
+    rows += [summary_row("openmp", 64.0 / threads, technique="openmp", builds_on="serial",
+                         threads=threads, speedup_vs_serial=threads)
+             for threads in (1, 2, 4, 8, 16, 32)]
+    rows.append(summary_row("naive", 0.1, technique="cuda", builds_on="serial", device="H200",
+                            speedup_vs_serial=640))
+    write_csv(tmp_path, schema.SUMMARY, rows)
+    found = drawn(tmp_path)
+    labels = [label.get_text() for label in
+              found["ladder-matmul"].panels()[0].get_yticklabels()]
+    assert labels == ["serial, 1 thread", "openmp, 1 thread", "openmp, 32 threads", "naive, H200"]
+    ticks = list(found["scaling-matmul"].panels()[0].get_xticks())
+    assert ticks == [1, 2, 4, 8, 16, 32]
+
+
+def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
+    where = {"network": "mlp", "use": "best", "mode": "single", "threads": 2, "ranks": 1}
+    write_csv(tmp_path, schema.STEP, [
+        row(schema.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
+        row(schema.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
+        row(schema.STEP, **where, layer="total", phase="total", median_s=0.007)])
+    times, shares = drawn(tmp_path)["step-mlp"].panels()
+    assert sum(bar.get_width() for bar in times.patches) == pytest.approx(7)
+    assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(100)
+
+
+def test_a_legend_reads_row_by_row():
+    assert across_then_down(list("abcde"), 3) == ["a", "d", "b", "e", "c"]
+    assert across_then_down(list("ab"), 6) == ["a", "b"]

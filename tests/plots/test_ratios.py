@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from run_folder import row, summary_row
+
+from plots import schema
+from plots.names import Rung
+from plots.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
+                          rate_bounds)
+from plots.samples import median_with_interval, paired_ratio
+
+ONE = Resource("", 1, 1)
+TWO = Resource("", 1, 2)
+
+
+def rung(ladder, name: str) -> Rung:
+    return next(r for r in ladder.rungs if r.name == name)
+
+
+def values(ratios) -> list[float]:
+    return sorted(ratio.value for ratio in ratios)
+
+
+def test_geometric_mean():
+    assert geometric_mean([]) is None
+    assert geometric_mean([2, 8]) == pytest.approx(4)
+    assert geometric_mean([5]) == pytest.approx(5)
+
+
+def test_the_mean_of_ratios_is_the_ratio_of_means():
+    noise = random.Random(3)
+    slow = [noise.uniform(1, 9) for _ in range(12)]
+    fast = [noise.uniform(1, 9) for _ in range(12)]
+    mean = mean_ratio([Ratio(s / f, s / f, s / f) for s, f in zip(slow, fast)])
+    assert mean.value == pytest.approx(geometric_mean(slow) / geometric_mean(fast))
+    assert mean.low == mean.value == mean.high
+    assert mean.count == 12
+
+
+def test_bounds_of_a_mean_shrink_with_the_number_of_problems():
+    one = mean_ratio([Ratio(2, 1, 4)])
+    assert (one.low, one.high) == (pytest.approx(1), pytest.approx(4))
+    four = mean_ratio([Ratio(2, 1, 4)] * 4)
+    assert four.low == pytest.approx(2 / math.sqrt(2))
+    assert four.high == pytest.approx(2 * math.sqrt(2))
+
+
+def test_gain_is_paired_by_problem_and_direction(ladder_of):
+    ladder = ladder_of([
+        summary_row("serial", 8.0, problem="a"), summary_row("serial", 30.0, problem="b"),
+        summary_row("serial", 1.0, problem="a", direction="input_gradient"),
+        summary_row("blocked", 4.0, problem="a", builds_on="serial"),
+        summary_row("blocked", 10.0, problem="b", builds_on="serial"),
+        summary_row("blocked", 7.0, problem="only blocked has it", builds_on="serial"),
+        summary_row("blocked", 0.1, problem="a", direction="input_gradient", builds_on="serial")])
+    blocked = rung(ladder, "blocked")
+    assert values(ladder.gains(blocked, "forward", ONE)) == pytest.approx([2, 3])
+    assert values(ladder.gains(blocked, "input_gradient", ONE)) == pytest.approx([10])
+    assert values(ladder.gains(blocked, None, ONE)) == pytest.approx([2, 3, 10])
+    assert ladder.gains(rung(ladder, "serial"), "forward", ONE) == []
+
+
+def test_gain_over_a_family_is_over_its_widest_measured_build(ladder_of):
+    ladder = ladder_of([
+        summary_row("simd_sse42", 16.0, technique="simd"),
+        summary_row("simd_avx2", 8.0, technique="simd"),
+        summary_row("simd_avx512", 0, technique="simd", status="unavailable", median_s=""),
+        summary_row("openmp", 4.0, technique="openmp", builds_on="simd")])
+    openmp = rung(ladder, "openmp")
+    assert ladder.base_of(openmp).name == "simd_avx2"
+    assert values(ladder.gains(openmp, "forward", ONE)) == pytest.approx([2])
+
+
+def test_two_threads_are_compared_with_two_or_else_with_one(ladder_of):
+    ladder = ladder_of([
+        summary_row("simd", 12.0, technique="simd"),
+        summary_row("openmp", 13.0, builds_on="simd"),
+        summary_row("openmp", 6.0, builds_on="simd", threads=2),
+        summary_row("packed_openmp", 2.0, builds_on="openmp", threads=2)])
+    assert values(ladder.gains(rung(ladder, "openmp"), "forward", TWO)) == pytest.approx([2])
+    assert values(ladder.gains(rung(ladder, "packed_openmp"), "forward", TWO)) \
+        == pytest.approx([3])
+
+
+def test_rows_without_a_time_do_not_count_and_the_last_of_equal_rows_does(ladder_of):
+    ladder = ladder_of([
+        summary_row("serial", 10.0), summary_row("serial", 8.0),
+        summary_row("fast", 0, status="failed", median_s="", builds_on="serial"),
+        summary_row("fast", 2.0, builds_on="serial"),  # --resume measured it again
+        summary_row("fast", 0, problem="q", status="ok", median_s="nan", builds_on="serial")])
+    assert values(ladder.gains(rung(ladder, "fast"), "forward", ONE)) == pytest.approx([4])
+    assert [row_["status"] for row_ in ladder.rows] == ["ok"] * 3
+
+
+def test_speedup_is_the_column_with_the_spread_of_both_rows(ladder_of):
+    ladder = ladder_of([
+        summary_row("serial", 8.0, ci_low_s=8.0, ci_high_s=16.0, speedup_vs_serial=1),
+        summary_row("fast", 2.0, ci_low_s=1.0, ci_high_s=2.0, builds_on="serial",
+                    speedup_vs_serial=4.5)])
+    assert ladder.baseline == "serial"
+    ratio, = ladder.speedups(rung(ladder, "fast"), "forward", ONE)
+    assert ratio.value == 4.5
+    assert ratio.low == pytest.approx(4.5)
+    assert ratio.high == pytest.approx(4.5 * 2 ** math.sqrt(2))
+
+
+def test_without_a_serial_rung_the_first_rung_is_the_baseline(ladder_of):
+    ladder = ladder_of([
+        summary_row("gather", 9.0, technique="mpi", ranks=4),
+        summary_row("ring", 3.0, technique="mpi", ranks=4, builds_on="gather"),
+        summary_row("mpi_allreduce", 4.5, technique="vendor", ranks=4)])
+    four = Resource("", 4, 1)
+    assert ladder.baseline == "gather"
+    assert values(ladder.speedups(rung(ladder, "ring"), "forward", four)) == pytest.approx([3])
+    assert values(ladder.speedups(rung(ladder, "mpi_allreduce"), "forward", four)) \
+        == pytest.approx([2])
+
+
+def sample(variant: str, repetition: int, seconds: float, marked: str = "") -> list[str]:
+    return row(schema.SAMPLES, primitive="matmul", direction="forward", variant=variant,
+               problem="p", threads=1, ranks=1, repetition=repetition, seconds=seconds,
+               marked=marked)
+
+
+def test_repetitions_of_one_round_are_compared_with_each_other(ladder_of):
+    """A machine that slows down by the round leaves the ratio of the rounds alone."""
+    summary = [summary_row("serial", 1.0), summary_row("fast", 1.0, builds_on="serial")]
+    drift = [1.0, 5.0, 2.0, 9.0, 3.0]
+    samples = [sample(variant, i, drift[i] * seconds) for i in range(5)
+               for variant, seconds in (("serial", 6.0), ("fast", 2.0))]
+    samples.append(sample("fast", 5, 99.0))
+    samples += [sample("serial", 6, 1.0), sample("fast", 6, 700.0, marked="disturbed")]
+    ladder = ladder_of(summary, samples)
+    ratio, = ladder.gains(rung(ladder, "fast"), "forward", ONE)
+    assert ratio == pytest.approx((3, 3, 3))
+
+
+def test_too_few_or_ambiguous_rounds_leave_the_ratio_of_medians(ladder_of):
+    summary = [summary_row("serial", 6.0), summary_row("fast", 2.0, builds_on="serial")]
+    few = [sample(v, i, 1.0) for i in range(2) for v in ("serial", "fast")]
+    ladder = ladder_of(summary, few)
+    assert values(ladder.gains(rung(ladder, "fast"), "forward", ONE)) == pytest.approx([3])
+    twice = [sample(v, i % 4, 1.0) for i in range(8) for v in ("serial", "fast")]
+    ladder = ladder_of(summary, twice)
+    assert values(ladder.gains(rung(ladder, "fast"), "forward", ONE)) == pytest.approx([3])
+
+
+def test_interval_of_a_median_by_order_statistics():
+    assert median_with_interval([3, 1, 2]) == (2, 1, 3)
+    # Ranks for 95 % from the tables of the sign test: 1 of 6, 2 of 9, 6 of 20.
+    assert median_with_interval(range(1, 7)) == (3.5, 1, 6)
+    assert median_with_interval(range(1, 10)) == (5, 2, 8)
+    assert median_with_interval(range(1, 21)) == (10.5, 6, 15)
+
+
+def test_interval_of_a_median_covers_it_often_enough():
+    noise = random.Random(7)
+    covered = 0
+    for _ in range(1000):
+        _, low, high = median_with_interval([noise.random() for _ in range(11)])
+        covered += low <= 0.5 <= high
+    assert covered >= 935
+
+
+def test_paired_ratio_needs_common_rounds():
+    assert paired_ratio({0: 1, 1: 1, 2: 1}, {3: 1, 4: 1, 5: 1}) is None
+
+
+def test_rates_are_high_where_times_are_low():
+    row_ = {"median_s": 2.0, "ci_low_s": 1.0, "ci_high_s": 8.0}
+    assert rate_bounds(row_, 100) == pytest.approx((25, 200))
+
+
+def test_first_and_last_thread_counts_of_every_device_and_rank_count():
+    cpu = [Resource("", 1, threads) for threads in (1, 2, 4, 8)]
+    gpu = Resource("H200", 1, 1)
+    ranks = Resource("", 4, 1)
+    assert first_and_last([*cpu, gpu, ranks]) == [cpu[0], cpu[3], ranks, gpu]
+
+
+@pytest.mark.parametrize("resource, label", [
+    (ONE, "1 thread"), (TWO, "2 threads"), (Resource("", 4, 1), "4 ranks"),
+    (Resource("", 2, 2), "2 ranks x 2 threads"), (Resource("H200", 1, 1), "H200")])
+def test_labels_of_resources(resource, label):
+    assert resource.label == label

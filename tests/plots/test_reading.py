@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from run_folder import csv_text, row, summary_row, write_csv
+
+from plots import schema
+from plots.errors import InputError
+from plots.reading import load_run
+
+
+def write_train(folder, text: str):
+    (folder / "train.csv").write_text(text)
+
+
+def train_text(*rows: list[str]) -> str:
+    return csv_text(schema.TRAIN, list(rows))
+
+
+GOOD = row(schema.TRAIN, step=1, epoch=0, seconds=0.5, loss=2.3, mode="single")
+
+
+def test_columns_are_those_of_the_design():
+    assert len(schema.SUMMARY.names) == 39
+    assert len(set(schema.SUMMARY.names)) == 39
+    assert schema.STEP.names == ["network", "use", "mode", "threads", "ranks", "device", "layer",
+                                 "phase", "variant", "median_s", "predicted_s"]
+    assert schema.TRAIN.names == ["step", "epoch", "seconds", "samples_per_s", "loss", "accuracy",
+                                  "learning_rate", "mode"]
+
+
+def test_a_whole_run(run_dir):
+    run = load_run(run_dir)
+    assert run.warnings == []
+    assert run.environment["cores"] == 2
+    assert all(part for part in (run.ceilings, run.summary, run.step, run.train, run.samples))
+
+
+def test_values_have_types_and_what_does_not_apply_is_none(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY,
+              [summary_row("serial", 0.25, repetitions=11, flops="1e9", bytes="inf", cpi="nan",
+                           repeat_command='stepladder bench --variant "a,b"\nand more')])
+    found, = load_run(tmp_path).summary
+    assert found["median_s"] == 0.25
+    assert found["repetitions"] == 11 and isinstance(found["repetitions"], int)
+    assert found["flops"] == 1e9
+    assert found["bytes"] is found["cpi"] is found["energy_j"] is None
+    assert found["repeat_command"] == 'stepladder bench --variant "a,b"\nand more'
+
+
+def test_files_that_are_absent_are_none(tmp_path):
+    write_train(tmp_path, train_text(GOOD))
+    run = load_run(tmp_path)
+    assert run.summary is run.step is run.samples is run.environment is run.ceilings is None
+    assert len(run.train) == 1
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda names: ["stepp", *names[1:]], "column 1 is 'stepp', expected 'step'"),
+    (lambda names: names[:-1], "the columns end after 7, expected 'mode' next"),
+    (lambda names: [*names, "extra"], "column 9 'extra' is not expected"),
+    (lambda names: [names[1], names[0], *names[2:]], "column 1 is 'epoch', expected 'step'")])
+def test_another_header_is_an_error_that_says_where_and_what(tmp_path, change, message):
+    header = ",".join(change(schema.TRAIN.names))
+    write_train(tmp_path, header + "\n")
+    with pytest.raises(InputError) as error:
+        load_run(tmp_path)
+    assert str(error.value).startswith(f"{tmp_path / 'train.csv'}:1: {message}")
+    assert "step,epoch,seconds" in str(error.value)
+
+
+def test_a_torn_last_line_is_skipped_with_a_warning(tmp_path):
+    whole = train_text(GOOD, GOOD)
+    for missing in (1, 5, 12):
+        write_train(tmp_path, whole[:-missing])
+        run = load_run(tmp_path)
+        assert len(run.train) == 1
+        assert run.warnings == [f"{tmp_path / 'train.csv'}:3: the last line is torn (no newline "
+                                "at its end); skipped"]
+
+
+def test_a_line_torn_inside_quotation_marks(tmp_path):
+    text = csv_text(schema.SUMMARY, [summary_row("a", 1.0), summary_row("b", 2.0, reason="x, y")])
+    (tmp_path / "summary.csv").write_text(text[:text.rindex("x, y") + 2])
+    run = load_run(tmp_path)
+    assert [found["variant"] for found in run.summary] == ["a"]
+    assert len(run.warnings) == 1
+
+
+def test_an_empty_file_is_a_warning(tmp_path):
+    write_train(tmp_path, "")
+    run = load_run(tmp_path)
+    assert run.train == []
+    assert "empty" in run.warnings[0]
+
+
+def test_a_short_line_in_the_middle_is_an_error(tmp_path):
+    write_train(tmp_path, train_text(GOOD) + "1,2,3\n" + ",".join(GOOD) + "\n")
+    with pytest.raises(InputError, match=r"train\.csv:3: 3 fields, expected 8"):
+        load_run(tmp_path)
+
+
+def test_lines_are_counted_through_quoted_newlines(tmp_path):
+    text = csv_text(schema.SUMMARY, [summary_row("a", 1.0, repeat_command="two\nlines"),
+                                     summary_row("b", 1.0, threads="many")])
+    (tmp_path / "summary.csv").write_text(text)
+    with pytest.raises(InputError, match=r"summary\.csv:4: column threads is 'many', expected a "
+                                         "whole number"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("column, value, expected", [
+    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number")])
+def test_a_wrong_value_is_an_error(tmp_path, column, value, expected):
+    write_train(tmp_path, train_text(row(schema.TRAIN, **{column: value})))
+    with pytest.raises(InputError, match=f"column {column} is '{value}', expected {expected}"):
+        load_run(tmp_path)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "train.csv").write_bytes(b"step,\xff\n")
+    with pytest.raises(InputError, match="byte 5 is not UTF-8"):
+        load_run(tmp_path)
+
+
+def test_folders_that_are_no_run(tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        load_run(tmp_path / "absent")
+    with pytest.raises(InputError, match="holds none of"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("{\n oops", r"environment\.json:2: "), ("[]", "expected a JSON object"),
+    ("{}", "schema_version is None, expected 1"),
+    ('{"schema_version": 2}', "schema_version is 2, expected 1")])
+def test_a_malformed_environment(tmp_path, text, message):
+    (tmp_path / "environment.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_run(tmp_path)
+
+
+def test_a_malformed_ceiling(tmp_path):
+    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 1.0},
+                {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": ""}]
+    (tmp_path / "ceilings.json").write_text(
+        json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    with pytest.raises(InputError, match=r"ceilings\[1\] has no proper 'value'"):
+        load_run(tmp_path)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from run_folder import summary_row, write_csv
+
+from plots import schema
+from plots.__main__ import main
+from plots.errors import InputError
+from plots.reading import load_run
+from plots.report import rewrite
+
+
+def block(name: str, content: str = "") -> str:
+    return f"<!-- results:{name} begin -->\n{content}<!-- results:{name} end -->\n"
+
+
+OLD = "old text\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a main README and the README of one primitive."""
+    folder = tmp_path / "repository"
+    (folder / "kernels/matmul").mkdir(parents=True)
+    (folder / "kernels/common").mkdir()
+    (folder / "kernels/matmul/matmul.hpp").touch()
+    (folder / "README.md").write_text(f"# Title\n\n{block('summary', OLD)}tail\n"
+                                      f"{block('steps')}{block('training')}{block('machine')}"
+                                      f"{block('directions')}")
+    (folder / "kernels/matmul/README.md").write_text(f"intro\n{block('ladder-matmul')}reasons\n")
+    (folder / "kernels/common/README.md").write_text("no markers\n")
+    return folder
+
+
+def table_row(text: str, *start: str) -> list[str]:
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[:len(start)] == list(start):
+            return cells
+    raise AssertionError(f"no row {start} in\n{text}")
+
+
+def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
+    outcome = rewrite(load_run(run_dir), root)
+    assert sorted(path.relative_to(root).as_posix() for path in outcome.changed) \
+        == ["README.md", "kernels/matmul/README.md"]
+    assert outcome.warnings == []
+    text = (root / "README.md").read_text()
+    assert OLD not in text
+    assert text.startswith("# Title\n\n<!-- results:summary begin -->\n\n")
+    assert "\n\n<!-- results:summary end -->\ntail\n" in text
+    assert "| mnist_cnn | `best,convolution=direct` | 2 threads |" in text
+    assert "0123456789ab" in text
+    ladder = (root / "kernels/matmul/README.md").read_text()
+    assert ladder.startswith("intro\n") and ladder.endswith("reasons\n")
+    assert "**input_gradient**" in ladder
+    assert (root / "kernels/common/README.md").read_text() == "no markers\n"
+
+
+def test_a_second_report_changes_nothing(run_dir, root):
+    rewrite(load_run(run_dir), root)
+    texts = {path: path.read_text() for path in root.rglob("*.md")}
+    assert rewrite(load_run(run_dir), root).changed == []
+    assert texts == {path: path.read_text() for path in root.rglob("*.md")}
+
+
+def test_the_table_of_a_ladder(tmp_path, root):
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("blocked", 8.0, speedup_vs_serial=1, percent_of_roof=2),
+        summary_row("blocked", 32.0, problem="q", speedup_vs_serial=1, percent_of_roof=8),
+        summary_row("simd_avx2", 4.0, technique="simd", builds_on="blocked", speedup_vs_serial=2),
+        summary_row("simd_avx2", 4.0, technique="simd", builds_on="blocked", problem="q",
+                    speedup_vs_serial=8, speedup_vs_vendor=0.5),
+        summary_row("openmp", 2.0, technique="openmp", builds_on="simd", threads=2,
+                    speedup_vs_serial=4),
+        summary_row("mkl", 0, technique="vendor", status="unavailable", median_s="")])
+    rewrite(load_run(tmp_path), root)
+    text = (root / "kernels/matmul/README.md").read_text()
+    # rung, technique, builds on, then gain, over serial, over vendor, share of roof (each on one
+    # and two threads), problems
+    assert table_row(text, "`blocked`") == ["`blocked`", "serial", "–", "–", "–", "1.00x", "–", "–",
+                                           "–", "4.0 %", "–", "2"]
+    assert table_row(text, "`simd_avx2`") == ["`simd_avx2`", "simd", "`blocked`", "4.00x", "–",
+                                             "4.00x", "–", "0.50x", "–", "–", "–", "2"]
+    assert table_row(text, "`openmp`") == ["`openmp`", "openmp", "`simd_avx2`", "–", "2.00x", "–",
+                                          "4.00x", "–", "–", "–", "–", "1"]
+    assert "mkl" not in text
+
+
+def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1),
+        summary_row("serial", 8.0, problem="q", speedup_vs_serial=1),
+        summary_row("general", 4.0, speedup_vs_serial=2, builds_on="serial"),
+        summary_row("general", 4.0, problem="q", speedup_vs_serial=2, builds_on="serial"),
+        summary_row("special", 1.0, speedup_vs_serial=8, builds_on="serial"),
+        summary_row("library", 1.0, technique="vendor", speedup_vs_serial=8)])
+    rewrite(load_run(tmp_path), root)
+    assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`general`")[3] \
+        == "2.00x"
+
+
+def test_a_block_that_the_run_has_nothing_for_is_kept_with_a_warning(run_dir, root):
+    (root / "README.md").write_text(block("training", "of another day\n"))
+    (run_dir / "train.csv").unlink()
+    outcome = rewrite(load_run(run_dir), root)
+    assert (root / "README.md").read_text() == block("training", "of another day\n")
+    assert outcome.warnings == [f"{root / 'README.md'}:3: the run has nothing for 'training'; its "
+                                "block was kept"]
+
+
+def test_a_primitive_without_rows_is_a_known_name(run_dir, root):
+    (run_dir / "summary.csv").unlink()
+    assert "ladder-matmul" in rewrite(load_run(run_dir), root).warnings[-1]
+
+
+def test_a_chart_is_linked_from_where_the_readme_stands(run_dir, root):
+    (run_dir / "charts").mkdir()
+    (run_dir / "charts/ladder-matmul.svg").touch()
+    (root / "kernels/matmul/README.md").write_text(block("chart-ladder-matmul"))
+    rewrite(load_run(run_dir), root)
+    line = (root / "kernels/matmul/README.md").read_text().splitlines()[2]
+    assert line.startswith("![ladder matmul](../../../run/charts/ladder-matmul.svg")
+    assert (root / "kernels/matmul" / line[line.index("(") + 1:-1]).exists()
+
+
+@pytest.mark.parametrize("text, line, message", [
+    (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
+    (block("zzz"), 1, "expected one of directions, ladder-"),
+    ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
+    ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
+    ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,
+     "'summary' ends inside 'steps' of line 1"),
+    ("<!-- results:steps begin -->\n" + block("summary"), 2,
+     "'summary' begins inside 'steps', which began in line 1"),
+    ("<!-- results:summary start -->\n", 1, "is no marker"),
+    ("<!-- results:summary begin --> text\n", 1, "is no marker")])
+def test_wrong_markers_name_file_and_line_and_nothing_is_written(run_dir, root, text, line,
+                                                                 message):
+    path = root / "kernels/matmul/README.md"
+    path.write_text(text)
+    before = (root / "README.md").read_text()
+    with pytest.raises(InputError) as error:
+        rewrite(load_run(run_dir), root)
+    assert str(error.value).startswith(f"{path}:{line}: ")
+    assert message in str(error.value)
+    assert (root / "README.md").read_text() == before
+
+
+def test_the_command(run_dir, root, capsys):
+    assert main(["report", str(run_dir), "--root", str(root)]) == 0
+    assert f"rewrote {root / 'README.md'}" in capsys.readouterr().out
+    (root / "README.md").write_text(block("sumary"))
+    assert main(["report", str(run_dir), "--root", str(root)]) == 2
+    assert "README.md:1: " in capsys.readouterr().err

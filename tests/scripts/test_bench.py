@@ -1,0 +1,179 @@
+"""scripts/bench.sh: which commands it runs, and what it does when one of them fails."""
+
+import os
+import signal
+import time
+
+import pytest
+
+SINGLE = "matmul convolution max_pool sgd_update"
+
+
+@pytest.fixture
+def project(sandbox):
+    """A project on four cores whose program measures nothing and writes one row."""
+    program(sandbox)
+    sandbox.fake("python", folder=sandbox.root / ".venv/bin")
+    sandbox.fake("mpirun", 'while [[ $1 != build/* ]]; do shift; done; "$@"')
+    sandbox.fake("nproc", "echo 4")
+    sandbox.fake("lscpu", "printf '%s\\n' '# Core,Socket' 0,0 0,0 1,0 1,0")
+    return sandbox
+
+
+def program(sandbox, body=""):
+    sandbox.fake("stepladder", f"""
+out=
+while (($#)); do [[ $1 != --out ]] || out=$2; arguments+=" $1"; shift; done
+write() {{ mkdir -p "$out" && touch "$out/summary.csv" "$out/environment.json"; }}
+{body}
+write""", folder=sandbox.root / "build")
+
+
+def rank_counts(project):
+    return [call.split("-np ")[1].split()[0] for call in project.calls("mpirun")]
+
+
+def test_one_run_folder_holds_everything(project):
+    result = project.run("bench.sh", OUT="run")
+    assert result.returncode == 0, result.stderr
+    calls = project.calls("stepladder")
+    assert calls[0] == f"bench {SINGLE} --suite layers --threads 1,4 --out run"
+    assert all(call.endswith("--out run --resume") for call in calls[1:])
+    assert [call.split(" --out")[0] for call in calls[1:3]] == \
+        ["bench all_reduce --suite layers"] * 2
+    steps = [call.split() for call in calls if call.startswith("step ")]
+    assert [(step[2], step[4]) for step in steps] == [
+        (network, rung) for network in ("mlp", "mnist_cnn", "cifar_cnn")
+        for rung in ("serial", "simd", "openmp", "best", "vendor")
+        if rung != "serial" or network == "mlp"]
+    assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
+    assert project.calls("python")[-2:] == ["-m plots charts run", "-m plots table run"]
+    assert result.stdout.rstrip().endswith("run/environment.json")
+
+
+def test_the_default_folder_is_a_new_one_under_results_local(project):
+    assert project.run("bench.sh").returncode == 0
+    assert len(list((project.root / "results/local").iterdir())) == 1
+
+
+def test_one_core_measures_one_thread_and_one_rank(project):
+    project.fake("nproc", "echo 1")
+    project.run("bench.sh", OUT="run")
+    assert "--threads 1 " in project.calls("stepladder")[0]
+    assert rank_counts(project) == ["1"]
+
+
+def test_ranks_are_two_and_all_cores_by_default(project):
+    project.run("bench.sh", PRIMITIVE="all_reduce")
+    assert rank_counts(project) == ["2", "4"]
+
+
+def test_primitive_and_variant_restrict_the_run(project):
+    project.run("bench.sh", OUT="run", PRIMITIVE="matmul, max_pool", VARIANT="open*", SUITE="alexnet",
+                THREADS="3", BUDGET="0.5")
+    assert project.calls("stepladder") == [
+        "bench matmul max_pool --suite alexnet --variant open* --budget 0.5 --threads 3 --out run"]
+
+
+def test_more_ranks_than_cores_only_when_asked(project):
+    refused = project.run("bench.sh", OUT="run", PRIMITIVE="all_reduce", RANKS="2,8")
+    assert refused.returncode == 1
+    assert "4 cores" in refused.stderr and "OVERSUBSCRIBE=1" in refused.stderr
+    assert project.calls("stepladder") == []
+
+    accepted = project.run("bench.sh", OUT="run", PRIMITIVE="all_reduce", RANKS="2,8",
+                           OVERSUBSCRIBE="1")
+    assert accepted.returncode == 0
+    few, many = project.calls("mpirun")
+    assert "--oversubscribe" not in few and "--oversubscribe" in many
+
+
+def test_ranks_on_hardware_threads_are_announced_to_open_mpi(project):
+    project.run("bench.sh", PRIMITIVE="all_reduce", RANKS="2,4")
+    few, many = project.calls("mpirun")
+    assert "--use-hwthread-cpus" not in few and "--use-hwthread-cpus" in many
+
+
+@pytest.mark.parametrize("ranks", ["two", "0", "2,-1"])
+def test_ranks_that_are_no_numbers_are_refused(project, ranks):
+    result = project.run("bench.sh", RANKS=ranks)
+    assert result.returncode == 1 and "RANKS" in result.stderr
+
+
+@pytest.mark.parametrize("user, allowed", [(0, "1"), (1000, "")])
+def test_open_mpi_is_told_that_root_is_meant(project, user, allowed):
+    project.fake("id", f"echo {user}")
+    program(project, f'[[ "$OMPI_ALLOW_RUN_AS_ROOT$OMPI_ALLOW_RUN_AS_ROOT_CONFIRM" == "{allowed * 2}" ]] || exit 9')
+    assert project.run("bench.sh", PRIMITIVE="all_reduce").returncode == 0
+
+
+def test_without_mpirun_all_reduce_is_skipped_visibly(project):
+    project.remove("mpirun")
+    result = project.run("bench.sh", OUT="run")
+    assert result.returncode == 0
+    assert "all_reduce: SKIPPED" in result.stdout
+    assert not any("all_reduce" in call for call in project.calls("stepladder"))
+
+
+def test_a_failed_part_does_not_stop_the_others(project):
+    program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
+    result = project.run("bench.sh", OUT="run")
+    assert result.returncode == 1
+    assert len(project.calls("stepladder")) == 3 + 13 + 1
+    assert project.calls("python")[-1] == "-m plots table run"
+    assert SINGLE in result.stderr and "exit status 1" in result.stderr
+
+
+def test_a_crash_does_not_stop_the_others(project):
+    program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
+    result = project.run("bench.sh", OUT="run")
+    assert result.returncode == 1
+    assert len(project.calls("stepladder")) == 3 + 13 + 1
+    assert result.stderr.count("exit status 139") == 13
+
+
+def test_a_refusal_before_measuring_ends_the_run(project):
+    program(project, "echo 'unknown suite: layrs' >&2; exit 2")
+    result = project.run("bench.sh", OUT="run", SUITE="layrs")
+    assert result.returncode == 2
+    assert len(project.calls("stepladder")) == 1
+
+
+def test_a_folder_that_holds_a_run_is_only_gone_on_with_when_asked(project):
+    project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
+    program(project, 'if [[ $arguments != *--resume* ]]; then echo "run: holds a run"; exit 1; fi')
+    refused = project.run("bench.sh", OUT="run", PRIMITIVE="matmul,all_reduce")
+    assert refused.returncode == 1
+    assert len(project.calls("stepladder")) == 1
+    assert "RESUME=1" in refused.stderr
+
+    resumed = project.run("bench.sh", OUT="run", PRIMITIVE="matmul", RESUME="1")
+    assert resumed.returncode == 0
+    assert project.calls("stepladder")[0].endswith("--out run --resume")
+
+
+@pytest.mark.parametrize("kill", [
+    lambda process: os.killpg(process.pid, signal.SIGINT),  # Ctrl-C reaches the whole group
+    lambda process: os.kill(process.pid, signal.SIGTERM),
+])
+def test_an_interrupted_run_says_how_to_go_on(project, kill):
+    (project.bin / "real-sleep").symlink_to("/bin/sleep")
+    program(project, '''trap "exit 130" INT TERM; write; touch started
+while :; do real-sleep 0.1; done''')
+    process = project.start("bench.sh", OUT="my run", SUITE="alexnet")
+    for _ in range(200):
+        if (project.root / "started").exists():
+            break
+        time.sleep(0.05)
+    kill(process)
+    stdout, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert len(project.calls("stepladder")) == 1
+    assert "make bench SUITE=alexnet OUT=my\\ run RESUME=1" in stdout
+
+
+def test_without_python_the_measurements_are_still_made(project):
+    project.fake("python", "exit 1", folder=project.root / ".venv/bin")
+    result = project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
+    assert result.returncode == 0
+    assert "Charts and table: SKIPPED" in result.stdout and "run/summary.csv" in result.stdout

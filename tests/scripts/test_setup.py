@@ -1,0 +1,229 @@
+"""scripts/setup.sh: what it installs, what it says, and what it leaves alone."""
+
+import re
+
+import pytest
+
+LIBRARIES = ["libfmt-dev", "libhwloc-dev"]  # stand for any package that may be missing
+
+
+def packages_in(script):
+    text = re.search(r"^packages=\(\n(.*?)^\)", script.read_text(), re.M | re.S).group(1)
+    return text.split()
+
+
+@pytest.fixture
+def machine(sandbox):
+    """A Debian where everything is installed, seen by root. Tests take things away from it."""
+    script = sandbox.root / "scripts/setup.sh"
+    sandbox.installed = sandbox.root / "installed-packages"
+    sandbox.installed.write_text("\n".join(packages_in(script)) + "\n")
+    sandbox.fake("dpkg-query", f"""
+for name in "${{@:3}}"; do
+  if grep -qx "$name" {sandbox.installed}; then echo "installed $name"; fi
+done""")
+    sandbox.fake("apt-get", f"""
+[[ " $* " != *" install "* ]] || printf '%s\\n' "$@" >>{sandbox.installed}""")
+    sandbox.fake("id", "echo 0")
+
+    # The interpreter is named by its full path: the copy of the script gets the fake's path.
+    python = sandbox.bin / "python3"
+    script.write_text(script.read_text().replace("/usr/bin/python3", str(python)))
+    venv_python = sandbox.bin / "venv-python"
+    sandbox.fake("venv-python")
+    sandbox.fake("python3", f"""
+case "$*" in
+  --version) echo Python 3.11.2 ;;
+  "-m venv "*) mkdir -p .venv/bin; rm -f .venv/bin/python; cp {venv_python} .venv/bin/python ;;
+esac""")
+    (sandbox.bin / "cp").symlink_to("/bin/cp")
+    (sandbox.root / "plots").mkdir()
+    (sandbox.root / "plots/requirements.txt").write_text("numpy\n")
+    sandbox.run("setup.sh")  # makes .venv
+    return sandbox
+
+
+def take_away(machine, *names):
+    kept = [name for name in machine.installed.read_text().split() if name not in names]
+    machine.installed.write_text("\n".join(kept) + "\n")
+
+
+def without_apt(machine):
+    machine.remove("apt-get")
+    machine.remove("dpkg-query")
+    machine.fake("cmake")
+
+
+def compiler_with_headers_in(machine, folder):
+    """A compiler that finds the headers of `folder`/include, and only with -I`folder`/include."""
+    machine.fake("c++", f"""
+source=$(cat)
+[[ -n $source ]] || exit 0
+header=${{source#*<}}
+[[ " $* " == *" -I{folder}/include "* && -f {folder}/include/${{header%>}} ]]""")
+
+
+def prefix_with_all_headers(machine):
+    prefix = machine.root / "prefix"
+    text = (machine.root / "scripts/setup.sh").read_text()
+    block = re.search(r"^required_headers=\(\n(.*?)^\)", text, re.M | re.S).group(1)
+    for header in re.findall(r"\S+\.h(?:pp)?\b", block):
+        path = prefix / "include" / header
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return prefix
+
+
+def test_says_and_does_nothing_when_nothing_is_missing(machine):
+    result = machine.run("setup.sh")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert machine.calls("apt-get") == []
+    assert not any("pip" in call for call in machine.calls("venv-python"))
+
+
+def test_root_installs_only_what_is_missing_and_then_nothing(machine):
+    take_away(machine, *LIBRARIES)
+    result = machine.run("setup.sh")
+    assert result.returncode == 0, result.stderr
+    update, install = machine.calls("apt-get")
+    assert update == "update"
+    assert install.endswith(f"install -y --no-install-recommends {' '.join(LIBRARIES)}")
+    assert len(result.stdout.splitlines()) == 2  # one line for each step
+    assert machine.run("setup.sh").stdout == ""
+
+
+def test_user_with_password_less_sudo_installs_through_it(machine):
+    take_away(machine, *LIBRARIES)
+    machine.fake("id", "echo 1000")
+    machine.fake("sudo", '[[ $1 == -n ]] && shift && { [[ $1 == true ]] || "$@"; }')
+    assert machine.run("setup.sh").returncode == 0
+    assert len(machine.calls("sudo")) == 3  # the question, update, install
+    assert machine.calls("apt-get")[-1].endswith(" ".join(LIBRARIES))
+
+
+@pytest.mark.parametrize("sudo", ["asks for a password", "absent"])
+def test_other_user_is_told_the_one_command(machine, sudo):
+    take_away(machine, *LIBRARIES)
+    machine.fake("id", "echo 1000")
+    if sudo != "absent":
+        machine.fake("sudo", "exit 1")
+    result = machine.run("setup.sh")
+    assert result.returncode == 1
+    assert machine.calls("apt-get") == []
+    shell = "su root -c" if sudo == "absent" else "sudo sh -c"
+    commands = [line.strip() for line in result.stderr.splitlines() if "apt-get install" in line]
+    assert commands == [f"{shell} 'apt-get update && apt-get install -y --no-install-recommends "
+                        f"{' '.join(LIBRARIES)}'"]
+
+
+def test_failing_apt_is_tried_twice_and_shows_the_end_of_its_output(machine):
+    take_away(machine, *LIBRARIES)
+    machine.fake("apt-get", """
+[[ $1 != update ]] || exit 0
+for i in {1..30}; do echo "line $i"; done
+echo 'E: no space left' >&2
+exit 100""")
+    result = machine.run("setup.sh")
+    assert result.returncode == 1
+    assert len(machine.calls("apt-get")) == 3  # update, and the install twice
+    assert "E: no space left" in result.stderr and "line 30" in result.stderr
+    assert "line 2\n" not in result.stderr
+    log = machine.root / "build/setup.log"
+    assert str(log) in result.stderr and "line 2\n" in log.read_text()
+
+
+def test_a_download_that_fails_once_is_no_failure(machine):
+    take_away(machine, *LIBRARIES)
+    machine.fake("apt-get", "[[ $1 == update || -e tried ]] || { touch tried; exit 100; }")
+    assert machine.run("setup.sh").returncode == 0
+
+
+def test_package_lists_that_cannot_be_read_do_not_stop_the_install(machine):
+    take_away(machine, *LIBRARIES)
+    machine.fake("apt-get", "[[ $1 != update ]]")
+    assert machine.run("setup.sh").returncode == 0
+    assert machine.calls("apt-get")[-1].endswith(" ".join(LIBRARIES))
+
+
+def test_python_packages_are_installed_again_when_the_requirements_change(machine):
+    (machine.root / "plots/requirements.txt").write_text("numpy\nmatplotlib\n")
+    assert machine.run("setup.sh").returncode == 0
+    assert sum("pip install" in call for call in machine.calls("venv-python")) == 1
+    assert machine.run("setup.sh").stdout == ""
+
+
+def test_failing_pip_shows_its_output_and_is_tried_again_next_time(machine):
+    machine.fake("venv-python", '[[ "$*" != *pip* ]] || { echo "no matching version"; exit 1; }')
+    (machine.root / "plots/requirements.txt").write_text("numpy==0\n")
+    for _ in range(2):
+        result = machine.run("setup.sh")
+        assert result.returncode == 1
+        assert "no matching version" in result.stderr and "setup.log" in result.stderr
+        assert sum("pip install" in call for call in machine.calls("venv-python")) == 2
+
+
+def test_lint_and_format_ask_for_their_tools(machine):
+    assert machine.run("setup.sh", "format").returncode == 0
+    assert machine.calls("apt-get")[-1].endswith(" clang-format")
+    assert machine.run("setup.sh", "lint").returncode == 0
+    assert machine.calls("apt-get")[-1].endswith(" clang-tidy")
+
+
+def test_without_apt_it_names_what_is_needed(machine):
+    without_apt(machine)
+    compiler_with_headers_in(machine, "/nowhere")
+    result = machine.run("setup.sh")
+    assert result.returncode == 1
+    for name in ("CLI11", "nlohmann-json", "fmt", "hwloc", "Google Benchmark", "zlib", "xsimd",
+                 "GoogleTest", "CMAKE_PREFIX_PATH"):
+        assert name in result.stderr
+
+
+def test_without_apt_or_compiler_it_asks_for_a_compiler(machine):
+    without_apt(machine)
+    machine.remove("cmake")
+    result = machine.run("setup.sh")
+    assert result.returncode == 1
+    assert "C++20 compiler" in result.stderr and "CMake" in result.stderr
+
+
+@pytest.mark.parametrize("apt", ["absent", "without rights"])
+def test_a_prefix_folder_with_the_libraries_is_enough(machine, apt):
+    if apt == "absent":
+        without_apt(machine)
+    else:
+        take_away(machine, *LIBRARIES)
+        machine.fake("id", "echo 1000")
+        machine.fake("cmake")
+    prefix = prefix_with_all_headers(machine)
+    compiler_with_headers_in(machine, prefix)
+    result = machine.run("setup.sh", CMAKE_PREFIX_PATH=f"/opt/other:{prefix}")
+    assert result.returncode == 0, result.stderr
+    absent = re.search("Going on without what is not here: (.*)", result.stdout).group(1)
+    assert "ninja" in absent and "MPI" in absent
+
+
+def test_without_apt_the_system_python_packages_are_taken(machine):
+    without_apt(machine)
+    prefix = prefix_with_all_headers(machine)
+    compiler_with_headers_in(machine, prefix)
+    (machine.root / "plots/requirements.txt").write_text("matplotlib\n")
+    assert machine.run("setup.sh", CMAKE_PREFIX_PATH=str(prefix)).returncode == 0
+    assert any("--system-site-packages" in call for call in machine.calls("python3"))
+    assert not any("pip" in call for call in machine.calls("venv-python"))
+
+
+def test_without_apt_and_python_packages_it_goes_on_without_charts(machine):
+    without_apt(machine)
+    prefix = prefix_with_all_headers(machine)
+    compiler_with_headers_in(machine, prefix)
+    machine.fake("venv-python", '[[ "$*" != *pip* && "$*" != *matplotlib* ]]')
+    (machine.root / "plots/requirements.txt").write_text("matplotlib\n")
+    result = machine.run("setup.sh", CMAKE_PREFIX_PATH=str(prefix))
+    assert result.returncode == 0
+    assert "no charts" in result.stdout
+
+
+def test_an_unknown_mode_is_refused(machine):
+    result = machine.run("setup.sh", "everything")
+    assert result.returncode == 1 and "everything" in result.stderr
