@@ -42,6 +42,8 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   } catch (const Unsupported& limit) {
     return {.outcome = Outcome::unavailable, .reason = limit.what()};
   } catch (const std::exception& error) {
+    // The other ranks may be waiting inside the variant for this one.
+    if (over_ranks) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
     return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
   }
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -26,16 +27,19 @@ PNG_DPI = 160
 _LEGEND_ROW = 0.165   # inches
 _CAPTION_ROW = 0.125
 _CAPTION_CHARACTERS = 160
+_LEGEND_CHARACTER = 0.06
+_LEGEND_HANDLE = 0.47  # with the space to the next entry
 
 
 class Page:
     """Panels are in `axes` (rows x columns); `panel_height` is in inches."""
 
     def __init__(self, title: str, caption: str, rows: int, columns: int, panel_height: float,
-                 legend: Sequence = (), legend_columns: int = 6, share_x: bool = False,
+                 legend: Sequence[Artist] = (), legend_columns: int = 6, share_x: bool = False,
                  share_y: bool = False, width_ratios: Sequence[float] | None = None):
         lines = [line for paragraph in caption.splitlines()
                  for line in textwrap.wrap(paragraph, _CAPTION_CHARACTERS)]
+        legend_columns = columns_that_fit(legend, legend_columns)
         legend_rows = math.ceil(len(legend) / legend_columns)
         foot = 0.06 + _CAPTION_ROW * len(lines) + _LEGEND_ROW * legend_rows
         height = 0.28 + rows * panel_height + foot
@@ -50,9 +54,9 @@ class Page:
         self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=6, color=style.CAPTION,
                          va="bottom", ha="left", linespacing=1.35, gid="caption")
         if legend:
-            order = across_then_down(legend, legend_columns)
             self.figure.legend(
-                handles=order, loc="lower center", ncol=min(legend_columns, len(legend)),
+                handles=across_then_down(legend, legend_columns), loc="lower center",
+                ncol=legend_columns,
                 bbox_to_anchor=(0.5, (foot - _LEGEND_ROW * legend_rows - 0.02) / height),
                 borderaxespad=0, handlelength=2.6, columnspacing=1.3, labelspacing=0.35)
 
@@ -65,9 +69,18 @@ class Page:
             axes.set_visible(False)
 
 
+def columns_that_fit(legend: Sequence[Artist], most: int) -> int:
+    """The most columns, each as wide as its longest label, that fit the page."""
+    for columns in range(min(most, len(legend)), 1, -1):
+        longest = [max(len(entry.get_label()) for entry in legend[column::columns])
+                   for column in range(columns)]
+        if columns * _LEGEND_HANDLE + sum(longest) * _LEGEND_CHARACTER <= WIDTH:
+            return columns
+    return 1
+
+
 def across_then_down(entries: Sequence, columns: int) -> list:
     """Matplotlib fills a legend column by column; this order makes it read row by row."""
-    columns = min(columns, len(entries))
     return [entry for column in range(columns) for entry in entries[column::columns]]
 
 
@@ -75,15 +88,25 @@ def caption(run: Run, resources: Iterable[Resource], remark: str = "") -> str:
     """What every chart says under itself: what is drawn, machine, threads, commit, data source."""
     environment = run.environment or {}
     machine = environment.get("cpu_model") or "unknown machine"
-    if environment.get("gpu"):
-        machine += f" and {environment['gpu']}"
-    labels = ", ".join(resource.label for resource in sorted(set(resources)))
     commit = str(environment.get("commit") or "unknown")[:12]
     if environment.get("dirty"):
         commit += " (modified)"
     data = str(environment.get("data") or "unknown").removeprefix("data=")
-    facts = [machine, labels, f"commit {commit}", f"data: {data}"]
+    facts = [machine, label_of_all(resources), f"commit {commit}", f"data: {data}"]
     return f"{remark}\n" + "; ".join(fact for fact in facts if fact) + "."
+
+
+def label_of_all(resources: Iterable[Resource]) -> str:
+    """1, 2, 4 threads rather than 1 thread, 2 threads, 4 threads."""
+    groups: dict[str, list[str]] = {}
+    for label in (resource.label for resource in sorted(set(resources))):
+        count, _, unit = label.partition(" ")
+        if count.isdigit() and unit.rstrip("s") in ("thread", "rank"):
+            groups.setdefault(unit.rstrip("s"), []).append(count)
+        else:
+            groups[label] = []
+    return ", ".join(f"{', '.join(counts)} {unit}{'' if counts == ['1'] else 's'}" if counts
+                     else unit for unit, counts in groups.items())
 
 
 def save(page: Page, folder: Path, name: str) -> None:

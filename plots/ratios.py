@@ -178,6 +178,8 @@ class Ladder:
 
     def time_ratio(self, slow: Row, fast: Row) -> Ratio:
         """How many times faster `fast` is than `slow`."""
+        if slow is fast:
+            return Ratio(1.0, 1.0, 1.0)
         pairs = paired_ratio(self.rounds.get(key_of(slow), {}), self.rounds.get(key_of(fast), {}))
         return Ratio(*pairs) if pairs else ratio_of_medians(slow, fast)
 
@@ -195,9 +197,10 @@ class Ladder:
     @property
     def baseline(self) -> str:
         """What speedups() is relative to: 'serial', or the first rung where nothing is serial."""
-        if any(row["speedup_vs_serial"] for row in self.measured):
+        first = self.first_rung
+        if first is None or any(row["speedup_vs_serial"] for row in self.measured):
             return "serial"
-        return self.first_rung.name if self.first_rung else ""
+        return first.name
 
     def speedups(self, rung: Rung, direction: str | None, resource: Resource) -> list[Ratio]:
         """Per problem, how many times faster than the baseline."""

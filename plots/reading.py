@@ -152,6 +152,8 @@ def read_ceilings(path: Path) -> list[dict[str, Any]] | None:
     ceilings = content.get("ceilings")
     if not isinstance(ceilings, list):
         raise InputError(f"{path}: expected a list named 'ceilings'")
+    # JSON has no NaN: a ceiling that could not be measured is null.
+    ceilings = [c for c in ceilings if not (isinstance(c, dict) and c.get("value", 0) is None)]
     for number, ceiling in enumerate(ceilings):
         for name, kind in schema.CEILING_FIELDS.items():
             if not isinstance(ceiling, dict) or not isinstance(ceiling.get(name), kind):

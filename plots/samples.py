@@ -26,7 +26,7 @@ def key_of(row: Row) -> Key:
 
 def is_marked(row: Row) -> bool:
     """Taken while the machine was slowed: the column says how it was disturbed, or nothing."""
-    return row["marked"] != ""
+    return row["marked"] not in ("", "0", "no")
 
 
 def rounds_by_key(samples: Iterable[Row]) -> dict[Key, Rounds]:

@@ -7,7 +7,7 @@ filling of the marker, in the hatching of the bar and in the dashes of the line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.colors import to_hex, to_rgb
@@ -119,11 +119,16 @@ def technique_style(technique: str) -> Style:
     return Style(COLOURS.get(technique, NEUTRAL_COLOUR), MARKERS.get(technique, NEUTRAL_MARKER))
 
 
-def variant_styles(rungs: Sequence[Rung]) -> dict[str, Style]:
+def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
     """A style per variant. Give all rungs of a primitive: every chart then gets the same ones."""
+    return told_apart({rung.name: rung.technique for rung in rungs})
+
+
+def told_apart(technique_of: Mapping[str, str]) -> dict[str, Style]:
+    """A style per name: the look of its technique, varied among the names that share it."""
     styles = {}
-    for technique in dict.fromkeys(rung.technique for rung in rungs):
-        names = [rung.name for rung in rungs if rung.technique == technique]
+    for technique in dict.fromkeys(technique_of.values()):
+        names = [name for name, its_own in technique_of.items() if its_own == technique]
         plain = technique_style(technique)
         for i, name in enumerate(names):
             styles[name] = Style(shade(plain.colour, i, len(names)), plain.marker,

@@ -43,11 +43,12 @@ def heading(run: Run) -> str:
 
 def ladder_block(ladder: Ladder, direction: str) -> str:
     resources = resources_of(row for row in ladder.measured if row["direction"] == direction)
-    over_baseline = f"over {ladder.baseline}" if ladder.baseline else "speedup"
-    groups = ["", "", *[over_baseline] * len(resources), *["over vendor"] * len(resources),
-              *["rows"] * (len(schema.STATUSES) + 1)]
+    with_vendor = resources_of(row for row in ladder.measured if row["direction"] == direction
+                               and row["speedup_vs_vendor"])
+    groups = ["", "", *[f"over {ladder.baseline}"] * len(resources),
+              *["over vendor"] * len(with_vendor), *["rows"] * (len(schema.STATUSES) + 1)]
     labels = ["variant", "technique", *(r.label for r in resources),
-              *(r.label for r in resources), *schema.STATUSES, "flagged"]
+              *(r.label for r in with_vendor), *schema.STATUSES, "flagged"]
     lines = []
     for rung in ladder.rungs:
         rows = [row for row in ladder.rows
@@ -56,7 +57,7 @@ def ladder_block(ladder: Ladder, direction: str) -> str:
             lines.append([rung.name, rung.technique,
                           *(speedup(ladder, rung, direction, r) for r in resources),
                           *(times(ladder.column_mean("speedup_vs_vendor", rung, direction, r))
-                            for r in resources), *counts(rows)])
+                            for r in with_vendor), *counts(rows)])
     title = " ".join(part for part in (ladder.primitive, direction) if part)
     return f"{title}: geometric means over the problems\n" + columns(groups, labels, lines)
 

@@ -151,6 +151,7 @@ done
 # --- what came out -------------------------------------------------------------------------------
 
 say
+say "Measured in $((SECONDS / 60)) min $((SECONDS % 60)) s"
 if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
   run_to_end .venv/bin/python -m plots charts "$run"
   ((status == 0)) || failures+=("charts (exit status $status)")
@@ -158,13 +159,9 @@ if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
   ((status == 0)) || failures+=("table (exit status $status)")
 else
   say "Charts and table: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
+  say "Written:"
+  printf '  %s\n' "$run"/*
 fi
-
-say
-say "Written in $((SECONDS / 60)) min $((SECONDS % 60)) s:"
-for file in summary.csv step.csv train.csv samples.csv benchmark.json environment.json ceilings.json charts; do
-  [[ ! -e $run/$file ]] || say "  $run/$file"
-done
 if ((${#failures[@]})); then
   {
     say

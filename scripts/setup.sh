@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, and says nothing when nothing is.
 #   scripts/setup.sh          packages and the Python environment .venv
-#   scripts/setup.sh lint     those, clang-format and clang-tidy
+#   scripts/setup.sh lint     those, and what make lint runs
 #   scripts/setup.sh format   clang-format alone
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -27,7 +27,7 @@ mode=${1:-all}
 tools=()
 case $mode in
   all) ;;
-  lint) tools=(clang-format clang-tidy) ;;
+  lint) tools=(clang-format clang-tidy libomp-dev) ;; # clang cannot read the omp.h of GCC
   format)
     packages=()
     tools=(clang-format)
@@ -95,26 +95,23 @@ install_packages() {
   # A stale list of one foreign repository must not stop us: whether it matters, the install tells.
   attempt "Reading the package lists" "${as_root[@]}" apt-get update ||
     say "  not all lists could be read; going on with those at hand"
-  attempt "Installing $# packages: $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  attempt "Installing packages: $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@" ||
     fail_with_log "apt-get could not install the packages."
 }
 
 # --- without apt, or with libraries from a prefix folder -----------------------------------------
 
-include_flags() {
-  local prefix
-  for prefix in ${CMAKE_PREFIX_PATH//[:;]/ }; do
-    printf '%s\n' "-I$prefix/include"
-  done
-}
+IFS=':;' read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
 
 # What the core cannot be built without and is not here, one per line.
 missing_requirements() {
   local compiler=${CXX:-c++}
   command -v cmake >/dev/null || say "CMake 3.25 or newer"
-  local flags
-  mapfile -t flags < <(include_flags)
+  local prefix includes=()
+  for prefix in "${prefixes[@]}"; do
+    includes+=("-I$prefix/include")
+  done
   if ! echo | $compiler -std=c++20 -x c++ -fsyntax-only - 2>/dev/null; then
     say "a C++20 compiler ($compiler; GCC 12 is what we test)"
     return
@@ -122,7 +119,7 @@ missing_requirements() {
   local i
   for ((i = 0; i < ${#required_headers[@]}; i += 2)); do
     if ! echo "#include <${required_headers[i + 1]}>" |
-      $compiler -std=c++20 -x c++ "${flags[@]}" -E - >/dev/null 2>&1; then
+      $compiler -std=c++20 -x c++ "${includes[@]}" -E - >/dev/null 2>&1; then
       say "${required_headers[i]} (library and header ${required_headers[i + 1]})"
     fi
   done
@@ -130,7 +127,7 @@ missing_requirements() {
 
 has_library() {
   local prefix
-  for prefix in ${CMAKE_PREFIX_PATH//[:;]/ } /usr /usr/local; do
+  for prefix in "${prefixes[@]}" /usr /usr/local; do
     if compgen -G "$prefix/lib*/lib$1.*" >/dev/null; then
       return 0
     fi
@@ -190,6 +187,11 @@ setup_python() {
   say "$wanted" >"$stamp"
 }
 
+make_environment_on_system_packages() {
+  python3 -m venv --clear --system-site-packages .venv ||
+    python3 -m venv --clear --system-site-packages --without-pip .venv # where ensurepip is split off
+}
+
 # Without apt there may be no package registry either: take the packages that Python has already, and
 # go on without charts where they cannot be had.
 setup_python_from_system() {
@@ -199,8 +201,7 @@ setup_python_from_system() {
     return
   fi
   ! environment_is_current "$wanted" || return 0
-  if ! attempt "Creating the Python environment .venv" \
-    python3 -m venv --clear --system-site-packages --without-pip .venv; then
+  if ! attempt "Creating the Python environment .venv" make_environment_on_system_packages; then
     say "Python 3 lacks its venv module: no charts"
   elif .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null || install_python_packages; then
     say "$wanted" >"$stamp"
@@ -224,7 +225,7 @@ if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 else
   from_system=1
   for tool in "${tools[@]}"; do
-    command -v "$tool" >/dev/null || die "$tool is needed, and this system has no apt-get to install it."
+    [[ $tool == lib* ]] || command -v "$tool" >/dev/null || die "$tool is needed, and this system has no apt-get to install it."
   done
 fi
 

@@ -538,7 +538,7 @@ TEST(WithoutOptional, FailsIfTheOtherLayersDoNotFit) {
   EXPECT_THROW(without_optional(parse(text.json())), ShapeError);
 }
 
-TEST(DamagedNetworks, NeverDoWorseThanAnError) {
+TEST(DamagedNetworks, LoadAsSoundNetworksOrAreAnError) {
   const TemporaryFolder folder;
   const std::string whole = "{\"mine\": " + Text{}.json() + "}";
   std::mt19937_64 random(20240608);

@@ -29,6 +29,8 @@ class TemporaryFolder {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
   std::filesystem::path write(const std::string& name, std::string_view content) const {
+    // A new file: some file systems force one that is cut and rewritten to disk, which takes long.
+    std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path_ / name;
   }

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
+#include "harness/random.hpp"
 #include "harness/ranks.hpp"
 #include "kernels/common/device.hpp"
 
@@ -164,10 +166,16 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const
     register_trial(trial);
   }
 
+  Random random(1);
+  std::vector<std::size_t> order(subjects.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const int most_rounds = 2 * options.repetitions + 2;
   for (int round = 0; round < most_rounds; ++round) {
     bool any = false;
-    for (std::size_t s = 0; s < subjects.size(); ++s) {
+    // A new order each round: in a fixed one each subject would always find its neighbour's caches.
+    for (std::size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
+    for (const std::size_t s : order) {
       if (!results[s].error.empty() || round >= trials[s].repetitions) continue;
       if (mpi.max(interrupted ? 1 : 0) > 0) {
         benchmark::ClearRegisteredBenchmarks();

@@ -53,14 +53,16 @@ struct Adapter<AllReduce> {
   static bool has_exact_tier(const Problem&) { return true; }
 };
 
-namespace {
-
-std::unique_ptr<Case> make(const all_reduce::Problem& p, std::string suite, std::string name) {
+template <>
+std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::string suite, std::string name) {
   ProblemInfo info = describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
   info.bus_bytes = all_reduce::bus_bytes(p);
   info.ranks = p.ranks;
   return std::make_unique<TypedCase<AllReduce>>(p, std::move(info));
 }
+
+
+namespace {
 
 class AllReduceType final : public PrimitiveType {
  public:
@@ -70,14 +72,14 @@ class AllReduceType final : public PrimitiveType {
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Operation operation : {Operation::sum, Operation::mean})
-      all.push_back(make({operation, row.integer("count", 0, std::int64_t{1} << 36), ranks}, row.text("suite"),
+      all.push_back(make_case<AllReduce>({operation, row.integer("count", 0, std::int64_t{1} << 36), ranks}, row.text("suite"),
                          row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
     const all_reduce::Problem p{random.coin() ? Operation::sum : Operation::mean,
                                 random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40), ranks};
-    return make(p, "random", "random." + direction(p) + "." + shape(p));
+    return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };
 

@@ -45,12 +45,14 @@ struct Adapter<Convolution> {
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 };
 
-namespace {
-
-std::unique_ptr<Case> make(const convolution::Problem& p, std::string suite, std::string name) {
+template <>
+std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite, std::string name) {
   return std::make_unique<TypedCase<Convolution>>(
       p, describe(Convolution::name, Convolution::plain_layout, p, std::move(suite), std::move(name)));
 }
+
+
+namespace {
 
 Direction parse_direction(const CsvRow& row) {
   const std::string& text = row.text("direction");
@@ -89,7 +91,7 @@ class ConvolutionType final : public PrimitiveType {
       row.fail(error.what());
     }
     std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make(p, row.text("suite"), row.text("name")));
+    all.push_back(make_case<Convolution>(p, row.text("suite"), row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
@@ -107,7 +109,7 @@ class ConvolutionType final : public PrimitiveType {
     p.pad_w = random.integer(0, p.kernel_w - 1);
     p.height = random.integer(std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h), 17);
     p.width = random.integer(std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w), 40);
-    return make(p, "random", "random." + direction(p) + "." + shape(p));
+    return make_case<Convolution>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };
 

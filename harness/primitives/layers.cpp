@@ -128,6 +128,12 @@ struct Adapter<Layers> {
   static bool has_exact_tier(const Problem& p) { return p.layer == Layer::bias || p.layer == Layer::relu; }
 };
 
+template <>
+std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite, std::string name) {
+  return std::make_unique<TypedCase<Layers>>(
+      p, describe(Layers::name, Layers::plain_layout, p, std::move(suite), std::move(name)));
+}
+
 namespace {
 
 class LayersType final : public PrimitiveType {
@@ -146,8 +152,7 @@ class LayersType final : public PrimitiveType {
     p.rate = random.coin() ? 0.5F : 0.2F;
     p.seed = static_cast<std::uint64_t>(random.integer(0, 1 << 30));
     p.size = 2 * random.integer(0, 3) + 1;
-    return std::make_unique<TypedCase<Layers>>(
-        p, describe(Layers::name, Layers::plain_layout, p, "random", "random." + direction(p) + "." + shape(p)));
+    return make_case<Layers>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };
 

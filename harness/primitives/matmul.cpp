@@ -31,12 +31,14 @@ struct Adapter<Matmul> {
   static bool has_exact_tier(const Problem& p) { return p.k <= (1 << 24); }
 };
 
-namespace {
-
-std::unique_ptr<Case> make(const matmul::Problem& p, std::string suite, std::string name) {
+template <>
+std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite, std::string name) {
   return std::make_unique<TypedCase<Matmul>>(
       p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
 }
+
+
+namespace {
 
 class MatmulType final : public PrimitiveType {
  public:
@@ -52,7 +54,7 @@ class MatmulType final : public PrimitiveType {
                             .transpose_a = row.integer("transpose_a", 0, 1) == 1,
                             .transpose_b = row.integer("transpose_b", 0, 1) == 1};
     std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make(p, row.text("suite"), row.text("name")));
+    all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
@@ -62,7 +64,7 @@ class MatmulType final : public PrimitiveType {
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
     };
     const matmul::Problem p{size(), size(), size(), random.coin(), random.coin()};
-    return make(p, "random", "random." + shape(p));
+    return make_case<Matmul>(p, "random", "random." + shape(p));
   }
 };
 

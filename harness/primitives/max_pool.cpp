@@ -67,12 +67,14 @@ struct Adapter<MaxPool> {
   static bool has_exact_tier(const Problem&) { return true; }
 };
 
-namespace {
-
-std::unique_ptr<Case> make(const max_pool::Problem& p, std::string suite, std::string name) {
+template <>
+std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite, std::string name) {
   return std::make_unique<TypedCase<MaxPool>>(
       p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
 }
+
+
+namespace {
 
 class MaxPoolType final : public PrimitiveType {
  public:
@@ -103,7 +105,7 @@ class MaxPoolType final : public PrimitiveType {
       row.fail(error.what());
     }
     std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make(p, row.text("suite"), row.text("name")));
+    all.push_back(make_case<MaxPool>(p, row.text("suite"), row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
@@ -124,7 +126,7 @@ class MaxPoolType final : public PrimitiveType {
     p.pad_w = random.integer(0, p.window_w - 1);
     p.height = random.integer(std::max<std::int64_t>(1, p.window_h - 2 * p.pad_h), 24);
     p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
-    return make(p, "random", "random." + direction(p) + "." + shape(p));
+    return make_case<MaxPool>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };
 

@@ -83,12 +83,14 @@ struct Adapter<SgdUpdate> {
   }
 };
 
-namespace {
-
-std::unique_ptr<Case> make(const sgd_update::Problem& p, std::string suite, std::string name) {
+template <>
+std::unique_ptr<Case> make_case<SgdUpdate>(const sgd_update::Problem& p, std::string suite, std::string name) {
   return std::make_unique<TypedCase<SgdUpdate>>(
       p, describe(SgdUpdate::name, SgdUpdate::plain_layout, p, std::move(suite), std::move(name)));
 }
+
+
+namespace {
 
 constexpr Optimizer optimizers[] = {Optimizer::sgd,      Optimizer::momentum, Optimizer::adagrad,
                                     Optimizer::adadelta, Optimizer::rmsprop,  Optimizer::adam};
@@ -100,7 +102,7 @@ class SgdUpdateType final : public PrimitiveType {
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Optimizer optimizer : optimizers)
-      all.push_back(make({.optimizer = optimizer, .count = row.integer("count", 1, std::int64_t{1} << 36)},
+      all.push_back(make_case<SgdUpdate>({.optimizer = optimizer, .count = row.integer("count", 1, std::int64_t{1} << 36)},
                          row.text("suite"), row.text("name")));
     return all;
   }
@@ -110,7 +112,7 @@ class SgdUpdateType final : public PrimitiveType {
     p.count = random.integer(0, 3) == 0 ? random.integer(1, 40000) : random.integer(1, 300);
     p.weight_decay = random.coin() ? 0.5F : 0.0F;
     p.momentum = random.coin() ? 0.5F : 0.9F;
-    return make(p, "random", "random." + direction(p) + "." + shape(p));
+    return make_case<SgdUpdate>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };
 

@@ -12,6 +12,10 @@ const PrimitiveType& sgd_update_type();
 const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
 
+// A Case for a problem of which the caller has the type. Each primitive's file defines its own.
+template <class Primitive>
+std::unique_ptr<Case> make_case(const typename Primitive::Problem& problem, std::string suite, std::string name);
+
 // The cost and names that every contract states, as a row needs them.
 template <class Problem>
 ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem, std::string suite,

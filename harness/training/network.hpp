@@ -44,7 +44,7 @@ class TrainableNetwork {
 
   const network::NetworkDescription& description() const { return description_; }
   std::int64_t batch() const { return description_.batch; }
-  std::span<float> images() { return {activations_.front().get(), input_count_}; }  // [batch, c, h, w]
+  std::span<float> images() { return {activations_.front(), input_count_}; }  // [batch, c, h, w]
   std::span<std::uint8_t> labels() { return labels_; }                              // [batch]
   std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }   // of all layers
   std::span<float> gradients() { return {gradients_.get(), parameter_count_}; }     // after step() or backward()
@@ -74,11 +74,12 @@ class TrainableNetwork {
   network::NetworkDescription description_;
   NetworkOptions options_;
   std::size_t input_count_ = 0, parameter_count_ = 0;
-  std::vector<AlignedArray<float>> activations_, activation_gradients_;  // [layer + 1]; [0] the images
-  std::vector<AlignedArray<float>> scales_;                              // of LRN layers
+  std::vector<float*> activations_, activation_gradients_;  // [layer + 1]; [0] the images and null
+  std::vector<AlignedArray<float>> memory_;                 // what these and the layers' workspaces point into
   std::vector<std::uint8_t> labels_;
-  std::vector<std::vector<std::uint8_t>> argmax_;
-  AlignedArray<float> loss_;                                             // [batch]
+  std::vector<std::vector<std::uint8_t>> argmax_;           // [layer], of max_pool layers
+  std::vector<float*> scales_;                              // [layer], of LRN layers
+  AlignedArray<float> loss_;                                // [batch]
   AlignedArray<float> parameters_, gradients_, state1_, state2_;
   std::vector<Parameter> parameter_list_;
   std::vector<Operation> operations_;

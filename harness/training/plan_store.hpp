@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "harness/primitives/types.hpp"
 #include "harness/ranks.hpp"
 #include "harness/training/use_spec.hpp"
-#include "harness/typed_case.hpp"
 #include "harness/verify.hpp"
 
 namespace stepladder {
@@ -43,14 +43,7 @@ class PlanStore {
     const std::string key = fmt::format("{} {} {}", type.name(), direction(problem), shape(problem));
     std::unique_ptr<Case>& known = cases_[key];
     if (!known) {
-      ProblemInfo info{.primitive = type.name(),
-                       .direction = direction(problem),
-                       .suite = "network",
-                       .name = key,
-                       .shape = shape(problem),
-                       .layout = Primitive::plain_layout,
-                       .ranks = type.needs_ranks() ? mpi_session().ranks() : 1};
-      known = std::make_unique<TypedCase<Primitive>>(problem, std::move(info));
+      known = make_case<Primitive>(problem, "network", key);
       known->allocate(1, nullptr);
       known->fill(Tier::accuracy, seed_);
     }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/variant.hpp"
@@ -35,12 +37,13 @@ void detail::add(const char* primitive, const Entry& entry) {
   Entries& all = table()[primitive];
   all.push_back(entry);
   // Ladder order: CPU before CUDA, own code before the vendor's, then height, name and width.
-  const auto key = [&](const Entry& e) {
-    return std::tuple(e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info),
-                      std::string_view(e.info->name), e.info->isa);
-  };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+  using Key = std::tuple<Place, bool, int, std::string_view, Isa>;
+  std::vector<std::pair<Key, Entry>> keyed;
+  for (const Entry& e : all)
+    keyed.push_back({{e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info), e.info->name,
+                      e.info->isa}, e});
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(keyed.begin(), keyed.end(), all.begin(), [](const auto& pair) { return pair.second; });
 }
 
 std::span<const detail::Entry> detail::entries(const char* primitive) { return table()[primitive]; }

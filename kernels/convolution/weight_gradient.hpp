@@ -62,7 +62,6 @@ class WeightGradient final : public Steps {
           static_cast<std::size_t>(grid_.block_pixels * Tile::columns) + Vector::size);
       workspace.dy = aligned_array<float>(
           static_cast<std::size_t>(grid_.block_pixels * row_panels() * Tile::rows));
-      workspace.pixels.resize(static_cast<std::size_t>(grid_.block_pixels));
     }
   }
 
@@ -80,11 +79,10 @@ class WeightGradient final : public Steps {
   static constexpr std::int64_t block_pixels = 384;
   static constexpr std::int64_t image_floats = 64 * 1024;
 
-  // One vector to be copied for every pixel: from the local image, beginning at what the pixel sees,
-  // to the pixel's row of the panel.
+  // One vector to be copied for every pixel: from the local image, counted from the first float that
+  // the pixel sees, to the pixel's row of the panel.
   struct Piece {
-    std::int64_t row, offset;  // image row (tap row), float within it
-    std::int64_t to;
+    std::int64_t from, to;
   };
 
   struct Panel {
@@ -95,10 +93,9 @@ class WeightGradient final : public Steps {
 
   struct Workspace {
     PixelBlock block;
-    AlignedArray<float> image;         // [local rows, local columns, channels]
-    AlignedArray<float> panel;         // [pixels, Tile::columns]
-    AlignedArray<float> dy;            // [row panels, pixels, Tile::rows]
-    std::vector<std::int64_t> pixels;  // where each begins in the image, in columns
+    AlignedArray<float> image;  // [local rows, local columns, channels]
+    AlignedArray<float> panel;  // [pixels, Tile::columns]
+    AlignedArray<float> dy;     // [row panels, pixels, Tile::rows]
   };
 
   std::int64_t row_panels() const { return (p_.group_out() + Tile::rows - 1) / Tile::rows; }
@@ -110,7 +107,7 @@ class WeightGradient final : public Steps {
       Panel panel{channel, channels, first, std::min(Tile::columns, taps - first), {}};
       for (std::int64_t to = 0; to < panel.taps;) {
         const std::int64_t tap = first + to;
-        panel.pieces.push_back({tap / row, tap % row, to});
+        panel.pieces.push_back({tap / row * local_columns_ * channels + tap % row, to});
         to += std::min({static_cast<std::int64_t>(Vector::size), row - tap % row, panel.taps - to});
       }
       panels_.push_back(std::move(panel));
@@ -132,11 +129,10 @@ class WeightGradient final : public Steps {
         const std::int64_t count = std::min(grid_.block_pixels, pixels.last - first);
         workspace.block.cover(grid_, first, count);
         transpose_dy(operands.y, group, count, workspace);
-        locate(workspace);
         for (std::int64_t i = panels.first; i < panels.last; ++i) {
           const Panel& panel = panels_[static_cast<std::size_t>(i)];
           if (i == panels.first || panel.first == 0) copy_image(operands.x, group, panel, workspace);
-          unfold(panel, count, workspace);
+          unfold(panel, workspace);
           // sums: [groups, group_out, channel blocks, kernel_h, kernel_w, channels of the block]
           float* c = sums + group * p_.group_out() * taps_ +
                      panel.channel * p_.kernel_h * p_.kernel_w + panel.first;
@@ -169,13 +165,6 @@ class WeightGradient final : public Steps {
     }
   }
 
-  void locate(Workspace& workspace) const {
-    std::int64_t* pixel = workspace.pixels.data();
-    for (const PixelBlock::Run& run : workspace.block.runs())
-      for (std::int64_t i = 0; i < run.length; ++i)
-        *pixel++ = run.local_row * local_columns_ + (run.local_column + i) * p_.stride_w;
-  }
-
   // The rows that the block needs, channels innermost, with their padding.
   void copy_image(const float* x, std::int64_t group, const Panel& panel, Workspace& workspace) const {
     const std::int64_t plane = p_.height * p_.width, channels = panel.channels;
@@ -200,15 +189,17 @@ class WeightGradient final : public Steps {
     }
   }
 
-  void unfold(const Panel& panel, std::int64_t count, Workspace& workspace) const {
-    const std::int64_t row_pitch = local_columns_ * panel.channels;
+  // The local image into a panel [pixels, Tile::columns].
+  void unfold(const Panel& panel, Workspace& workspace) const {
+    const Piece* const end = panel.pieces.data() + panel.pieces.size();
+    const std::int64_t step = p_.stride_w * panel.channels;
     float* to = workspace.panel.get();
-    for (std::int64_t i = 0; i < count; ++i, to += Tile::columns) {
+    for (const PixelBlock::Run& run : workspace.block.runs()) {
       const float* pixel = workspace.image.get() +
-                           workspace.pixels[static_cast<std::size_t>(i)] * panel.channels;
-      for (const Piece& piece : panel.pieces)
-        Vector::load_unaligned(pixel + piece.row * row_pitch + piece.offset)
-            .store_unaligned(to + piece.to);
+                           run.local_row * local_columns_ * panel.channels + run.local_column * step;
+      for (std::int64_t i = 0; i < run.length; ++i, pixel += step, to += Tile::columns)
+        for (const Piece* piece = panel.pieces.data(); piece != end; ++piece)
+          Vector::load_unaligned(pixel + piece->from).store_unaligned(to + piece->to);
     }
   }
 

@@ -22,7 +22,7 @@ void bias_backward(const Problem& p, const Operands& o) {
 }
 
 void relu_forward(const Problem& p, const Operands& o) {
-  for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = o.x[i] > 0 ? o.x[i] : 0;
+  for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = std::max(o.x[i], 0.0F);
 }
 
 void relu_backward(const Problem& p, const Operands& o) {

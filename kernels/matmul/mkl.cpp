@@ -23,7 +23,7 @@ class Mkl final : public Plan {
  private:
   Problem problem_;
   int threads_;
-  BlasLibrary library_{{"libmkl_rt.so.2", "libmkl_rt.so"},
+  BlasLibrary library_{{"libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"},
                        "Debian non-free: intel-mkl; PyPI: mkl, its folder in LD_LIBRARY_PATH"};
   void (*set_threads_)(int) = library_["MKL_Set_Num_Threads"];
 };

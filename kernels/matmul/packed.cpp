@@ -19,7 +19,7 @@ class Packed final : public Plan {
       : problem_(problem),
         product_(problem),
         a_block_(aligned_array<float>(product_.block_size())),
-        b_panel_(aligned_array<float>(product_.panel_size())) {}
+        b_strip_(aligned_array<float>(product_.strip_size())) {}
 
   void run(const Operands& o) override {
     const Problem& p = problem_;
@@ -28,7 +28,7 @@ class Packed final : public Plan {
       for (std::int64_t i = 0; i < p.m; i += product_.block_rows()) {
         const Range rows{i, std::min(p.m, i + product_.block_rows())};
         if (product_.packs_a()) product_.pack_a(o.a, rows, depths, a_block_.get());
-        product_.multiply(o, a_block_.get(), rows, {0, p.n}, depths, b_panel_.get());
+        product_.multiply(o, a_block_.get(), rows, {0, p.n}, depths, b_strip_.get());
       }
     }
   }
@@ -37,7 +37,7 @@ class Packed final : public Plan {
   Problem problem_;
   PackedProduct<Arch> product_;
   AlignedArray<float> a_block_;  // [block_rows, depth]
-  AlignedArray<float> b_panel_;  // [depth, NR]
+  AlignedArray<float> b_strip_;  // [depth, 48 or 64]
 };
 
 constexpr VariantInfo info{

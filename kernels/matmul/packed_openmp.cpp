@@ -51,7 +51,7 @@ class PackedOpenMp final : public Plan {
         grid_(grid_of(problem, threads_)),
         product_(problem, grid_.rows),
         a_block_(aligned_array<float>(product_.block_size())),
-        b_panels_(aligned_array<float>(product_.panel_size() * threads_)) {}
+        b_strips_(aligned_array<float>(product_.strip_size() * threads_)) {}
 
   void run(const Operands& o) override {
     const Problem& p = problem_;
@@ -74,7 +74,7 @@ class PackedOpenMp final : public Plan {
           const Range columns =
               part_of(p.n, GemmTile<Arch>::lanes, thread % grid_.columns, grid_.columns);
           product_.multiply(o, panels_of(own, rows, depths), own, columns, depths,
-                            b_panels_.get() + thread * product_.panel_size());
+                            b_strips_.get() + thread * product_.strip_size());
         }
       }
     }
@@ -96,7 +96,7 @@ class PackedOpenMp final : public Plan {
   Grid grid_;
   PackedProduct<Arch> product_;
   AlignedArray<float> a_block_;   // [block_rows, depth], shared
-  AlignedArray<float> b_panels_;  // [threads, depth, NR]
+  AlignedArray<float> b_strips_;  // [threads, depth, 48 or 64]
 };
 
 constexpr VariantInfo info{

@@ -24,7 +24,8 @@ class SerialIkj final : public Plan {
       for (std::int64_t j = 0; j < p.n; ++j) c[j] = 0;
       for (std::int64_t l = 0; l < p.k; ++l) {
         const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
-        for (std::int64_t j = 0; j < p.n; ++j) c[j] += a * b[l * b_step_ + j];
+        const float* b_row = b + l * b_step_;
+        for (std::int64_t j = 0; j < p.n; ++j) c[j] += a * b_row[j];
       }
     }
   }

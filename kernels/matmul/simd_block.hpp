@@ -58,10 +58,12 @@ class SimdBlock {
   static constexpr std::int64_t depth_step = block_depth + 16;
   static constexpr std::int64_t width_step = block_width + 16;
 
-  // c[width] (+)= a[depth] · b[depth, width]; the first products overwrite C.
-  static void add_products(const float* a, const float* b, std::int64_t b_step, float* c,
+  // c[width] (+)= a[depth] · b[depth, width]; the first products overwrite C. Not inlined: with the loops
+  // around it there are not enough registers for the pointers of the inner loop.
+  [[gnu::noinline]] static void add_products(const float* a, const float* b, std::int64_t b_step, float* c,
                            std::int64_t width, std::int64_t depth, bool first) {
-    const std::int64_t whole = width / lanes * lanes, tail = width - whole;
+    // A narrow C would have each of its few vectors wait for its own store, so it stays in registers.
+    const std::int64_t whole = width < 4 * lanes ? 0 : width / lanes * lanes;
     if (first) std::fill_n(c, width, 0.0f);
     std::int64_t l = 0;
     // Each vector of C is loaded and stored once for four rows of B.
@@ -82,11 +84,12 @@ class SimdBlock {
         xsimd::fma(Vector(a[l]), Vector::load_unaligned(b + l * b_step + j),
                    Vector::load_unaligned(c + j))
             .store_unaligned(c + j);
-    if (tail > 0) add_tail(a, b + whole, b_step, c + whole, tail, depth);
+    for (std::int64_t j = whole; j < width; j += lanes)
+      add_column(a, b + j, b_step, c + j, std::min(lanes, width - j), depth);
   }
 
-  // The same for the last columns, fewer than a vector: four sums stay in registers along k.
-  static void add_tail(const float* a, const float* b, std::int64_t b_step, float* c,
+  // The same for one vector of columns, or a part of one: four sums stay in registers along k.
+  static void add_column(const float* a, const float* b, std::int64_t b_step, float* c,
                        std::int64_t count, std::int64_t depth) {
     Vector sum0 = load_partial<Arch>(c, count), sum1(0.0f), sum2(0.0f), sum3(0.0f);
     std::int64_t l = 0;

@@ -39,11 +39,12 @@ def grid_of(count: int) -> tuple[int, int]:
 
 
 def label_rows(axes: Axes, rows: list[RungRow]) -> None:
-    """Names on the left, first rung on top, a line above the vendors."""
+    """Names on the left, first rung on top, lines around the vendors."""
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
-    vendors = [i for i, row in enumerate(rows) if row.rung.technique == "vendor"]
-    if vendors and vendors[0] > 0:
-        axes.axhline(vendors[0] - 0.5, color="#AAAAAA", linewidth=0.6, linestyle=(0, (3, 2)))
+    is_vendor = [row.rung.technique == "vendor" for row in rows]
+    for i in range(1, len(rows)):
+        if is_vendor[i] != is_vendor[i - 1]:
+            axes.axhline(i - 0.5, color="#AAAAAA", linewidth=0.6, linestyle=(0, (3, 2)))

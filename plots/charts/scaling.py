@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from plots import style
 from plots.charts.rung_rows import grid_of
-from plots.names import technique_in_name
+from plots.names import Rung, technique_in_name
 from plots.page import Page, caption
 from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
                           resources_of)
 from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
+
+LOGARITHMIC_FROM = 8  # times more threads
 
 Series = tuple[str, style.Style, dict[int, Mean]]  # label, look, threads -> speedup
 
@@ -48,7 +51,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
         "error bars: 95 % confidence.")
 
 
-def thread_speedups(ladder: Ladder, rung, direction: str) -> dict[int, Mean]:
+def thread_speedups(ladder: Ladder, rung: Rung, direction: str) -> dict[int, Mean]:
     """Speedup over the variant's own time on the fewest threads."""
     rows = [row for row in ladder.of(rung, direction) if not resource_of(row).device]
     counts = sorted({row["threads"] or 1 for row in rows})
@@ -66,7 +69,8 @@ def thread_speedups(ladder: Ladder, rung, direction: str) -> dict[int, Mean]:
 
 def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
     found = [c for c in found if c.mode != "ablate" and not c.resource.device]
-    panels: dict[str, list[Series]] = {}
+    panels: dict[str, list[tuple[str, dict[int, Mean]]]] = {}
+    labels: dict[str, str] = {}
     for network in networks(found):
         groups: dict[tuple[str, str, int], list[Configuration]] = {}
         for c in found:
@@ -79,11 +83,14 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
             ratios = {c.resource.threads: group[0].total_s / c.total_s for c in group}
             speedups = {t: Mean(r, r, r, 1) for t, r in ratios.items()}
             label = use if mode in ("", "single") else f"{use}, {mode}"
-            look = style.technique_style(technique_in_name(use))
-            panels.setdefault(network, []).append((label, look, speedups))
+            labels[label] = technique_in_name(use)
+            panels.setdefault(network, []).append((label, speedups))
     if not panels:
         return "no configuration was measured at two or more thread counts"
-    return draw_panels(run, "training step: speedup by threads", panels,
+    looks = style.told_apart(labels)
+    with_looks = {network: [(label, looks[label], speedups) for label, speedups in series]
+                  for network, series in panels.items()}
+    return draw_panels(run, "training step: speedup by threads", with_looks,
                        [c.resource for c in found],
                        "Each configuration against itself on the fewest threads.")
 
@@ -106,23 +113,39 @@ def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
                   for mean in speedups.values())
     most = max(threads / min(speedups) for group in panels.values() for _, _, speedups in group
                for threads in speedups)
-    page.axes[0, 0].set_ylim(0, 1.06 * max(highest, most))
+    if most < LOGARITHMIC_FROM:
+        page.axes[0, 0].set_ylim(0, 1.06 * max(highest, most))
+    else:
+        for axes in page.panels()[:len(panels)]:
+            axes.set_xscale("log", base=2)
+            set_ticks(axes.xaxis, threads_of(panels))
+        page.axes[0, 0].set_yscale("log", base=2)
+        page.axes[0, 0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     page.hide_from(len(panels))
     return page
 
 
+def threads_of(panels: dict[str, list[Series]]) -> list[int]:
+    return sorted({threads for series in panels.values() for _, _, speedups in series
+                   for threads in speedups})
+
+
+def set_ticks(axis: Axis, counts: list[int]) -> None:
+    axis.set_major_locator(FixedLocator(counts))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_locator(NullLocator())
+
+
 def draw_panel(axes: Axes, series: list[Series]) -> None:
-    counts = sorted({threads for _, _, speedups in series for threads in speedups})
+    counts = threads_of({"": series})
     axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
               linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
     # Side by side at every thread count, so that markers and error bars do not hide one another.
-    step = min((b - a for a, b in zip(counts, counts[1:])), default=1) * 0.035
     for i, (label, look, speedups) in enumerate(series):
-        shift = step * (i - (len(series) - 1) / 2)
+        shift = 1 + 0.022 * (i - (len(series) - 1) / 2)
         values = list(speedups.values())
-        axes.errorbar([threads + shift for threads in speedups], [m.value for m in values],
+        axes.errorbar([threads * shift for threads in speedups], [m.value for m in values],
                       yerr=[[m.value - m.low for m in values], [m.high - m.value for m in values]],
                       elinewidth=0.7, capsize=1.5, label=label, **look.line)
-    axes.xaxis.set_major_locator(FixedLocator(counts))
-    axes.xaxis.set_minor_locator(NullLocator())
+    set_ticks(axes.xaxis, counts)
     axes.set_xlabel("threads")

@@ -13,6 +13,9 @@ from plots.page import Page, caption, plain_log
 from plots.ratios import Ladder, Mean, ladders, mean_ratio
 from plots.reading import Run
 
+# Per number of columns: width of the number behind a bar, relative to the bars.
+ROOM_OF_NUMBER = {1: 0.08, 2: 0.16, 3: 0.27}
+
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
     if run.summary is None:
@@ -52,7 +55,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     high = max(1.0, *(mean.high for mean in all_means))
     first = page.panels()[0]
     # Room on the right for the number behind the longest bar.
-    first.set_xlim(low / 1.2, high * max(1.6, (high / low) ** 0.3))
+    first.set_xlim(low / 1.1, high * (1.5 * high / low) ** ROOM_OF_NUMBER[grid[1]])
     for axes in page.panels():
         plain_log(axes.xaxis)
     return page

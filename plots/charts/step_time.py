@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 from plots import style
 from plots.page import Page, caption
+from plots.ratios import first_and_last
 from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
 
@@ -20,6 +21,7 @@ ROW_HEIGHT = 0.26        # inches
 LABEL_FROM_SHARE = 0.011  # of the bar, per character: narrower pieces carry no name
 UNACCOUNTED = "outside the layers"
 ABLATION = "ablate"
+MOST_BARS = 20
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -48,14 +50,18 @@ def with_unswapped(ablated: list[Configuration], plain: list[Configuration]) -> 
 
 
 def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
+    remark = "Median per layer and phase; pieces of the right panel are layers."
+    if len(chosen) > MOST_BARS:
+        shown = first_and_last([c.resource for c in chosen])
+        chosen = [c for c in chosen if c.resource in shown]
+        remark += " Only the fewest and the most threads are shown; step.csv has the others."
     phases = list(dict.fromkeys(phase for c in chosen for phase in c.phases))
     handles = [style.phase_handle(phase) for phase in phases]
     if any(unaccounted(c) > 0 for c in chosen):
         handles.append(style.phase_handle(UNACCOUNTED))
     page = Page(
         title,
-        caption(run, (c.resource for c in chosen),
-                "Median per layer and phase; pieces of the right panel are layers."),
+        caption(run, (c.resource for c in chosen), remark),
         1, 2, panel_height=0.5 + ROW_HEIGHT * len(chosen), legend=handles, legend_columns=7,
         share_y=True, width_ratios=(1, 1.5))
     times, shares = page.panels()

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import matplotlib.colors
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
-from run_folder import row, summary_row, write_csv, write_run
+from run_folder import LAYERS, one_step, row, summary_row, write_csv, write_run
 
 from plots import charts, schema, style
 from plots.__main__ import main
-from plots.page import Page, across_then_down, save
-from plots.ratios import ladders
+from plots.page import Page, across_then_down, columns_that_fit, label_of_all, save
+from plots.ratios import Resource, ladders
 from plots.reading import load_run
 
 EXPECTED = {
@@ -72,7 +73,7 @@ def test_every_chart_has_a_caption_with_machine_commit_and_data(pages):
         caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
         for fact in ("Platinum 8481C", "commit 0123456789ab", "data: generated"):
             assert fact in caption.get_text(), name
-        assert ("1 thread" in caption.get_text() or "ranks" in caption.get_text()
+        assert ("thread" in caption.get_text() or "ranks" in caption.get_text()
                 or name == "loss"), name
 
 
@@ -155,6 +156,13 @@ def test_what_cannot_be_drawn_is_said_with_the_reason(tmp_path, capsys):
         assert f"not drawn: {line}" in text
 
 
+def test_a_folder_that_cannot_be_written_is_an_error(small_run, tmp_path, capsys):
+    (tmp_path / "train.csv").write_bytes((small_run / "train.csv").read_bytes())
+    (tmp_path / "charts").touch()
+    assert main(["charts", str(tmp_path)]) == 1
+    assert str(tmp_path / "charts") in capsys.readouterr().err
+
+
 def drawn(folder: Path) -> dict[str, Page | str]:
     return charts.draw_all(load_run(folder))
 
@@ -235,4 +243,33 @@ def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
 
 def test_a_legend_reads_row_by_row():
     assert across_then_down(list("abcde"), 3) == ["a", "d", "b", "e", "c"]
-    assert across_then_down(list("ab"), 6) == ["a", "b"]
+    assert across_then_down(list("ab"), 2) == ["a", "b"]
+
+
+def test_a_legend_has_as_many_columns_as_fit():
+    short = [style.technique_style("simd").handle("simd") for _ in range(8)]
+    long = [style.technique_style("simd").handle("a_name_as_long_as_this_avx512")] * 8
+    assert columns_that_fit(short, 6) == 6
+    assert columns_that_fit(short[:2], 6) == 2
+    assert columns_that_fit(long, 6) == 3
+    assert columns_that_fit([style.technique_style("simd").handle("x" * 500)], 6) == 1
+
+
+def test_resources_in_a_caption():
+    cpu = [Resource("", 1, threads) for threads in (4, 1, 2)]
+    assert label_of_all(cpu[1:2]) == "1 thread"
+    assert label_of_all([*cpu, *cpu]) == "1, 2, 4 threads"
+    assert label_of_all([cpu[0], Resource("", 2, 1), Resource("H200", 1, 1),
+                         Resource("", 2, 2)]) == "4 threads, 2 ranks, 2 ranks x 2 threads, H200"
+
+
+def test_a_step_on_many_thread_counts_shows_the_first_and_the_last(tmp_path):
+    rows = []
+    for use in ("simd", "openmp", "best", "vendor"):
+        for threads in (1, 2, 4, 8, 16, 32):
+            rows += one_step(random.Random(1), "mlp", LAYERS["mlp"], use, "single", threads, 8)
+    write_csv(tmp_path, schema.STEP, rows)
+    labels = [label.get_text() for label in drawn(tmp_path)["step-mlp"].panels()[0]
+              .get_yticklabels()]
+    assert labels[:3] == ["simd, 1 thread", "simd, 32 threads", "openmp, 1 thread"]
+    assert len(labels) == 8

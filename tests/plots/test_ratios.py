@@ -109,11 +109,12 @@ def test_speedup_is_the_column_with_the_spread_of_both_rows(ladder_of):
 
 def test_without_a_serial_rung_the_first_rung_is_the_baseline(ladder_of):
     ladder = ladder_of([
-        summary_row("gather", 9.0, technique="mpi", ranks=4),
+        summary_row("gather", 9.0, technique="mpi", ranks=4, ci_low_s=7, ci_high_s=11),
         summary_row("ring", 3.0, technique="mpi", ranks=4, builds_on="gather"),
         summary_row("mpi_allreduce", 4.5, technique="vendor", ranks=4)])
     four = Resource("", 4, 1)
     assert ladder.baseline == "gather"
+    assert ladder.speedups(rung(ladder, "gather"), "forward", four) == [(1, 1, 1)]
     assert values(ladder.speedups(rung(ladder, "ring"), "forward", four)) == pytest.approx([3])
     assert values(ladder.speedups(rung(ladder, "mpi_allreduce"), "forward", four)) \
         == pytest.approx([2])

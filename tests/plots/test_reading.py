@@ -141,6 +141,13 @@ def test_a_malformed_environment(tmp_path, text, message):
         load_run(tmp_path)
 
 
+def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
+    ceiling = {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": None}
+    (tmp_path / "ceilings.json").write_text(
+        json.dumps({"schema_version": 1, "ceilings": [ceiling, ceiling | {"value": 2.5}]}))
+    assert [c["value"] for c in load_run(tmp_path).ceilings] == [2.5]
+
+
 def test_a_malformed_ceiling(tmp_path):
     ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 1.0},
                 {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": ""}]

@@ -21,13 +21,14 @@ def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
                     reason="noisy: 95 % interval spans 30 % of the median"),
         summary_row("openmp", 4.0, technique="openmp", speedup_vs_serial=2, speedup_vs_vendor=0.5),
         summary_row("openmp", 1.0, technique="openmp", problem="q", speedup_vs_serial=8),
-        summary_row("openmp", 1.0, technique="openmp", threads=2, speedup_vs_serial=16),
+        summary_row("openmp", 1.0, technique="openmp", threads=2, speedup_vs_serial=16,
+                    speedup_vs_vendor=1.25),
         summary_row("broken", 0, median_s="", status="failed", reason="wrong tail"),
         summary_row("mkl", 0, technique="vendor", median_s="", status="unavailable",
                     reason="not found")])
     text = render(load_run(tmp_path))
     # variant, technique, over serial on 1 and 2, over vendor on 1 and 2, then the counts
-    assert line_of(text, "openmp") == ["openmp", "openmp", "4.00x", "16.0x", "0.50x", "-",
+    assert line_of(text, "openmp") == ["openmp", "openmp", "4.00x", "16.0x", "0.50x", "1.25x",
                                        "3", "0", "0", "0", "0"]
     assert line_of(text, "serial") == ["serial", "serial", "1.00x", "-", "0.25x", "-",
                                        "2", "0", "0", "0", "1"]

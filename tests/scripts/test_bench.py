@@ -48,7 +48,6 @@ def test_one_run_folder_holds_everything(project):
         if rung != "serial" or network == "mlp"]
     assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
     assert project.calls("python")[-2:] == ["-m plots charts run", "-m plots table run"]
-    assert result.stdout.rstrip().endswith("run/environment.json")
 
 
 def test_the_default_folder_is_a_new_one_under_results_local(project):

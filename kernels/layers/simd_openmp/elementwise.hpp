@@ -20,7 +20,7 @@ void map(std::int64_t count, int threads, float* to, const Function& function, c
 
 template <class V>
 void relu_forward(const Problem& p, const Operands& o, int threads) {
-  map<V>(p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::max(x, V(0.0F)); }, o.x);
+  map<V>(p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::max(V(0.0F), x); }, o.x);
 }
 
 template <class V>

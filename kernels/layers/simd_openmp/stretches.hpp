@@ -9,7 +9,7 @@
 
 namespace stepladder::layers {
 
-inline constexpr std::int64_t worth_a_thread = 16384;  // elements: a few microseconds of work
+inline constexpr std::int64_t worth_a_thread = 32768;  // elements: a few microseconds of work
 
 // Calls body(begin, end, part) for stretches of [0, items), each on a thread of its own;
 // 0 <= part < threads. Little work stays on one thread: waking the others would cost more.

@@ -1,0 +1,336 @@
+#include "harness/training/network_builder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "harness/primitives/types.hpp"
+#include "harness/random.hpp"
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/convolution/convolution.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "kernels/max_pool/max_pool.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::Shape;
+
+template <class Kind>
+bool is(const network::LayerDescription& layer) {
+  return std::holds_alternative<Kind>(layer.layer);
+}
+
+// Works in place: an element of y depends on that of x alone, backward needs y but not x, and the layer
+// before needs neither again.
+bool works_in_place(const std::vector<network::LayerDescription>& layers, std::size_t index) {
+  if (index == 0) return false;
+  const auto &layer = layers[index], &before = layers[index - 1];
+  return (is<network::Relu>(layer) || is<network::Sigmoid>(layer) || is<network::Tanh>(layer) ||
+          is<network::Dropout>(layer)) &&
+         (is<network::FullyConnected>(before) || is<network::Convolution>(before) || is<network::MaxPool>(before));
+}
+
+bool decays(const network::LayerDescription& layer, const network::OptimizerDescription& optimizer) {
+  using Which = network::OptimizerDescription::DecayedWeights;
+  if (optimizer.weight_decay == 0) return false;
+  switch (optimizer.weight_decay_on) {
+    case Which::all: return true;
+    case Which::fully_connected: return is<network::FullyConnected>(layer);
+    case Which::convolution: return is<network::Convolution>(layer);
+  }
+  return false;
+}
+
+// Box and Muller's transform.
+float normal(Random& random, double deviation) {
+  const double u = 1.0 - double{random.uniform(0.0F, 1.0F)}, v = random.uniform(0.0F, 1.0F);
+  return static_cast<float>(deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+}
+
+}  // namespace
+
+void NetworkBuilder::build() {
+  lay_out_activations();
+  lay_out_parameters();
+  draw_weights();
+  for (std::size_t i = 0; i < net_.description_.layers.size(); ++i) {
+    backward_.emplace_back();
+    add_layer(i);
+  }
+  for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer)
+    std::move(layer->begin(), layer->end(), std::back_inserter(net_.operations_));
+  add_all_reduce();
+  add_updates();
+}
+
+float* NetworkBuilder::new_array(std::int64_t count) {
+  net_.memory_.push_back(aligned_array<float>(static_cast<std::size_t>(count)));
+  std::fill_n(net_.memory_.back().get(), count, 0.0F);
+  return net_.memory_.back().get();
+}
+
+void NetworkBuilder::lay_out_activations() {
+  const auto& layers = net_.description_.layers;
+  const std::int64_t batch = net_.batch();
+  net_.input_count_ = static_cast<std::size_t>(batch * net_.description_.input.features());
+  net_.activations_ = {new_array(batch * net_.description_.input.features())};
+  net_.activation_gradients_ = {nullptr};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool in_place = works_in_place(layers, i);
+    const std::int64_t count = batch * layers[i].output.features();
+    net_.activations_.push_back(in_place ? net_.activations_.back() : new_array(count));
+    net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back() : new_array(count));
+    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers[i]) ? new_array(count) : nullptr);
+    net_.argmax_.emplace_back(is<network::MaxPool>(layers[i]) ? static_cast<std::size_t>(count) : 0U);
+  }
+  net_.labels_.assign(static_cast<std::size_t>(batch), 0);
+  net_.loss_ = aligned_array<float>(static_cast<std::size_t>(batch));
+}
+
+// All parameters stand in one array, so that one update serves the whole network: first the weights
+// that decay, then the others and the biases.
+void NetworkBuilder::lay_out_parameters() {
+  const auto& layers = net_.description_.layers;
+  weights_at_.resize(layers.size());
+  biases_at_.resize(layers.size());
+  std::size_t end = 0;
+  const auto place = [&](const network::LayerDescription& layer, const char* what, std::int64_t count, std::size_t& at) {
+    at = end;
+    if (count == 0) return;
+    net_.parameter_list_.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
+    end += static_cast<std::size_t>(count);
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (decays(layers[i], net_.description_.optimizer)) place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
+  decayed_ = end;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!decays(layers[i], net_.description_.optimizer)) place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
+    place(layers[i], "biases", layers[i].biases(), biases_at_[i]);
+  }
+  net_.parameter_count_ = end;
+  for (AlignedArray<float>* array : {&net_.parameters_, &net_.gradients_, &net_.state1_, &net_.state2_}) {
+    *array = aligned_array<float>(end);
+    std::fill_n(array->get(), end, 0.0F);
+  }
+}
+
+void NetworkBuilder::draw_weights() {
+  for (std::size_t i = 0; i < net_.description_.layers.size(); ++i) {
+    const network::LayerDescription& layer = net_.description_.layers[i];
+    const double deviation = network::initial_deviation(net_.description_, i);
+    Random random(net_.options_.seed, layer.name);
+    std::generate_n(parameters(i).weights, layer.weights(), [&] { return normal(random, deviation); });
+  }
+}
+
+NetworkBuilder::Parameters NetworkBuilder::parameters(std::size_t layer) const {
+  return {net_.parameters_.get() + weights_at_[layer], net_.parameters_.get() + biases_at_[layer],
+          net_.gradients_.get() + weights_at_[layer], net_.gradients_.get() + biases_at_[layer]};
+}
+
+template <class Primitive, class Operands>
+Operation NetworkBuilder::make(const std::string& layer, Phase phase, const PrimitiveType& type,
+                               const typename Primitive::Problem& problem, Operands operands) {
+  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, net_.options_.threads);
+  std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
+  const bool prepacked = chosen.variant.info->prepacked;  // the step pays for packing new weights
+  return {.layer = layer,
+          .phase = phase,
+          .variant = chosen.variant.name,
+          .run = [plan, operands, prepacked] {
+            const typename Primitive::Operands now = operands();
+            if (prepacked) plan->prepare(now);
+            plan->run(now);
+          }};
+}
+
+void NetworkBuilder::add_layer(std::size_t index) {
+  const network::LayerDescription& layer = net_.description_.layers[index];
+  const std::int64_t batch = net_.batch();
+  const Shape& in = layer.input;
+  const layers::Problem flat{.batch = batch, .channels = in.channels, .spatial = in.spatial()};
+  const auto pointwise = [&](layers::Layer kind) {
+    layers::Problem problem = flat;
+    problem.layer = kind;
+    return problem;
+  };
+  if (is<network::FullyConnected>(layer)) {
+    add_fully_connected(index);
+  } else if (const auto* convolution = std::get_if<network::Convolution>(&layer.layer)) {
+    add_convolution(index, *convolution);
+  } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
+    add_max_pool(index, *pool);
+  } else if (is<network::Relu>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::relu));
+  } else if (is<network::Sigmoid>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::sigmoid));
+  } else if (is<network::Tanh>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::tanh));
+  } else if (const auto* dropout = std::get_if<network::Dropout>(&layer.layer)) {
+    layers::Problem problem = pointwise(layers::Layer::dropout);
+    problem.rate = static_cast<float>(dropout->rate);
+    problem.seed = net_.options_.seed + index;
+    add_pointwise(index, problem);
+  } else if (const auto* lrn = std::get_if<network::LocalResponseNormalization>(&layer.layer)) {
+    layers::Problem problem = pointwise(layers::Layer::local_response_normalization);
+    problem.size = lrn->size;
+    problem.alpha = static_cast<float>(lrn->alpha);
+    problem.beta = static_cast<float>(lrn->beta);
+    problem.k = static_cast<float>(lrn->k);
+    add_pointwise(index, problem);
+  } else if (is<network::SoftmaxCrossEntropy>(layer)) {
+    layers::Problem problem = pointwise(layers::Layer::softmax_cross_entropy);
+    problem.channels = in.features();
+    problem.spatial = 1;
+    add_pointwise(index, problem);
+  }
+}
+
+void NetworkBuilder::add_fully_connected(std::size_t index) {
+  const network::LayerDescription& layer = net_.description_.layers[index];
+  const std::int64_t batch = net_.batch(), in = layer.input.features(), out = layer.output.features();
+  const Parameters p = parameters(index);
+  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
+  using Operands = matmul::Operands;
+
+  const matmul::Problem forward{batch, out, in, false, false};
+  Operation multiply = make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward,
+                                            [=] { return Operands{x, p.weights, y}; });
+  net_.evaluation_.push_back(multiply.run);
+  net_.operations_.push_back(std::move(multiply));
+  if (dx != nullptr) {
+    const matmul::Problem input_gradient{batch, in, out, false, true};
+    backward_[index].push_back(make<matmul::Matmul>(layer.name + ".input_gradient", Phase::backward, matmul_type(),
+                                                    input_gradient, [=] { return Operands{dy, p.weights, dx}; }));
+    backward_[index].back().beside_next = true;
+  }
+  const matmul::Problem weight_gradient{in, out, batch, true, false};
+  backward_[index].push_back(make<matmul::Matmul>(layer.name + ".weight_gradient", Phase::backward, matmul_type(),
+                                                  weight_gradient, [=] { return Operands{x, dy, p.dweights}; }));
+  add_bias(index);
+}
+
+void NetworkBuilder::add_convolution(std::size_t index, const network::Convolution& layer) {
+  const network::LayerDescription& description = net_.description_.layers[index];
+  const Parameters p = parameters(index);
+  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
+  using Operands = convolution::Operands;
+  convolution::Problem problem = network::problem_of(layer, description.input, net_.batch());
+
+  Operation convolve = make<convolution::Convolution>(description.name, Phase::forward, convolution_type(), problem,
+                                                      [=] { return Operands{x, p.weights, y}; });
+  net_.evaluation_.push_back(convolve.run);
+  net_.operations_.push_back(std::move(convolve));
+  if (dx != nullptr) {
+    problem.direction = convolution::Direction::backward_data;
+    backward_[index].push_back(make<convolution::Convolution>(description.name + ".input_gradient", Phase::backward,
+                                                              convolution_type(), problem,
+                                                              [=] { return Operands{dx, p.weights, dy}; }));
+    backward_[index].back().beside_next = true;
+  }
+  problem.direction = convolution::Direction::backward_weights;
+  backward_[index].push_back(make<convolution::Convolution>(description.name + ".weight_gradient", Phase::backward,
+                                                            convolution_type(), problem,
+                                                            [=] { return Operands{x, p.dweights, dy}; }));
+  add_bias(index);
+}
+
+void NetworkBuilder::add_bias(std::size_t index) {
+  const network::LayerDescription& layer = net_.description_.layers[index];
+  const Parameters p = parameters(index);
+  float *y = net_.activations_[index + 1], *dy = net_.activation_gradients_[index + 1];
+  layers::Problem problem{.layer = layers::Layer::bias,
+                          .batch = net_.batch(),
+                          .channels = layer.output.channels,
+                          .spatial = layer.output.spatial()};
+  Operation forward = make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
+                                           [=] { return layers::Operands{.y = y, .bias = p.biases}; });
+  net_.evaluation_.push_back(forward.run);
+  net_.operations_.push_back(std::move(forward));
+  problem.direction = layers::Direction::backward;
+  backward_[index].push_back(make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
+                                                  [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
+}
+
+void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
+  const network::LayerDescription& description = net_.description_.layers[index];
+  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
+  std::uint8_t* argmax = net_.argmax_[index].data();
+  max_pool::Problem problem = network::problem_of(layer, description.input, net_.batch());
+  Operation forward = make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem,
+                                              [=] { return max_pool::Operands{x, y, argmax}; });
+  net_.evaluation_.push_back(forward.run);
+  net_.operations_.push_back(std::move(forward));
+  if (dx == nullptr) return;
+  problem.direction = max_pool::Direction::backward;
+  backward_[index].push_back(make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem,
+                                                     [=] { return max_pool::Operands{dx, dy, argmax}; }));
+}
+
+void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
+  const network::LayerDescription& layer = net_.description_.layers[index];
+  TrainableNetwork& net = net_;
+  const auto operands = [&net, index] {
+    return layers::Operands{.x = net.activations_[index],
+                            .y = net.activations_[index + 1],
+                            .dy = net.activation_gradients_[index + 1],
+                            .dx = net.activation_gradients_[index],
+                            .scale = net.scales_[index],
+                            .labels = net.labels_.data(),
+                            .loss = net.loss_.get(),
+                            .step = net.step_};
+  };
+  Operation forward = make<layers::Layers>(layer.name, Phase::forward, layers_type(), problem, operands);
+  if (problem.layer != layers::Layer::dropout)
+    net_.evaluation_.push_back(forward.run);
+  else if (net_.activations_[index] != net_.activations_[index + 1])  // nothing is dropped: y = x
+    net_.evaluation_.push_back([x = net_.activations_[index], y = net_.activations_[index + 1], count = problem.count()] {
+      std::copy_n(x, count, y);
+    });
+  net_.operations_.push_back(std::move(forward));
+  if (net_.activation_gradients_[index] == nullptr) return;
+  problem.direction = layers::Direction::backward;
+  backward_[index].push_back(make<layers::Layers>(layer.name, Phase::backward, layers_type(), problem, operands));
+}
+
+void NetworkBuilder::add_all_reduce() {
+  const int ranks = mpi_session().ranks();
+  if (ranks == 1) return;
+  const all_reduce::Problem problem{all_reduce::Operation::mean, static_cast<std::int64_t>(net_.parameter_count_), ranks};
+  float* gradients = net_.gradients_.get();
+  net_.operations_.push_back(make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem,
+                                                         [=] { return all_reduce::Operands{gradients, gradients}; }));
+}
+
+void NetworkBuilder::add_updates() {
+  const network::OptimizerDescription& optimizer = net_.description_.optimizer;
+  TrainableNetwork& net = net_;
+  const auto update = [&](const char* name, std::size_t from, std::size_t to, double weight_decay) {
+    if (from == to) return;
+    const sgd_update::Problem problem{.optimizer = optimizer.type,
+                                      .count = static_cast<std::int64_t>(to - from),
+                                      .weight_decay = static_cast<float>(weight_decay),
+                                      .momentum = static_cast<float>(optimizer.momentum),
+                                      .rho = static_cast<float>(optimizer.rho),
+                                      .beta1 = static_cast<float>(optimizer.beta1),
+                                      .beta2 = static_cast<float>(optimizer.beta2),
+                                      .epsilon = static_cast<float>(optimizer.epsilon)};
+    net_.operations_.push_back(make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, [&net, from] {
+      return sgd_update::Operands{.weights = net.parameters_.get() + from,
+                                  .gradient = net.gradients_.get() + from,
+                                  .state1 = net.state1_.get() + from,
+                                  .state2 = net.state2_.get() + from,
+                                  .learning_rate = static_cast<float>(net.learning_rate_),
+                                  .step = net.step_};
+    }));
+  };
+  update("decayed weights", 0, decayed_, optimizer.weight_decay);
+  update(decayed_ == 0 ? "parameters" : "other parameters", decayed_, net_.parameter_count_, 0);
+}
+
+}  // namespace stepladder

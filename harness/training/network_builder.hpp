@@ -1,0 +1,49 @@
+// Lays out a network's tensors and makes its plans, layer by layer.
+#pragma once
+
+#include "harness/training/network.hpp"
+#include "kernels/layers/layers.hpp"
+
+namespace stepladder {
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(TrainableNetwork& network, const UseSpec& use, PlanStore& plans)
+      : net_(network), use_(use), plans_(plans) {}
+  void build();
+
+ private:
+  struct Parameters {
+    float *weights, *biases, *dweights, *dbiases;
+  };
+
+  float* new_array(std::int64_t count);
+  void lay_out_activations();
+  void lay_out_parameters();
+  void draw_weights();
+  Parameters parameters(std::size_t layer) const;
+
+  void add_layer(std::size_t index);
+  void add_fully_connected(std::size_t index);
+  void add_convolution(std::size_t index, const network::Convolution& layer);
+  void add_bias(std::size_t index);
+  void add_max_pool(std::size_t index, const network::MaxPool& layer);
+  void add_pointwise(std::size_t index, layers::Problem problem);
+  void add_all_reduce();
+  void add_updates();
+
+  // The chosen variant's plan, bound to operands that `operands()` gives at each run.
+  template <class Primitive, class Operands>
+  Operation make(const std::string& layer, Phase phase, const PrimitiveType& type,
+                 const typename Primitive::Problem& problem, Operands operands);
+
+  TrainableNetwork& net_;
+  const UseSpec& use_;
+  PlanStore& plans_;
+  // Backward operations layer by layer, each layer's in the order they run; build() reverses the layers.
+  std::vector<std::vector<Operation>> backward_;
+  std::vector<std::size_t> weights_at_, biases_at_;  // [layer], offsets into the parameters
+  std::size_t decayed_ = 0;                          // parameters [0, decayed_) decay, the others do not
+};
+
+}  // namespace stepladder

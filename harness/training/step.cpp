@@ -1,0 +1,69 @@
+#include "harness/training/step.hpp"
+
+#include <fmt/format.h>
+
+namespace stepladder {
+namespace {
+
+std::string subject_name(const Configuration& c) {
+  return fmt::format("step/{}/{}/{}/threads:{}", c.network->description().name, c.use, c.mode, c.options.threads);
+}
+
+Clock clock_of_run() { return mpi_session().ranks() > 1 ? Clock::ranks : Clock::wall; }
+
+}  // namespace
+
+std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
+                                      const MeasureOptions& options) {
+  // Inside the step: each operation notes its own time, step by step.
+  std::vector<std::vector<std::vector<double>>> inside(configurations.size());
+  std::vector<Subject> steps;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    TrainableNetwork& network = *configurations[c].network;
+    inside[c].resize(network.operations().size());
+    steps.push_back({.name = subject_name(configurations[c]),
+                     .run =
+                         [&network, &times = inside[c]](std::int64_t) {
+                           network.step(0.0);
+                           for (std::size_t i = 0; i < times.size(); ++i)
+                             times[i].push_back(network.operations()[i].seconds);
+                         },
+                     .clock = clock_of_run()});
+  }
+  const std::vector<Measured> totals = run.meter().measure(steps, options);
+
+  // Alone: the same plans on the same tensors, each in a loop of its own.
+  std::vector<Subject> alone;
+  for (Configuration& configuration : configurations)
+    for (std::size_t i = 0; i < configuration.network->operations().size(); ++i) {
+      const Operation& operation = configuration.network->operations()[i];
+      alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i, operation.layer,
+                                           name_of(operation.phase)),
+                       .run = [&operation](std::int64_t) { operation.run(); },
+                       .clock = clock_of_run()});
+    }
+  const MeasureOptions brief{.repetitions = 5, .budget_seconds = options.budget_seconds / 20};
+  const std::vector<Measured> predictions = run.meter().measure(alone, brief);
+
+  std::vector<StepResult> results;
+  std::size_t next = 0;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    if (!totals[c].error.empty()) throw std::runtime_error(steps[c].name + ": " + totals[c].error);
+    StepResult result;
+    result.total = summarize(totals[c].seconds());
+    double sum = 0;
+    for (std::size_t i = 0; i < inside[c].size(); ++i, ++next) {
+      if (!predictions[next].error.empty()) throw std::runtime_error(alone[next].name + ": " + predictions[next].error);
+      const Operation& operation = configurations[c].network->operations()[i];
+      const double predicted = summarize(predictions[next].seconds()).median;
+      sum += predicted;
+      result.rows.push_back({operation.layer, name_of(operation.phase), operation.variant,
+                             summarize(inside[c][i]).median, predicted});
+    }
+    result.rows.push_back({"total", "total", "", result.total.median, sum});
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace stepladder

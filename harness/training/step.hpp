@@ -1,0 +1,37 @@
+// Times one training step, whole and layer by layer, for several configurations at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/run.hpp"
+#include "harness/training/network.hpp"
+
+namespace stepladder {
+
+// One configuration: a network under a SPEC with so many threads.
+struct Configuration {
+  std::string use;
+  std::string mode;  // "single", "inter=2", "ablate", "synchronous" with several ranks
+  NetworkOptions options;
+  std::unique_ptr<TrainableNetwork> network;
+};
+
+struct StepRow {
+  std::string layer, phase, variant;  // "total", "total", "" for the whole step
+  double median_seconds = 0;
+  double predicted_seconds = 0;  // the same plan alone, warm; for the total, the sum
+};
+
+struct StepResult {
+  std::vector<StepRow> rows;  // in the order of the step, then the total
+  Summary total;
+};
+
+// Steps of all configurations take turns. Weights stand still (learning rate 0), so that every repetition does
+// the same work. Throws Interrupted.
+std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
+                                      const MeasureOptions& options);
+
+}  // namespace stepladder
