@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "harness/ranks.hpp"
+#include "harness/shell.hpp"
 
 namespace stepladder {
 namespace {
@@ -20,31 +22,38 @@ struct Options {
   bool resume = false;
 };
 
-int run(Options& options) {
-  const std::vector<const PrimitiveType*> types = options.selection.types();
-  // Everything the user typed is read before anything is measured.
-  struct Work {
-    std::vector<std::unique_ptr<Case>> problems;
-    std::vector<Variant> variants;
-  };
-  std::vector<Work> work;
-  std::size_t total = 0;
-  for (const PrimitiveType* type : types) {
-    work.push_back({options.selection.cases(*type, "layers"), select_variants(*type, options.selection.variant)});
-    if (type->needs_ranks() && mpi_session().ranks() == 1) {
-      if (types.size() == 1)
-        throw std::runtime_error(fmt::format("{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}",
-                                             type->name(), type->name()));
-      fmt::print(stderr, "{} is left out: it needs two ranks or more (mpirun -np 2 build/stepladder bench {} --out DIR "
-                 "--resume)\n", type->name(), type->name());
-      work.pop_back();
-      continue;
-    }
-    if (!type->needs_ranks() && mpi_session().ranks() > 1)
-      throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", type->name()));
-    total += work.back().problems.size();
+// What there is to measure on as many ranks as there are.
+std::vector<Work> work_of(const Options& options) {
+  std::vector<Work> work = options.selection.work("layers");
+  const int ranks = mpi_session().ranks();
+  for (const Work& w : work) {
+    const char* name = w.type->name();
+    if (!w.type->needs_ranks() && ranks > 1)
+      throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", name));
+    if (!w.type->needs_ranks() || ranks > 1) continue;
+    const std::string how = fmt::format("{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}", name, name);
+    if (work.size() == 1) throw std::runtime_error(how);
+    fmt::print(stderr, "left out: {} --out DIR --resume\n", how);
   }
+  if (ranks == 1) std::erase_if(work, [](const Work& w) { return w.type->needs_ranks(); });
+  return work;
+}
+
+std::string resume_command(const Options& options, const std::filesystem::path& folder) {
+  std::string command = command_line();
+  if (mpi_session().ranks() > 1) command = fmt::format("mpirun -np {} {}", mpi_session().ranks(), command);
+  if (!options.resume) command += " --resume";
+  if (options.out.empty()) command += " --out " + shell_quoted(folder.string());
+  return command;
+}
+
+int run(Options& options) {
+  // Everything the user typed is read before anything is measured.
+  const std::vector<Work> work = work_of(options);
+  std::size_t total = 0;
+  for (const Work& w : work) total += w.problems.size();
   options.bench.suite_argument = options.selection.suite_argument("layers");
+  options.bench.threads = without_repeats(options.bench.threads);
 
   std::vector<int> ceiling_threads = options.bench.threads;
   if (std::find(ceiling_threads.begin(), ceiling_threads.end(), 1) == ceiling_threads.end()) ceiling_threads.push_back(1);
@@ -57,7 +66,7 @@ int run(Options& options) {
   Bench bench(run, options.bench);
   Progress progress("bench", total);
   try {
-    for (Work& w : work)
+    for (const Work& w : work)
       for (const auto& problem : w.problems) {
         bench.measure(*problem, w.variants);
         progress.advance(problem->info().primitive + " " + problem->info().name);
@@ -66,9 +75,8 @@ int run(Options& options) {
     progress.finish();
     run.save();
     if (run.writes())
-      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}{}\n", run.folder().directory().string(),
-                 command_line(), (options.resume ? "" : " --resume") +
-                 (options.out.empty() ? " --out " + run.folder().directory().string() : ""));
+      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}\n", run.folder().directory().string(),
+                 resume_command(options, run.folder().directory()));
     throw;
   }
   progress.finish();

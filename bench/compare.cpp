@@ -77,13 +77,20 @@ int run(const Options& options) {
 }  // namespace
 
 Command compare_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("compare", "Two runs row by row; exit 1 on a significant slowdown");
+  CLI::App* app = program.add_subcommand("compare", "Two runs row by row; exit 1 on a significant slowdown, 2 when they cannot be compared");
   auto options = std::make_shared<Options>();
   app->add_option("old", options->before, "Folder of the earlier run")->required();
   app->add_option("new", options->after, "Folder of the later run")->required();
   app->add_option("--threshold", options->threshold, "Per cent that a median must move to count")->check(CLI::NonNegativeNumber);
   app->add_option("--significance", options->significance, "Of the rank test")->check(CLI::Range(0.0, 1.0));
-  return {app, [options] { return run(*options); }};
+  return {app, [options] {
+            try {
+              return run(*options);
+            } catch (const std::exception& error) {  // 1 would look like a slowdown
+              fmt::print(stderr, "stepladder: {}\n", error.what());
+              return 2;
+            }
+          }};
 }
 
 }  // namespace stepladder

@@ -29,7 +29,9 @@ Command list_command(CLI::App& program) {
   return {app, [names] {
             if (names->empty())
               for (const PrimitiveType* type : primitives()) print_ladder(*type);
-            for (const std::string& name : *names) print_ladder(primitive(name));
+            std::vector<const PrimitiveType*> named;  // all of them, before the first is printed
+            for (const std::string& name : *names) named.push_back(&primitive(name));
+            for (const PrimitiveType* type : named) print_ladder(*type);
             return 0;
           }};
 }

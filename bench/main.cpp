@@ -9,6 +9,7 @@
 #include "harness/nearest.hpp"
 #include "harness/ranks.hpp"
 #include "harness/run.hpp"
+#include "harness/shell.hpp"
 
 namespace stepladder {
 namespace {
@@ -38,12 +39,13 @@ int dispatch(int count, char** arguments) {
       if (!known) throw UnknownName("subcommand", arguments[1], names);
     }
     program.parse(count, arguments);
+    for (const Command& command : commands)
+      if (command.app->parsed()) return command.run();
+    return wrong_usage;
   } catch (const CLI::ParseError& error) {
+    if (mpi_session().rank() != 0) return error.get_exit_code() == 0 ? 0 : wrong_usage;
     return program.exit(error) == 0 ? 0 : wrong_usage;
   }
-  for (const Command& command : commands)
-    if (command.app->parsed()) return command.run();
-  return wrong_usage;
 }
 
 }  // namespace
@@ -55,23 +57,23 @@ const std::string& command_line() { return typed; }
 int main(int count, char** arguments) {
   using namespace stepladder;
   pin_threads(arguments);
-  for (int i = 0; i < count; ++i) typed += (i > 0 ? " " : "") + std::string(arguments[i]);
+  for (int i = 0; i < count; ++i) typed += (i > 0 ? " " : "") + shell_quoted(arguments[i]);
   int status = 1;
   try {
     stop_on_signals();
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     status = dispatch(count, arguments);
-  } catch (const UnknownName& error) {
-    fmt::print(stderr, "stepladder: {}\n", error.what());
+  } catch (const UnknownName& error) {  // on every rank
+    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
     status = wrong_usage;
-  } catch (const Interrupted&) {
-    fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
+  } catch (const Interrupted&) {  // on every rank
+    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
     status = was_interrupted;
   } catch (const std::exception& error) {
+    // One rank's failure must not leave the others waiting.
+    if (mpi_session().ranks() > 1) mpi_session().abort(error.what());
     fmt::print(stderr, "stepladder: {}\n", error.what());
     status = 1;
   }
-  // One rank's failure must not leave the others waiting.
-  if (status != 0 && mpi_session().ranks() > 1 && status != 1) mpi_session().abort("stopped");
   return status;
 }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "harness/machine.hpp"
 #include "harness/nearest.hpp"
 #include "harness/ranks.hpp"
+#include "harness/shell.hpp"
 #include "harness/suites.hpp"
 
 namespace stepladder {
@@ -21,10 +24,15 @@ void Selection::add_options(CLI::App& app) {
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {
+  if (!suite_file.empty() && primitives.size() != 1)
+    throw CLI::ValidationError("--suite-file", "holds problems of one primitive; name that primitive, and it alone");
   std::vector<const PrimitiveType*> chosen;
   for (const PrimitiveType* type : stepladder::primitives())
     if (primitives.empty() && type->has_suites()) chosen.push_back(type);
-  for (const std::string& name : primitives) chosen.push_back(&primitive(name));
+  for (const std::string& name : primitives) {
+    const PrimitiveType* type = &primitive(name);
+    if (std::find(chosen.begin(), chosen.end(), type) == chosen.end()) chosen.push_back(type);
+  }
   for (const PrimitiveType* type : chosen)
     if (type->needs_ranks()) mpi_session().start();
   return chosen;
@@ -32,28 +40,58 @@ std::vector<const PrimitiveType*> Selection::types() const {
 
 std::vector<std::unique_ptr<Case>> Selection::cases(const PrimitiveType& type, const std::string& otherwise) const {
   const bool own = !suite_file.empty();
-  std::vector<std::unique_ptr<Case>> all = load_suite(type, own ? std::filesystem::path(suite_file) : stepladder::suite_file(type),
-                                                      own ? "" : suite.empty() ? otherwise : suite, mpi_session().ranks());
-  std::vector<std::string> names;
-  for (const auto& c : all) names.push_back(c->info().name);
-  std::erase_if(all, [&](const std::unique_ptr<Case>& c) {
-    return (!problem.empty() && fnmatch(problem.c_str(), c->info().name.c_str(), 0) != 0) ||
-           (!direction.empty() && fnmatch(direction.c_str(), c->info().direction.c_str(), 0) != 0);
-  });
-  if (all.empty())
-    throw UnknownName(fmt::format("problem of {}{}", type.name(), direction.empty() ? "" : " in that direction"),
-                      problem.empty() ? direction : problem, names);
+  const std::string wanted = own ? "" : suite.empty() ? otherwise : suite;
+  if (!type.has_suites() || (!own && wanted.empty())) return {};
+  std::vector<std::unique_ptr<Case>> all =
+      load_suite(type, own ? std::filesystem::path(suite_file) : stepladder::suite_file(type), wanted,
+                 mpi_session().ranks());
+  // Keeps the problems of which `name_of` matches the glob.
+  const auto keep = [&](const std::string& glob, const std::string& what, const auto& name_of) {
+    if (glob.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& c : all) names.push_back(name_of(c->info()));
+    std::erase_if(all, [&](const auto& c) { return fnmatch(glob.c_str(), name_of(c->info()).c_str(), 0) != 0; });
+    if (all.empty()) throw UnknownName(fmt::format("{} of {}", what, type.name()), glob, names);
+  };
+  keep(problem, "problem", [](const ProblemInfo& info) { return info.name; });
+  keep(direction, "direction", [](const ProblemInfo& info) { return info.direction; });
   return all;
 }
 
+std::vector<Work> Selection::work(const std::string& otherwise) const {
+  std::vector<Work> all;
+  std::vector<UnknownName> lacking;
+  for (const PrimitiveType* type : types()) {
+    try {
+      all.push_back({type, select_variants(*type, variant), cases(*type, otherwise)});
+    } catch (const UnknownName& error) {
+      if (!primitives.empty()) throw;
+      lacking.push_back(error);
+    }
+  }
+  if (!all.empty()) return all;
+  std::vector<std::string> nearest;
+  for (const UnknownName& error : lacking)
+    nearest.insert(nearest.end(), error.suggestions().begin(), error.suggestions().end());
+  const std::string kind = lacking.front().kind();  // "variant of matmul"
+  throw UnknownName(kind.substr(0, kind.find(' ')), lacking.front().name(), nearest);
+}
+
 std::string Selection::suite_argument(const std::string& otherwise) const {
-  if (!suite_file.empty()) return "--suite-file " + suite_file;
-  return "--suite " + (suite.empty() ? otherwise : suite);
+  if (!suite_file.empty()) return "--suite-file " + shell_quoted(suite_file);
+  return "--suite " + shell_quoted(suite.empty() ? otherwise : suite);
 }
 
 std::vector<int> default_threads() {
   const int all = detect_machine().threads_available;
   return all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+}
+
+std::vector<int> without_repeats(const std::vector<int>& threads) {
+  std::vector<int> once;
+  for (const int count : threads)
+    if (std::find(once.begin(), once.end(), count) == once.end()) once.push_back(count);
+  return once;
 }
 
 }  // namespace stepladder

@@ -22,6 +22,7 @@ struct Options {
   std::int64_t steps = 0, epochs = 0, log_every = 10;
   double target_accuracy = 0;
   int threads = default_threads().back();
+  int shift = 2;
   std::uint64_t seed = 1;
   std::string out;
   bool resume = false;
@@ -56,7 +57,7 @@ double learning_rate_after(const network::OptimizerDescription& optimizer, std::
 class Training {
  public:
   Training(const Options& options, Run& run, TrainableNetwork& network, const data::DatasetPair& data)
-      : options_(options), network_(network), data_(data), batches_(data.train, static_cast<int>(network.batch()), options.seed),
+      : options_(options), network_(network), data_(data), batches_(data.train, static_cast<int>(network.batch()), options.seed, options.shift),
         table_(run.folder().table("train", train_columns)) {}
 
   // Returns the last accuracy on the held-out pictures.
@@ -155,6 +156,7 @@ Command train_command(CLI::App& program) {
   steps->excludes(epochs);
   app->add_option("--target-accuracy", options->target_accuracy, "Stop when the held-out accuracy, 0 to 1, is reached; exit 1 when it is not")
       ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--shift", options->shift, "Pixels by which each training picture is moved at random, each way")->check(CLI::Range(0, 8));
   app->add_option("--log-every", options->log_every, "Steps between rows of train.csv")->check(CLI::PositiveNumber);
   app->add_option("--threads", options->threads, "Threads inside an operation")->check(CLI::PositiveNumber);
   app->add_option("--seed", options->seed, "Of weights, batches and generated data");

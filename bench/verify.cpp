@@ -38,26 +38,39 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
     return;
   }
   for (const Place place : {Place::cpu, Place::cuda}) {
-    if (place == Place::cuda && device() == nullptr) continue;
+    std::vector<Variant> here;
+    for (const Variant& variant : variants)
+      if (variant.info->place == place) here.push_back(variant);
+    if (here.empty() || (place == Place::cuda && device() == nullptr)) continue;
     problem.allocate(1, place == Place::cuda ? device() : nullptr);
-    for (const Tier tier : {Tier::exact, Tier::accuracy}) {
-      if (tier == Tier::exact && !problem.has_exact_tier()) continue;
-      problem.fill(tier, options.seed);
-      for (const Variant& variant : variants) {
-        if (variant.info->place != place || (tier == Tier::exact && !takes_exact_tier(problem, *variant.info))) continue;
-        for (const int threads : variant.info->threaded ? options.threads : std::vector<int>{1}) {
-          if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-          const Verdict verdict = verify(problem, variant, {threads, mpi_session().communicator()});
-          counts.passed += verdict.outcome == Outcome::passed;
-          counts.unavailable += verdict.outcome == Outcome::unavailable;
-          counts.worst = std::max(counts.worst, verdict.error_ratio);
-          if (verdict.outcome != Outcome::failed) continue;
-          ++counts.failed;
-          if (reports)
-            fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive, info.direction,
-                       variant.name, info.name, info.shape, tier == Tier::exact ? "exact" : "accuracy", threads,
-                       verdict.reason);
-        }
+    // Each variant at each number of threads is one plan, proved on every filling.
+    struct Proof {
+      const Variant* variant;
+      int threads;
+      std::unique_ptr<Runner> plan{};
+      bool ended = false;
+    };
+    std::vector<Proof> proofs;
+    for (const Variant& variant : here)
+      for (const int threads : variant.info->threaded ? options.threads : std::vector<int>{1})
+        proofs.push_back({&variant, threads});
+    for (const Filling& filling : fillings(problem, here, options.seed)) {
+      problem.fill(filling.tier, filling.seed);
+      for (Proof& proof : proofs) {
+        if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+        if (proof.ended || (filling.tier == Tier::exact && !takes_exact_tier(problem, *proof.variant->info))) continue;
+        const Verdict verdict =
+            verify(problem, *proof.variant, {proof.threads, mpi_session().communicator()}, proof.plan);
+        proof.ended = verdict.outcome != Outcome::passed;
+        counts.passed += verdict.outcome == Outcome::passed;
+        counts.unavailable += verdict.outcome == Outcome::unavailable;
+        counts.worst = std::max(counts.worst, verdict.error_ratio);
+        if (verdict.outcome != Outcome::failed) continue;
+        ++counts.failed;
+        if (reports)
+          fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive, info.direction,
+                     proof.variant->name, info.name, info.shape, filling.tier == Tier::exact ? "exact" : "accuracy",
+                     proof.threads, verdict.reason);
       }
     }
   }
@@ -66,11 +79,10 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
 int run(const Options& options) {
   bool all_passed = true;
   const bool reports = mpi_session().rank() == 0;
-  for (const PrimitiveType* type : options.selection.types()) {
-    const std::vector<Variant> variants = select_variants(*type, options.selection.variant);
-    std::vector<std::unique_ptr<Case>> problems;
-    const bool wants_suite = !options.selection.suite.empty() || !options.selection.suite_file.empty();
-    if (type->has_suites() && (wants_suite || options.random == 0)) problems = options.selection.cases(*type, "layers");
+  for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
+    const PrimitiveType* type = work.type;
+    const std::vector<Variant>& variants = work.variants;
+    const std::vector<std::unique_ptr<Case>>& problems = work.problems;
     Random random(options.seed, type->name());
     // A primitive without suites has random problems alone.
     const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
@@ -106,7 +118,10 @@ Command verify_command(CLI::App& program) {
       ->check(CLI::NonNegativeNumber);
   app->add_option("--seed", options->seed, "Of the random problems and of all data");
   app->add_option("--threads", options->threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
-  return {app, [options] { return run(*options); }};
+  return {app, [options] {
+            options->threads = without_repeats(options->threads);
+            return run(*options);
+          }};
 }
 
 }  // namespace stepladder

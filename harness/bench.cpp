@@ -6,9 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "harness/csv.hpp"
 #include "harness/ranks.hpp"
+#include "harness/shell.hpp"
 #include "harness/verify.hpp"
 
 namespace stepladder {
@@ -16,6 +19,19 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
+
+// What tells rows of summary.csv apart.
+const std::vector<std::string> key_columns = {"primitive", "direction", "suite", "problem",
+                                              "variant",   "threads",   "ranks", "cache"};
+// Likewise of samples.csv, which has no suite and no cache.
+const std::vector<std::string> samples_key_columns = {"primitive", "direction", "problem",
+                                                      "variant",   "threads",   "ranks"};
+
+std::string key_of(const CsvRow& row, const std::vector<std::string>& columns) {
+  std::string key;
+  for (const std::string& column : columns) key += row.text(column) + "|";
+  return key;
+}
 
 std::string time_text(double seconds) { return seconds > 0 ? number(seconds) : std::string{}; }
 
@@ -36,17 +52,19 @@ struct Bench::Row {
 
 struct Bench::Tables {
   Table summary, samples;
-  std::set<std::string> done;  // keys of rows that the resumed run holds
+  std::map<std::string, std::string> former;  // status of the rows that the resumed run holds, by key
 
   explicit Tables(const RunFolder& folder)
       : summary(folder.table("summary", summary_columns)), samples(folder.table("samples", samples_columns)) {
     if (!folder.resumed()) return;
     const CsvFile before(folder.directory() / "summary.csv", summary_columns);
-    for (const CsvRow& row : before.rows())
-      if (row.text("status") == "ok")
-        done.insert(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", row.text("primitive"), row.text("direction"),
-                                row.text("suite"), row.text("problem"), row.text("variant"), row.text("threads"),
-                                row.text("ranks"), row.text("cache")));
+    std::set<std::string> timed;
+    for (const CsvRow& row : before.rows()) {
+      former[key_of(row, key_columns)] = row.text("status");
+      if (row.text("status") == "ok") timed.insert(key_of(row, samples_key_columns));
+    }
+    // A crash may have come between the samples of a problem and its rows.
+    samples.remove_rows([&](const CsvRow& row) { return !timed.contains(key_of(row, samples_key_columns)); });
   }
 };
 
@@ -58,7 +76,7 @@ Bench::~Bench() = default;
 
 std::string Bench::key(const Case& problem, const Row& row) const {
   const ProblemInfo& info = problem.info();
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", info.primitive, info.direction, info.suite, info.name,
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|", info.primitive, info.direction, info.suite, info.name,
                      row.variant->name, row.threads, info.ranks, options_.cold ? "cold" : "warm");
 }
 
@@ -67,7 +85,11 @@ std::vector<Bench::Row> Bench::plan_rows(const Case& problem, const std::vector<
   for (const Variant& variant : variants)
     for (const int threads : variant.info->threaded ? options_.threads : std::vector<int>{1}) {
       Row row{.variant = &variant, .threads = threads};
-      const bool done = tables_ && tables_->done.contains(key(problem, row));
+      bool done = false;
+      if (tables_) {
+        const auto former = tables_->former.find(key(problem, row));
+        done = former != tables_->former.end() && former->second == "ok";
+      }
       if (mpi_session().broadcast(std::int64_t{done}) == 0) rows.push_back(std::move(row));
     }
   return rows;
@@ -107,36 +129,53 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
       else
         here.push_back(&row);
     }
-    if (here.empty()) continue;
-    problem.allocate(copies, place == Place::cuda ? device() : nullptr);
-    prove(problem, here);
-    time(problem, here);
-    for (Row* row : here) row->runner.reset();
+    if (!here.empty()) allocate_and_time(problem, place, copies, here);
   }
   compare(rows);
   write(problem, rows);
 }
 
+void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies, std::vector<Row*>& rows) {
+  std::string failure;
+  try {
+    problem.allocate(copies, place == Place::cuda ? device() : nullptr);
+  } catch (const std::exception& error) {
+    failure = fmt::format("its operands, {:.1f} GiB, cannot be allocated: {}",
+                          static_cast<double>(copies) * problem.operand_bytes() / 0x1p30, error.what());
+  }
+  if (mpi_session().max(failure.empty() ? 0 : 1) > 0) {
+    if (failure.empty()) failure = "its operands cannot be allocated on another rank";
+    for (Row* row : rows) row->status = "skipped", row->reason = failure;
+    return;
+  }
+  prove(problem, rows);
+  time(problem, rows);
+  for (Row* row : rows) row->runner.reset();
+}
+
 void Bench::prove(Case& problem, std::vector<Row*>& rows) {
-  for (const Tier tier : {Tier::exact, Tier::accuracy}) {
-    if (tier == Tier::exact && !problem.has_exact_tier()) continue;
-    problem.fill(tier, options_.seed);
+  std::vector<Variant> variants;
+  for (const Row* row : rows) variants.push_back(*row->variant);
+  const std::vector<Filling> all = fillings(problem, variants, options_.seed);
+  for (const Filling& filling : all) {
+    problem.fill(filling.tier, filling.seed);
     for (Row* row : rows) {
       if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-      if (row->status != "ok" || (tier == Tier::exact && !takes_exact_tier(problem, *row->variant->info)))
+      if (row->status != "ok" ||
+          (filling.tier == Tier::exact && !takes_exact_tier(problem, *row->variant->info)))
         continue;
       const Resources resources{row->threads, mpi_session().communicator()};
-      const Verdict verdict = verify(problem, *row->variant, resources, 1, &row->runner);
+      const Verdict verdict = verify(problem, *row->variant, resources, row->runner);
       row->estimate_seconds = verdict.seconds;
       if (verdict.outcome == Outcome::passed) {
-        row->error_ratio = verdict.error_ratio;
-        row->verified = tier == Tier::accuracy;
+        row->error_ratio = std::fmax(row->error_ratio, verdict.error_ratio);  // which ignores the NaN at first
+        row->verified = &filling == &all.back();
       } else {
         row->status = verdict.outcome == Outcome::failed ? "failed" : "unavailable";
         row->reason = verdict.outcome == Outcome::failed
-                          ? fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy", verdict.reason)
+                          ? fmt::format("{} tier: {}", filling.tier == Tier::exact ? "exact" : "accuracy",
+                                        verdict.reason)
                           : verdict.reason;
-        row->runner.reset();
       }
     }
   }
@@ -253,13 +292,15 @@ std::vector<std::string> Bench::summary_row(const Case& problem, const Row& row)
           number(instructions),
           number(cycles / instructions),
           "",
-          fmt::format("{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}", launcher,
-                      p.primitive, row.variant->name, options_.suite_argument, p.name, p.direction, row.threads,
-                      options_.cold ? " --cold" : "")};
+          fmt::format("{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}{}", launcher,
+                      p.primitive, row.variant->name, options_.suite_argument, shell_quoted(p.name), p.direction,
+                      row.threads, options_.cold ? " --cold" : "",
+                      options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "")};
 }
 
 void Bench::write(const Case& problem, const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> summary, samples;
+  std::vector<std::string> replaced;
   const ProblemInfo& p = problem.info();
   for (const Row& row : rows) {
     counts_.ok += row.status == "ok";
@@ -268,7 +309,13 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
     counts_.skipped += row.status == "skipped";
     counts_.flagged += row.status == "ok" && row.summary.spread() > widest_spread;
     if (!tables_) continue;
+    // A row that could not be measured before: the same again adds nothing, anything else takes its place.
+    if (const auto former = tables_->former.find(key(problem, row)); former != tables_->former.end()) {
+      if (former->second == row.status && row.status != "failed") continue;
+      replaced.push_back(former->first);
+    }
     summary.push_back(summary_row(problem, row));
+    if (row.status != "ok") continue;
     for (const Sample& s : row.measured.samples)
       samples.push_back({p.primitive, p.direction, row.variant->name, p.name, std::to_string(row.threads),
                          std::to_string(p.ranks), std::to_string(s.round), number(s.seconds),
@@ -278,6 +325,10 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
                          s.counters ? number(s.counters->cache_misses) : ""});
   }
   if (!tables_) return;
+  if (!replaced.empty())
+    tables_->summary.remove_rows([&](const CsvRow& row) {
+      return std::find(replaced.begin(), replaced.end(), key_of(row, key_columns)) != replaced.end();
+    });
   tables_->samples.append(samples);
   tables_->summary.append(summary);
 }

@@ -23,6 +23,10 @@ std::vector<std::string> split(const std::string& line, const std::string& where
         fields.back() += line[++i];
       } else {
         quoted = false;
+        if (i + 1 < line.size() && line[i + 1] != ',')
+          throw std::runtime_error(fmt::format(
+              "{}: \"{}\" follows a closing quotation mark; expected a comma or the end of the line", where,
+              line.substr(i + 1, 1)));
       }
     } else if (c == '"' && fields.back().empty()) {
       quoted = true;
@@ -73,6 +77,7 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // spreadsheets mark UTF-8 so
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (line.empty()) continue;
     std::vector<std::string> fields = split(line, where);
@@ -82,11 +87,14 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
         if (std::find(header_.begin(), header_.end(), column) == header_.end())
           throw std::runtime_error(fmt::format("{}: the header lacks the column \"{}\"; expected {}", where,
                                                column, fmt::join(required, ",")));
-      for (const std::string& column : header_)
+      for (const std::string& column : header_) {
+        if (std::count(header_.begin(), header_.end(), column) > 1)
+          throw std::runtime_error(fmt::format("{}: the column \"{}\" comes twice", where, column));
         if (std::find(required.begin(), required.end(), column) == required.end() &&
             std::find(optional.begin(), optional.end(), column) == optional.end())
           throw std::runtime_error(fmt::format("{}: unknown column \"{}\"; expected {}", where, column,
                                                fmt::join(required, ",")));
+      }
       continue;
     }
     if (fields.size() != header_.size())
@@ -102,14 +110,14 @@ std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
     if (&field != &fields.front()) line += ',';
-    if (field.find_first_of(",\"\n") == std::string::npos) {
+    if (field.find_first_of(",\"\n\r") == std::string::npos) {
       line += field;
       continue;
     }
     line += '"';
     for (const char c : field) {
       if (c == '"') line += '"';
-      line += c == '\n' ? ' ' : c;
+      line += c == '\n' || c == '\r' ? ' ' : c;
     }
     line += '"';
   }

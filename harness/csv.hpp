@@ -34,7 +34,8 @@ class CsvRow {
 class CsvFile {
  public:
   // Throws std::runtime_error with file and line when the file cannot be read, lacks one of
-  // `required`, has columns not in required or `optional`, or a line has too many or too few fields.
+  // `required`, has columns twice or not in required or `optional`, or when a line has too many or
+  // too few fields or is wrongly quoted.
   CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
           const std::vector<std::string>& optional = {});
   CsvFile(const CsvFile&) = delete;
@@ -47,6 +48,7 @@ class CsvFile {
   std::vector<CsvRow> rows_;
 };
 
-std::string csv_line(const std::vector<std::string>& fields);  // quoted where needed, ends in a newline
+// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one line.
+std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace stepladder

@@ -1,7 +1,9 @@
-// An operand in memory, between two guard zones whose pattern shows a write out of bounds.
+// An operand in memory, between two guard zones whose pattern shows a write out of bounds, and as a
+// value so large that a read out of bounds spoils the result.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ class GuardedBuffer {
   static constexpr std::size_t guard = 1024;  // bytes before and after
   std::size_t bytes_;
   Device* device_;
+  std::uint32_t number_;  // no two buffers have the same guards
   void* memory_;
 };
 

@@ -11,7 +11,6 @@
 #include <ctime>
 #include <fstream>
 
-#include "harness/csv.hpp"
 #include "harness/suites.hpp"
 
 namespace stepladder {
@@ -38,26 +37,59 @@ const std::vector<std::string> train_columns = {"step", "epoch",    "seconds",  
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : std::string{}; }
 
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& file, const char* doing) {
+  throw std::runtime_error(fmt::format("{}: {}: {}", file.string(), doing, std::strerror(errno)));
+}
+
+// False, with errno set, when not all of it could be written.
+bool write_all(int descriptor, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(descriptor, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
+// Replaces a file whole: written beside it, flushed, renamed.
+void replace_file(const std::filesystem::path& file, const std::string& text) {
+  const std::filesystem::path beside = file.string() + ".part";
+  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(beside, "cannot be written");
+  const bool written = write_all(descriptor, text) && fsync(descriptor) == 0;
+  const int reason = errno;
+  close(descriptor);
+  errno = reason;
+  if (!written) fail(beside, "cannot be written");
+  std::filesystem::rename(beside, file);
+}
+
+}  // namespace
+
 Table::Table(std::filesystem::path file, const std::vector<std::string>& columns)
-    : file_(std::move(file)), columns_(columns.size()) {
-  const auto fail = [&](const char* doing) {
-    throw std::runtime_error(fmt::format("{}: {}: {}", file_.string(), doing, std::strerror(errno)));
-  };
-  // A line without its newline was torn by a crash.
+    : file_(std::move(file)), columns_(columns) {
   if (std::ifstream in(file_, std::ios::binary); in) {
     const std::string text((std::istreambuf_iterator<char>(in)), {});
-    const std::size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-    if (whole != text.size()) std::filesystem::resize_file(file_, whole);
-    const std::string header = csv_line(columns);
-    if (whole > 0 && !text.starts_with(header))
+    const std::string header = csv_line(columns_);
+    if (!text.starts_with(header) && !header.starts_with(text))
       throw std::runtime_error(fmt::format("{}:1: its columns are not this version's; choose another folder",
                                            file_.string()));
+    // A line without its newline was torn by a crash.
+    const std::size_t last = text.rfind('\n'), whole = last == std::string::npos ? 0 : last + 1;
+    if (whole != text.size()) std::filesystem::resize_file(file_, whole);
   }
-  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail("cannot be opened");
+  open_file();
   struct stat status {};
-  if (fstat(descriptor_, &status) != 0) fail("cannot be read");
-  if (status.st_size == 0) append({columns});
+  if (fstat(descriptor_, &status) != 0) fail(file_, "cannot be read");
+  if (status.st_size == 0) append({columns_});
+}
+
+void Table::open_file() {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(file_, "cannot be opened");
 }
 
 Table::~Table() {
@@ -67,17 +99,31 @@ Table::~Table() {
 void Table::append(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const std::vector<std::string>& row : rows) {
-    if (row.size() != columns_)
-      throw std::logic_error(fmt::format("{}: a row of {} fields for {} columns", file_.string(), row.size(), columns_));
+    if (row.size() != columns_.size())
+      throw std::logic_error(fmt::format("{}: a row of {} fields for {} columns", file_.string(), row.size(),
+                                         columns_.size()));
     text += csv_line(row);
   }
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = write(descriptor_, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0)
-      throw std::runtime_error(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
-    done += static_cast<std::size_t>(wrote);
+  const off_t before = lseek(descriptor_, 0, SEEK_END);
+  if (write_all(descriptor_, text)) return;
+  const int reason = errno;
+  // Should this fail too, the next opening cuts what is torn.
+  [[maybe_unused]] const int cut = ftruncate(descriptor_, before);
+  errno = reason;
+  fail(file_, "cannot be written");
+}
+
+void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted) {
+  const CsvFile before(file_, columns_);
+  std::string text = csv_line(columns_);
+  for (const CsvRow& row : before.rows()) {
+    if (unwanted(row)) continue;
+    std::vector<std::string> fields;
+    for (const std::string& column : columns_) fields.push_back(row.text(column));
+    text += csv_line(fields);
   }
+  replace_file(file_, text);
+  open_file();
 }
 
 RunFolder::RunFolder(std::filesystem::path directory, bool resume) : directory_(std::move(directory)) {
@@ -102,17 +148,7 @@ RunFolder::RunFolder(std::filesystem::path directory, bool resume) : directory_(
 }
 
 void RunFolder::write_json(const std::string& name, const nlohmann::json& content) const {
-  const std::filesystem::path file = directory_ / name, beside = directory_ / (name + ".part");
-  const std::string text = content.dump(1) + "\n";
-  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = descriptor >= 0 &&
-                       write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(descriptor) == 0;
-  const int reason = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!written)
-    throw std::runtime_error(fmt::format("{}: cannot be written: {}", beside.string(), std::strerror(reason)));
-  std::filesystem::rename(beside, file);
+  replace_file(directory_ / name, content.dump(1) + "\n");
 }
 
 nlohmann::json RunFolder::read_json(const std::string& name) const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "harness/csv.hpp"
 
 namespace stepladder {
 
@@ -19,17 +21,23 @@ std::string number(double value);  // six significant digits; empty for NaN, inf
 // One CSV file of a run. Rows are appended whole; a last line torn by a crash is cut off on opening.
 class Table {
  public:
+  // Throws std::runtime_error when the file cannot be written or has other columns; it is then left alone.
   Table(std::filesystem::path file, const std::vector<std::string>& columns);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // `rows` reach the disk together or, in a crash, not at all. Throws std::runtime_error (disk full …).
+  // `rows` are written together. Throws std::runtime_error when they cannot be (disk full …), and leaves
+  // the file as it was.
   void append(const std::vector<std::vector<std::string>>& rows);
+  // Takes out the rows for which `unwanted` is true. A crash leaves the old content or the new.
+  void remove_rows(const std::function<bool(const CsvRow&)>& unwanted);
 
  private:
+  void open_file();
+
   std::filesystem::path file_;
-  std::size_t columns_;
+  std::vector<std::string> columns_;
   int descriptor_ = -1;
 };
 

@@ -1,7 +1,10 @@
 #include "harness/suites.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "harness/nearest.hpp"
 
@@ -16,6 +19,7 @@ std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type, const s
 
   std::vector<std::unique_ptr<Case>> all;
   std::vector<std::string> suites;
+  std::map<std::string, std::string> lines;  // where each problem stands: results are found by these names
   for (const CsvRow& row : csv.rows()) {
     if (row.text("suite").empty() || row.text("name").empty())
       row.fail("a problem needs a suite and a name");
@@ -23,8 +27,17 @@ std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type, const s
       suites.push_back(row.text("suite"));
     // Every line is read, so that a mistake shows whichever suite is asked for.
     std::vector<std::unique_ptr<Case>> cases = type.cases(row, ranks);
+    for (const auto& problem : cases) {
+      const ProblemInfo& info = problem->info();
+      const auto [first, is_new] = lines.emplace(info.suite + "|" + info.name + "|" + info.direction, row.where());
+      if (!is_new)
+        row.fail(fmt::format("suite {} has a problem {}, {}, already at {}; expected another name", info.suite,
+                             info.name, info.direction, first->second));
+    }
     if (suite.empty() || row.text("suite") == suite) std::move(cases.begin(), cases.end(), std::back_inserter(all));
   }
+  if (csv.rows().empty())
+    throw std::runtime_error(fmt::format("{}: only a header; expected problems below it", file.string()));
   if (all.empty()) throw UnknownName("suite", suite, suites);
   return all;
 }

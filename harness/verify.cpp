@@ -2,42 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "harness/ranks.hpp"
 
 namespace stepladder {
 
-Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
-               int runs, std::unique_ptr<Runner>* runner) {
+std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants, std::uint64_t seed) {
+  std::vector<Filling> all;
+  if (problem.has_exact_tier()) all.push_back({Tier::exact, seed});
+  const bool all_exact = std::all_of(variants.begin(), variants.end(), [&](const Variant& variant) {
+    return takes_exact_tier(problem, *variant.info);
+  });
+  if (!all_exact) all.push_back({Tier::accuracy, seed + 1});
+  all.push_back({Tier::accuracy, seed});
+  return all;
+}
+
+Verdict verify(Case& problem, const Variant& variant, const Resources& resources, std::unique_ptr<Runner>& runner) {
   if (!variant.why_unavailable.empty())
     return {.outcome = Outcome::unavailable, .reason = variant.why_unavailable};
-  const bool over_ranks = problem.info().ranks > 1;
+  const bool over_ranks = problem.info().ranks > 1, is_second = runner != nullptr;
   MpiSession& mpi = mpi_session();
+  std::unique_ptr<Runner> planned = std::move(runner);
   try {
-    std::unique_ptr<Runner> planned = problem.plan(variant, resources);
-    Check check;
-    double seconds = 0;
-    for (int run = 0; run < runs; ++run) {
-      problem.reset();
-      planned->prepare();
-      const auto start = std::chrono::steady_clock::now();
-      planned->run(0);
-      if (variant.info->place == Place::cuda) device()->synchronize();
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      check = problem.check(*variant.info, 0);
-      if (over_ranks) {
-        const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;
-        if (check.passed && !everywhere) check = {.what = "wrong on another rank"};
-        check.error_ratio = mpi.max(check.error_ratio);
-        if (!mpi.same_on_all_ranks(problem.result_hash(0)) && check.passed)
-          check = {.what = "the ranks hold different results"};
-      }
-      if (!check.passed)
-        return {.outcome = Outcome::failed,
-                .reason = run == 0 ? check.what : "second run with the same plan: " + check.what};
+    if (planned == nullptr) planned = problem.plan(variant, resources);
+    problem.reset();
+    planned->prepare();
+    const auto start = std::chrono::steady_clock::now();
+    planned->run(0);
+    if (variant.info->place == Place::cuda) device()->synchronize();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    Check check = problem.check(*variant.info, 0);
+    if (over_ranks) {
+      const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;
+      if (check.passed && !everywhere) check = {.what = "wrong on another rank"};
+      check.error_ratio = mpi.max(check.error_ratio);
+      if (!mpi.same_on_all_ranks(problem.result_hash(0)) && check.passed)
+        check = {.what = "the ranks hold different results"};
     }
-    if (runner != nullptr) *runner = std::move(planned);
+    if (!check.passed)
+      return {.outcome = Outcome::failed,
+              .reason = is_second ? "second run of the plan, on other values: " + check.what : check.what};
+    runner = std::move(planned);
     return {.outcome = Outcome::passed, .error_ratio = check.error_ratio, .seconds = seconds};
   } catch (const Unsupported& limit) {
     return {.outcome = Outcome::unavailable, .reason = limit.what()};

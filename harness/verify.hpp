@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "harness/case.hpp"
 
@@ -17,12 +19,20 @@ struct Verdict {
   std::string reason{};    // of failed and unavailable
 };
 
-// Runs the variant on a case that is allocated and filled, each of `runs` times from poisoned outputs
-// with the same plan: state kept from one run shows in the next. Exceptions of the variant are failures.
-// Over MPI all ranks call it together and get the same verdict. When it passes, `runner` (if asked for)
-// holds the plan that was proved, and the operands its results.
-Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
-               int runs = 2, std::unique_ptr<Runner>* runner = nullptr);
+// Values to prove a problem on.
+struct Filling {
+  Tier tier;
+  std::uint64_t seed;
+};
+
+// Two or three, for one plan to be proved on in turn: results or packed weights that it keeps from one
+// show at the next. The last is (accuracy, seed).
+std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants, std::uint64_t seed);
+
+// Runs the variant on a case that is allocated and filled, from poisoned outputs. Exceptions of the
+// variant are failures. Over MPI all ranks call it together and get the same verdict. `runner` is the plan
+// to run, made here when it is null; it stays when it passes, and the operands hold its results.
+Verdict verify(Case& problem, const Variant& variant, const Resources& resources, std::unique_ptr<Runner>& runner);
 
 // A variant with a declared bound above fp32's is not held to the exact tier.
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant);

@@ -49,6 +49,16 @@ def resolve_builds_on(rung: Rung, present: Collection[str]) -> str | None:
     return max(same_isa or builds, key=isa_width, default=None)
 
 
+def widest_builds(rungs: Iterable[Rung]) -> list[Rung]:
+    """Of every family the build for the widest instruction set, in the given order."""
+    rungs = list(rungs)
+    widest: dict[str, int] = {}
+    for rung in rungs:
+        family = split_isa(rung.name)[0]
+        widest[family] = max(widest.get(family, -1), isa_width(rung.name))
+    return [rung for rung in rungs if isa_width(rung.name) == widest[split_isa(rung.name)[0]]]
+
+
 def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
     """The order of `stepladder list`: CPU before CUDA, own code before the vendors', then height
     above the first rung, name, and instruction set."""

@@ -10,7 +10,7 @@ def times(ratio: float | None) -> str:
     if ratio is None:
         return MISSING
     if ratio < 0.1:
-        return f"{ratio:.2g}x"
+        return f"{ratio:#.2g}x"
     return f"{ratio:.{0 if ratio >= 100 else 1 if ratio >= 10 else 2}f}x"
 
 

@@ -74,10 +74,10 @@ if [[ -z ${PRIMITIVE:-} ]]; then
     rungs=(simd openmp best vendor)
     # the serial step of a CNN would take minutes
     [[ $network != mlp ]] || rungs=(serial "${rungs[@]}")
-    for rung in "${rungs[@]}"; do
-      add_part "training step of $network, $rung" \
-        "$program" step --network "$network" --use "$rung" --threads "$threads"
-    done
+    uses=()
+    for rung in "${rungs[@]}"; do uses+=(--use "$rung"); done
+    add_part "training steps of $network: ${rungs[*]}" \
+      "$program" step --network "$network" "${uses[@]}" --threads "$threads"
   done
   add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
 fi

@@ -15,10 +15,12 @@ namespace stepladder::data {
 // end of an epoch, fewer than `batch` images, is dropped. The order follows from the seed alone.
 class Batches {
  public:
-  // Keeps a reference: the data set must outlive this object. Throws std::invalid_argument unless
-  // 1 <= batch <= dataset.count().
-  Batches(const Dataset& dataset, int batch, std::uint64_t seed);
-  Batches(Dataset&&, int, std::uint64_t) = delete;
+  // Keeps a reference: the data set must outlive this object. Each image is moved at random by up to
+  // `shift` pixels up or down and left or right, its edges repeated; where digits stand is not what they
+  // mean, and a network that sees them elsewhere each epoch generalises better. Throws
+  // std::invalid_argument unless 1 <= batch <= dataset.count() and shift >= 0.
+  Batches(const Dataset& dataset, int batch, std::uint64_t seed, int shift = 0);
+  Batches(Dataset&&, int, std::uint64_t, int = 0) = delete;
 
   int per_epoch() const { return dataset_.count() / batch_; }
 
@@ -30,8 +32,10 @@ class Batches {
   void next(std::span<float> x, std::span<std::uint8_t> labels);
 
  private:
+  void copy_shifted(const float* image, float* to);
+
   const Dataset& dataset_;
-  int batch_;
+  int batch_, shift_;
   Random random_;
   std::vector<std::int32_t> order_;  // [count], the epoch's order of image numbers
   std::size_t position_ = 0;         // in order_

@@ -17,16 +17,14 @@ Dataset crop(const Dataset& dataset, int height, int width) {
                   dataset.labels,   dataset.origin};
   cropped.images.resize(cropped.labels.size() * cropped.image_size());
 
-  const int top = (dataset.height - height) / 2;
-  const int left = (dataset.width - width) / 2;
-  const std::size_t planes = dataset.labels.size() * static_cast<std::size_t>(dataset.channels);
-  const float* source = dataset.images.data();
+  const std::ptrdiff_t row = dataset.width;
+  const std::ptrdiff_t plane = dataset.height * row;
+  const std::ptrdiff_t corner = (dataset.height - height) / 2 * row + (dataset.width - width) / 2;
+  const auto planes = static_cast<std::ptrdiff_t>(dataset.labels.size()) * dataset.channels;
   float* target = cropped.images.data();
-  for (std::size_t plane = 0; plane < planes; ++plane) {
-    for (int y = 0; y < height; ++y) {
-      target = std::copy_n(source + (top + y) * dataset.width + left, width, target);
-    }
-    source += static_cast<std::ptrdiff_t>(dataset.height) * dataset.width;
+  for (std::ptrdiff_t p = 0; p < planes; ++p) {
+    const float* source = dataset.images.data() + p * plane + corner;
+    for (int y = 0; y < height; ++y) target = std::copy_n(source + y * row, width, target);
   }
   return cropped;
 }

@@ -226,13 +226,13 @@ Colour contrasting_colour(const Colour& background, Random& random) {
 // interpolated between.
 std::vector<int> clouds(int base, int height, Random& random) {
   constexpr int cell = 8;
-  constexpr int corners = cifar_side / cell + 1;
+  constexpr std::size_t corners = cifar_side / cell + 1;
   std::array<int, corners * corners> lattice{};
   for (int& value : lattice) {
     value = base + below(random, 2 * height + 1) - height;
   }
   std::vector<int> values;
-  values.reserve(cifar_side * cifar_side);
+  values.reserve(std::size_t{cifar_side} * cifar_side);
   for (int y = 0; y < cifar_side; ++y) {
     for (int x = 0; x < cifar_side; ++x) {
       const int* corner = &lattice[y / cell * corners + x / cell];

@@ -163,7 +163,7 @@ json describe(const char* format, int train, int test, std::uint64_t seed) {
 
 void write_generated(const fs::path& directory, int train, int test, std::uint64_t seed) {
   check_counts(train, test, 1);
-  constexpr std::size_t image_bytes = digit_side * digit_side;
+  constexpr std::size_t image_bytes = std::size_t{digit_side} * digit_side;
   const std::span<const Names> names = files_of(Format::mnist);
   std::vector<PlannedFile> files;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -76,7 +76,8 @@ struct Dropout {
   double rate = 0.5;  // share of activations set to zero, 0 <= rate < 1
 };
 
-// Across `size` channels; the defaults are AlexNet's (Krizhevsky, Sutskever, Hinton, 2012).
+// Across `size` channels, by the formula of kernels/layers/layers.hpp; the defaults are the numbers
+// of Krizhevsky, Sutskever and Hinton (2012).
 struct LocalResponseNormalization {
   static constexpr const char* type = "local_response_normalization";
   static constexpr const char* short_name = "lrn";

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <iterator>
 #include <stdexcept>
-#include <utility>
+#include <string_view>
 
 #include "harness/data/file.hpp"
 
@@ -208,7 +208,7 @@ std::string JsonValue::identifier() const {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
   };
-  const std::string name = text();
+  std::string name = text();
   if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
     fail("a name of letters, digits, '_', '-' and '.'");
   }
@@ -230,6 +230,12 @@ JsonObject JsonValue::object() const {
 bool JsonObject::has(const std::string& key) {
   known_.insert(key);
   return value_.json().contains(key);
+}
+
+bool JsonObject::has_either(const std::string& a, const std::string& b) {
+  const bool has_a = has(a);
+  const bool has_b = has(b);
+  return has_a || has_b;
 }
 
 JsonValue JsonObject::get(const std::string& key) {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepladder::network {
@@ -40,7 +40,8 @@ class JsonObject;
 // value is of another type or out of range.
 class JsonValue {
  public:
-  JsonValue(const JsonFile& file, nlohmann::json::json_pointer at) : file_(&file), at_(at) {}
+  JsonValue(const JsonFile& file, nlohmann::json::json_pointer at)
+      : file_(&file), at_(std::move(at)) {}
 
   std::int64_t whole_number(std::int64_t low, std::int64_t high) const;
   double positive() const;
@@ -69,9 +70,10 @@ class JsonValue {
 // An object whose keys are asked for one by one; finish() then rejects any other key.
 class JsonObject {
  public:
-  explicit JsonObject(JsonValue value) : value_(value) {}
+  explicit JsonObject(JsonValue value) : value_(std::move(value)) {}
 
   bool has(const std::string& key);
+  bool has_either(const std::string& a, const std::string& b);
   JsonValue get(const std::string& key);  // throws std::runtime_error if the key is missing
   void finish() const;
 

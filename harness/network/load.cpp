@@ -41,7 +41,7 @@ Size read_size(JsonObject& object, const std::string& key, std::int64_t least,
     return object.get(name).whole_number(least, largest_size);
   };
   const bool square = object.has(key);
-  const bool apart = object.has(key_h) | object.has(key_w);  // both keys become known
+  const bool apart = object.has_either(key_h, key_w);
   if (square && apart) {
     object.value().fail_with(
         fmt::format("expected either '{}' or '{}' and '{}', found both", key, key_h, key_w));
@@ -134,6 +134,7 @@ const Choice& choose(const JsonValue& value, const std::map<std::string, Choice>
   const auto found = choices.find(value.text());
   if (found == choices.end()) {
     std::vector<std::string> names;
+    names.reserve(choices.size());
     for (const auto& choice : choices) names.push_back(choice.first);
     value.fail(fmt::format("one of {}", fmt::join(names, ", ")));
   }
@@ -208,7 +209,7 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
   optimizer.learning_rate = rate != default_rates.end() && !object.has("learning_rate")
                                 ? rate->second
                                 : object.get("learning_rate").positive();
-  if (object.has("decay") | object.has("decay_every_samples")) {  // both keys become known
+  if (object.has_either("decay", "decay_every_samples")) {
     optimizer.decay = object.get("decay").positive();
     if (optimizer.decay > 1) object.get("decay").fail("a factor above 0, at most 1");
     optimizer.decay_every_samples =

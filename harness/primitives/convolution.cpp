@@ -85,6 +85,10 @@ class ConvolutionType final : public PrimitiveType {
                                  .pad_h = row.integer("pad_h", 0, most),
                                  .pad_w = row.integer("pad_w", 0, most),
                                  .groups = row.integer("groups", 1, most, 1)};
+    const std::int64_t out_h = p.height + 2 * p.pad_h, out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
+    expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
+    expect_countable(row, "w", {p.out_channels, p.in_channels, p.kernel_h, p.kernel_w});
+    expect_countable(row, "y", {p.batch, p.out_channels, out_h, out_w});
     try {
       convolution::validate(p);
     } catch (const std::invalid_argument& error) {

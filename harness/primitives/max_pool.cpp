@@ -99,6 +99,8 @@ class MaxPoolType final : public PrimitiveType {
                               .stride_w = row.integer("stride_w", 1, most),
                               .pad_h = row.integer("pad_h", 0, most),
                               .pad_w = row.integer("pad_w", 0, most)};
+    expect_countable(row, "x, padding included,",
+                     {p.batch, p.channels, p.height + 2 * p.pad_h, p.width + 2 * p.pad_w});
     try {
       max_pool::validate(p);
     } catch (const std::invalid_argument& error) {

@@ -1,6 +1,10 @@
 // One object per primitive; each is defined in the file of its name.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <initializer_list>
+
 #include "harness/primitives.hpp"
 
 namespace stepladder {
@@ -11,6 +15,13 @@ const PrimitiveType& max_pool_type();
 const PrimitiveType& sgd_update_type();
 const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
+
+// Refuses an operand that no memory could hold, before its size overflows.
+inline void expect_countable(const CsvRow& row, const char* operand, std::initializer_list<std::int64_t> sizes) {
+  double elements = 1;
+  for (const std::int64_t size : sizes) elements *= static_cast<double>(size);
+  if (elements > 0x1p48) row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
+}
 
 // A Case for a problem of which the caller has the type. Each primitive's file defines its own.
 template <class Primitive>

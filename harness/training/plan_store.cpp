@@ -24,7 +24,7 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
     auto known = proved_.find(key);
     if (known == proved_.end()) {
       std::unique_ptr<Runner> runner;
-      const Verdict verdict = verify(problem, variant, resources, 1, &runner);
+      const Verdict verdict = verify(problem, variant, resources, runner);
       if (verdict.outcome == Outcome::failed)
         throw std::runtime_error(fmt::format("{} fails on {}: {}", variant.name, problem.info().name, verdict.reason));
       if (verdict.outcome == Outcome::unavailable) {

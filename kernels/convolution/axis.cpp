@@ -16,8 +16,8 @@ Axis forward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int6
           .kernel_step = 1};
 }
 
-// x[h] took part in y[q] with kernel element r where q · stride + r = h + pad. So r % stride is fixed
-// by h: r = r0 + j · stride and q = q0 − j. Taps count q upwards, hence j downwards.
+// x[h] took part in y[q] with kernel element r where q · stride + r = h + pad. So r % stride is
+// fixed by h: r = r0 + j · stride and q = q0 − j. Taps count q upwards, hence j downwards.
 Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
                    std::int64_t pad, std::int64_t remainder) {
   const std::int64_t r0 = (remainder + pad) % stride, q0 = (remainder + pad) / stride;

@@ -6,14 +6,14 @@
 //   (rows of a few     (padding written        (GemmTile's b)
 //    pixels)            as zeros)
 //
-// The local image holds the zeros of the padding and, for a stride, its columns sorted by remainder,
-// so that unfolding is nothing but copying vectors from one fixed offset per tap. Vectors overshoot
-// the end of a row; the next vector, written later, covers that.
+// The local image holds the zeros of the padding and, for a stride, its columns sorted by
+// remainder, so that unfolding is nothing but copying vectors from one fixed offset per tap.
+// Vectors overshoot the end of a row; the next vector, written later, covers that.
 //
-// backward_data is the same product with the roles of x and y exchanged and the kernel turned round.
-// With a stride, the pixels of dx fall into stride_h · stride_w classes that see different elements
-// of the kernel; each class is a correlation of its own, without a stride, so that no zero is
-// multiplied in vain.
+// backward_data is the same product with the roles of x and y exchanged and the kernel turned
+// round. With a stride, the pixels of dx fall into stride_h · stride_w classes that see different
+// elements of the kernel; each class is a correlation of its own, without a stride, so that no zero
+// is multiplied in vain.
 #pragma once
 
 #include <algorithm>
@@ -73,20 +73,22 @@ class Correlation final : public Steps {
   using Vector = xsimd::batch<float, Arch>;
 
   // The unfolded block [block_taps, block_pixels] should stay in the second-level cache.
-  static constexpr std::int64_t block_floats = 64 * 1024;
+  static constexpr std::int64_t block_floats = 65536;
   static constexpr std::int64_t block_taps = 384;
   static constexpr std::int64_t most_block_pixels = 768;
 
   struct Pass {
     Axis h, w;
     Grid grid;
-    std::int64_t taps;            // of one channel
-    std::int64_t channels;        // source channels unfolded together
-    std::int64_t phases;          // remainders of columns that taps use
-    std::int64_t phase_pitch;     // columns of one remainder in a row of the local image
+    std::int64_t taps;         // of one channel
+    std::int64_t channels;     // source channels unfolded together
+    std::int64_t phases;       // remainders of columns that taps use
+    std::int64_t phase_pitch;  // columns of one remainder in a row of the local image
     std::int64_t row_pitch;
-    std::int64_t packed;          // where its weights begin: [groups, panels, source channels · taps, Tile::rows]
-    std::vector<std::int64_t> tap_rows, tap_columns;  // of each tap: its row; its offset within the row
+    std::int64_t
+        packed;  // where its weights begin: [groups, panels, source channels · taps, Tile::rows]
+    std::vector<std::int64_t> tap_rows,
+        tap_columns;  // of each tap: its row; its offset within the row
   };
 
   // One vector to be copied for every tap: from the local image to a row of the panel.
@@ -96,14 +98,16 @@ class Correlation final : public Steps {
 
   struct Workspace {
     PixelBlock block;
-    AlignedArray<float> image;   // [channels, local rows, row_pitch]
-    AlignedArray<float> panels;  // [panel, block taps, Tile::columns]
-    std::vector<std::int64_t> target;       // of each pixel of the block: its offset in the target
-    std::vector<Piece> pieces;              // of all panels
-    std::vector<std::int64_t> panel_pieces; // where each panel's pieces end
+    AlignedArray<float> image;               // [channels, local rows, row_pitch]
+    AlignedArray<float> panels;              // [panel, block taps, Tile::columns]
+    std::vector<std::int64_t> target;        // of each pixel of the block: its offset in the target
+    std::vector<Piece> pieces;               // of all panels
+    std::vector<std::int64_t> panel_pieces;  // where each panel's pieces end
   };
 
-  static std::int64_t panels_of(std::int64_t items, std::int64_t width) { return (items + width - 1) / width; }
+  static std::int64_t panels_of(std::int64_t items, std::int64_t width) {
+    return (items + width - 1) / width;
+  }
   std::int64_t row_panels() const { return panels_of(target_channels_, Tile::rows); }
 
   void add_pass(Axis h, Axis w) {
@@ -120,9 +124,11 @@ class Correlation final : public Steps {
     pass.h = h;
     pass.w = w;
     pass.taps = h.taps * w.taps;
-    const std::int64_t blocks = panels_of(source_channels_, std::max<std::int64_t>(1, block_taps / pass.taps));
+    const std::int64_t blocks =
+        panels_of(source_channels_, std::max<std::int64_t>(1, block_taps / pass.taps));
     pass.channels = panels_of(source_channels_, blocks);
-    const std::int64_t fitting = block_floats / (pass.channels * pass.taps) / Tile::columns * Tile::columns;
+    const std::int64_t fitting =
+        block_floats / (pass.channels * pass.taps) / Tile::columns * Tile::columns;
     const std::int64_t pixels = std::clamp<std::int64_t>(fitting, Tile::columns, most_block_pixels);
     pass.grid = {h.pixels, w.pixels, h.stride, h.taps, pixels};
     pass.phases = std::min(w.stride, w.taps);
@@ -166,7 +172,8 @@ class Correlation final : public Steps {
     for (std::int64_t item = share.first; item < share.last; ++item) {
       const std::int64_t group = item / row_panels(), first = item % row_panels() * Tile::rows;
       const std::int64_t rows = std::min(Tile::rows, target_channels_ - first);
-      const float* from = weights + group * p_.group_out() * p_.group_in() * plane + first * target_pitch;
+      const float* from =
+          weights + group * p_.group_out() * p_.group_in() * plane + first * target_pitch;
       float* to = packed_.get() + pass.packed + item * source_channels_ * pass.taps * Tile::rows;
       for (std::int64_t c = 0; c < source_channels_; ++c)
         for (std::int64_t t = 0; t < pass.h.taps; ++t)
@@ -180,7 +187,8 @@ class Correlation final : public Steps {
   }
 
   // One thread's pixels of all groups, block by block.
-  void correlate(const Pass& pass, int thread, const float* source, float* target, Workspace& workspace) {
+  void correlate(const Pass& pass, int thread, const float* source, float* target,
+                 Workspace& workspace) {
     const std::int64_t pixels = p_.batch * pass.grid.rows * pass.grid.columns;
     const std::int64_t panels = panels_of(pixels, Tile::columns);
     const Share share(p_.groups * panels, threads_, thread);
@@ -189,14 +197,15 @@ class Correlation final : public Steps {
       const std::int64_t until = std::min(share.last - item, panels - panel);
       const std::int64_t count = std::min(until, pass.grid.block_pixels / Tile::columns);
       const std::int64_t first = panel * Tile::columns;
-      correlate_block(pass, group, first, std::min(count * Tile::columns, pixels - first), source, target,
-                      workspace);
+      correlate_block(pass, group, first, std::min(count * Tile::columns, pixels - first), source,
+                      target, workspace);
       item += count;
     }
   }
 
-  void correlate_block(const Pass& pass, std::int64_t group, std::int64_t first, std::int64_t pixels,
-                       const float* source, float* target, Workspace& workspace) {
+  void correlate_block(const Pass& pass, std::int64_t group, std::int64_t first,
+                       std::int64_t pixels, const float* source, float* target,
+                       Workspace& workspace) {
     workspace.block.cover(pass.grid, first, pixels);
     locate(pass, workspace);
     const std::int64_t target_plane = pass.h.target * pass.w.target;
@@ -204,7 +213,8 @@ class Correlation final : public Steps {
     target += group * target_channels_ * target_plane;
     source += group * source_channels_ * source_plane;
     const std::int64_t all_taps = source_channels_ * pass.taps;
-    const float* weights = packed_.get() + pass.packed + group * row_panels() * all_taps * Tile::rows;
+    const float* weights =
+        packed_.get() + pass.packed + group * row_panels() * all_taps * Tile::rows;
 
     for (std::int64_t channel = 0; channel < source_channels_; channel += pass.channels) {
       const std::int64_t channels = std::min(pass.channels, source_channels_ - channel);
@@ -215,17 +225,18 @@ class Correlation final : public Steps {
         const float* a = weights + row * all_taps + channel * pass.taps * Tile::rows;
         const std::int64_t rows = std::min(Tile::rows, target_channels_ - row);
         for (std::int64_t column = 0; column < pixels; column += Tile::columns)
-          multiply(taps, a, workspace.panels.get() + column * taps, target + row * target_plane, target_plane,
-                   rows, std::min(Tile::columns, pixels - column), workspace.target.data() + column,
-                   channel > 0);
+          multiply(taps, a, workspace.panels.get() + column * taps, target + row * target_plane,
+                   target_plane, rows, std::min(Tile::columns, pixels - column),
+                   workspace.target.data() + column, channel > 0);
       }
     }
   }
 
   // A tile whose pixels lie side by side in the target is written in place; one that crosses from
   // one image to the next, or whose pixels are apart, goes through a block of its own.
-  static void multiply(std::int64_t taps, const float* a, const float* b, float* target, std::int64_t plane,
-                       std::int64_t rows, std::int64_t columns, const std::int64_t* offset, bool accumulate) {
+  static void multiply(std::int64_t taps, const float* a, const float* b, float* target,
+                       std::int64_t plane, std::int64_t rows, std::int64_t columns,
+                       const std::int64_t* offset, bool accumulate) {
     if (offset[columns - 1] - offset[0] == columns - 1) {
       Tile::multiply(taps, a, b, target + offset[0], plane, rows, columns, accumulate);
       return;
@@ -246,7 +257,8 @@ class Correlation final : public Steps {
     workspace.panel_pieces.clear();
     std::int64_t at = 0;  // pixel within the block
     for (const PixelBlock::Run& run : workspace.block.runs()) {
-      const std::int64_t row = run.image * image_size + (pass.h.first + run.row * pass.h.step) * pass.w.target;
+      const std::int64_t row =
+          run.image * image_size + (pass.h.first + run.row * pass.h.step) * pass.w.target;
       const std::int64_t from = run.local_row * pass.row_pitch + run.local_column;
       std::int64_t* target = workspace.target.data() + at;
       for (std::int64_t i = 0; i < run.length; ++i)
@@ -256,7 +268,8 @@ class Correlation final : public Steps {
         if (to == 0 && at + i > 0)
           workspace.panel_pieces.push_back(static_cast<std::int64_t>(workspace.pieces.size()));
         workspace.pieces.push_back({to, from + i});
-        i += std::min({static_cast<std::int64_t>(Vector::size), run.length - i, Tile::columns - to});
+        i +=
+            std::min({static_cast<std::int64_t>(Vector::size), run.length - i, Tile::columns - to});
       }
       at += run.length;
     }
@@ -264,7 +277,8 @@ class Correlation final : public Steps {
   }
 
   // The rows that the block needs, of `channels` channels, with their padding.
-  void copy_image(const Pass& pass, const float* source, std::int64_t channels, Workspace& workspace) const {
+  void copy_image(const Pass& pass, const float* source, std::int64_t channels,
+                  Workspace& workspace) const {
     const std::int64_t source_plane = pass.h.source * pass.w.source;
     const std::int64_t image_size = p_.groups * source_channels_ * source_plane;
     const std::int64_t channel_pitch = workspace.block.local_rows() * pass.row_pitch;
@@ -279,7 +293,8 @@ class Correlation final : public Steps {
           if (row < 0 || row >= pass.h.source)
             std::fill_n(to, pass.row_pitch, 0.0F);
           else
-            copy_row(pass, plane + row * pass.w.source, span.column * pass.w.stride + pass.w.origin, to);
+            copy_row(pass, plane + row * pass.w.source, span.column * pass.w.stride + pass.w.origin,
+                     to);
         }
       }
   }
@@ -289,12 +304,13 @@ class Correlation final : public Steps {
     for (std::int64_t phase = 0; phase < pass.phases; ++phase, to += pass.phase_pitch) {
       const std::int64_t offset = first + phase;
       const Range seen = inside(pass.w.source, pass.phase_pitch, pass.w.stride, offset);
-      std::fill(to, to + std::min(seen.first, pass.phase_pitch), 0.0F);
+      std::fill(to, to + seen.first, 0.0F);
       if (seen.first < seen.last) {
         if (pass.w.stride == 1)
           std::copy(from + offset + seen.first, from + offset + seen.last, to + seen.first);
         else
-          for (std::int64_t i = seen.first; i < seen.last; ++i) to[i] = from[offset + i * pass.w.stride];
+          for (std::int64_t i = seen.first; i < seen.last; ++i)
+            to[i] = from[offset + i * pass.w.stride];
       }
       std::fill(to + std::max(seen.first, seen.last), to + pass.phase_pitch, 0.0F);
     }

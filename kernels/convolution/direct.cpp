@@ -1,6 +1,6 @@
 // The definition, as the seven sums are written on a blackboard: batch, output channel, output row
-// and column, input channel, kernel row and column. Each product asks first whether its element of x
-// lies in the image or in the padding, and works out three addresses.
+// and column, input channel, kernel row and column. Each product asks first whether its element of
+// x lies in the image or in the padding, and works out three addresses.
 #include <algorithm>
 
 #include "kernels/convolution/convolution.hpp"
@@ -84,9 +84,12 @@ void backward_weights(const Problem& p, const Operands& t) {
 
 void convolve(const Problem& p, const Operands& t) {
   switch (p.direction) {
-    case Direction::forward: return forward(p, t);
-    case Direction::backward_data: return backward_data(p, t);
-    case Direction::backward_weights: return backward_weights(p, t);
+    case Direction::forward:
+      return forward(p, t);
+    case Direction::backward_data:
+      return backward_data(p, t);
+    case Direction::backward_weights:
+      return backward_weights(p, t);
   }
 }
 

@@ -1,13 +1,13 @@
-// Unfold and multiply: every image becomes a matrix in which each column holds what one output pixel
-// sees, so that the convolution is a product of two matrices.
+// Unfold and multiply: every image becomes a matrix in which each column holds what one output
+// pixel sees, so that the convolution is a product of two matrices.
 //
 //   columns [group_in · kernel_h · kernel_w, out_h · out_w]
 //   forward            y  [group_out, pixels]  = w [group_out, taps] · columns
 //   backward_data      columns = wᵀ · dy, then every column is added back to where it came from
 //   backward_weights   dw [group_out, taps]   += dy · columnsᵀ
 //
-// The image is copied kernel_h · kernel_w times, which the product pays back: it keeps 4 x 2 sums in
-// registers over its whole length, where `reordered` loads and stores a sum for every product.
+// The image is copied kernel_h · kernel_w times, which the product pays back: it keeps 4 x 2 sums
+// in registers over its whole length, where `reordered` loads and stores a sum for every product.
 // Source: Chellapilla, Puri, Simard, High performance convolutional neural networks for document
 // processing, 2006.
 #include "kernels/common/aligned.hpp"
@@ -47,18 +47,22 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View a, View b, fl
       const std::int64_t columns = j + 2 <= n ? 2 : 1;
       const View a_tile{a.at(i, 0), a.row, a.column}, b_tile{b.at(0, j), b.row, b.column};
       float* c_tile = c + i * ldc + j;
-      if (rows == 4 && columns == 2) multiply_tile<4, 2>(k, a_tile, b_tile, c_tile, ldc, accumulate);
-      else if (rows == 4) multiply_tile<4, 1>(k, a_tile, b_tile, c_tile, ldc, accumulate);
-      else if (columns == 2) multiply_tile<1, 2>(k, a_tile, b_tile, c_tile, ldc, accumulate);
-      else multiply_tile<1, 1>(k, a_tile, b_tile, c_tile, ldc, accumulate);
+      if (rows == 4 && columns == 2)
+        multiply_tile<4, 2>(k, a_tile, b_tile, c_tile, ldc, accumulate);
+      else if (rows == 4)
+        multiply_tile<4, 1>(k, a_tile, b_tile, c_tile, ldc, accumulate);
+      else if (columns == 2)
+        multiply_tile<1, 2>(k, a_tile, b_tile, c_tile, ldc, accumulate);
+      else
+        multiply_tile<1, 1>(k, a_tile, b_tile, c_tile, ldc, accumulate);
       j += columns;
     }
     i += rows;
   }
 }
 
-// Calls visit(row of columns, x row, first, last): the outputs [first, last) of that row of `columns`
-// come from x row[q · stride_w]; the rest of the row is padding.
+// Calls visit(row of columns, x row, first, last): the outputs [first, last) of that row of
+// `columns` come from x row[q · stride_w]; the rest of the row is padding.
 template <class Visit>
 void for_each_row(const Problem& p, float* columns, float* x, const Visit& visit) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
@@ -78,21 +82,23 @@ void for_each_row(const Problem& p, float* columns, float* x, const Visit& visit
 
 void unfold(const Problem& p, float* x, float* columns) {
   const std::int64_t out_w = p.out_w(), stride = p.stride_w;
-  for_each_row(p, columns, x, [&](float* to, const float* from, std::int64_t first, std::int64_t last) {
-    std::int64_t q = 0;
-    for (; q < first; ++q) to[q] = 0;
-    for (; q < last; ++q) to[q] = from[q * stride];
-    for (; q < out_w; ++q) to[q] = 0;
-  });
+  for_each_row(p, columns, x,
+               [&](float* to, const float* from, std::int64_t first, std::int64_t last) {
+                 std::int64_t q = 0;
+                 for (; q < first; ++q) to[q] = 0;
+                 for (; q < last; ++q) to[q] = from[q * stride];
+                 for (; q < out_w; ++q) to[q] = 0;
+               });
 }
 
 // The reverse: pixels that several columns hold receive the sum.
 void fold(const Problem& p, float* columns, float* x) {
   std::fill_n(x, p.group_in() * p.height * p.width, 0.0F);
   const std::int64_t stride = p.stride_w;
-  for_each_row(p, columns, x, [&](const float* from, float* to, std::int64_t first, std::int64_t last) {
-    for (std::int64_t q = first; q < last; ++q) to[q * stride] += from[q];
-  });
+  for_each_row(p, columns, x,
+               [&](const float* from, float* to, std::int64_t first, std::int64_t last) {
+                 for (std::int64_t q = first; q < last; ++q) to[q * stride] += from[q];
+               });
 }
 
 class Im2col final : public Plan {
@@ -120,10 +126,12 @@ class Im2col final : public Plan {
     switch (p_.direction) {
       case Direction::forward:
         unfold(p_, x, columns);
-        multiply(p_.group_out(), pixels_, taps_, {w, taps_, 1}, {columns, pixels_, 1}, y, pixels_, false);
+        multiply(p_.group_out(), pixels_, taps_, {w, taps_, 1}, {columns, pixels_, 1}, y, pixels_,
+                 false);
         break;
       case Direction::backward_data:
-        multiply(taps_, pixels_, p_.group_out(), {w, 1, taps_}, {y, pixels_, 1}, columns, pixels_, false);
+        multiply(taps_, pixels_, p_.group_out(), {w, 1, taps_}, {y, pixels_, 1}, columns, pixels_,
+                 false);
         fold(p_, columns, x);
         break;
       case Direction::backward_weights:

@@ -15,7 +15,8 @@ constexpr VariantInfo info{
     .bound_factor = 16,
 };
 
-const Registration registration{info, make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_auto>>};
+const Registration registration{info,
+                                make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_auto>>};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -13,7 +13,8 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_direct>>};
+const Registration registration{
+    info, make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_direct>>};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -2,9 +2,9 @@
 // for the convolution, and pays for the reorders inside run().
 #pragma once
 
-#include <dnnl.hpp>
 #include <omp.h>
 
+#include <dnnl.hpp>
 #include <unordered_map>
 
 #include "kernels/convolution/convolution.hpp"
@@ -14,7 +14,9 @@ namespace stepladder::convolution {
 // oneDNN takes as many threads as OpenMP would: sets that number for a scope.
 class OpenMpThreads {
  public:
-  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
   ~OpenMpThreads() { omp_set_num_threads(before_); }
   OpenMpThreads(const OpenMpThreads&) = delete;
   OpenMpThreads& operator=(const OpenMpThreads&) = delete;
@@ -60,8 +62,8 @@ class OneDnn final : public Plan {
     dnnl::reorder reorder;
     bool same = true;
 
-    void set(const Memory::desc& plain_desc, const Memory::desc& chosen_desc, const dnnl::engine& engine,
-             bool is_result) {
+    void set(const Memory::desc& plain_desc, const Memory::desc& chosen_desc,
+             const dnnl::engine& engine, bool is_result) {
       plain = Memory(plain_desc, engine, nullptr);
       same = plain_desc == chosen_desc;
       chosen = same ? plain : Memory(chosen_desc, engine);
@@ -77,9 +79,12 @@ class OneDnn final : public Plan {
 
   Tensor& result() {
     switch (direction_) {
-      case Direction::forward: return y_;
-      case Direction::backward_data: return x_;
-      case Direction::backward_weights: return w_;
+      case Direction::forward:
+        return y_;
+      case Direction::backward_data:
+        return x_;
+      case Direction::backward_weights:
+        return w_;
     }
     return y_;
   }
@@ -88,8 +93,9 @@ class OneDnn final : public Plan {
     const Memory::dims x{p.batch, p.in_channels, p.height, p.width};
     const Memory::dims y{p.batch, p.out_channels, p.out_h(), p.out_w()};
     const bool grouped = p.groups > 1;
-    const Memory::dims w = grouped ? Memory::dims{p.groups, p.group_out(), p.group_in(), p.kernel_h, p.kernel_w}
-                                   : Memory::dims{p.out_channels, p.in_channels, p.kernel_h, p.kernel_w};
+    const Memory::dims w =
+        grouped ? Memory::dims{p.groups, p.group_out(), p.group_in(), p.kernel_h, p.kernel_w}
+                : Memory::dims{p.out_channels, p.in_channels, p.kernel_h, p.kernel_w};
     const Memory::dims strides{p.stride_h, p.stride_w}, padding{p.pad_h, p.pad_w};
 
     const auto type = Memory::data_type::f32;
@@ -103,7 +109,8 @@ class OneDnn final : public Plan {
     const auto forward_kind = direction_ == Direction::forward ? dnnl::prop_kind::forward_inference
                                                                : dnnl::prop_kind::forward_training;
     const dnnl::convolution_forward::primitive_desc forward(
-        {forward_kind, algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_);
+        {forward_kind, algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes,
+        engine_);
 
     const auto set = [&](const Memory::desc& x_chosen, const Memory::desc& w_chosen,
                          const Memory::desc& y_chosen, const Memory::desc& scratch) {
@@ -115,28 +122,34 @@ class OneDnn final : public Plan {
     };
     switch (direction_) {
       case Direction::forward:
-        set(forward.src_desc(), forward.weights_desc(), forward.dst_desc(), forward.scratchpad_desc());
+        set(forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
+            forward.scratchpad_desc());
         convolution_ = dnnl::convolution_forward(forward);
-        arguments_.insert({{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DST, y_.chosen}});
+        arguments_.insert(
+            {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DST, y_.chosen}});
         break;
       case Direction::backward_data: {
         const dnnl::convolution_backward_data::primitive_desc backward(
-            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_, forward);
+            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_,
+            forward);
         set(backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
         convolution_ = dnnl::convolution_backward_data(backward);
-        arguments_.insert(
-            {{DNNL_ARG_DIFF_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DIFF_DST, y_.chosen}});
+        arguments_.insert({{DNNL_ARG_DIFF_SRC, x_.chosen},
+                           {DNNL_ARG_WEIGHTS, w_.chosen},
+                           {DNNL_ARG_DIFF_DST, y_.chosen}});
         break;
       }
       case Direction::backward_weights: {
         const dnnl::convolution_backward_weights::primitive_desc backward(
-            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_, forward);
+            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_,
+            forward);
         set(backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
         convolution_ = dnnl::convolution_backward_weights(backward);
-        arguments_.insert(
-            {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_DIFF_WEIGHTS, w_.chosen}, {DNNL_ARG_DIFF_DST, y_.chosen}});
+        arguments_.insert({{DNNL_ARG_SRC, x_.chosen},
+                           {DNNL_ARG_DIFF_WEIGHTS, w_.chosen},
+                           {DNNL_ARG_DIFF_DST, y_.chosen}});
         break;
       }
     }

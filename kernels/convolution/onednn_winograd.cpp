@@ -1,7 +1,7 @@
-// oneDNN's Winograd convolution, F(4 x 4, 3 x 3): a quarter of the multiplications, paid with accuracy.
-// Its transforms multiply by up to 8 and by fractions such as 1/24, so small integers no longer give
-// exact sums and rounding errors grow about tenfold (Lavin and Gray, Fast algorithms for convolutional
-// neural networks, 2016); the bound allows sixteenfold.
+// oneDNN's Winograd convolution, F(4 x 4, 3 x 3): a quarter of the multiplications, paid with
+// accuracy. Its transforms multiply by up to 8 and by fractions such as 1/24, so small integers no
+// longer give exact sums and rounding errors grow about tenfold (Lavin and Gray, Fast algorithms
+// for convolutional neural networks, 2016); the bound allows sixteenfold.
 #include <dnnl.hpp>
 
 #include "kernels/convolution/onednn_plan.hpp"
@@ -17,7 +17,8 @@ constexpr VariantInfo info{
     .bound_factor = 16,
 };
 
-const Registration registration{info, make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_winograd>>};
+const Registration registration{
+    info, make_plan<Convolution, OneDnn<dnnl::algorithm::convolution_winograd>>};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -1,6 +1,6 @@
-// simd on a team of OpenMP threads. forward and backward_data share the pixels of the batch, so every
-// thread has results of its own; backward_weights sums over the pixels, so the threads keep partial
-// sums and add them at the end. Threads wait for each other twice.
+// simd on a team of OpenMP threads. forward and backward_data share the pixels of the batch, so
+// every thread has results of its own; backward_weights sums over the pixels, so the threads keep
+// partial sums and add them at the end. Threads wait for each other twice.
 #include <omp.h>
 
 #include "kernels/common/simd.hpp"

@@ -11,8 +11,8 @@ namespace stepladder::convolution {
 // The pixels: [batch, rows, columns]. Pixel row a reads the image rows a · stride + [0, taps).
 struct Grid {
   std::int64_t rows, columns;
-  std::int64_t stride, taps;   // vertical
-  std::int64_t block_pixels;   // most pixels of one block
+  std::int64_t stride, taps;  // vertical
+  std::int64_t block_pixels;  // most pixels of one block
 
   std::int64_t window() const { return columns < block_pixels ? columns : block_pixels; }
 };
@@ -38,8 +38,8 @@ class PixelBlock {
 
   const std::vector<Span>& spans() const { return spans_; }
   const std::vector<Run>& runs() const { return runs_; }
-  std::int64_t local_rows() const { return local_rows_; }       // image rows of all spans
-  static std::int64_t most_local_rows(const Grid& grid);        // of any block
+  std::int64_t local_rows() const { return local_rows_; }  // image rows of all spans
+  static std::int64_t most_local_rows(const Grid& grid);   // of any block
 
  private:
   std::vector<Span> spans_;

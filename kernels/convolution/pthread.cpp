@@ -1,5 +1,5 @@
-// The shares of openmp on threads of our own (kernels/common/thread_pool.hpp), made with the plan and
-// woken by each run. It shows what OpenMP does underneath, and what its fork and join cost.
+// The shares of openmp on threads of our own (kernels/common/thread_pool.hpp), made with the plan
+// and woken by each run. It shows what OpenMP does underneath, and what its fork and join cost.
 #include "kernels/common/simd.hpp"
 #include "kernels/common/thread_pool.hpp"
 #include "kernels/convolution/tiled.hpp"

@@ -17,11 +17,13 @@ void forward_row(const float* x, float w, float* y, std::int64_t count, std::int
   for (std::int64_t q = 0; q < count; ++q) y[q] += w * x[q * stride];
 }
 
-void backward_data_row(float* dx, float w, const float* dy, std::int64_t count, std::int64_t stride) {
+void backward_data_row(float* dx, float w, const float* dy, std::int64_t count,
+                       std::int64_t stride) {
   for (std::int64_t q = 0; q < count; ++q) dx[q * stride] += w * dy[q];
 }
 
-float backward_weights_row(const float* x, const float* dy, std::int64_t count, std::int64_t stride) {
+float backward_weights_row(const float* x, const float* dy, std::int64_t count,
+                           std::int64_t stride) {
   float sum = 0;
   for (std::int64_t q = 0; q < count; ++q) sum += x[q * stride] * dy[q];
   return sum;
@@ -30,18 +32,24 @@ float backward_weights_row(const float* x, const float* dy, std::int64_t count, 
 void convolve(const Problem& p, const Operands& t) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w(), group_in = p.group_in();
   switch (p.direction) {
-    case Direction::forward: std::fill_n(t.y, p.y_count(), 0.0F); break;
-    case Direction::backward_data: std::fill_n(t.x, p.x_count(), 0.0F); break;
-    case Direction::backward_weights: std::fill_n(t.w, p.w_count(), 0.0F); break;
+    case Direction::forward:
+      std::fill_n(t.y, p.y_count(), 0.0F);
+      break;
+    case Direction::backward_data:
+      std::fill_n(t.x, p.x_count(), 0.0F);
+      break;
+    case Direction::backward_weights:
+      std::fill_n(t.w, p.w_count(), 0.0F);
+      break;
   }
 
   for (std::int64_t n = 0; n < p.batch; ++n)
     for (std::int64_t o = 0; o < p.out_channels; ++o)
       for (std::int64_t i = 0; i < group_in; ++i) {
         const std::int64_t channel = o / p.group_out() * group_in + i;
-        float* x = t.x + (n * p.in_channels + channel) * p.height * p.width;     // [height, width]
-        float* y = t.y + (n * p.out_channels + o) * out_h * out_w;               // [out_h, out_w]
-        float* w = t.w + (o * group_in + i) * p.kernel_h * p.kernel_w;           // [kernel_h, kernel_w]
+        float* x = t.x + (n * p.in_channels + channel) * p.height * p.width;  // [height, width]
+        float* y = t.y + (n * p.out_channels + o) * out_h * out_w;            // [out_h, out_w]
+        float* w = t.w + (o * group_in + i) * p.kernel_h * p.kernel_w;  // [kernel_h, kernel_w]
         for (std::int64_t r = 0; r < p.kernel_h; ++r)
           for (std::int64_t s = 0; s < p.kernel_w; ++s, ++w) {
             const Range rows = inside(p.height, out_h, p.stride_h, r - p.pad_h);
@@ -52,7 +60,9 @@ void convolve(const Problem& p, const Operands& t) {
                              columns.first * p.stride_w + s - p.pad_w;
               float* y_row = y + row * out_w + columns.first;
               switch (p.direction) {
-                case Direction::forward: forward_row(x_row, *w, y_row, count, p.stride_w); break;
+                case Direction::forward:
+                  forward_row(x_row, *w, y_row, count, p.stride_w);
+                  break;
                 case Direction::backward_data:
                   backward_data_row(x_row, *w, y_row, count, p.stride_w);
                   break;

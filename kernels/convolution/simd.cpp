@@ -1,10 +1,12 @@
-// The product of im2col on vectors, with a block of the result in registers, and without the unfolded
-// matrix: only the few hundred columns at work exist, unfolded straight into the panels that the
-// register tile reads, in the second-level cache. See correlation.hpp and weight_gradient.hpp.
+// The product of im2col on vectors, with a block of the result in registers, and without the
+// unfolded matrix: only the few hundred columns at work exist, unfolded straight into the panels
+// that the register tile reads, in the second-level cache. See correlation.hpp and
+// weight_gradient.hpp.
 //
 // Expected: near the vector unit's peak, less what unfolding costs, one vector copied for every
 // out_channels / groups vector FMAs.
 #include "kernels/common/simd.hpp"
+
 #include "kernels/convolution/tiled.hpp"
 
 namespace stepladder::convolution {
@@ -25,7 +27,9 @@ constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
     .builds_on = "im2col",
-    .adds = "unfolding straight into packed panels, and a product on vectors with its sums in registers",
+    .adds =
+        "unfolding straight into packed panels, and a product on vectors with its sums in "
+        "registers",
     .isa = build_isa,
 };
 

@@ -7,8 +7,8 @@
 
 namespace stepladder::convolution {
 
-// Every thread of the team calls step(0, …), then every thread step(1, …): no thread may begin a step
-// before all have finished the one before.
+// Every thread of the team calls step(0, …), then every thread step(1, …): no thread may begin a
+// step before all have finished the one before.
 class Steps {
  public:
   static constexpr int count = 2;

@@ -7,13 +7,13 @@
 //   (rows of a few   (padding written as zeros)                        (GemmTile's b)
 //    pixels)
 //
-// With the channels innermost, what one pixel sees of one image row is kernel_w · channels floats in
-// one piece; unfolding copies vectors from offsets that are the same for all pixels. Vectors
+// With the channels innermost, what one pixel sees of one image row is kernel_w · channels floats
+// in one piece; unfolding copies vectors from offsets that are the same for all pixels. Vectors
 // overshoot; the next vector, written later, covers that. The sums come out in the order [kernel_h,
 // kernel_w, channel], in blocks of channels, and are put in dw's own order at the end.
 //
-// Threads share the pixels, each with partial sums of its own, which are added at the end; when there
-// are fewer pixels than taps they share the taps instead, and nothing is left to be added.
+// Threads share the pixels, each with partial sums of its own, which are added at the end; when
+// there are fewer pixels than taps they share the taps instead, and nothing is left to be added.
 #pragma once
 
 #include <algorithm>
@@ -77,10 +77,10 @@ class WeightGradient final : public Steps {
   using Vector = xsimd::batch<float, Arch>;
 
   static constexpr std::int64_t block_pixels = 384;
-  static constexpr std::int64_t image_floats = 64 * 1024;
+  static constexpr std::int64_t image_floats = 65536;
 
-  // One vector to be copied for every pixel: from the local image, counted from the first float that
-  // the pixel sees, to the pixel's row of the panel.
+  // One vector to be copied for every pixel: from the local image, counted from the first float
+  // that the pixel sees, to the pixel's row of the panel.
   struct Piece {
     std::int64_t from, to;
   };
@@ -131,7 +131,8 @@ class WeightGradient final : public Steps {
         transpose_dy(operands.y, group, count, workspace);
         for (std::int64_t i = panels.first; i < panels.last; ++i) {
           const Panel& panel = panels_[static_cast<std::size_t>(i)];
-          if (i == panels.first || panel.first == 0) copy_image(operands.x, group, panel, workspace);
+          if (i == panels.first || panel.first == 0)
+            copy_image(operands.x, group, panel, workspace);
           unfold(panel, workspace);
           // sums: [groups, group_out, channel blocks, kernel_h, kernel_w, channels of the block]
           float* c = sums + group * p_.group_out() * taps_ +
@@ -151,25 +152,29 @@ class WeightGradient final : public Steps {
     for (std::int64_t row = 0; row < p_.group_out(); row += Tile::rows) {
       float* to = workspace.dy.get() + row * count;
       // Rows of one image follow each other in dy as in the block.
-      for (const PixelBlock::Run* run = workspace.block.runs().data(),
+      for (const PixelBlock::Run *run = workspace.block.runs().data(),
                                  *end = run + workspace.block.runs().size();
            run != end;) {
         const PixelBlock::Run& first = *run;
         std::int64_t length = 0;
         for (; run != end && run->image == first.image; ++run) length += run->length;
-        const float* from = dy + (first.image * p_.out_channels + group * p_.group_out() + row) * plane +
+        const float* from = dy +
+                            (first.image * p_.out_channels + group * p_.group_out() + row) * plane +
                             first.row * p_.out_w() + first.column;
-        transpose<Arch>(from, plane, to, Tile::rows, std::min(Tile::rows, p_.group_out() - row), length);
+        transpose<Arch>(from, plane, to, Tile::rows, std::min(Tile::rows, p_.group_out() - row),
+                        length);
         to += length * Tile::rows;
       }
     }
   }
 
   // The rows that the block needs, channels innermost, with their padding.
-  void copy_image(const float* x, std::int64_t group, const Panel& panel, Workspace& workspace) const {
+  void copy_image(const float* x, std::int64_t group, const Panel& panel,
+                  Workspace& workspace) const {
     const std::int64_t plane = p_.height * p_.width, channels = panel.channels;
     for (const PixelBlock::Span& span : workspace.block.spans()) {
-      const float* from = x + (span.image * p_.in_channels + group * p_.group_in() + panel.channel) * plane;
+      const float* from =
+          x + (span.image * p_.in_channels + group * p_.group_in() + panel.channel) * plane;
       float* to = workspace.image.get() + span.local_row * local_columns_ * channels;
       const std::int64_t rows = (span.rows - 1) * p_.stride_h + p_.kernel_h;
       const std::int64_t offset = span.column * p_.stride_w - p_.pad_w;
@@ -182,8 +187,8 @@ class WeightGradient final : public Steps {
           continue;
         }
         std::fill(to, to + seen.first * channels, 0.0F);
-        transpose<Arch>(from + row * p_.width + offset + seen.first, plane, to + seen.first * channels,
-                        channels, channels, seen.last - seen.first);
+        transpose<Arch>(from + row * p_.width + offset + seen.first, plane,
+                        to + seen.first * channels, channels, channels, seen.last - seen.first);
         std::fill(to + seen.last * channels, to + local_columns_ * channels, 0.0F);
       }
     }
@@ -195,8 +200,8 @@ class WeightGradient final : public Steps {
     const std::int64_t step = p_.stride_w * panel.channels;
     float* to = workspace.panel.get();
     for (const PixelBlock::Run& run : workspace.block.runs()) {
-      const float* pixel = workspace.image.get() +
-                           run.local_row * local_columns_ * panel.channels + run.local_column * step;
+      const float* pixel = workspace.image.get() + run.local_row * local_columns_ * panel.channels +
+                           run.local_column * step;
       for (std::int64_t i = 0; i < run.length; ++i, pixel += step, to += Tile::columns)
         for (const Piece* piece = panel.pieces.data(); piece != end; ++piece)
           Vector::load_unaligned(pixel + piece->from).store_unaligned(to + piece->to);
@@ -210,8 +215,9 @@ class WeightGradient final : public Steps {
     for (std::int64_t o = share.first; o < share.last; ++o)
       for (std::int64_t channel = 0; channel < p_.group_in(); channel += channels_) {
         const std::int64_t channels = std::min(channels_, p_.group_in() - channel);
-        const float* block = sums_.get() + o * taps_ + channel * plane;  // [kernel_h · kernel_w, channels]
-        float* to = dw + o * taps_ + channel * plane;                    // [channels, kernel_h · kernel_w]
+        const float* block =
+            sums_.get() + o * taps_ + channel * plane;  // [kernel_h · kernel_w, channels]
+        float* to = dw + o * taps_ + channel * plane;   // [channels, kernel_h · kernel_w]
         for (std::int64_t c = 0; c < channels; ++c)
           for (std::int64_t t = 0; t < plane; ++t) {
             const float* sum = block + t * channels + c;

@@ -10,6 +10,8 @@
 //   row 2 k + 1    even  odd  even  odd  …      to the window (k − shift(r), m − shift(s))
 #pragma once
 
+#include <utility>
+
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/max_pool/strided.hpp"
 
@@ -20,21 +22,23 @@ constexpr std::int64_t shift(std::int64_t place, std::int64_t pad) {
   return (place - pad - ((place - pad) & 1)) / 2;
 }
 
-// dy and place of window (i, j) are at i · pitch + j; windows outside the plane have dy = 0. Place is
-// std::uint8_t in the operand itself, float in padded lines.
-template <class Place>
 struct BackwardPlane {
-  const float* dy;
-  const Place* place;
+  const float* dy;             // of window (i, j): dy[i · pitch + j], and argmax likewise
+  const std::uint8_t* argmax;
   std::int64_t pitch;
+  const float* no_dy;          // a row of zeros, for windows above the first row and below the last
+  const std::uint8_t* no_argmax;
+  const float* inside[2];      // [m]: all bits set where the window m − shift is inside the row, otherwise
+                               // none; for the smallest shift and the next
   float* dx;
-  std::int64_t room;  // elements from dx on that may be written before their turn
+  std::int64_t room;           // elements from dx on that may be written before their turn
 };
 
+// A vector of windows of one row, for the columns that the smallest shift leads to and the next.
 template <class V>
-inline V load_place(const float* p) { return V::load_unaligned(p); }
-template <class V>
-inline V load_place(const std::uint8_t* p) { return load_places(p, static_cast<V*>(nullptr)); }
+struct Windows {
+  V dy[2], place[2];
+};
 
 // A row of dx from its even and odd columns. Writes beyond the row, not beyond `room`.
 template <class V>
@@ -45,28 +49,49 @@ inline void store_row(float* dx, const V& even, const V& odd, std::int64_t room)
   store_within(dx + lanes, high, room - lanes);
 }
 
-template <Isa isa, class V, int window, int pad, class Place>
-void backward_plane(const Problem& p, const BackwardPlane<Place> plane) {
+template <Isa isa, class V, int window, int pad>
+void backward_plane(const Problem& p, const BackwardPlane plane) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
-  const std::int64_t height = p.height, width = p.width, blocks = ((width + 1) / 2 + lanes - 1) / lanes;
-  for (std::int64_t k = 0; 2 * k < height; ++k)
-    // From right to left: what the first row writes beyond its end is the start of the second row,
-    // whose turn comes after.
-    for (std::int64_t m = (blocks - 1) * lanes; m >= 0; m -= lanes) {
-      V sum[2][2] = {{V(0.0F), V(0.0F)}, {V(0.0F), V(0.0F)}};  // [row][even or odd column]
-#pragma GCC unroll 3
-      for (int r = 0; r < window; ++r)
-#pragma GCC unroll 3
-        for (int s = 0; s < window; ++s) {
-          const std::int64_t at = (k - shift(r, pad)) * plane.pitch + m - shift(s, pad);
-          const V dy = V::load_unaligned(plane.dy + at), place = load_place<V>(plane.place + at);
-          V& to = sum[(r - pad) & 1][(s - pad) & 1];
-          to = to + xsimd::select(place == V(static_cast<float>(r * window + s)), dy, V(0.0F));
-        }
+  constexpr std::int64_t smallest = shift(0, pad), shifts = shift(window - 1, pad) - smallest + 1;  // 1 or 2
+  const std::int64_t height = p.height, width = p.width, out_h = p.out_h();
+
+  const auto ask = [&](std::int64_t i, std::int64_t m) {
+    const bool inside = i >= 0 && i < out_h;
+    const float* dy = inside ? plane.dy + i * plane.pitch : plane.no_dy;
+    const std::uint8_t* argmax = inside ? plane.argmax + i * plane.pitch : plane.no_argmax;
+    Windows<V> row;
+    for (std::int64_t t = 0; t < shifts; ++t) {
+      const std::int64_t j = m - smallest - t;
+      row.dy[t] = V::load_unaligned(dy + j) & V::load_unaligned(plane.inside[t] + m);
+      row.place[t] = load_places(argmax + j, static_cast<V*>(nullptr));
+    }
+    return row;
+  };
+
+  // From right to left: what the last block writes beyond a row is the start of the next row, in the
+  // first block, whose turn comes after.
+  for (std::int64_t m = ((width + 1) / 2 - 1) / lanes * lanes; m >= 0; m -= lanes) {
+    Windows<V> above = ask(-smallest - 1, m);
+    for (std::int64_t k = 0; 2 * k < height; ++k) {
+      const Windows<V> below = ask(k - smallest, m);
+      V sum[2][2];  // [row][even or odd column]
+      const auto add = [&]<int place>(std::integral_constant<int, place>) {
+        constexpr int r = place / window, s = place % window;
+        const Windows<V>& row = shift(r, pad) == smallest ? below : above;
+        constexpr auto t = shift(s, pad) - smallest;
+        const V here = xsimd::select(row.place[t] == V(static_cast<float>(place)), row.dy[t], V(0.0F));
+        V& to = sum[(r - pad) & 1][(s - pad) & 1];
+        to = r < 2 && s < 2 ? here : V(to + here);  // places 0 and 1 are the first of their parity
+      };
+      [&]<int... place>(std::integer_sequence<int, place...>) {
+        (add(std::integral_constant<int, place>{}), ...);
+      }(std::make_integer_sequence<int, window * window>{});
+      above = below;
       const std::int64_t at = 2 * (k * width + m);
       store_row(plane.dx + at, sum[0][0], sum[0][1], plane.room - at);
       if (2 * k + 1 < height) store_row(plane.dx + at + width, sum[1][0], sum[1][1], plane.room - at - width);
     }
+  }
 }
 
 }  // namespace stepladder::max_pool

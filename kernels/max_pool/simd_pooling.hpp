@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "kernels/common/aligned.hpp"
@@ -30,7 +31,7 @@ class SimdPooling {
 
   // Planes [first, last) of batch · channels; 0 <= thread < threads.
   void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
-    (this->*run_)(o, first, last, lines_.get() + thread * lines_count_);
+    (this->*run_)(o, first, last, thread);
   }
 
  private:
@@ -96,7 +97,8 @@ class SimdPooling {
   }
 
   template <class V, int stride, int window>
-  void forward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
+  void forward(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    float* lines = lines_.get() + thread * lines_count_;
     const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
     for (std::int64_t plane = first; plane < last; ++plane) {
       const float* x = o.x + plane * in;
@@ -120,53 +122,49 @@ class SimdPooling {
   template <class V, int window, int pad>
   void prepare_backward() {
     const Problem& p = p_;
-    // Windows (i, j) from (−before_, −before_) to (rows, columns) are asked.
-    const std::int64_t rows = (p.height + 1) / 2 - shift(0, pad);
-    const std::int64_t columns = round_up<V>((p.width + 1) / 2) - shift(0, pad);
-    before_ = shift(window - 1, pad);
-    pitch_ = before_ + std::max(round_up<V>(p.out_w()), columns);
-    line_rows_ = before_ + std::max(p.out_h(), rows);
-    if (window == 2 && p.height % 2 == 0 && p.width % 2 == 0)  // then no window outside the plane is asked
-      direct_planes_ = planes_within((p.out_h() - 1) * p.out_w() + columns, p.out_h() * p.out_w());
-    if (direct_planes_ < p.planes()) allocate_lines(2 * line_rows_ * pitch_, 0);
+    constexpr std::int64_t smallest = shift(0, pad), largest = shift(window - 1, pad);
+    const std::int64_t columns = round_up<V>((p.width + 1) / 2);
+    pitch_ = largest + std::max(p.out_w(), columns - smallest);
+    first_direct_ = largest > 0 ? 1 : 0;  // the first plane would be read one element early
+    direct_planes_ = planes_within((p.out_h() - 1) * p.out_w() + columns - smallest, p.out_h() * p.out_w());
+    line_rows_ = p.out_h() + 1;  // the first one stays empty
+    allocate_lines(line_rows_ * pitch_, 0);
+    argmax_lines_ = aligned_array<std::uint8_t>(static_cast<std::size_t>(lines_count_ * threads_));
+    std::fill_n(argmax_lines_.get(), lines_count_ * threads_, std::uint8_t{0});
+    inside_ = aligned_array<float>(static_cast<std::size_t>(2 * columns));
+    for (std::int64_t t = 0; t < 2; ++t)
+      for (std::int64_t m = 0; m < columns; ++m) {
+        const std::int64_t j = m - smallest - t;
+        inside_[t * columns + m] = std::bit_cast<float>(j >= 0 && j < p.out_w() ? ~0U : 0U);
+      }
     run_ = &SimdPooling::backward<V, window, pad>;
   }
 
   template <class V, int window, int pad>
-  void backward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
-    const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
-    float* dy_lines = lines + before_ * (pitch_ + 1);
-    float* place_lines = dy_lines + line_rows_ * pitch_;
+  void backward(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    const std::int64_t in = p_.height * p_.width, out_w = p_.out_w(), out = p_.out_h() * out_w;
+    const std::int64_t columns = round_up<V>((p_.width + 1) / 2), before = shift(window - 1, pad);
+    float* lines = lines_.get() + thread * lines_count_ + before;
+    std::uint8_t* argmax_lines = argmax_lines_.get() + thread * lines_count_ + before;
     for (std::int64_t plane = first; plane < last; ++plane) {
       const float* dy = o.y + plane * out;
       const std::uint8_t* argmax = o.argmax + plane * out;
-      float* dx = o.x + plane * in;
-      const std::int64_t room = (last - plane) * in;
-      if constexpr (window == 2)
-        if (plane < direct_planes_) {
-          backward_plane<isa, V, 2, 0, std::uint8_t>(p_, {dy, argmax, p_.out_w(), dx, room});
-          continue;
+      const bool direct = plane >= first_direct_ && plane < direct_planes_;
+      if (!direct)
+        for (std::int64_t i = 0; i < p_.out_h(); ++i) {
+          std::copy_n(dy + i * out_w, out_w, lines + (i + 1) * pitch_);
+          std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
         }
-      copy_to_lines<V>(dy, argmax, (p_.planes() - plane) * out, dy_lines, place_lines);
-      backward_plane<isa, V, window, pad, float>(p_, {dy_lines, place_lines, pitch_, dx, room});
+      backward_plane<isa, V, window, pad>(
+          p_, {.dy = direct ? dy : lines + pitch_,
+               .argmax = direct ? argmax : argmax_lines + pitch_,
+               .pitch = direct ? out_w : pitch_,
+               .no_dy = lines,
+               .no_argmax = argmax_lines,
+               .inside = {inside_.get(), inside_.get() + columns},
+               .dx = o.x + plane * in,
+               .room = (last - plane) * in});
     }
-  }
-
-  // `available`: elements from argmax to the end of the array. A row's last vector is filled up with
-  // zeros of dy; which places they name does not matter.
-  template <class V>
-  void copy_to_lines(const float* dy, const std::uint8_t* argmax, std::int64_t available,
-                     float* dy_lines, float* place_lines) const {
-    constexpr auto lanes = static_cast<std::int64_t>(V::size);
-    const std::int64_t out_w = p_.out_w();
-    for (std::int64_t i = 0; i < p_.out_h(); ++i)
-      for (std::int64_t j = 0; j < out_w; j += lanes) {
-        const std::int64_t from = i * out_w + j, to = i * pitch_ + j;
-        const V values = out_w - j >= lanes ? V::load_unaligned(dy + from)
-                                            : load_partial<typename V::arch_type>(dy + from, out_w - j);
-        values.store_unaligned(dy_lines + to);
-        load_places_within<V>(argmax + from, available - from).store_unaligned(place_lines + to);
-      }
   }
 
   void prepare_scatter() {
@@ -176,7 +174,7 @@ class SimdPooling {
   }
 
   // Any other window: as branchless does it, but plane by plane, while dx is in the nearest cache.
-  void scatter(const Operands& o, std::int64_t first, std::int64_t last, float*) const {
+  void scatter(const Operands& o, std::int64_t first, std::int64_t last, int) const {
     const std::int64_t in = p_.height * p_.width, out_h = p_.out_h(), out_w = p_.out_w();
     for (std::int64_t plane = first; plane < last; ++plane) {
       float* dx = o.x + plane * in;
@@ -190,17 +188,18 @@ class SimdPooling {
     }
   }
 
-  using Run = void (SimdPooling::*)(const Operands&, std::int64_t, std::int64_t, float*) const;
+  using Run = void (SimdPooling::*)(const Operands&, std::int64_t, std::int64_t, int) const;
 
   Problem p_;
   int threads_;
   Run run_ = nullptr;
-  std::int64_t direct_planes_ = 0;  // these first planes need no lines
-  AlignedArray<float> lines_;       // padded copies of the plane in hand: x, or dy and its places
-  std::int64_t lines_count_ = 0;    // of one thread
-  std::int64_t pitch_ = 0, line_rows_ = 0;
-  std::int64_t before_ = 0;         // backward: lines above the first and columns left of it
-  AlignedArray<float> first_inside_;
+  // Planes [first_direct_, direct_planes_) are read where they are, the others from padded copies.
+  std::int64_t first_direct_ = 0, direct_planes_ = 0;
+  AlignedArray<float> lines_;  // [threads][lines_count_]: x forward, dy backward
+  AlignedArray<std::uint8_t> argmax_lines_;
+  std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
+  AlignedArray<float> first_inside_;  // forward, see ForwardPlane
+  AlignedArray<float> inside_;        // backward, see BackwardPlane: [2][columns]
   std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
 };
 

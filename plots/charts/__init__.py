@@ -6,7 +6,11 @@ that name, a string is the reason why there is none.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import matplotlib
 
@@ -31,12 +35,22 @@ def draw_all(run: Run) -> dict[str, page.Page | str]:
 
 
 def write_all(run: Run) -> Outcome:
-    """Writes charts/<name>.svg, .pdf and .png into the run folder."""
+    """Writes charts/<name>.svg, .pdf and .png into the run folder, kinds of charts in parallel."""
+    workers = min(len(KINDS), len(os.sched_getaffinity(0)))
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, context) as pool:
+        parts = list(pool.map(partial(write_kind, run), range(len(KINDS))))
+    return Outcome([name for part in parts for name in part.written],
+                   [entry for part in parts for entry in part.not_drawn])
+
+
+def write_kind(run: Run, number: int) -> Outcome:
     outcome = Outcome()
-    for name, drawn in draw_all(run).items():
-        if isinstance(drawn, str):
-            outcome.not_drawn.append((name, drawn))
-        else:
-            page.save(drawn, run.folder / schema.CHARTS_FOLDER, name)
-            outcome.written.append(name)
+    with matplotlib.rc_context(style.RC):
+        for name, drawn in KINDS[number].draw(run):
+            if isinstance(drawn, str):
+                outcome.not_drawn.append((name, drawn))
+            else:
+                page.save(drawn, run.folder / schema.CHARTS_FOLDER, name)
+                outcome.written.append(name)
     return outcome

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
-from plots.names import Rung
+from plots.names import Rung, widest_builds
 from plots.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
 
 ROW_HEIGHT = 0.165  # inches
@@ -20,13 +20,15 @@ class RungRow(NamedTuple):
 
 
 def rung_rows(ladder: Ladder) -> list[RungRow]:
-    """In ladder order; of many thread counts the fewest and the most."""
+    """In ladder order; of many thread counts the fewest and the most. Builds for a narrower
+    instruction set than the widest are there to compare vectors: on the fewest threads only."""
     shown = first_and_last(resources_of(ladder.measured))
+    widest = widest_builds(ladder.measured_rungs)
     rows = []
     for rung in ladder.measured_rungs:
         ran_on = {resource_of(row) for row in ladder.of(rung)}
         for resource in shown:
-            if resource in ran_on:
+            if resource in ran_on and (rung in widest or resource == min(ran_on)):
                 label = rung.name if len(shown) == 1 else f"{rung.name}, {resource.label}"
                 rows.append(RungRow(rung, resource, label))
     return rows

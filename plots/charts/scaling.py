@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from plots import style
 from plots.charts.rung_rows import grid_of
-from plots.names import Rung, technique_in_name
+from plots.names import Rung, technique_in_name, widest_builds
 from plots.page import Page, caption
 from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
                           resources_of)
@@ -38,7 +38,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     styles = style.variant_styles(ladder.rungs)
     panels: dict[str, list[Series]] = {}
     for direction in ladder.directions:
-        for rung in ladder.measured_rungs:
+        for rung in widest_builds(ladder.measured_rungs):
             speedups = thread_speedups(ladder, rung, direction)
             if len(speedups) > 1:
                 panels.setdefault(direction, []).append((rung.name, styles[rung.name], speedups))

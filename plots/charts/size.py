@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 
 from plots import style
+from plots.names import widest_builds
 from plots.page import Page, caption, plain_log
 from plots.ratios import (Ladder, Resource, first_and_last, ladders, rate_bounds, resource_of,
                           resources_of)
@@ -23,6 +24,8 @@ MOST_PANELS = 6
 
 # Bandwidths from DRAM to the first cache span decades: from this ratio on the axis is logarithmic.
 LOGARITHMIC_FROM = 30
+
+LABEL_HEIGHT = 0.07  # of a panel
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -54,10 +57,10 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     drawn = {row["variant"] for rows in rows_of.values() for row in rows}
     if not drawn:
         return f"no row has both {rate} and {size}"
-    rungs = [rung for rung in ladder.rungs if rung.name in drawn]
+    rungs = [rung for rung in widest_builds(ladder.measured_rungs) if rung.name in drawn]
     styles = style.variant_styles(ladder.rungs)
     peaks_of = {r: peaks(run, unit, r) for r in resources}
-    remark = "Error bars: 95 % confidence."
+    remark = "Error bars: 95 % confidence. Of several builds, the widest instruction set."
     if unit == "GFLOP/s":
         remark += (" The dashed line is the measured peak of multiply-add on these threads."
                    if any(peaks_of.values()) else " No measured peak in ceilings.json.")
@@ -77,8 +80,7 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
             draw_variant(axes, [row for row in rows if row["variant"] == rung.name], rate, size,
                          styles[rung.name], rung.name)
         axes.set_xscale("log")
-        axes.set_title(", ".join(t for t in (direction, resource.label) if t), loc="left",
-                       pad=10)  # room for the name of the ceiling
+        axes.set_title(", ".join(t for t in (direction, resource.label) if t), loc="left")
         axes.set_xlabel(size_label)
         axes.set_ylabel(unit)
         axes.margins(x=0.08)
@@ -130,10 +132,16 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> N
         plain_log(axes.yaxis)
     else:
         axes.set_ylim(0, top)
+    draw_ceilings(axes, {name: value for name, value in ceilings.items() if value <= top})
+
+
+def draw_ceilings(axes: Axes, ceilings: dict[str, float]) -> None:
+    """Lines with their names on the right, outside, where no point is; lowest first."""
+    to_fraction = axes.transScale + axes.transLimits
+    place = -1.0
     for name, value in ceilings.items():
-        if value <= top:
-            axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
-                         clip_on=False, zorder=1)
-            axes.annotate(f"{name} {value:.0f}", (1, value), xytext=(-1, 2), ha="right",
-                          xycoords=("axes fraction", "data"), textcoords="offset points",
-                          va="bottom", fontsize=6, color=style.REFERENCE)
+        axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
+                     clip_on=False, zorder=1)
+        place = max(to_fraction.transform((1, value))[1], place + LABEL_HEIGHT)
+        axes.annotate(f"{name} {value:.0f}", (1, place), xytext=(3, 0), xycoords="axes fraction",
+                      textcoords="offset points", va="center", fontsize=6, color=style.REFERENCE)

@@ -18,7 +18,7 @@ from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
 
 ROW_HEIGHT = 0.26        # inches
-LABEL_FROM_SHARE = 0.011  # of the bar, per character: narrower pieces carry no name
+CHARACTER = 0.0155  # of the bar, the width of a character of a layer's name
 UNACCOUNTED = "outside the layers"
 ABLATION = "ablate"
 MOST_BARS = 20
@@ -50,7 +50,8 @@ def with_unswapped(ablated: list[Configuration], plain: list[Configuration]) -> 
 
 
 def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
-    remark = "Median per layer and phase; pieces of the right panel are layers."
+    remark = ("Medians; pieces on the right are layers. Thick line and number: the whole step, which "
+              "the pieces pass where operations ran at once.")
     if len(chosen) > MOST_BARS:
         shown = first_and_last([c.resource for c in chosen])
         chosen = [c for c in chosen if c.resource in shown]
@@ -70,7 +71,7 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
         draw_layers(shares, y, configuration, phases)
     times.set_yticks(range(len(chosen)), [c.label for c in chosen])
     times.set_ylim(len(chosen) - 0.4, -0.6)
-    times.set_xlim(0, 1000 * max(c.total_s for c in chosen) * 1.16)
+    times.set_xlim(0, 1000 * max(max(c.total_s, layers_s(c)) for c in chosen) * 1.16)
     times.set_xlabel("milliseconds")
     shares.set_xlim(0, 100)
     shares.set_xlabel("% of the step, by layer")
@@ -82,8 +83,11 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
 
 def unaccounted(configuration: Configuration) -> float:
     """Seconds of the step that no layer's row holds; 0 where branches ran at once."""
-    return max(0.0, configuration.total_s - sum(row["median_s"] or 0.0
-                                                for row in configuration.rows))
+    return max(0.0, configuration.total_s - layers_s(configuration))
+
+
+def layers_s(configuration: Configuration) -> float:
+    return sum(row["median_s"] or 0.0 for row in configuration.rows)
 
 
 def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
@@ -94,27 +98,36 @@ def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[s
         if seconds > 0:
             axes.barh(y, 1000 * seconds, left=left, height=0.7, **style.phase_patch(phase))
             left += 1000 * seconds
-    axes.annotate(f"{1000 * configuration.total_s:.3g}",
-                  (max(left, 1000 * configuration.total_s), y), xytext=(3, 0),
+    total = 1000 * configuration.total_s
+    axes.plot([total, total], [y - 0.43, y + 0.43], color=style.EDGE, linewidth=1.6,
+              solid_capstyle="butt")
+    axes.annotate(f"{total:.3g}", (max(left, total), y), xytext=(4, 0),
                   textcoords="offset points", va="center", fontsize=6.5)
 
 
 def draw_layers(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
     rest = unaccounted(configuration)
-    whole = rest + sum(row["median_s"] or 0.0 for row in configuration.rows)
+    whole = rest + layers_s(configuration)
     left = 0.0
     for phase in phases:
         for layer, seconds in layer_times(configuration, phase).items():
             width = 100 * seconds / whole
             axes.barh(y, width, left=left, height=0.7, **style.phase_patch(phase))
-            if width / 100 > LABEL_FROM_SHARE * len(layer) + 0.01:
-                axes.text(left + width / 2, y, layer, ha="center", va="center_baseline",
+            name = name_that_fits(layer, width / 100)
+            if name:
+                axes.text(left + width / 2, y, name, ha="center", va="center_baseline",
                           fontsize=5.5, color="white" if phase == "update" else style.TEXT,
                           clip_on=True)
             left += width
     if rest > 0:
         axes.barh(y, 100 * rest / whole, left=left, height=0.7,
                   **style.phase_patch(UNACCOUNTED))
+
+
+def name_that_fits(layer: str, share: float) -> str:
+    """The whole name, or that of the layer without its part (conv1.weight_gradient), or none."""
+    return next((name for name in (layer, layer.partition(".")[0])
+                 if share > CHARACTER * len(name) + 0.01), "")
 
 
 def layer_times(configuration: Configuration, phase: str) -> dict[str, float]:

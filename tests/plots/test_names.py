@@ -5,7 +5,7 @@ import random
 import pytest
 
 from plots.names import (Rung, isa_width, ladder_order, resolve_builds_on, split_isa,
-                         technique_in_name)
+                         technique_in_name, widest_builds)
 
 
 @pytest.mark.parametrize("name, family, isa", [
@@ -37,6 +37,12 @@ def test_a_build_for_one_instruction_set_stands_on_the_build_for_the_same():
 
 def test_a_first_rung_builds_on_nothing():
     assert resolve_builds_on(Rung("serial", "serial", ""), ["simd", ""]) is None
+
+
+def test_the_widest_build_of_every_family():
+    names = ["serial", "simd_sse42", "simd_avx2", "openmp_avx2", "openmp_sse42", "openblas"]
+    widest = widest_builds([Rung(name, "", "") for name in names])
+    assert [rung.name for rung in widest] == ["serial", "simd_avx2", "openmp_avx2", "openblas"]
 
 
 RUNGS = [

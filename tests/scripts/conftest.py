@@ -52,7 +52,7 @@ class Sandbox:
 
     def run(self, script, *arguments, **variables):
         process = self.start(script, *arguments, **variables)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def calls(self, name):

@@ -42,10 +42,9 @@ def test_one_run_folder_holds_everything(project):
     assert [call.split(" --out")[0] for call in calls[1:3]] == \
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
-    assert [(step[2], step[4]) for step in steps] == [
-        (network, rung) for network in ("mlp", "mnist_cnn", "cifar_cnn")
-        for rung in ("serial", "simd", "openmp", "best", "vendor")
-        if rung != "serial" or network == "mlp"]
+    rungs = ["simd", "openmp", "best", "vendor"]
+    assert [(step[2], [step[i + 1] for i, word in enumerate(step) if word == "--use"]) for step in steps] == [
+        ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs)]
     assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
     assert project.calls("python")[-2:] == ["-m plots charts run", "-m plots table run"]
 
@@ -118,7 +117,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 13 + 1
+    assert len(project.calls("stepladder")) == 3 + 3 + 1
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -127,8 +126,8 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 13 + 1
-    assert result.stderr.count("exit status 139") == 13
+    assert len(project.calls("stepladder")) == 3 + 3 + 1
+    assert result.stderr.count("exit status 139") == 3
 
 
 def test_a_refusal_before_measuring_ends_the_run(project):
@@ -160,12 +159,12 @@ def test_an_interrupted_run_says_how_to_go_on(project, kill):
     program(project, '''trap "exit 130" INT TERM; write; touch started
 while :; do real-sleep 0.1; done''')
     process = project.start("bench.sh", OUT="my run", SUITE="alexnet")
-    for _ in range(200):
+    for _ in range(1000):
         if (project.root / "started").exists():
             break
         time.sleep(0.05)
     kill(process)
-    stdout, _ = process.communicate(timeout=20)
+    stdout, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert len(project.calls("stepladder")) == 1
     assert "make bench SUITE=alexnet OUT=my\\ run RESUME=1" in stdout

@@ -1,0 +1,68 @@
+// Proving a variant in a test, as `verify` and `bench` do, and variants that are wrong on purpose.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "harness/primitives/types.hpp"
+#include "harness/verify.hpp"
+#include "tests/error_messages.hpp"
+
+namespace stepladder {
+
+// One plan, run on every filling until it fails.
+inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
+  problem.allocate(1, nullptr);
+  std::unique_ptr<Runner> plan;
+  Verdict verdict;
+  for (const Filling& filling : fillings(problem, {variant}, 1)) {
+    if (filling.tier == Tier::exact && !takes_exact_tier(problem, *variant.info)) continue;
+    problem.fill(filling.tier, filling.seed);
+    verdict = verify(problem, variant, {threads, nullptr}, plan);
+    if (verdict.outcome != Outcome::passed) break;
+  }
+  return verdict;
+}
+
+// A variant that no registry holds, so that no ladder, step or other test meets it.
+template <class Primitive>
+Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0) {
+  static std::deque<VariantInfo> infos;  // a Variant points to its own
+  const VariantInfo& info = infos.emplace_back(VariantInfo{
+      .name = name, .technique = Technique::serial, .adds = "a fault", .bound_factor = bound_factor});
+  return {Primitive::name, name, &info, {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr}, ""};
+}
+
+// Whether the variant fails on the problem, and the reason contains `part`.
+template <class Primitive>
+testing::AssertionResult is_caught(const typename Primitive::Problem& problem, const Variant& variant,
+                                   const std::string& part) {
+  const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
+  const Verdict verdict = prove(*owned, variant);
+  if (verdict.outcome != Outcome::failed)
+    return testing::AssertionFailure() << variant.name << " was not caught on " << owned->info().direction << " "
+                                       << owned->info().shape;
+  return says(verdict.reason, {part}) << " (" << variant.name << ")";
+}
+
+// Whether the registered rungs that build on nothing, of which there is one or more, pass.
+template <class Primitive>
+testing::AssertionResult foot_passes(const typename Primitive::Problem& problem) {
+  int feet = 0;
+  for (const Variant& variant : primitive(Primitive::name).variants()) {
+    const bool is_foot = variant.info->technique == Technique::serial && *variant.info->builds_on == '\0';
+    if (!is_foot || !variant.why_unavailable.empty()) continue;
+    ++feet;
+    const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
+    const Verdict verdict = prove(*owned, variant);
+    if (verdict.outcome != Outcome::passed)
+      return testing::AssertionFailure() << variant.name << ": " << verdict.reason;
+  }
+  if (feet == 0) return testing::AssertionFailure() << "the ladder has no foot";
+  return testing::AssertionSuccess();
+}
+
+}  // namespace stepladder

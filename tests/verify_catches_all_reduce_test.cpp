@@ -1,0 +1,76 @@
+// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of several.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "tests/proof.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+constexpr Problem problem{.operation = Operation::sum, .count = 37, .ranks = 1};
+
+void copy(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count, o.output); }
+void wrong_tail(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count / 8 * 8, o.output); }
+void rotated(const Problem& p, const Operands& o) { std::rotate_copy(o.input, o.input + 1, o.input + p.count, o.output); }
+void past_the_end(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count + 1, o.output); }
+void before_the_start(const Problem& p, const Operands& o) {
+  copy(p, o);
+  o.output[-1] = 0;
+}
+void changes_input(const Problem& p, const Operands& o) {
+  copy(p, o);
+  const_cast<float*>(o.input)[5] += 1;
+}
+void returns_nan(const Problem& p, const Operands& o) {
+  copy(p, o);
+  o.output[5] = std::numeric_limits<float>::quiet_NaN();
+}
+void throws(const Problem&, const Operands&) { throw std::runtime_error("no message came"); }
+void accumulates(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count; ++i) o.output[i] += o.input[i];
+}
+
+class Stale final : public Plan {
+ public:
+  Stale(const Problem&, const Resources&) {}
+  void run(const Operands& o) override {
+    if (kept_.empty()) kept_.assign(o.input, o.input + problem.count);
+    std::copy(kept_.begin(), kept_.end(), o.output);
+  }
+
+ private:
+  std::vector<float> kept_;
+};
+
+struct Fault {
+  const char* name;
+  Factory<AllReduce> factory;
+  const char* reason;
+};
+
+const Fault faults[] = {
+    {"broken_tail", plan_of<wrong_tail>, "output[32] is "},
+    {"broken_index", plan_of<rotated>, "output["},
+    {"broken_past", plan_of<past_the_end>, "output was written out of bounds, "},
+    {"broken_before", plan_of<before_the_start>, "output was written out of bounds, "},
+    {"broken_input", plan_of<changes_input>, "input input was changed"},
+    {"broken_nan", plan_of<returns_nan>, "output[5] is nan; expected"},
+    {"broken_throws", plan_of<throws>, "threw: no message came"},
+    {"broken_accumulates", plan_of<accumulates>, "output[0] is "},
+    {"broken_stale", make_plan<AllReduce, Stale>, "second run of the plan, on other values: output["},
+};
+
+TEST(VerifyCatchesAllReduce, Faults) {
+  for (const Fault& fault : faults)
+    EXPECT_TRUE(is_caught<AllReduce>(problem, unregistered<AllReduce>(fault.name, fault.factory), fault.reason));
+}
+
+TEST(VerifyCatchesAllReduce, NothingInAnHonestKernel) {
+  const std::unique_ptr<Case> owned = make_case<AllReduce>(problem, "test", "test");
+  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome, Outcome::passed);
+}
+
+}  // namespace
+}  // namespace stepladder::all_reduce

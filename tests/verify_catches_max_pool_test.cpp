@@ -1,0 +1,166 @@
+// Every fault that a max_pool rung may have is found: values, places and scattered gradients.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "kernels/max_pool/max_pool.hpp"
+#include "tests/proof.hpp"
+
+namespace stepladder::max_pool {
+namespace {
+
+// Windows overlap and reach into the padding.
+constexpr Problem forward_problem{.direction = Direction::forward, .batch = 2, .channels = 3, .height = 9,
+                                  .width = 7, .window_h = 3, .window_w = 2, .stride_h = 2, .stride_w = 1,
+                                  .pad_h = 1, .pad_w = 1};
+constexpr Problem backward_problem = [] {
+  Problem p = forward_problem;
+  p.direction = Direction::backward;
+  return p;
+}();
+
+// How a broken rung differs from an honest one.
+struct Habits {
+  bool last_of_equals = false;
+  float start = -std::numeric_limits<float>::infinity();  // what every value is compared with first
+  bool places_by_column = false;
+  std::int64_t planes_left_out = 0;
+};
+
+void pool(const Problem& p, const Operands& o, const Habits& habits) {
+  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  for (std::int64_t plane = 0; plane < p.planes() - habits.planes_left_out; ++plane)
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        float best = habits.start;
+        std::int64_t place = 0;
+        for (std::int64_t r = 0; r < p.window_h; ++r)
+          for (std::int64_t s = 0; s < p.window_w; ++s) {
+            const std::int64_t row = i * p.stride_h - p.pad_h + r, column = j * p.stride_w - p.pad_w + s;
+            if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
+            const float value = o.x[(plane * p.height + row) * p.width + column];
+            if (value > best || (habits.last_of_equals && value == best)) {
+              best = value;
+              place = habits.places_by_column ? s * p.window_h + r : r * p.window_w + s;
+            }
+          }
+        o.y[(plane * out_h + i) * out_w + j] = best;
+        o.argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
+      }
+}
+
+void honest_forward(const Problem& p, const Operands& o) { pool(p, o, {}); }
+void last_of_equals(const Problem& p, const Operands& o) { pool(p, o, {.last_of_equals = true}); }
+void starts_at_zero(const Problem& p, const Operands& o) { pool(p, o, {.start = 0}); }
+void places_by_column(const Problem& p, const Operands& o) { pool(p, o, {.places_by_column = true}); }
+void last_image_left_out(const Problem& p, const Operands& o) { pool(p, o, {.planes_left_out = p.channels}); }
+void writes_before_places(const Problem& p, const Operands& o) {
+  pool(p, o, {});
+  o.argmax[-1] = 0;
+}
+void writes_past_values(const Problem& p, const Operands& o) {
+  pool(p, o, {});
+  o.y[p.y_count()] = 0;
+}
+void changes_x(const Problem& p, const Operands& o) {
+  pool(p, o, {});
+  o.x[p.x_count() - 1] = 0.25F;
+}
+void returns_nan(const Problem& p, const Operands& o) {
+  pool(p, o, {});
+  o.y[3] = std::numeric_limits<float>::quiet_NaN();
+}
+void places_unwritten(const Problem& p, const Operands& o) {
+  std::vector<std::uint8_t> elsewhere(static_cast<std::size_t>(p.y_count()));
+  pool(p, {o.x, o.y, elsewhere.data()}, {});
+}
+void throws(const Problem&, const Operands&) { throw std::runtime_error("no window"); }
+
+std::int64_t place_in_x(const Problem& p, const Operands& o, std::int64_t plane, std::int64_t i, std::int64_t j) {
+  const std::int64_t place = o.argmax[(plane * p.out_h() + i) * p.out_w() + j];
+  const std::int64_t row = i * p.stride_h - p.pad_h + place / p.window_w;
+  return (plane * p.height + row) * p.width + j * p.stride_w - p.pad_w + place % p.window_w;
+}
+
+template <class Scatter>
+void scatter(const Problem& p, const Operands& o, const Scatter& each) {
+  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+    for (std::int64_t i = 0; i < p.out_h(); ++i)
+      for (std::int64_t j = 0; j < p.out_w(); ++j)
+        each(o.x[place_in_x(p, o, plane, i, j)], o.y[(plane * p.out_h() + i) * p.out_w() + j]);
+}
+
+void honest_backward(const Problem& p, const Operands& o) {
+  std::fill_n(o.x, p.x_count(), 0.0F);
+  scatter(p, o, [](float& dx, float dy) { dx += dy; });
+}
+// Right where windows do not overlap.
+void overwrites(const Problem& p, const Operands& o) {
+  std::fill_n(o.x, p.x_count(), 0.0F);
+  scatter(p, o, [](float& dx, float dy) { dx = dy; });
+}
+void not_cleared(const Problem& p, const Operands& o) {
+  scatter(p, o, [](float& dx, float dy) { dx += dy; });
+}
+void changes_places(const Problem& p, const Operands& o) {
+  honest_backward(p, o);
+  o.argmax[0] ^= 1;
+}
+
+class Stale final : public Plan {
+ public:
+  Stale(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override {
+    if (kept_.empty()) {
+      honest_backward(problem_, o);
+      kept_.assign(o.x, o.x + problem_.x_count());
+    }
+    std::copy(kept_.begin(), kept_.end(), o.x);
+  }
+
+ private:
+  Problem problem_;
+  std::vector<float> kept_;
+};
+
+struct Fault {
+  const char* name;
+  Problem problem;
+  Factory<MaxPool> factory;
+  const char* reason;
+};
+
+const Fault faults[] = {
+    {"broken_ties", forward_problem, plan_of<last_of_equals>, "argmax["},
+    {"broken_negatives", forward_problem, plan_of<starts_at_zero>, "y["},
+    {"broken_places", forward_problem, plan_of<places_by_column>, "argmax["},
+    {"broken_batch", forward_problem, plan_of<last_image_left_out>, "y["},
+    {"broken_before", forward_problem, plan_of<writes_before_places>,
+     "argmax was written out of bounds, 1 bytes before its start"},
+    {"broken_past", forward_problem, plan_of<writes_past_values>, "y was written out of bounds, "},
+    {"broken_input", forward_problem, plan_of<changes_x>, "input x was changed"},
+    {"broken_nan", forward_problem, plan_of<returns_nan>, "y[3] is nan; expected"},
+    {"broken_unwritten", forward_problem, plan_of<places_unwritten>, "argmax[0] is 255; expected"},
+    {"broken_throws", forward_problem, plan_of<throws>, "threw: no window"},
+    {"broken_overlap", backward_problem, plan_of<overwrites>, "dx["},
+    {"broken_accumulates", backward_problem, plan_of<not_cleared>, "dx[0] is "},
+    {"broken_input", backward_problem, plan_of<changes_places>, "input argmax was changed"},
+    {"broken_stale", backward_problem, make_plan<MaxPool, Stale>, "second run of the plan, on other values: dx["},
+};
+
+TEST(VerifyCatchesMaxPool, Faults) {
+  for (const Fault& fault : faults)
+    EXPECT_TRUE(is_caught<MaxPool>(fault.problem, unregistered<MaxPool>(fault.name, fault.factory), fault.reason));
+}
+
+TEST(VerifyCatchesMaxPool, NothingInHonestKernels) {
+  EXPECT_TRUE(foot_passes<MaxPool>(forward_problem));
+  EXPECT_TRUE(foot_passes<MaxPool>(backward_problem));
+  const std::unique_ptr<Case> forward = make_case<MaxPool>(forward_problem, "test", "test");
+  EXPECT_EQ(prove(*forward, unregistered<MaxPool>("honest", plan_of<honest_forward>)).outcome, Outcome::passed);
+  const std::unique_ptr<Case> backward = make_case<MaxPool>(backward_problem, "test", "test");
+  EXPECT_EQ(prove(*backward, unregistered<MaxPool>("honest", plan_of<honest_backward>)).outcome, Outcome::passed);
+}
+
+}  // namespace
+}  // namespace stepladder::max_pool
