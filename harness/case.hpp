@@ -23,6 +23,7 @@ struct ProblemInfo {
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double bus_bytes = 0;  // all_reduce only
   int ranks = 1;
+  bool in_place = false;  // what is written was read: memory fetches no line for the sake of a write
 };
 
 // A registry entry as the harness sees it, without its primitive's types.

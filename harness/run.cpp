@@ -51,7 +51,7 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
 
 void Run::save() {
   if (!writes()) return;
-  environment_["quiet_sentence"] = meter_->quiet_sentence();
+  if (meter_->has_timed()) environment_["quiet_sentence"] = meter_->quiet_sentence();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
   folder_->write_json("benchmark.json", {{"schema_version", 1},

@@ -696,8 +696,43 @@ TEST(Batches, EveryImageComesFirstEquallyOften) {
   for (const int count : first) EXPECT_NEAR(count, 1000, 130);  // nearly five deviations
 }
 
+// A shifted image shows at (y, x) what stood at (y - down, x - right), the nearest edge if nothing
+// did.
+TEST(Batches, ShiftsMoveWholeImagesByUpToTheGivenPixelsEveryWay) {
+  constexpr int channels = 2, height = 4, width = 5, shift = 2;
+  Dataset dataset{channels, height, width, 10, {}, {3}, "generated"};
+  for (int i = 0; i < channels * height * width; ++i) {
+    dataset.images.push_back(static_cast<float>(i));
+  }
+  const auto shifted = [&](int down, int right) {
+    std::vector<float> image;
+    for (int c = 0; c < channels; ++c)
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x) {
+          const int from_y = std::clamp(y - down, 0, height - 1);
+          const int from_x = std::clamp(x - right, 0, width - 1);
+          image.push_back(static_cast<float>((c * height + from_y) * width + from_x));
+        }
+    return image;
+  };
+  std::set<std::vector<float>> expected;
+  for (int down = -shift; down <= shift; ++down)
+    for (int right = -shift; right <= shift; ++right) expected.insert(shifted(down, right));
+
+  Batches batches(dataset, 1, 5, shift);
+  std::set<std::vector<float>> seen;
+  std::vector<float> x(dataset.image_size());
+  Bytes labels(1);
+  for (int i = 0; i < 1000; ++i) {
+    batches.next(x, labels);
+    seen.insert(x);
+  }
+  EXPECT_EQ(seen, expected);
+}
+
 TEST(Batches, ImpossibleSizesAreRefused) {
   const Dataset dataset = counted(5);
+  EXPECT_THROW(Batches(dataset, 2, 1, -1), std::invalid_argument);
   EXPECT_THROW(Batches(dataset, 0, 1), std::invalid_argument);
   EXPECT_THROW(Batches(dataset, 6, 1), std::invalid_argument);
   Batches batches(dataset, 5, 1);

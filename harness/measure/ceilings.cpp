@@ -89,55 +89,62 @@ double fma_peak(int threads) {
   return best_rate(threads, flops, [&](int) { probe(rounds); });
 }
 
-// The four mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats.
+// The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats.
 struct Arrays {
   float *a, *b, *c;
 };
-enum class Mix { read, triad, copy, write };
+enum class Mix { read, triad, copy, write, update, scale };
 
-#define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)          \
-  __attribute__((target(target_isa))) void name(Mix mix, const Arrays& s, std::int64_t n) { \
-    vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                              \
-    for (std::int64_t i = 0; i < n; i += 4 * lanes) switch (mix) {                          \
-        case Mix::read:                                                                     \
-          s0 = add(s0, load(s.a + i)), s1 = add(s1, load(s.a + i + lanes));                 \
-          s2 = add(s2, load(s.a + i + 2 * lanes)), s3 = add(s3, load(s.a + i + 3 * lanes)); \
-          break;                                                                            \
-        case Mix::triad:                                                                    \
-          for (int l = 0; l < 4 * lanes; l += lanes)                                        \
-            store(s.c + i + l, add(load(s.a + i + l), load(s.b + i + l)));                  \
-          break;                                                                            \
-        case Mix::copy:                                                                     \
-          for (int l = 0; l < 4 * lanes; l += lanes) store(s.c + i + l, load(s.a + i + l)); \
-          break;                                                                            \
-        case Mix::write:                                                                    \
-          for (int l = 0; l < 4 * lanes; l += lanes) store(s.c + i + l, s0);                \
-          break;                                                                            \
-      }                                                                                     \
-    vector sum = add(add(s0, s1), add(s2, s3));                                             \
-    asm volatile("" ::"v"(sum) : "memory");                                                 \
+#define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)                      \
+  template <Mix mix>                                                                                    \
+  __attribute__((target(target_isa))) void name(const Arrays& s, std::int64_t n) {                      \
+    vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                                          \
+    for (std::int64_t i = 0; i < n; i += 4 * lanes) {                                                   \
+      if constexpr (mix == Mix::read) {                                                                 \
+        s0 = add(s0, load(s.a + i)), s1 = add(s1, load(s.a + i + lanes));                               \
+        s2 = add(s2, load(s.a + i + 2 * lanes)), s3 = add(s3, load(s.a + i + 3 * lanes));               \
+      } else {                                                                                          \
+        for (std::int64_t j = i; j < i + 4 * lanes; j += lanes) {                                       \
+          if constexpr (mix == Mix::triad) store(s.c + j, add(load(s.a + j), load(s.b + j)));           \
+          if constexpr (mix == Mix::copy) store(s.c + j, load(s.a + j));                                \
+          if constexpr (mix == Mix::write) store(s.c + j, s0);                                          \
+          if constexpr (mix == Mix::update) store(s.a + j, add(load(s.a + j), load(s.b + j)));          \
+          if constexpr (mix == Mix::scale) store(s.a + j, add(load(s.a + j), s0));                      \
+        }                                                                                               \
+      }                                                                                                 \
+    }                                                                                                   \
+    vector sum = add(add(s0, s1), add(s2, s3));                                                         \
+    asm volatile("" ::"v"(sum) : "memory");                                                             \
   }
 STEPLADDER_STREAM(stream_avx512, "avx512f", 16, __m512, _mm512_load_ps, _mm512_store_ps, _mm512_add_ps, _mm512_setzero_ps)
 STEPLADDER_STREAM(stream_avx, "avx", 8, __m256, _mm256_load_ps, _mm256_store_ps, _mm256_add_ps, _mm256_setzero_ps)
 STEPLADDER_STREAM(stream_sse, "sse2", 4, __m128, _mm_load_ps, _mm_store_ps, _mm_add_ps, _mm_setzero_ps)
 #undef STEPLADDER_STREAM
 
+using Stream = void (*)(const Arrays& arrays, std::int64_t count);
+template <Mix mix>
+Stream widest() {
+  return cpu_has(Isa::avx512) ? stream_avx512<mix> : cpu_has(Isa::avx2) ? stream_avx<mix> : stream_sse<mix>;
+}
+
 struct MixInfo {
-  Mix mix;
   const char* name;
   int reads, writes;
+  bool in_place;
+  Stream stream;
+  int arrays() const { return in_place ? reads : reads + writes; }
 };
-constexpr MixInfo mixes[] = {{Mix::read, "stream_read", 1, 0},
-                             {Mix::triad, "stream_triad", 2, 1},
-                             {Mix::copy, "stream_copy", 1, 1},
-                             {Mix::write, "stream_write", 0, 1}};
+const MixInfo mixes[] = {{"stream_read", 1, 0, false, widest<Mix::read>()},
+                         {"stream_triad", 2, 1, false, widest<Mix::triad>()},
+                         {"stream_copy", 1, 1, false, widest<Mix::copy>()},
+                         {"stream_write", 0, 1, false, widest<Mix::write>()},
+                         {"stream_update", 2, 1, true, widest<Mix::update>()},
+                         {"stream_scale", 1, 1, true, widest<Mix::scale>()}};
 
 // `bytes` is what one thread touches.
 double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
-  const auto stream = cpu_has(Isa::avx512) ? stream_avx512 : cpu_has(Isa::avx2) ? stream_avx : stream_sse;
-  const int arrays = info.reads + info.writes;
-  const std::int64_t count = std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / arrays / 64 * 64);
-  const double moved = 4.0 * static_cast<double>(count) * arrays;
+  const std::int64_t count = std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / info.arrays() / 64 * 64);
+  const double moved = 4.0 * static_cast<double>(count) * (info.reads + info.writes);
   const auto passes = static_cast<std::int64_t>(std::max(1.0, 2.4e7 / moved));
   std::vector<std::vector<AlignedArray<float>>> memory(static_cast<std::size_t>(threads));
 #pragma omp parallel num_threads(threads)
@@ -151,7 +158,7 @@ double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
   return best_rate(threads, moved * static_cast<double>(passes), [&](int thread) {
     const auto& own = memory[static_cast<std::size_t>(thread)];
     for (std::int64_t pass = 0; pass < passes; ++pass)
-      stream(info.mix, {own[0].get(), own[1].get(), own[2].get()}, count);
+      info.stream({own[0].get(), own[1].get(), own[2].get()}, count);
   });
 }
 
@@ -191,7 +198,9 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
   if (bytes <= 0) return {};
   const double reads = problem.bytes_read / bytes;
   const MixInfo* nearest = std::min_element(std::begin(mixes), std::end(mixes), [&](const MixInfo& a, const MixInfo& b) {
-    const auto distance = [&](const MixInfo& m) { return std::abs(static_cast<double>(m.reads) / (m.reads + m.writes) - reads); };
+    const auto distance = [&](const MixInfo& m) {  // a mix of the other kind comes last
+      return std::abs(static_cast<double>(m.reads) / (m.reads + m.writes) - reads) + (m.in_place == problem.in_place ? 0 : 2);
+    };
     return distance(a) < distance(b);
   });
   const double per_thread = operand_bytes / threads;

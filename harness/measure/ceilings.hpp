@@ -10,7 +10,8 @@
 namespace stepladder {
 
 struct Ceiling {
-  std::string name;   // fma_peak; stream_read, stream_triad (2 reads : 1 write), stream_copy, stream_write
+  std::string name;   // fma_peak; stream_read, stream_triad (2 reads, 1 write), stream_copy, stream_write;
+                      // in place: stream_update (2 reads, 1 write), stream_scale (1 read, 1 write)
   std::string unit;   // GFLOP/s or GB/s
   int threads = 1;
   std::string level;  // L1, L2, L3 or DRAM; empty for fma_peak

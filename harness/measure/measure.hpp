@@ -62,6 +62,7 @@ class Meter {
 
   std::vector<Measured> measure(const std::vector<Subject>& subjects, const MeasureOptions& options);
 
+  bool has_timed() const { return repetitions_ > 0; }
   // One sentence for the end of a run.
   std::string quiet_sentence() const;
   const Counters& counters() const { return counters_; }

@@ -24,6 +24,7 @@ inline void fill_factor(Tier tier, double terms, Random& random, float* values, 
 inline void bound_sums(Tier tier, double terms, const std::vector<double>& magnitude, Expected& expected) {
   expected.bound.resize(magnitude.size());
   const double factor = tier == Tier::exact ? 0.0 : gamma_bound(terms + 2);
+  expected.unit = factor;
   for (std::size_t i = 0; i < magnitude.size(); ++i)
     expected.bound[i] = std::nextafter(static_cast<float>(factor * magnitude[i]),
                                        tier == Tier::exact ? 0.0F : std::numeric_limits<float>::infinity());

@@ -85,8 +85,9 @@ struct Adapter<SgdUpdate> {
 
 template <>
 std::unique_ptr<Case> make_case<SgdUpdate>(const sgd_update::Problem& p, std::string suite, std::string name) {
-  return std::make_unique<TypedCase<SgdUpdate>>(
-      p, describe(SgdUpdate::name, SgdUpdate::plain_layout, p, std::move(suite), std::move(name)));
+  ProblemInfo info = describe(SgdUpdate::name, SgdUpdate::plain_layout, p, std::move(suite), std::move(name));
+  info.in_place = true;
+  return std::make_unique<TypedCase<SgdUpdate>>(p, std::move(info));
 }
 
 

@@ -1,6 +1,11 @@
 #include "kernels/common/thread_pool.hpp"
 
 #include <immintrin.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <vector>
 
 namespace stepladder {
 namespace {
@@ -14,6 +19,20 @@ void wait_for_change(const std::atomic<int>& value, int old) {
     _mm_pause();
   }
   value.wait(old, std::memory_order_acquire);
+}
+
+// Threads inherit the caller's processors, and OpenMP may have bound the caller to one: the pool's
+// threads take OpenMP's places instead, one each, as an OpenMP team would.
+void bind_to_place(int thread) {
+  const int places = omp_get_num_places();
+  if (places == 0) return;  // threads are not bound
+  const int place = thread % places;
+  std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+  omp_get_place_proc_ids(place, processors.data());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(processor, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 }  // namespace
@@ -46,6 +65,7 @@ void ThreadPool::run(const void* work, Call call) {
 }
 
 void ThreadPool::serve(int thread) {
+  bind_to_place(thread);
   for (int round = 0;; ++round) {
     wait_for_change(round_, round);
     if (call_ == nullptr) return;

@@ -37,6 +37,8 @@ struct VariantInfo {
   bool threaded = false;        // uses Resources::threads
   bool prepacked = false;       // prepare() must follow every change of the weights
   double bound_factor = 1.0;    // declared accuracy bound, in units of the primitive's fp32 bound
+  double operand_error = 0.0;   // relative error of a product from rounding its factors to a narrower
+                                // format, which the bound allows besides; 2^-9 + 2^-20 for TF32
 };
 
 struct Resources {

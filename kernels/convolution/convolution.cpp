@@ -58,9 +58,8 @@ void validate(const Problem& p) {
   if (p.in_channels % p.groups != 0 || p.out_channels % p.groups != 0)
     throw std::invalid_argument(fmt::format("groups {} must divide in_channels {} and out_channels {}",
                                             p.groups, p.in_channels, p.out_channels));
-  if (p.pad_h < 0 || p.pad_h >= p.kernel_h || p.pad_w < 0 || p.pad_w >= p.kernel_w)
-    throw std::invalid_argument(fmt::format("padding {}x{} must lie between 0 and the kernel {}x{} less 1",
-                                            p.pad_h, p.pad_w, p.kernel_h, p.kernel_w));
+  if (p.pad_h < 0 || p.pad_w < 0)
+    throw std::invalid_argument(fmt::format("padding {}x{} must not be negative", p.pad_h, p.pad_w));
   if (p.height + 2 * p.pad_h < p.kernel_h || p.width + 2 * p.pad_w < p.kernel_w)
     throw std::invalid_argument(fmt::format("kernel {}x{} is larger than the padded input {}x{}",
                                             p.kernel_h, p.kernel_w, p.height + 2 * p.pad_h,

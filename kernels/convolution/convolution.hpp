@@ -57,7 +57,7 @@ double bytes_written(const Problem& problem);  // the result once
 std::int64_t terms(const Problem& problem);    // most products summed into one element of the result
 
 // Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, groups divides
-// both channel counts, padding is smaller than the kernel and the output is not empty.
+// both channel counts, padding is not negative and the output is not empty.
 void validate(const Problem& problem);
 
 // The truth, in double, for the direction's result, and magnitude = the same sum over absolute values:

@@ -1,8 +1,5 @@
 // NVIDIA's library on the tensor cores: operands cut to TF32 (8-bit exponent, 10-bit fraction),
-// sums in fp32. The bound is that of TF32 matmul, with the products summed into one element in
-// place of k: cutting both factors changes a product by at most e = 2⁻⁹ + 2⁻²⁰. In units of the
-// fp32 bound that is largest where a single product is summed, e / (3·2⁻²⁴) = 10,928, to which the
-// sum adds a few.
+// sums in fp32. The bound is that of cublas_tf32.
 #include <cudnn.h>
 
 #include "kernels/convolution/cudnn_plan.hpp"
@@ -21,7 +18,8 @@ constexpr VariantInfo info{
     .adds = "NVIDIA's library, TF32 operands, its fastest direct or GEMM algorithm",
     .precision = "tf32",
     .place = Place::cuda,
-    .bound_factor = 11000,
+    .bound_factor = 4,
+    .operand_error = 0x1p-9 + 0x1p-20,
 };
 
 const Registration registration{info, make};

@@ -3,9 +3,8 @@
 //
 // The bound. Cutting a float to a 10-bit fraction changes it by at most 2⁻¹⁰ of itself (rounding by
 // half of that, but cuBLAS does not promise to round), so the product of two by at most
-// e = 2⁻⁹ + 2⁻²⁰. The products are exact in fp32, and their sum errs by a few gamma(k + 2), the
-// fp32 bound: a tensor core may cut where fp32 rounds. In units of gamma(k + 2) the whole is
-// largest for k = 1: e / (3·2⁻²⁴) = 10,928 and those few.
+// 2⁻⁹ + 2⁻²⁰. The products are exact in fp32, and their sum errs by a few gamma(k + 2), the fp32
+// bound: a tensor core may cut where fp32 rounds.
 #include <cublas_v2.h>
 
 #include "kernels/matmul/cublas_plan.hpp"
@@ -24,7 +23,8 @@ constexpr VariantInfo info{
     .adds = "NVIDIA's library, TF32 operands on the tensor cores",
     .precision = "tf32",
     .place = Place::cuda,
-    .bound_factor = 11000,
+    .bound_factor = 4,
+    .operand_error = 0x1p-9 + 0x1p-20,
 };
 
 const Registration registration{info, make};

@@ -12,13 +12,13 @@ void reference_forward(const Problem& p, const float* x, double* y, std::uint8_t
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
         double best = -std::numeric_limits<double>::infinity();
-        std::int64_t place = 0;
+        std::int64_t place = -1;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
             const std::int64_t row = i * p.stride_h - p.pad_h + r, column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
             const double value = x[(plane * p.height + row) * p.width + column];
-            if (value > best) best = value, place = r * p.window_w + s;
+            if (place < 0 || value > best) best = value, place = r * p.window_w + s;
           }
         y[(plane * out_h + i) * out_w + j] = best;
         argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);

@@ -79,7 +79,7 @@ void backward_plane(const Problem& p, const BackwardPlane plane) {
         constexpr int r = place / window, s = place % window;
         const Windows<V>& row = shift(r, pad) == smallest ? below : above;
         constexpr auto t = shift(s, pad) - smallest;
-        const V here = xsimd::select(row.place[t] == V(static_cast<float>(place)), row.dy[t], V(0.0F));
+        const V here = where<V>(row.place[t] == V(static_cast<float>(place)), row.dy[t]);
         V& to = sum[(r - pad) & 1][(s - pad) & 1];
         to = r < 2 && s < 2 ? here : V(to + here);  // places 0 and 1 are the first of their parity
       };

@@ -107,6 +107,15 @@ inline V strided(const float* p, const xsimd::as_integer_t<V>& steps) {
   else return V::gather(p, steps);
 }
 
+// v where the condition holds, otherwise 0. Below AVX-512 a condition is a vector of bits.
+template <class V>
+inline V where(const typename V::batch_bool_type& condition, const V& v) {
+#if defined(__AVX512F__)
+  if constexpr (V::size == 16) return xsimd::select(condition, v, V(0.0F));
+#endif
+  return v & xsimd::bitwise_cast(condition);
+}
+
 // The places at p, of which there are `count`; where there are fewer than lanes, the others are 0.
 template <class V>
 inline V load_places_within(const std::uint8_t* p, std::int64_t count) {

@@ -50,8 +50,8 @@ def with_unswapped(ablated: list[Configuration], plain: list[Configuration]) -> 
 
 
 def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
-    remark = ("Medians; pieces on the right are layers. Thick line and number: the whole step, which "
-              "the pieces pass where operations ran at once.")
+    remark = ("Medians; pieces on the right are layers. Thick line and number: the whole step; the "
+              "pieces need not add up to it, for operations may run at once.")
     if len(chosen) > MOST_BARS:
         shown = first_and_last([c.resource for c in chosen])
         chosen = [c for c in chosen if c.resource in shown]

@@ -1,0 +1,171 @@
+// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown away.
+#include "harness/measure/measure.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/error_messages.hpp"
+
+namespace stepladder {
+namespace {
+
+Subject sleeper(const std::string& name, double seconds) {
+  return {.name = name,
+          .run = [seconds](std::int64_t) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
+}
+
+class Measure : public testing::Test {
+ protected:
+  std::vector<Measured> measure(const std::vector<Subject>& subjects, const MeasureOptions& options) {
+    return meter.measure(subjects, options);
+  }
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter{json};
+};
+
+TEST_F(Measure, ASleepTakesAsLongAsItIs) {
+  const auto measured = measure({sleeper("sleep", 0.002)}, {.repetitions = 7, .budget_seconds = 0.1});
+  const Summary summary = summarize(measured[0].seconds());
+  EXPECT_GE(summary.min, 0.002);
+  EXPECT_LT(summary.min, 0.004);
+  EXPECT_EQ(measured[0].error, "");
+}
+
+TEST_F(Measure, ShortRunsAreRepeatedUntilTheClockSeesThem) {
+  std::int64_t calls = 0;
+  const auto measured = measure({{.name = "short", .run = [&](std::int64_t) { ++calls; }}},
+                                {.repetitions = 3, .budget_seconds = 0.003});
+  EXPECT_GT(measured[0].samples.front().iterations, 1000);
+  EXPECT_GT(calls, 3000);
+  EXPECT_LT(measured[0].samples.front().seconds, 1e-5);
+}
+
+TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndSaysSo) {
+  const auto measured = measure({sleeper("slow", 0.03), sleeper("quick", 0.0005)},
+                                {.repetitions = 9, .budget_seconds = 0.1});
+  EXPECT_GE(measured[0].samples.size(), 2U);
+  EXPECT_LT(measured[0].samples.size(), 9U);
+  EXPECT_TRUE(says(measured[0].note, {"repetitions instead of 9: slow"}));
+  EXPECT_GE(measured[1].samples.size(), 9U);
+  EXPECT_EQ(measured[1].note, "");
+}
+
+TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersGoOn) {
+  int calls = 0;
+  const std::vector<Subject> subjects = {
+      {.name = "throws at once", .run = [](std::int64_t) { throw std::runtime_error("out of tiles"); }},
+      {.name = "throws later",
+       .run = [&](std::int64_t) { if (++calls > 4) throw std::runtime_error("worn out"); },
+       .estimate_seconds = 1},
+      sleeper("honest", 0.0005)};
+  const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 5});
+  EXPECT_EQ(measured[0].error, "out of tiles");
+  EXPECT_EQ(measured[1].error, "worn out");
+  EXPECT_EQ(measured[2].error, "");
+  EXPECT_GE(measured[2].samples.size(), 5U);
+}
+
+TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInAnOrderOfItsOwn) {
+  constexpr std::size_t count = 5, rounds = 8;
+  std::vector<std::size_t> order;
+  std::vector<Subject> subjects;
+  for (std::size_t s = 0; s < count; ++s)  // known to take long, so that nothing runs before and one iteration does
+    subjects.push_back({.name = "subject " + std::to_string(s),
+                        .run = [&order, s](std::int64_t) { order.push_back(s); },
+                        .estimate_seconds = 1});
+  const auto measured = measure(subjects, {.repetitions = rounds, .budget_seconds = rounds});
+  ASSERT_GE(order.size(), count * rounds);
+  std::set<std::vector<std::size_t>> orders;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const auto first = order.begin() + static_cast<std::ptrdiff_t>(round * count);
+    orders.emplace(first, first + count);
+    EXPECT_EQ(std::set<std::size_t>(first, first + count).size(), count) << "round " << round;
+  }
+  EXPECT_GT(orders.size(), 1U);
+  for (const Measured& m : measured)
+    for (std::size_t i = 0; i < m.samples.size(); ++i) EXPECT_EQ(m.samples[i].round, static_cast<int>(i));
+}
+
+TEST_F(Measure, NamesThatLookAlikeAreTimedApart) {
+  int one = 0, twelve = 0, pattern = 0;
+  const auto counter = [](int& calls) { return [&calls](std::int64_t) { ++calls; }; };
+  measure({{.name = "a/threads:1", .run = counter(one), .estimate_seconds = 1},
+           {.name = "a/threads:12", .run = counter(twelve), .estimate_seconds = 1},
+           {.name = "a/threads:.*", .run = counter(pattern), .estimate_seconds = 1}},
+          {.repetitions = 3, .budget_seconds = 3});
+  for (const int calls : {one, twelve, pattern}) {
+    EXPECT_GE(calls, 3);
+    EXPECT_LE(calls, 6);  // disturbed repetitions are replaced
+  }
+}
+
+TEST_F(Measure, GoogleBenchmarksRecordsAreKept) {
+  const auto measured = measure({sleeper("kept", 0.0005)}, {.repetitions = 3, .budget_seconds = 0.01});
+  ASSERT_EQ(json.size(), measured[0].samples.size());
+  EXPECT_EQ(json[0]["name"].get<std::string>().find("kept"), 0U);
+}
+
+TEST_F(Measure, ASignalEndsBetweenTwoRepetitionsAndLeavesTheMeterUsable) {
+  const Subject stops{.name = "stops", .run = [](std::int64_t) { interrupted = true; }, .estimate_seconds = 1};
+  EXPECT_THROW(measure({stops}, {.repetitions = 3, .budget_seconds = 3}), Interrupted);
+  interrupted = false;
+  EXPECT_EQ(measure({sleeper("after", 0.0005)}, {.repetitions = 2, .budget_seconds = 0.01})[0].error, "");
+}
+
+TEST_F(Measure, TheLastSentenceCountsRepetitions) {
+  EXPECT_EQ(meter.quiet_sentence(), "Nothing was timed.");
+  const auto measured = measure({sleeper("sleep", 0.0005)}, {.repetitions = 4, .budget_seconds = 0.01});
+  EXPECT_TRUE(says(meter.quiet_sentence(), {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
+}
+
+Measured measured_of(const std::vector<std::pair<double, bool>>& seconds_and_disturbed) {
+  Measured measured;
+  for (const auto& [seconds, disturbed] : seconds_and_disturbed)
+    measured.samples.push_back({.round = static_cast<int>(measured.samples.size()), .seconds = seconds,
+                                .disturbed = disturbed});
+  return measured;
+}
+
+TEST(Measured, DisturbedSamplesAreKeptButDoNotCountWhileOthersDo) {
+  const Measured measured = measured_of({{1, false}, {9, true}, {2, false}});
+  EXPECT_EQ(measured.samples.size(), 3U);
+  EXPECT_EQ(measured.seconds(), (std::vector<double>{1, 2}));
+}
+
+TEST(Measured, AllSamplesCountWhenFewWereUndisturbed) {
+  EXPECT_EQ(measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).seconds().size(), 5U);
+  EXPECT_EQ(measured_of({{1, false}, {9, true}}).seconds().size(), 2U);
+}
+
+TEST(Measured, RatiosAreOfTheSameUndisturbedRounds) {
+  const Measured slow = measured_of({{2, false}, {8, false}, {100, true}, {6, false}});
+  const Measured fast = measured_of({{1, false}, {4, false}, {1, false}, {3, false}});
+  const Summary both = ratio(slow, fast);
+  EXPECT_EQ(both.count, 3);
+  EXPECT_DOUBLE_EQ(both.median, 2);
+  EXPECT_DOUBLE_EQ(both.ci_high, 2);
+}
+
+TEST(NoiseGuard, ARepetitionIsDisturbedByASlowerClockOrByStolenTime) {
+  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0, 0.1));
+  EXPECT_FALSE(NoiseGuard::is_disturbed(NoiseGuard::slow_ratio, 0, 0.1));
+  EXPECT_TRUE(NoiseGuard::is_disturbed(NoiseGuard::slow_ratio + 0.01, 0, 0.1));
+  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0.005, 0.0));  // half a tick of the kernel's clock
+  EXPECT_TRUE(NoiseGuard::is_disturbed(1.0, 0.01, 0.1));
+  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0.02, 1.0));
+  EXPECT_TRUE(NoiseGuard::is_disturbed(1.0, 0.03, 1.0));
+}
+
+TEST(NoiseGuard, CalibrationIsRelativeToTheFastestSeen) {
+  NoiseGuard guard;
+  for (int i = 0; i < 20; ++i) EXPECT_GE(guard.calibrate(), 1.0);
+  EXPECT_GE(NoiseGuard::stolen_seconds(), 0.0);
+}
+
+}  // namespace
+}  // namespace stepladder
