@@ -98,7 +98,7 @@ Command bench_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
+  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::Range(1, 1024));
   app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions of each row")->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->bench.measure.budget_seconds,
                   "Seconds of timing for each row; slow rows get fewer repetitions")->check(CLI::PositiveNumber);

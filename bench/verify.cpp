@@ -117,7 +117,7 @@ Command verify_command(CLI::App& program) {
   app->add_option("--random", options->random, "Random problems per primitive, besides or instead of a suite")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--seed", options->seed, "Of the random problems and of all data");
-  app->add_option("--threads", options->threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
+  app->add_option("--threads", options->threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::Range(1, 1024));
   return {app, [options] {
             options->threads = without_repeats(options->threads);
             return run(*options);

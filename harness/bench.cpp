@@ -18,6 +18,8 @@ namespace stepladder {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double slow_seconds = 0.3;   // of one run
+constexpr double large_flops = 1e9;    // of one problem
 constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
 
 // What tells rows of summary.csv apart.
@@ -153,32 +155,44 @@ void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies, st
   for (Row* row : rows) row->runner.reset();
 }
 
+// Accuracy first, which proves every row; then, with the same plans, the other fillings: the exact tier, or
+// second values for a variant that is not held to it. Rows so slow that each run eats the time of many
+// others are spared those, as are second values of large problems: `verify` spares nothing.
 void Bench::prove(Case& problem, std::vector<Row*>& rows) {
   std::vector<Variant> variants;
   for (const Row* row : rows) variants.push_back(*row->variant);
-  const std::vector<Filling> all = fillings(problem, variants, options_.seed);
+  std::vector<Filling> all = fillings(problem, variants, options_.seed);
+  std::reverse(all.begin(), all.end());
   for (const Filling& filling : all) {
-    problem.fill(filling.tier, filling.seed);
+    std::vector<Row*> wanted;
     for (Row* row : rows) {
-      if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-      if (row->status != "ok" ||
-          (filling.tier == Tier::exact && !takes_exact_tier(problem, *row->variant->info)))
-        continue;
-      const Resources resources{row->threads, mpi_session().communicator()};
-      const Verdict verdict = verify(problem, *row->variant, resources, row->runner);
-      row->estimate_seconds = verdict.seconds;
-      if (verdict.outcome == Outcome::passed) {
-        row->error_ratio = std::fmax(row->error_ratio, verdict.error_ratio);  // which ignores the NaN at first
-        row->verified = &filling == &all.back();
-      } else {
-        row->status = verdict.outcome == Outcome::failed ? "failed" : "unavailable";
-        row->reason = verdict.outcome == Outcome::failed
-                          ? fmt::format("{} tier: {}", filling.tier == Tier::exact ? "exact" : "accuracy",
-                                        verdict.reason)
-                          : verdict.reason;
-      }
+      const bool takes_exact = takes_exact_tier(problem, *row->variant->info);
+      const bool further = row->estimate_seconds < slow_seconds &&
+                           (filling.tier == Tier::exact ? takes_exact
+                                                        : !takes_exact && problem.info().flops < large_flops);
+      if (row->status == "ok" && (!row->verified || further)) wanted.push_back(row);
     }
+    if (wanted.empty()) continue;
+    problem.fill(filling.tier, filling.seed);
+    for (Row* row : wanted) prove(problem, *row, filling.tier);
   }
+}
+
+void Bench::prove(Case& problem, Row& row, Tier tier) {
+  if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+  const Resources resources{row.threads, mpi_session().communicator()};
+  const Verdict verdict = verify(problem, *row.variant, resources, row.runner);
+  row.estimate_seconds = mpi_session().max(verdict.seconds);
+  if (verdict.outcome == Outcome::passed) {
+    row.error_ratio = std::fmax(row.error_ratio, verdict.error_ratio);  // which ignores the NaN at first
+    row.verified = true;
+    return;
+  }
+  row.verified = false;
+  row.status = verdict.outcome == Outcome::failed ? "failed" : "unavailable";
+  row.reason = verdict.outcome == Outcome::failed
+                   ? fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy", verdict.reason)
+                   : verdict.reason;
 }
 
 void Bench::time(Case& problem, std::vector<Row*>& rows) {

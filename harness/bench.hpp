@@ -39,6 +39,7 @@ class Bench {
   std::vector<Row> plan_rows(const Case& problem, const std::vector<Variant>& variants) const;
   void allocate_and_time(Case& problem, Place place, std::size_t copies, std::vector<Row*>& rows);
   void prove(Case& problem, std::vector<Row*>& rows);
+  void prove(Case& problem, Row& row, Tier tier);
   void time(Case& problem, std::vector<Row*>& rows);
   void compare(std::vector<Row>& rows) const;
   void write(const Case& problem, const std::vector<Row>& rows);

@@ -64,7 +64,7 @@ nlohmann::json libraries() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(version, &length);
-  all["mpi"] = std::string(version, static_cast<std::size_t>(length));
+  all["mpi"] = version;  // `length` may count the final zero
 #endif
 #ifdef STEPLADDER_HAVE_ONEDNN
   const dnnl_version_t* onednn = dnnl_version();

@@ -145,6 +145,9 @@ RunFolder::RunFolder(std::filesystem::path directory, bool resume) : directory_(
   if (!error && space.available < (std::uintmax_t{64} << 20U))
     throw std::runtime_error(fmt::format("{}: {} MiB are free; a run needs 64", directory_.string(),
                                          space.available >> 20U));
+  for (const auto& [name, columns] : {std::pair{"summary.csv", &summary_columns}, {"samples.csv", &samples_columns},
+                                      {"step.csv", &step_columns}, {"train.csv", &train_columns}})
+    if (std::filesystem::exists(directory_ / name)) Table(directory_ / name, *columns);
 }
 
 void RunFolder::write_json(const std::string& name, const nlohmann::json& content) const {

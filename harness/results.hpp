@@ -44,7 +44,8 @@ class Table {
 class RunFolder {
  public:
   // Makes the folder, or continues one with `resume`. Throws std::runtime_error when it holds a run
-  // already and resume is false, when it cannot be written, or when less than 64 MiB are free.
+  // already and resume is false, when it or a table in it cannot be written, when a table has other
+  // columns, or when less than 64 MiB are free.
   RunFolder(std::filesystem::path directory, bool resume);
 
   const std::filesystem::path& directory() const { return directory_; }

@@ -20,7 +20,7 @@ log=$(realpath "$folder")/ctest.log
 ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-log "$log" || failed+=(ctest)
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
-  .venv/bin/python -m pytest -q tests/plots tests/scripts || failed+=(pytest)
+  STEPLADDER="$root/$folder/stepladder" .venv/bin/python -m pytest -q tests/plots tests/scripts tests/cli || failed+=(pytest)
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi

@@ -60,10 +60,10 @@ TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersGoOn) {
   const std::vector<Subject> subjects = {
       {.name = "throws at once", .run = [](std::int64_t) { throw std::runtime_error("out of tiles"); }},
       {.name = "throws later",
-       .run = [&](std::int64_t) { if (++calls > 4) throw std::runtime_error("worn out"); },
+       .run = [&](std::int64_t) { if (++calls > 1) throw std::runtime_error("worn out"); },
        .estimate_seconds = 1},
       sleeper("honest", 0.0005)};
-  const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 5});
+  const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 0.1});
   EXPECT_EQ(measured[0].error, "out of tiles");
   EXPECT_EQ(measured[1].error, "worn out");
   EXPECT_EQ(measured[2].error, "");
@@ -125,9 +125,13 @@ TEST_F(Measure, TheLastSentenceCountsRepetitions) {
 
 Measured measured_of(const std::vector<std::pair<double, bool>>& seconds_and_disturbed) {
   Measured measured;
-  for (const auto& [seconds, disturbed] : seconds_and_disturbed)
-    measured.samples.push_back({.round = static_cast<int>(measured.samples.size()), .seconds = seconds,
-                                .disturbed = disturbed});
+  for (const auto& [seconds, disturbed] : seconds_and_disturbed) {
+    Sample sample;
+    sample.round = static_cast<int>(measured.samples.size());
+    sample.seconds = seconds;
+    sample.disturbed = disturbed;
+    measured.samples.push_back(sample);
+  }
   return measured;
 }
 

@@ -86,7 +86,6 @@ const BadLine bad_lines[] = {
     {"matmul", "s,good,8,5,6,0,0,", "has a problem good, forward, already", "own.csv:2"},
     {"matmul", "other,bad,x,5,6,0,0,", "column m holds \"x\"", "whole number"},
     {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1", "column direction holds \"back\"", "expected forward,"},
-    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,3,1,forward,,1", "padding 3x1", "the kernel 3x3"},
     {"convolution", "s,bad,1,2,5,5,2,9,3,1,1,1,1,forward,,1", "kernel 9x3 is larger", "input 7x7"},
     {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2", "groups 2 must divide", "in_channels 3"},
     {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1", "column stride_h holds \"0\"", "from 1"},

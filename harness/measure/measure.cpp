@@ -185,8 +185,10 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const
       const Sample sample = repetition(trials[s], round, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
-      // A disturbed repetition is replaced by a further one, up to as many again.
-      if (sample.disturbed && trials[s].repetitions < 2 * trials[s].planned) ++trials[s].repetitions;
+      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would be
+      // disturbed again.
+      const bool is_slow = trials[s].planned < options.repetitions;
+      if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned) ++trials[s].repetitions;
     }
     if (!any) break;
   }

@@ -37,7 +37,7 @@ struct Sample {
 
 struct MeasureOptions {
   int repetitions = 11;
-  double budget_seconds = 0.15;  // for one subject; slow subjects get fewer repetitions, at least two
+  double budget_seconds = 0.08;  // for one subject; slow subjects get fewer repetitions, at least two
 };
 
 struct Measured {

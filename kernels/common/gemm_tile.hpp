@@ -1,24 +1,23 @@
-// The register tile of a matrix product: a block of C stays in registers while A and B stream past it
-// (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008; Van Zee and
+// The register tile of a matrix product: a block of C stays in registers while A and B stream past
+// it (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008; Van Zee and
 // van de Geijn, BLIS, 2015).
 //
 //                  b [k, columns]              per step of k, for 8 x 48 on AVX-512:
 //                  b0 | b1 | b2                  3 vector loads of b, 8 broadcasts of a, 24 FMAs
-//   a        a0    c  | c  | c                 The 24 sums, 3 vectors of b and 1 of a fill 28 of the
-//   [k,      a1    c  | c  | c                 32 registers, and 24 independent sums hide the
+//   a        a0    c  | c  | c                 The 24 sums, 3 vectors of b and 1 of a fill 28 of
+//   the [k,      a1    c  | c  | c                 32 registers, and 24 independent sums hide the
 //    rows]   …     c  | c  | c                 latency of the FMA: 4 cycles on 1 or 2 units.
 //            a7    c  | c  | c
 //
 // Tails run a narrower tile: m rows by ceil(n / lanes) vectors, so that no whole row or vector is
-// computed in vain. The sums are an array, but every index is a constant of the pack expansion, which
-// is what lets GCC keep them in registers (it spills an array that a loop indexes).
+// computed in vain. The sums are an array, but every index is a constant of the pack expansion,
+// which is what lets GCC keep them in registers (it spills an array that a loop indexes).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/partial_vector.hpp"
@@ -57,7 +56,8 @@ struct GemmTile {
                         const float* b, std::int64_t b_step, float* c, std::int64_t ldc,
                         std::int64_t n, bool accumulate);
 
-  // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its vectors.
+  // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its
+  // vectors.
   template <std::int64_t Rows, std::int64_t Width, std::size_t... I, std::size_t... V>
   static void multiply_tile(std::index_sequence<I...>, std::index_sequence<V...>, std::int64_t k,
                             const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
@@ -96,7 +96,7 @@ struct GemmTile {
   static constexpr std::array<Tile, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
     return {&tile<T / vectors + 1, T % vectors + 1>...};
   }
-  static constexpr std::array<Tile, rows * vectors> tiles =
+  static constexpr std::array<Tile, rows* vectors> tiles =
       all_tiles(std::make_index_sequence<rows * vectors>{});
 };
 

@@ -2,9 +2,9 @@
 // xsimd 8.1 has no masked memory access, so this is where the intrinsics are.
 #pragma once
 
-#include <cstdint>
-
 #include <immintrin.h>
+
+#include <cstdint>
 #include <xsimd/xsimd.hpp>
 
 namespace stepladder {
@@ -20,14 +20,17 @@ xsimd::batch<float, Arch> load_partial(const float* p, std::int64_t count) {
 #if defined(__AVX2__)
   if constexpr (lanes == 8) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
+    return _mm256_maskload_ps(p,
+                              _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
   }
 #endif
   if constexpr (lanes == 4) {
     if (count == 4) return _mm_loadu_ps(p);
     const __m128 last = count & 1 ? _mm_load_ss(p + count - 1) : _mm_setzero_ps();
-    return count & 2 ? _mm_movelh_ps(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), last)
-                     : last;
+    return count & 2
+               ? _mm_movelh_ps(
+                     _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), last)
+               : last;
   }
 }
 
@@ -42,7 +45,8 @@ void store_partial(float* p, xsimd::batch<float, Arch> vector, std::int64_t coun
 #if defined(__AVX2__)
   if constexpr (lanes == 8) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane), vector);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane),
+                        vector);
   }
 #endif
   if constexpr (lanes == 4) {

@@ -10,8 +10,9 @@
 namespace stepladder {
 namespace {
 
-// Waits until `value` is no longer `old`: first in a loop, because the next run often follows within
-// microseconds and waking a sleeping thread takes tens of them; then asleep (on Linux a futex).
+// Waits until `value` is no longer `old`: first in a loop, because the next run often follows
+// within microseconds and waking a sleeping thread takes tens of them; then asleep (on Linux a
+// futex).
 void wait_for_change(const std::atomic<int>& value, int old) {
   constexpr int spins = 2000;  // about 20 to 100 microseconds
   for (int i = 0; i < spins; ++i) {

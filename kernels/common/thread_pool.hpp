@@ -1,5 +1,5 @@
-// Threads that outlive a call: made with a plan, woken by each run. No thread is created and nothing
-// is allocated in run().
+// Threads that outlive a call: made with a plan, woken by each run. No thread is created and
+// nothing is allocated in run().
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "oneDNN's convolution, in its own layouts with the algorithm it chooses",
     .threaded = true,
-    .bound_factor = 16,
+    .bound_factor = 64,
 };
 
 const Registration registration{info,

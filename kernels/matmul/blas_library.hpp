@@ -12,8 +12,8 @@ namespace stepladder::matmul {
 
 class BlasLibrary {
  public:
-  // Opens the first of `files` that the loader finds. Throws Unsupported when there is none, with the
-  // first name and the package that holds it.
+  // Opens the first of `files` that the loader finds. Throws Unsupported when there is none, with
+  // the first name and the package that holds it.
   BlasLibrary(std::initializer_list<const char*> files, const std::string& package);
 
   // A function of the library; see SharedLibrary.
@@ -25,7 +25,8 @@ class BlasLibrary {
  private:
   // As in cblas.h; the order and the transposes are its enums.
   using Sgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                     const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+                     const float* a, int lda, const float* b, int ldb, float beta, float* c,
+                     int ldc);
 
   SharedLibrary library_;
   Sgemm* sgemm_;

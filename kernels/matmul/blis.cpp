@@ -1,9 +1,9 @@
 // BLIS, the library that gave the loops around the register tile their modern form.
 //
-// Debian's BLIS 0.9 falls back to AVX2 kernels on an Intel machine that it does not know by name, and to
-// plain C ones on such an AMD machine. So where there is AVX-512 and the user has not chosen
-// BLIS_ARCH_TYPE, it is set before the library starts: to skx on Intel; to zen3 on AMD, where BLIS 0.9
-// has no wider kernels (and Zen 4 does as many FLOPs per cycle with AVX2 as with AVX-512).
+// Debian's BLIS 0.9 falls back to AVX2 kernels on an Intel machine that it does not know by name,
+// and to plain C ones on such an AMD machine. So where there is AVX-512 and the user has not chosen
+// BLIS_ARCH_TYPE, it is set before the library starts: to skx on Intel; to zen3 on AMD, where BLIS
+// 0.9 has no wider kernels (and Zen 4 does as many FLOPs per cycle with AVX2 as with AVX-512).
 #include <cstdint>
 #include <cstdlib>
 #include <string>

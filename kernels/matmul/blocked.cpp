@@ -1,7 +1,8 @@
-// Reuse what is near. A block of op(B) stays in the second-level cache while every row of A meets it,
-// and an element of C takes four products before it goes back to memory, instead of one:
+// Reuse what is near. A block of op(B) stays in the second-level cache while every row of A meets
+// it, and an element of C takes four products before it goes back to memory, instead of one:
 //
-//              B block [128, 512], 256 KiB         c[j] += a0 b0[j] + a1 b1[j] + a2 b2[j] + a3 b3[j]
+//              B block [128, 512], 256 KiB         c[j] += a0 b0[j] + a1 b1[j] + a2 b2[j] + a3
+//              b3[j]
 //   A row      b0 ───────────────
 //   a0 a1 a2 a3  b1 ─────────────                  5 loads and 1 store for 4 multiply-adds,
 //              b2 ───────────────                  serial_ikj has 8 loads and 4 stores
@@ -20,8 +21,8 @@ namespace {
 
 constexpr std::int64_t block_depth = 128;  // along k
 constexpr std::int64_t block_width = 512;  // along n
-// Step between turned rows: a line more than a power of two, or they would all fall into the same two
-// sets of the first-level cache.
+// Step between turned rows: a line more than a power of two, or they would all fall into the same
+// two sets of the first-level cache.
 constexpr std::int64_t width_step = block_width + 16;
 
 class Blocked final : public Plan {
@@ -36,7 +37,8 @@ class Blocked final : public Plan {
       for (std::int64_t l = 0; l < p.k; l += block_depth) {
         const std::int64_t width = std::min(block_width, p.n - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
-        if (p.transpose_b) transpose(width, depth, o.b + j * p.k + l, p.k, block_.get(), width_step);
+        if (p.transpose_b)
+          transpose(width, depth, o.b + j * p.k + l, p.k, block_.get(), width_step);
         const float* b = p.transpose_b ? block_.get() : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         const std::int64_t a_step = p.transpose_a ? p.m : 1;

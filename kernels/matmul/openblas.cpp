@@ -20,10 +20,10 @@ class OpenBlas final : public Plan {
  private:
   Problem problem_;
   int threads_;
-  BlasLibrary library_{{"libopenblas.so.0",
-                        "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
-                        "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"},
-                       "Debian: libopenblas0-openmp"};
+  BlasLibrary library_{
+      {"libopenblas.so.0", "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
+       "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"},
+      "Debian: libopenblas0-openmp"};
   void (*set_threads_)(int) = library_["openblas_set_num_threads"];
 };
 

@@ -32,7 +32,7 @@ class OpenMp final : public Plan {
  private:
   Problem problem_;
   int threads_;
-  std::int64_t workspace_size_;     // floats per thread
+  std::int64_t workspace_size_;    // floats per thread
   AlignedArray<float> workspace_;  // [threads, workspace_size]
 };
 

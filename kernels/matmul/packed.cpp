@@ -1,7 +1,7 @@
-// A tile of C stays in registers, and panels of A and B that were packed for it stream past. simd does
-// four multiply-adds per load and store of C and needs a load for each; the tile does 24 for 11 loads
-// and touches C once per 256 steps of k, so the arithmetic units and not the caches set the pace. The
-// loops around the tile, from the outside (Goto and van de Geijn 2008):
+// A tile of C stays in registers, and panels of A and B that were packed for it stream past. simd
+// does four multiply-adds per load and store of C and needs a load for each; the tile does 24 for
+// 11 loads and touches C once per 256 steps of k, so the arithmetic units and not the caches set
+// the pace. The loops around the tile, from the outside (Goto and van de Geijn 2008):
 //
 //   depths of 256          so that a panel of B fits the first-level cache
 //     rows of 240          A's block packed, transposed or not: second-level cache

@@ -1,7 +1,7 @@
-// packed on many cores. The threads pack a block of A together, wait for each other, and each computes
-// its own rectangle of C; the panels of B for it they pack by themselves, into their own first-level
-// cache. Sharing the block matters: packed by each thread for itself, it would cost as much on 16
-// threads as on one. Products too small to pay for waking a thread use fewer of them.
+// packed on many cores. The threads pack a block of A together, wait for each other, and each
+// computes its own rectangle of C; the panels of B for it they pack by themselves, into their own
+// first-level cache. Sharing the block matters: packed by each thread for itself, it would cost as
+// much on 16 threads as on one. Products too small to pay for waking a thread use fewer of them.
 #include <algorithm>
 
 #include "kernels/common/simd.hpp"
@@ -20,8 +20,8 @@ struct Grid {
   int rows, columns;  // threads along m and along n
 };
 
-// The grid that makes the largest share of C cheapest. A thread packs B for its columns whatever its
-// rows, so that costs as much as some more rows.
+// The grid that makes the largest share of C cheapest. A thread packs B for its columns whatever
+// its rows, so that costs as much as some more rows.
 Grid grid_of(const Problem& p, int threads) {
   constexpr std::int64_t rows_worth_of_packing = 8;
   const auto share = [](std::int64_t size, std::int64_t unit, int parts) {

@@ -1,15 +1,15 @@
-// What the packed rungs share: block sizes, the packing of panels, and the product of packed blocks.
-// The loops around it are in packed.cpp and packed_openmp.cpp. A template on Arch, because its files
-// are built once per ISA.
+// What the packed rungs share: block sizes, the packing of panels, and the product of packed
+// blocks. The loops around it are in packed.cpp and packed_openmp.cpp. A template on Arch, because
+// its files are built once per ISA.
 //
 //   a block  [block_rows, depth]   packed as panels [depth, MR], about 240 KiB: second-level cache
 //   b strip  [depth, 48 or 64]     packed as panels [depth, NR] of 48, 16 or 8 KiB: first level
 //   c tile   [MR, NR]              registers (kernels/common/gemm_tile.hpp)
 //
-// Packing makes the tile read both operands in order, whatever their transposes and strides: one line
-// after the other, no two of them competing for the same set of the cache, few pages. It costs one
-// pass over the operand, so it is left out where the tile would read the packed copy only once or twice:
-// A when C is narrow, B when C has a single row of tiles.
+// Packing makes the tile read both operands in order, whatever their transposes and strides: one
+// line after the other, no two of them competing for the same set of the cache, few pages. It costs
+// one pass over the operand, so it is left out where the tile would read the packed copy only once
+// or twice: A when C is narrow, B when C has a single row of tiles.
 #pragma once
 
 #include <algorithm>
@@ -63,8 +63,8 @@ class PackedProduct {
     }
   }
 
-  // c[rows, columns] (+)= op(A)[rows, depths] · op(B)[depths, columns], where a_block holds A's part
-  // if packs_a(), and b_strip is workspace of strip_size(). The first depths overwrite C.
+  // c[rows, columns] (+)= op(A)[rows, depths] · op(B)[depths, columns], where a_block holds A's
+  // part if packs_a(), and b_strip is workspace of strip_size(). The first depths overwrite C.
   void multiply(const Operands& o, const float* a_block, Range rows, Range columns, Range depths,
                 float* b_strip) const {
     const Problem& p = problem_;
@@ -83,7 +83,8 @@ class PackedProduct {
   }
 
  private:
-  // The size of blocks of at most `most` (rounded up to `unit`), as equal as can be, that cover `size`.
+  // The size of blocks of at most `most` (rounded up to `unit`), as equal as can be, that cover
+  // `size`.
   static std::int64_t equal_blocks(std::int64_t size, std::int64_t most, std::int64_t unit) {
     const std::int64_t blocks = (size + most - 1) / most;
     return ((size + blocks - 1) / blocks + unit - 1) / unit * unit;
@@ -108,8 +109,8 @@ class PackedProduct {
     }
   }
 
-  // b_strip: columns `columns` and depths `depths` of op(B), as panels [depth, NR] one after the other;
-  // defined up to the next whole vector.
+  // b_strip: columns `columns` and depths `depths` of op(B), as panels [depth, NR] one after the
+  // other; defined up to the next whole vector.
   void pack_b(const float* b, Range columns, Range depths, float* b_strip) const {
     const std::int64_t depth = depths.end - depths.begin, width = columns.end - columns.begin;
     const std::int64_t panel = depth * tile_columns;  // floats

@@ -1,6 +1,6 @@
-// The same shares as openmp's, on threads of our own (kernels/common/thread_pool.hpp): they are made
-// with the plan and wait for the next run, spinning for some microseconds, then asleep. It shows what
-// OpenMP does underneath, and what its fork and join cost on small problems.
+// The same shares as openmp's, on threads of our own (kernels/common/thread_pool.hpp): they are
+// made with the plan and wait for the next run, spinning for some microseconds, then asleep. It
+// shows what OpenMP does underneath, and what its fork and join cost on small problems.
 #include "kernels/common/simd.hpp"
 #include "kernels/common/thread_pool.hpp"
 #include "kernels/matmul/simd_block.hpp"
@@ -33,7 +33,7 @@ class Pthread final : public Plan {
  private:
   Problem problem_;
   int threads_;
-  std::int64_t workspace_size_;     // floats per thread
+  std::int64_t workspace_size_;    // floats per thread
   AlignedArray<float> workspace_;  // [threads, workspace_size]
   ThreadPool pool_;                // last: its threads end before the rest goes
 };

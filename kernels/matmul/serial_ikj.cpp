@@ -1,6 +1,6 @@
-// The same sums in another order: the innermost loop runs along a row of op(B) and a row of C, so that
-// every fetched cache line is used whole (16 floats instead of 1) and no addition waits for the one
-// before it. A transposed B is first turned into rows.
+// The same sums in another order: the innermost loop runs along a row of op(B) and a row of C, so
+// that every fetched cache line is used whole (16 floats instead of 1) and no addition waits for
+// the one before it. A transposed B is first turned into rows.
 #include "kernels/common/aligned.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/transpose.hpp"
@@ -32,8 +32,8 @@ class SerialIkj final : public Plan {
 
  private:
   Problem problem_;
-  std::int64_t b_step_;            // a line more than n for the copy: rows a power of two apart would
-                                   // all fall into the same sets of the cache
+  std::int64_t b_step_;  // a line more than n for the copy: rows a power of two apart would
+                         // all fall into the same sets of the cache
   AlignedArray<float> rows_of_b_;  // [k, b_step] when transpose_b
 };
 

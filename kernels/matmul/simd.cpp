@@ -1,8 +1,9 @@
-// One instruction, many columns: blocked's loops (simd_block.hpp) on vectors of 4, 8 or 16 floats. A
-// vector of C is loaded and stored once per four multiply-adds, five loads and a store in all, so the
-// first-level cache sets the pace and not the arithmetic; the register tile of `packed` removes that.
-// The columns that do not fill a vector go through masks.
+// One instruction, many columns: blocked's loops (simd_block.hpp) on vectors of 4, 8 or 16 floats.
+// A vector of C is loaded and stored once per four multiply-adds, five loads and a store in all, so
+// the first-level cache sets the pace and not the arithmetic; the register tile of `packed` removes
+// that. The columns that do not fill a vector go through masks.
 #include "kernels/common/simd.hpp"
+
 #include "kernels/matmul/simd_block.hpp"
 
 namespace stepladder::matmul {

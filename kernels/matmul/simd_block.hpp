@@ -1,10 +1,9 @@
-// The arithmetic of the rungs simd, openmp and pthread: blocked's loops on whole vectors of columns.
-// A template on Arch, because each of its files is built once per ISA.
+// The arithmetic of the rungs simd, openmp and pthread: blocked's loops on whole vectors of
+// columns. A template on Arch, because each of its files is built once per ISA.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/aligned.hpp"
@@ -20,14 +19,16 @@ class SimdBlock {
  public:
   // Floats of workspace that multiply() takes.
   static std::int64_t workspace(const Problem& p) {
-    return (p.transpose_a ? row_group * depth_step : 0) + (p.transpose_b ? block_depth * width_step : 0);
+    return (p.transpose_a ? row_group * depth_step : 0) +
+           (p.transpose_b ? block_depth * width_step : 0);
   }
 
   // c[rows, columns] = op(A)[rows, k] · op(B)[k, columns]
   static void multiply(const Problem& p, const Operands& o, Range rows, Range columns,
                        float* workspace) {
-    float* a_group = workspace;                                               // [row_group, depth_step]
-    float* b_block = workspace + (p.transpose_a ? row_group * depth_step : 0);  // [depth, width_step]
+    float* a_group = workspace;  // [row_group, depth_step]
+    float* b_block =
+        workspace + (p.transpose_a ? row_group * depth_step : 0);  // [depth, width_step]
     for (std::int64_t j = columns.begin; j < columns.end; j += block_width)
       for (std::int64_t l = 0; l < p.k; l += block_depth) {
         const std::int64_t width = std::min(block_width, columns.end - j);
@@ -52,17 +53,19 @@ class SimdBlock {
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t block_depth = 128;  // along k
   static constexpr std::int64_t block_width = 512;  // along n
-  static constexpr std::int64_t row_group = 16;     // rows of A that are turned together: a cache line
-  // Steps between turned rows: a line more than a power of two, or they would all fall into the same
-  // two sets of the first-level cache.
+  static constexpr std::int64_t row_group = 16;  // rows of A that are turned together: a cache line
+  // Steps between turned rows: a line more than a power of two, or they would all fall into the
+  // same two sets of the first-level cache.
   static constexpr std::int64_t depth_step = block_depth + 16;
   static constexpr std::int64_t width_step = block_width + 16;
 
-  // c[width] (+)= a[depth] · b[depth, width]; the first products overwrite C. Not inlined: with the loops
-  // around it there are not enough registers for the pointers of the inner loop.
-  [[gnu::noinline]] static void add_products(const float* a, const float* b, std::int64_t b_step, float* c,
-                           std::int64_t width, std::int64_t depth, bool first) {
-    // A narrow C would have each of its few vectors wait for its own store, so it stays in registers.
+  // c[width] (+)= a[depth] · b[depth, width]; the first products overwrite C. Not inlined: with the
+  // loops around it there are not enough registers for the pointers of the inner loop.
+  [[gnu::noinline]] static void add_products(const float* a, const float* b, std::int64_t b_step,
+                                             float* c, std::int64_t width, std::int64_t depth,
+                                             bool first) {
+    // A narrow C would have each of its few vectors wait for its own store, so it stays in
+    // registers.
     const std::int64_t whole = width < 4 * lanes ? 0 : width / lanes * lanes;
     if (first) std::fill_n(c, width, 0.0f);
     std::int64_t l = 0;
@@ -90,7 +93,7 @@ class SimdBlock {
 
   // The same for one vector of columns, or a part of one: four sums stay in registers along k.
   static void add_column(const float* a, const float* b, std::int64_t b_step, float* c,
-                       std::int64_t count, std::int64_t depth) {
+                         std::int64_t count, std::int64_t depth) {
     Vector sum0 = load_partial<Arch>(c, count), sum1(0.0f), sum2(0.0f), sum3(0.0f);
     std::int64_t l = 0;
     for (; l + 4 <= depth; l += 4, b += 4 * b_step) {

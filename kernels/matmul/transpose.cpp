@@ -37,8 +37,8 @@ void transpose_2x4(const float* source, std::int64_t source_step, float* target,
 
 void transpose(std::int64_t rows, std::int64_t columns, const float* source,
                std::int64_t source_step, float* target, std::int64_t target_step) {
-  // Squares of 16 x 16: their 16 lines of `source` and 16 of `target` are used whole while they are in
-  // the first-level cache.
+  // Squares of 16 x 16: their 16 lines of `source` and 16 of `target` are used whole while they are
+  // in the first-level cache.
   constexpr std::int64_t line = 16;
   const std::int64_t rows4 = rows / 4 * 4, columns4 = columns / 4 * 4;
   for (std::int64_t i0 = 0; i0 < rows4; i0 += line)

@@ -1,5 +1,5 @@
-// Turns a transposed operand into rows, in blocks of 4 x 4 that stay in registers. Half a shuffle per
-// element, so that it costs a small share of a product with more than a few rows.
+// Turns a transposed operand into rows, in blocks of 4 x 4 that stay in registers. Half a shuffle
+// per element, so that it costs a small share of a product with more than a few rows.
 #pragma once
 
 #include <cstdint>

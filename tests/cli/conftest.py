@@ -1,0 +1,95 @@
+"""Tests of the program as its users meet it: what it prints, writes and exits with.
+
+STEPLADDER names the program (build/test/stepladder without it).
+"""
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MATMUL_HEADER = "suite,name,m,n,k,transpose_a,transpose_b,source\n"
+TINY_SUITE = MATMUL_HEADER + "tiny,one,33,20,17,0,0,\ntiny,two,16,16,16,0,1,\n"
+
+TINY_VARIANTS = "[bs]*"  # blis, blocked, serial_*, simd_*
+
+# Short, and on one thread, whose ceilings `ceilings` has.
+QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Program:
+    def __init__(self, path, ceilings=None):
+        self.path = path
+        self.ceilings = ceilings
+
+    def start(self, *arguments, launcher=(), **options):
+        # a test runner in the background may ignore Ctrl-C, and its children would inherit that
+        def reset():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        options.setdefault("preexec_fn", reset)
+        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "2"}
+        return subprocess.Popen([*launcher, str(self.path), *map(str, arguments)], text=True, start_new_session=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, **environment}, **options)
+
+    def __call__(self, *arguments, timeout=60, **options):
+        process = self.start(*arguments, **options)
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+    def new_run(self, folder):
+        """An empty run folder that has its ceilings already: measuring them takes seconds."""
+        folder.mkdir(parents=True)
+        if self.ceilings:
+            shutil.copy(self.ceilings, folder)
+        return folder
+
+    def is_built_with(self, what):
+        return f"built without {what}" not in self("list").stdout
+
+
+@pytest.fixture(scope="session")
+def program_path():
+    path = Path(os.environ.get("STEPLADDER", ROOT / "build/test/stepladder")).resolve()
+    assert path.is_file(), f"{path} is not there: build it, or name the program with STEPLADDER"
+    return path
+
+
+@pytest.fixture(scope="session")
+def finished_run(program_path, tmp_path_factory):
+    """A whole run on the tiny suite. Copy it before you change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    suite = folder / "tiny.csv"
+    suite.write_text(TINY_SUITE)
+    run = folder / "run"
+    done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", suite, *QUICK, "--out", run)
+    assert done.returncode == 0, done.stderr
+    return run
+
+
+@pytest.fixture(scope="session")
+def stepladder(program_path, finished_run):
+    return Program(program_path, finished_run / "ceilings.json")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.csv"
+    path.write_text(TINY_SUITE)
+    return path

@@ -1,0 +1,50 @@
+"""list tells what there is and why something cannot run here; machine describes the machine."""
+
+import json
+
+
+def test_list_shows_every_primitive_with_its_ladder(stepladder):
+    done = stepladder("list")
+    assert done.returncode == 0
+    headings = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert headings == ["matmul", "convolution", "max_pool", "sgd_update", "all_reduce", "layers"]
+
+
+def test_list_shows_only_what_was_asked_for(stepladder):
+    headings = [line for line in stepladder("list", "max_pool", "matmul").stdout.splitlines() if not line.startswith(" ")]
+    assert headings == ["max_pool", "matmul"]
+
+
+def test_a_rung_says_what_it_builds_on(stepladder):
+    assert "serial_ikj             serial   fp32  [on serial_ijk] " in stepladder("list", "matmul").stdout
+
+
+def test_cuda_rows_are_listed_and_without_a_gpu_say_why_they_cannot_run(stepladder):
+    has_gpu = json.loads(stepladder("machine", "--json").stdout)["gpu"] is not None
+    for primitive in ("matmul", "convolution", "max_pool", "sgd_update"):
+        lines = stepladder("list", primitive).stdout.splitlines()
+        rows = [i for i, line in enumerate(lines) if line.split()[1:2] == ["cuda"]]
+        assert rows, primitive
+        for i in rows:
+            following = lines[i + 1] if i + 1 < len(lines) else ""
+            assert has_gpu or "unavailable: " in following and "CUDA" in following, lines[i]
+
+
+def test_machine_describes_itself_as_json(stepladder):
+    done = stepladder("machine", "--json")
+    assert done.returncode == 0
+    machine = json.loads(done.stdout)
+    assert machine["schema_version"] == 1
+    for key in ("cpu_model", "cores", "caches", "governor", "affinity", "memory_bytes", "compiler", "compiler_flags",
+                "libraries", "gpu", "commit", "dirty", "counters"):
+        assert key in machine
+    assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
+    assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND"}
+
+
+def test_machine_measures_ceilings(stepladder):
+    done = stepladder("machine")
+    assert done.returncode == 0
+    assert "ceilings on 1 thread\n" in done.stdout
+    for ceiling in ("fma_peak", "stream_copy", "DRAM"):
+        assert ceiling in done.stdout

@@ -1,0 +1,74 @@
+"""Mistyped names answer with the nearest and exit 2, before anything is measured or written."""
+
+import pytest
+
+UNKNOWN = [
+    (("lst",), "unknown subcommand 'lst'", "list"),
+    (("list", "matmull"), "unknown primitive 'matmull'", "matmul"),
+    (("list", "matmul", "max_pol"), "unknown primitive 'max_pol'", "max_pool"),
+    (("bench", "convolutoin"), "unknown primitive 'convolutoin'", "convolution"),
+    (("bench", "matmul", "--variant", "serial_ijj"), "unknown variant of matmul 'serial_ijj'", "serial_ijk"),
+    (("bench", "--variant", "brancless"), "unknown variant 'brancless'", "branchless"),
+    (("bench", "matmul", "--suite", "layer"), "unknown suite 'layer'", "layers"),
+    (("bench", "--suite", "sqares"), "unknown suite 'sqares'", "squares"),
+    (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'", "mlp.fc1.forward"),
+    (("bench", "matmul", "--direction", "foward"), "unknown direction of matmul 'foward'", "forward"),
+    (("verify", "sgd_updat"), "unknown primitive 'sgd_updat'", "sgd_update"),
+    (("verify", "max_pool", "--variant", "serail"), "unknown variant of max_pool 'serail'", "serial"),
+    (("step", "--network", "mnist_cn"), "unknown network 'mnist_cn'", "mnist_cnn"),
+    (("step", "--network", "mlp", "--use", "bset"), "unknown rung 'bset'", "best"),
+    (("step", "--network", "mlp", "--use", "best,convoluton=direct"), "unknown primitive 'convoluton'", "convolution"),
+    (("train", "--network", "mlpp"), "unknown network 'mlpp'", "mlp"),
+    (("train", "--network", "mlp", "--use", "opnmp"), "unknown rung 'opnmp'", "openmp"),
+]
+
+WRITES = ("bench", "step", "train")
+
+
+@pytest.mark.parametrize("arguments, message, nearest", UNKNOWN, ids=lambda part: " ".join(part) if isinstance(part, tuple) else "")
+def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, message, nearest):
+    out = ("--out", tmp_path / "run") if arguments[0] in WRITES else ()
+    done = stepladder(*arguments, *out)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"stepladder: {message}; nearest: {nearest}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ((), "subcommand is required"),
+    (("bench", "--threads", "0"), "--threads: Value 0 not in range 1 to"),
+    (("bench", "--threads", "two"), "--threads"),
+    (("bench", "--repetitions", "1"), "--repetitions: Value 1 not in range 2 to 1000"),
+    (("bench", "--nonsense"), "--nonsense"),
+    (("bench", "--suite", "layers", "--suite-file", "x.csv"), "excludes"),
+    (("bench", "--suite-file", "x.csv"), "holds problems of one primitive"),
+    (("step",), "--network is required"),
+    (("compare", "only_one"), "new is required"),
+])
+def test_wrong_usage_exits_2_and_points_to_the_help(stepladder, arguments, message):
+    done = stepladder(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "--help" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["list", "machine", "verify", "bench", "step", "train", "compare"])
+def test_every_subcommand_has_help(stepladder, command):
+    done = stepladder(command, "--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert command in stepladder("--help").stdout
+    assert f"stepladder {command}" in done.stdout and "--help" in done.stdout
+
+
+def test_version(stepladder):
+    done = stepladder("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("stepladder ")
+
+
+def test_where_no_primitive_is_named_those_without_the_variant_are_left_out(stepladder):
+    done = stepladder("verify", "--variant", "branchless", "--random", "3")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["max_pool"]

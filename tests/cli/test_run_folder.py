@@ -1,0 +1,176 @@
+"""A run folder is never written over, takes results or refuses before measuring, and loses no finished row."""
+
+import json
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import MATMUL_HEADER, QUICK, TINY_VARIANTS, read_csv
+
+KEY = ("direction", "variant", "suite", "problem", "threads")
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Enough problems for a signal to come in the middle."""
+    path = tmp_path / "many.csv"
+    path.write_text(MATMUL_HEADER + "".join(f"many,p{i},{20 + i},20,17,0,0,\n" for i in range(60)))
+    return path
+
+
+def keys(run):
+    rows = [tuple(row[name] for name in KEY) for row in read_csv(run / "summary.csv")]
+    assert len(rows) == len(set(rows)), "a row is there twice"
+    return rows
+
+
+def test_a_run_that_is_there_is_refused_and_left_alone(stepladder, finished_run, tiny):
+    before = {path.name: path.read_bytes() for path in finished_run.iterdir()}
+    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", finished_run)
+    assert done.returncode == 1
+    assert "holds a run already" in done.stderr and "--resume" in done.stderr and "--out" in done.stderr
+    assert {path.name: path.read_bytes() for path in finished_run.iterdir()} == before
+
+
+def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished_run, tiny, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    lines = (run / "summary.csv").read_text().splitlines(keepends=True)
+    lost = [i for i, line in enumerate(lines) if line.startswith(("matmul,forward,blocked,", "matmul,forward,serial_ijk,"))]
+    assert lost
+    (run / "summary.csv").write_text("".join(line for i, line in enumerate(lines) if i not in lost) + 'matmul,"torn')
+    done = stepladder("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", tiny, *QUICK, "--out", run, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert f"{len(lost)} rows ok" in done.stdout and "kept from before" in done.stdout
+    after = (run / "summary.csv").read_text().splitlines(keepends=True)
+    assert after[:len(lines) - len(lost)] == [line for i, line in enumerate(lines) if i not in lost]
+    assert sorted(keys(run)) == sorted(keys(finished_run))
+    assert len(json.loads((run / "environment.json").read_text())["commands"]) == 2
+
+
+def wait_for_rows(run, process, count):
+    for _ in range(600):
+        if (run / "summary.csv").exists() and len(read_csv(run / "summary.csv")) >= count:
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    raise AssertionError("no rows came")
+
+
+def start_many(stepladder, many, run):
+    process = stepladder.start("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1,
+                               "--repetitions", 5, "--budget", 0.02, "--out", run)
+    wait_for_rows(run, process, 6)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path, number):
+    run = stepladder.new_run(tmp_path / "run")
+    process = start_many(stepladder, many, run)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    finished = (run / "summary.csv").read_text()
+    assert finished.endswith("\n") and 6 <= len(keys(run)) < 120
+    assert json.loads((run / "environment.json").read_text())["quiet_sentence"]
+    message, command = stderr.splitlines()[-3:-1]
+    assert str(run) in message and "go on with" in message
+
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr
+    assert (run / "summary.csv").read_text().startswith(finished)
+    assert len(keys(run)) == 120
+
+
+def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path):
+    run = stepladder.new_run(tmp_path / "run")
+    process = start_many(stepladder, many, run)
+    process.kill()
+    process.communicate()
+    finished = (run / "summary.csv").read_text()
+    done = stepladder("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1, "--repetitions", 2,
+                      "--budget", 0.001, "--out", run, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (run / "summary.csv").read_text().startswith(finished[:finished.rfind("\n") + 1])
+    assert len(keys(run)) == 120
+
+
+def test_a_place_that_takes_no_files_is_refused_before_measuring(stepladder, tiny, tmp_path):
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file/run", "/proc/self/run"):
+        done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", out)
+        assert done.returncode == 1
+        assert f"{out}: cannot be made" in done.stderr
+
+
+def test_a_table_of_another_version_is_refused_before_measuring(stepladder, tiny, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "samples.csv").write_text("once,upon\na,time\n")
+    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", run)
+    assert done.returncode == 1
+    assert "samples.csv:1: its columns are not this version's" in done.stderr
+    assert [path.name for path in run.iterdir()] == ["samples.csv"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("this process may not mount a small disk")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_refused_before_measuring(stepladder, tiny, small_disk):
+    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", small_disk / "run")
+    assert done.returncode == 1
+    assert "MiB are free; a run needs 64" in done.stderr
+    assert not list((small_disk / "run").iterdir())
+
+
+def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
+    def limit_files():  # stands in for the disk
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    run = stepladder.new_run(tmp_path / "run")
+    arguments = ("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1, "--repetitions", 2,
+                 "--budget", 0.001, "--out", run)
+    done = stepladder(*arguments, preexec_fn=limit_files)
+    assert done.returncode == 1
+    assert ".csv: cannot be written: File too large" in done.stderr
+    finished = (run / "summary.csv").read_text()
+    assert finished.endswith("\n") and 0 < len(keys(run)) < 120
+    done = stepladder(*arguments, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (run / "summary.csv").read_text().startswith(finished)
+    assert len(keys(run)) == 120
+
+
+def test_without_out_a_run_is_named_by_its_time(stepladder, tiny):
+    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--problem", "one", "--suite-file", tiny, *QUICK)
+    assert done.returncode == 0, done.stderr
+    summary = done.stdout.splitlines()[-1]
+    try:
+        assert "/results/local/2" in summary and os.path.isfile(summary)
+    finally:
+        shutil.rmtree(os.path.dirname(summary))
+
+
+def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
+    """Quoted, so that a shell reads it as the first one did."""
+    run = stepladder.new_run(tmp_path / "a run")
+    process = start_many(stepladder, many, run)
+    process.send_signal(signal.SIGINT)
+    command = process.communicate(timeout=30)[1].splitlines()[-2]
+    assert shlex.split(command) == [*process.args, "--resume"]
