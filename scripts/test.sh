@@ -20,7 +20,10 @@ log=$(realpath "$folder")/ctest.log
 ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-log "$log" || failed+=(ctest)
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
-  STEPLADDER="$root/$folder/stepladder" .venv/bin/python -m pytest -q tests/plots tests/scripts tests/cli || failed+=(pytest)
+  export STEPLADDER=$root/$folder/stepladder
+  for tests in tests/plots tests/scripts tests/cli; do # apart: their files may have the same names
+    .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")
+  done
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi
