@@ -1,9 +1,9 @@
 // oneDNN's Winograd convolution, F(4 x 4, 3 x 3): a quarter of the multiplications, paid with
 // accuracy. Its transforms multiply by up to 8 and by fractions such as 1/24, so small integers no
-// longer give exact sums and rounding errors grow about tenfold (Lavin and Gray, Fast algorithms for
-// convolutional neural networks, 2016). The error of an element follows the magnitude of its whole
-// tile, so one whose own products are small can exceed its bound by more; the largest factor seen
-// is 9.4 (one channel, 9 products), and 64 is declared.
+// longer give exact sums and rounding errors grow about tenfold (Lavin and Gray, Fast algorithms
+// for convolutional neural networks, 2016). The error of an element follows the magnitude of its
+// whole tile, so one whose own products are small can exceed its bound by more; the largest factor
+// seen is 12 (one channel, 9 products), and 64 is declared.
 #include <dnnl.hpp>
 
 #include "kernels/convolution/onednn_plan.hpp"
