@@ -31,7 +31,8 @@ std::vector<Work> work_of(const Options& options) {
     if (!w.type->needs_ranks() && ranks > 1)
       throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", name));
     if (!w.type->needs_ranks() || ranks > 1) continue;
-    const std::string how = fmt::format("{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}", name, name);
+    const std::string how = fmt::format(
+        "{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}", name, name);
     if (work.size() == 1) throw std::runtime_error(how);
     fmt::print(stderr, "left out: {} --out DIR --resume\n", how);
   }
@@ -41,7 +42,8 @@ std::vector<Work> work_of(const Options& options) {
 
 std::string resume_command(const Options& options, const std::filesystem::path& folder) {
   std::string command = command_line();
-  if (mpi_session().ranks() > 1) command = fmt::format("mpirun -np {} {}", mpi_session().ranks(), command);
+  if (mpi_session().ranks() > 1)
+    command = fmt::format("mpirun -np {} {}", mpi_session().ranks(), command);
   if (!options.resume) command += " --resume";
   if (options.out.empty()) command += " --out " + shell_quoted(folder.string());
   return command;
@@ -56,9 +58,11 @@ int run(Options& options) {
   options.bench.threads = without_repeats(options.bench.threads);
 
   std::vector<int> ceiling_threads = options.bench.threads;
-  if (std::find(ceiling_threads.begin(), ceiling_threads.end(), 1) == ceiling_threads.end()) ceiling_threads.push_back(1);
+  if (std::find(ceiling_threads.begin(), ceiling_threads.end(), 1) == ceiling_threads.end())
+    ceiling_threads.push_back(1);
   if (mpi_session().ranks() > 1) options.bench.threads = ceiling_threads = {1};
-  Run run({.directory = options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
+  Run run({.directory =
+               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
            .command = command_line(),
            .seed = options.bench.seed,
@@ -75,7 +79,8 @@ int run(Options& options) {
     progress.finish();
     run.save();
     if (run.writes())
-      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}\n", run.folder().directory().string(),
+      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}\n",
+                 run.folder().directory().string(),
                  resume_command(options, run.folder().directory()));
     throw;
   }
@@ -84,10 +89,10 @@ int run(Options& options) {
   if (!run.writes()) return bench.counts().failed > 0 ? 1 : 0;
 
   const BenchCounts& counts = bench.counts();
-  fmt::print("{} rows ok ({} of them noisy), {} failed, {} unavailable, {} skipped{}\n{}\n{}\n", counts.ok, counts.flagged,
-             counts.failed, counts.unavailable, counts.skipped,
-             counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "", run.meter().quiet_sentence(),
-             (run.folder().directory() / "summary.csv").string());
+  fmt::print("{} rows ok ({} of them noisy), {} failed, {} unavailable, {} skipped{}\n{}\n{}\n",
+             counts.ok, counts.flagged, counts.failed, counts.unavailable, counts.skipped,
+             counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "",
+             run.meter().quiet_sentence(), (run.folder().directory() / "summary.csv").string());
   return counts.failed > 0 ? 1 : 0;
 }
 
@@ -98,10 +103,14 @@ Command bench_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::Range(1, 1024));
-  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions of each row")->check(CLI::Range(2, 1000));
+  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions of each row")
+      ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->bench.measure.budget_seconds,
-                  "Seconds of timing for each row; slow rows get fewer repetitions")->check(CLI::PositiveNumber);
+                  "Seconds of timing for each row; slow rows get fewer repetitions")
+      ->check(CLI::PositiveNumber);
   app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last cache");
   app->add_option("--seed", options->bench.seed, "Of the data");
   app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");

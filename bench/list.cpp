@@ -16,14 +16,16 @@ void print_ladder(const PrimitiveType& type) {
     const VariantInfo& info = *variant.info;
     fmt::print("  {:<22} {:<8} {:<5} {}{}\n", variant.name, name_of(info.technique), info.precision,
                *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds);
-    if (!variant.why_unavailable.empty()) fmt::print("  {:<22} unavailable: {}\n", "", variant.why_unavailable);
+    if (!variant.why_unavailable.empty())
+      fmt::print("  {:<22} unavailable: {}\n", "", variant.why_unavailable);
   }
 }
 
 }  // namespace
 
 Command list_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("list", "Variants, what each adds, available here or why not");
+  CLI::App* app =
+      program.add_subcommand("list", "Variants, what each adds, available here or why not");
   auto names = std::make_shared<std::vector<std::string>>();
   app->add_option("primitives", *names, "Only these primitives");
   return {app, [names] {

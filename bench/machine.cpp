@@ -1,10 +1,11 @@
 // stepladder machine: the environment and the measured ceilings.
+#include "harness/machine.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "bench/commands.hpp"
-#include "harness/machine.hpp"
 
 namespace stepladder {
 namespace {
@@ -29,7 +30,8 @@ Command machine_command(CLI::App& program) {
               return 0;
             }
             for (const auto& [key, value] : environment.items())
-              fmt::print("{:<18} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+              fmt::print("{:<18} {}\n", key,
+                         value.is_string() ? value.get<std::string>() : value.dump());
             print_ceilings(machine, 1);
             if (machine.threads_available > 1) print_ceilings(machine, machine.threads_available);
             return 0;

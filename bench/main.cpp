@@ -19,16 +19,19 @@ std::string typed;  // set once, before any command runs
 constexpr int wrong_usage = 2, was_interrupted = 130;
 
 int dispatch(int count, char** arguments) {
-  CLI::App program{"What each parallel technique buys in deep learning: kernels proved, timed and chained into "
-                   "a training step.",
-                   "stepladder"};
+  CLI::App program{
+      "What each parallel technique buys in deep learning: kernels proved, timed and chained into "
+      "a training step.",
+      "stepladder"};
   program.require_subcommand(1);
   program.set_version_flag("--version", "stepladder 0.1.0");
-  const std::vector<Command> commands = {list_command(program),  machine_command(program), verify_command(program),
-                                         bench_command(program), step_command(program),    train_command(program),
+  const std::vector<Command> commands = {list_command(program),   machine_command(program),
+                                         verify_command(program), bench_command(program),
+                                         step_command(program),   train_command(program),
                                          compare_command(program)};
   try {
-    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its nearest names.
+    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its
+    // nearest names.
     if (count > 1 && arguments[1][0] != '-') {
       std::vector<std::string> names;
       bool known = false;
@@ -67,7 +70,8 @@ int main(int count, char** arguments) {
     if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
     status = wrong_usage;
   } catch (const Interrupted&) {  // on every rank
-    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
+    if (mpi_session().rank() == 0)
+      fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
     status = was_interrupted;
   } catch (const std::exception& error) {
     // One rank's failure must not leave the others waiting.

@@ -9,16 +9,16 @@
 namespace stepladder {
 
 struct NetworkChoice {
-  std::string name;  // built in, or a JSON file
+  std::string name;        // built in, or a JSON file
   std::int64_t batch = 0;  // 0: the network's own
   bool without_optional = false;
 
   network::NetworkDescription load() const;  // throws UnknownName, std::runtime_error
 };
 
-// The pictures of `directory`, or generated ones when it is empty; cropped to the network's input and
-// normalised. Throws std::runtime_error when they do not fit the network.
-data::DatasetPair load_data(const std::string& directory, const network::NetworkDescription& network,
-                            std::uint64_t seed);
+// The pictures of `directory`, or generated ones when it is empty; cropped to the network's input
+// and normalised. Throws std::runtime_error when they do not fit the network.
+data::DatasetPair load_data(const std::string& directory,
+                            const network::NetworkDescription& network, std::uint64_t seed);
 
 }  // namespace stepladder

@@ -15,8 +15,12 @@ constexpr double quiet_seconds = 15;  // between lines where stderr is no termin
 }  // namespace
 
 Progress::Progress(std::string what, std::size_t total)
-    : what_(std::move(what)), total_(total), terminal_(isatty(STDERR_FILENO) != 0),
-      speaks_(mpi_session().rank() == 0), start_(Clock::now()), last_(start_) {}
+    : what_(std::move(what)),
+      total_(total),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      speaks_(mpi_session().rank() == 0),
+      start_(Clock::now()),
+      last_(start_) {}
 
 void Progress::advance(const std::string& finished) {
   ++done_;
@@ -26,7 +30,8 @@ void Progress::advance(const std::string& finished) {
   last_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
-  const std::string line = fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished);
+  const std::string line =
+      fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished);
   if (terminal_)
     fmt::print(stderr, "\r\033[K{:.110}", line);
   else

@@ -14,18 +14,24 @@
 namespace stepladder {
 
 void Selection::add_options(CLI::App& app) {
-  app.add_option("primitives", primitives, "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
-  app.add_option("--variant", variant, "Only variants whose name matches this glob, as simd_* or openblas");
-  app.add_option("--suite", suite, "A suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
-  app.add_option("--suite-file", suite_file, "A file of the same form as bench/suites/<primitive>.csv")
+  app.add_option("primitives", primitives,
+                 "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
+  app.add_option("--variant", variant,
+                 "Only variants whose name matches this glob, as simd_* or openblas");
+  app.add_option("--suite", suite,
+                 "A suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
+  app.add_option("--suite-file", suite_file,
+                 "A file of the same form as bench/suites/<primitive>.csv")
       ->excludes("--suite");
   app.add_option("--problem", problem, "Only problems whose name matches this glob");
-  app.add_option("--direction", direction, "Only this direction, as forward or backward_data; a glob");
+  app.add_option("--direction", direction,
+                 "Only this direction, as forward or backward_data; a glob");
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {
   if (!suite_file.empty() && primitives.size() != 1)
-    throw CLI::ValidationError("--suite-file", "holds problems of one primitive; name that primitive, and it alone");
+    throw CLI::ValidationError(
+        "--suite-file", "holds problems of one primitive; name that primitive, and it alone");
   std::vector<const PrimitiveType*> chosen;
   for (const PrimitiveType* type : stepladder::primitives())
     if (primitives.empty() && type->has_suites()) chosen.push_back(type);
@@ -38,19 +44,22 @@ std::vector<const PrimitiveType*> Selection::types() const {
   return chosen;
 }
 
-std::vector<std::unique_ptr<Case>> Selection::cases(const PrimitiveType& type, const std::string& otherwise) const {
+std::vector<std::unique_ptr<Case>> Selection::cases(const PrimitiveType& type,
+                                                    const std::string& otherwise) const {
   const bool own = !suite_file.empty();
   const std::string wanted = own ? "" : suite.empty() ? otherwise : suite;
   if (!type.has_suites() || (!own && wanted.empty())) return {};
   std::vector<std::unique_ptr<Case>> all =
-      load_suite(type, own ? std::filesystem::path(suite_file) : stepladder::suite_file(type), wanted,
-                 mpi_session().ranks());
+      load_suite(type, own ? std::filesystem::path(suite_file) : stepladder::suite_file(type),
+                 wanted, mpi_session().ranks());
   // Keeps the problems of which `name_of` matches the glob.
   const auto keep = [&](const std::string& glob, const std::string& what, const auto& name_of) {
     if (glob.empty()) return;
     std::vector<std::string> names;
     for (const auto& c : all) names.push_back(name_of(c->info()));
-    std::erase_if(all, [&](const auto& c) { return fnmatch(glob.c_str(), name_of(c->info()).c_str(), 0) != 0; });
+    std::erase_if(all, [&](const auto& c) {
+      return fnmatch(glob.c_str(), name_of(c->info()).c_str(), 0) != 0;
+    });
     if (all.empty()) throw UnknownName(fmt::format("{} of {}", what, type.name()), glob, names);
   };
   keep(problem, "problem", [](const ProblemInfo& info) { return info.name; });

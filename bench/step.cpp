@@ -30,7 +30,8 @@ void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
   Random random(seed, "batch");
   for (float& pixel : network.images()) pixel = random.uniform(-1.0F, 1.0F);
   for (std::uint8_t& label : network.labels())
-    label = static_cast<std::uint8_t>(random.integer(0, std::min<std::int64_t>(network.description().classes, 256) - 1));
+    label = static_cast<std::uint8_t>(
+        random.integer(0, std::min<std::int64_t>(network.description().classes, 256) - 1));
 }
 
 std::vector<Configuration> configurations_of(const Options& options) {
@@ -39,12 +40,17 @@ std::vector<Configuration> configurations_of(const Options& options) {
   for (const std::string& use : options.use)
     for (const int threads : options.threads)
       for (const int inter : options.inter) {
-        const std::string mode = ranks ? "synchronous" : inter > 1 ? fmt::format("inter={}", inter) : "single";
+        const std::string mode = ranks       ? "synchronous"
+                                 : inter > 1 ? fmt::format("inter={}", inter)
+                                             : "single";
         all.push_back({use, mode, {threads, inter, options.seed}, nullptr});
         if (!options.ablate) continue;
         for (const PrimitiveType* type : primitives())
           if (!type->needs_ranks())
-            all.push_back({UseSpec(use).with(type->name(), "serial").text(), "ablate", {threads, inter, options.seed}, nullptr});
+            all.push_back({UseSpec(use).with(type->name(), "serial").text(),
+                           "ablate",
+                           {threads, inter, options.seed},
+                           nullptr});
       }
   return all;
 }
@@ -52,8 +58,10 @@ std::vector<Configuration> configurations_of(const Options& options) {
 int run(const Options& options) {
   const network::NetworkDescription description = options.network.load();
   std::vector<Configuration> configurations = configurations_of(options);
-  for (const Configuration& c : configurations) UseSpec{c.use};  // misspelt rungs show before anything is measured
-  Run run({.directory = options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
+  for (const Configuration& c : configurations)
+    UseSpec{c.use};  // misspelt rungs show before anything is measured
+  Run run({.directory =
+               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
            .command = command_line(),
            .seed = options.seed,
@@ -68,20 +76,25 @@ int run(const Options& options) {
   if (!run.writes()) return 0;
 
   Table table = run.folder().table("step", step_columns);
-  fmt::print("{}, batch {} (random pictures, weights stand still)\n", description.name, description.batch);
+  fmt::print("{}, batch {} (random pictures, weights stand still)\n", description.name,
+             description.batch);
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     const Configuration& configuration = configurations[c];
     std::vector<std::vector<std::string>> rows;
     for (const StepRow& row : results[c].rows)
-      rows.push_back({description.name, configuration.use, configuration.mode, std::to_string(configuration.options.threads),
-                      std::to_string(mpi_session().ranks()), "cpu", row.layer, row.phase, row.variant,
-                      number(row.median_seconds), number(row.predicted_seconds)});
+      rows.push_back({description.name, configuration.use, configuration.mode,
+                      std::to_string(configuration.options.threads),
+                      std::to_string(mpi_session().ranks()), "cpu", row.layer, row.phase,
+                      row.variant, number(row.median_seconds), number(row.predicted_seconds)});
     table.append(rows);
     const StepRow& total = results[c].rows.back();
-    fmt::print("  {:<28} {:<12} {} thread{}: {:9.3f} ms a step ({:.3f} to {:.3f}); its plans alone {:9.3f} ms\n",
-               configuration.use, configuration.mode, configuration.options.threads,
-               configuration.options.threads == 1 ? " " : "s", 1e3 * total.median_seconds, 1e3 * results[c].total.ci_low,
-               1e3 * results[c].total.ci_high, 1e3 * total.predicted_seconds);
+    fmt::print(
+        "  {:<28} {:<12} {} thread{}: {:9.3f} ms a step ({:.3f} to {:.3f}); its plans alone "
+        "{:9.3f} ms\n",
+        configuration.use, configuration.mode, configuration.options.threads,
+        configuration.options.threads == 1 ? " " : "s", 1e3 * total.median_seconds,
+        1e3 * results[c].total.ci_low, 1e3 * results[c].total.ci_high,
+        1e3 * total.predicted_seconds);
   }
   fmt::print("{}\n", (run.folder().directory() / "step.csv").string());
   return 0;
@@ -92,16 +105,31 @@ int run(const Options& options) {
 Command step_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("step", "Time one training step, layer by layer");
   auto options = std::make_shared<Options>();
-  app->add_option("--network", options->network.name, "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")->required();
-  app->add_option("--batch", options->network.batch, "Instead of the network's own")->check(CLI::PositiveNumber);
-  app->add_flag("--without-optional", options->network.without_optional, "Leave out the layers marked optional");
-  app->add_option("--use", options->use, "A rung for all primitives and exceptions, as best,convolution=direct; may be given "
-                                         "several times, and these then take turns");
-  app->add_flag("--ablate", options->ablate, "Also with one primitive at a time on its serial rung");
-  app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")->delimiter(',')->check(CLI::PositiveNumber);
-  app->add_option("--inter", options->inter, "Operations at once, as 1,2")->delimiter(',')->check(CLI::Range(1, 2));
-  app->add_option("--repetitions", options->measure.repetitions, "Repetitions of each configuration")->check(CLI::Range(2, 1000));
-  app->add_option("--budget", options->measure.budget_seconds, "Seconds of timing for each configuration")->check(CLI::PositiveNumber);
+  app->add_option("--network", options->network.name,
+                  "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
+      ->required();
+  app->add_option("--batch", options->network.batch, "Instead of the network's own")
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--without-optional", options->network.without_optional,
+                "Leave out the layers marked optional");
+  app->add_option(
+      "--use", options->use,
+      "A rung for all primitives and exceptions, as best,convolution=direct; may be given "
+      "several times, and these then take turns");
+  app->add_flag("--ablate", options->ablate,
+                "Also with one primitive at a time on its serial rung");
+  app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app->add_option("--inter", options->inter, "Operations at once, as 1,2")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 2));
+  app->add_option("--repetitions", options->measure.repetitions,
+                  "Repetitions of each configuration")
+      ->check(CLI::Range(2, 1000));
+  app->add_option("--budget", options->measure.budget_seconds,
+                  "Seconds of timing for each configuration")
+      ->check(CLI::PositiveNumber);
   app->add_option("--seed", options->seed, "Of weights and data");
   app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Go on with the run in that folder");

@@ -1,4 +1,6 @@
 // stepladder verify: proves variants right, without timing them.
+#include "harness/verify.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,7 +11,6 @@
 #include "harness/machine.hpp"
 #include "harness/measure/measure.hpp"
 #include "harness/ranks.hpp"
-#include "harness/verify.hpp"
 
 namespace stepladder {
 namespace {
@@ -26,14 +27,16 @@ struct Counts {
   double worst = 0;  // error over bound
 };
 
-void verify_problem(Case& problem, const std::vector<Variant>& variants, const Options& options, Counts& counts) {
+void verify_problem(Case& problem, const std::vector<Variant>& variants, const Options& options,
+                    Counts& counts) {
   const bool reports = mpi_session().rank() == 0;
   const ProblemInfo& info = problem.info();
   const double available = detect_machine().memory_available_bytes;
   if (problem.memory_needed(1) * mpi_session().ranks() > 0.9 * available) {
     if (reports)
-      fmt::print("SKIPPED {} {}: needs {:.1f} GiB; {:.1f} GiB are available\n", info.primitive, info.name,
-                 problem.memory_needed(1) * mpi_session().ranks() / 0x1p30, available / 0x1p30);
+      fmt::print("SKIPPED {} {}: needs {:.1f} GiB; {:.1f} GiB are available\n", info.primitive,
+                 info.name, problem.memory_needed(1) * mpi_session().ranks() / 0x1p30,
+                 available / 0x1p30);
     ++counts.skipped;
     return;
   }
@@ -58,9 +61,11 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
       problem.fill(filling.tier, filling.seed);
       for (Proof& proof : proofs) {
         if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-        if (proof.ended || (filling.tier == Tier::exact && !takes_exact_tier(problem, *proof.variant->info))) continue;
-        const Verdict verdict =
-            verify(problem, *proof.variant, {proof.threads, mpi_session().communicator()}, proof.plan);
+        if (proof.ended ||
+            (filling.tier == Tier::exact && !takes_exact_tier(problem, *proof.variant->info)))
+          continue;
+        const Verdict verdict = verify(problem, *proof.variant,
+                                       {proof.threads, mpi_session().communicator()}, proof.plan);
         proof.ended = verdict.outcome != Outcome::passed;
         counts.passed += verdict.outcome == Outcome::passed;
         counts.unavailable += verdict.outcome == Outcome::unavailable;
@@ -68,9 +73,10 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
         if (verdict.outcome != Outcome::failed) continue;
         ++counts.failed;
         if (reports)
-          fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive, info.direction,
-                     proof.variant->name, info.name, info.shape, filling.tier == Tier::exact ? "exact" : "accuracy",
-                     proof.threads, verdict.reason);
+          fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive,
+                     info.direction, proof.variant->name, info.name, info.shape,
+                     filling.tier == Tier::exact ? "exact" : "accuracy", proof.threads,
+                     verdict.reason);
       }
     }
   }
@@ -87,7 +93,8 @@ int run(const Options& options) {
     // A primitive without suites has random problems alone.
     const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
     Counts counts;
-    Progress progress(fmt::format("verify {}", type->name()), problems.size() + static_cast<std::size_t>(draws));
+    Progress progress(fmt::format("verify {}", type->name()),
+                      problems.size() + static_cast<std::size_t>(draws));
     for (const auto& problem : problems) {
       verify_problem(*problem, variants, options, counts);
       progress.advance(problem->info().name);
@@ -100,10 +107,12 @@ int run(const Options& options) {
     progress.finish();
     all_passed = all_passed && counts.failed == 0;
     if (reports)
-      fmt::print("{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} skipped; largest "
-                 "error {:.3f} of its bound\n",
-                 type->name(), problems.size() + static_cast<std::size_t>(draws), variants.size(), counts.passed,
-                 counts.failed, counts.unavailable, counts.skipped, counts.worst);
+      fmt::print(
+          "{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} "
+          "skipped; largest "
+          "error {:.3f} of its bound\n",
+          type->name(), problems.size() + static_cast<std::size_t>(draws), variants.size(),
+          counts.passed, counts.failed, counts.unavailable, counts.skipped, counts.worst);
   }
   return all_passed ? 0 : 1;
 }
@@ -111,13 +120,17 @@ int run(const Options& options) {
 }  // namespace
 
 Command verify_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("verify", "Prove variants right on a suite or on random problems");
+  CLI::App* app =
+      program.add_subcommand("verify", "Prove variants right on a suite or on random problems");
   auto options = std::make_shared<Options>();
   options->selection.add_options(*app);
-  app->add_option("--random", options->random, "Random problems per primitive, besides or instead of a suite")
+  app->add_option("--random", options->random,
+                  "Random problems per primitive, besides or instead of a suite")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--seed", options->seed, "Of the random problems and of all data");
-  app->add_option("--threads", options->threads, "Thread counts, as 1,2")->delimiter(',')->check(CLI::Range(1, 1024));
+  app->add_option("--threads", options->threads, "Thread counts, as 1,2")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
   return {app, [options] {
             options->threads = without_repeats(options->threads);
             return run(*options);

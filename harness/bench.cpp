@@ -54,10 +54,12 @@ struct Bench::Row {
 
 struct Bench::Tables {
   Table summary, samples;
-  std::map<std::string, std::string> former;  // status of the rows that the resumed run holds, by key
+  std::map<std::string, std::string>
+      former;  // status of the rows that the resumed run holds, by key
 
   explicit Tables(const RunFolder& folder)
-      : summary(folder.table("summary", summary_columns)), samples(folder.table("samples", samples_columns)) {
+      : summary(folder.table("summary", summary_columns)),
+        samples(folder.table("samples", samples_columns)) {
     if (!folder.resumed()) return;
     const CsvFile before(folder.directory() / "summary.csv", summary_columns);
     std::set<std::string> timed;
@@ -66,7 +68,8 @@ struct Bench::Tables {
       if (row.text("status") == "ok") timed.insert(key_of(row, samples_key_columns));
     }
     // A crash may have come between the samples of a problem and its rows.
-    samples.remove_rows([&](const CsvRow& row) { return !timed.contains(key_of(row, samples_key_columns)); });
+    samples.remove_rows(
+        [&](const CsvRow& row) { return !timed.contains(key_of(row, samples_key_columns)); });
   }
 };
 
@@ -78,11 +81,13 @@ Bench::~Bench() = default;
 
 std::string Bench::key(const Case& problem, const Row& row) const {
   const ProblemInfo& info = problem.info();
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|", info.primitive, info.direction, info.suite, info.name,
-                     row.variant->name, row.threads, info.ranks, options_.cold ? "cold" : "warm");
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|", info.primitive, info.direction, info.suite,
+                     info.name, row.variant->name, row.threads, info.ranks,
+                     options_.cold ? "cold" : "warm");
 }
 
-std::vector<Bench::Row> Bench::plan_rows(const Case& problem, const std::vector<Variant>& variants) const {
+std::vector<Bench::Row> Bench::plan_rows(const Case& problem,
+                                         const std::vector<Variant>& variants) const {
   std::vector<Row> rows;
   for (const Variant& variant : variants)
     for (const int threads : variant.info->threaded ? options_.threads : std::vector<int>{1}) {
@@ -101,7 +106,8 @@ bool Bench::fits_memory(const Case& problem, std::size_t copies, std::string& re
   const double needed = problem.memory_needed(copies) * mpi_session().ranks();
   const double available = 0.9 * run_.machine().memory_available_bytes;
   if (needed <= available) return true;
-  reason = fmt::format("needs {:.1f} GiB; {:.1f} GiB are available", needed / 0x1p30, available / 0x1p30);
+  reason = fmt::format("needs {:.1f} GiB; {:.1f} GiB are available", needed / 0x1p30,
+                       available / 0x1p30);
   return false;
 }
 
@@ -115,9 +121,12 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
   counts_.kept += static_cast<int>(asked - rows.size());
   if (rows.empty()) return;
 
-  const auto copies = options_.cold ? static_cast<std::size_t>(std::clamp(
-                                          2.0 * static_cast<double>(run_.machine().caches.l3) / problem.operand_bytes(), 2.0, 4096.0))
-                                    : std::size_t{1};
+  const auto copies =
+      options_.cold
+          ? static_cast<std::size_t>(std::clamp(
+                2.0 * static_cast<double>(run_.machine().caches.l3) / problem.operand_bytes(), 2.0,
+                4096.0))
+          : std::size_t{1};
   std::string too_big;
   const bool fits = fits_memory(problem, copies, too_big);
   for (const Place place : {Place::cpu, Place::cuda}) {
@@ -137,13 +146,15 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
   write(problem, rows);
 }
 
-void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies, std::vector<Row*>& rows) {
+void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies,
+                              std::vector<Row*>& rows) {
   std::string failure;
   try {
     problem.allocate(copies, place == Place::cuda ? device() : nullptr);
   } catch (const std::exception& error) {
-    failure = fmt::format("its operands, {:.1f} GiB, cannot be allocated: {}",
-                          static_cast<double>(copies) * problem.operand_bytes() / 0x1p30, error.what());
+    failure =
+        fmt::format("its operands, {:.1f} GiB, cannot be allocated: {}",
+                    static_cast<double>(copies) * problem.operand_bytes() / 0x1p30, error.what());
   }
   if (mpi_session().max(failure.empty() ? 0 : 1) > 0) {
     if (failure.empty()) failure = "its operands cannot be allocated on another rank";
@@ -155,9 +166,10 @@ void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies, st
   for (Row* row : rows) row->runner.reset();
 }
 
-// Accuracy first, which proves every row; then, with the same plans, the other fillings: the exact tier, or
-// second values for a variant that is not held to it. Rows so slow that each run eats the time of many
-// others are spared those, as are second values of large problems: `verify` spares nothing.
+// Accuracy first, which proves every row; then, with the same plans, the other fillings: the exact
+// tier, or second values for a variant that is not held to it. Rows so slow that each run eats the
+// time of many others are spared those, as are second values of large problems: `verify` spares
+// nothing.
 void Bench::prove(Case& problem, std::vector<Row*>& rows) {
   std::vector<Variant> variants;
   for (const Row* row : rows) variants.push_back(*row->variant);
@@ -167,9 +179,10 @@ void Bench::prove(Case& problem, std::vector<Row*>& rows) {
     std::vector<Row*> wanted;
     for (Row* row : rows) {
       const bool takes_exact = takes_exact_tier(problem, *row->variant->info);
-      const bool further = row->estimate_seconds < slow_seconds &&
-                           (filling.tier == Tier::exact ? takes_exact
-                                                        : !takes_exact && problem.info().flops < large_flops);
+      const bool further =
+          row->estimate_seconds < slow_seconds &&
+          (filling.tier == Tier::exact ? takes_exact
+                                       : !takes_exact && problem.info().flops < large_flops);
       if (row->status == "ok" && (!row->verified || further)) wanted.push_back(row);
     }
     if (wanted.empty()) continue;
@@ -184,15 +197,17 @@ void Bench::prove(Case& problem, Row& row, Tier tier) {
   const Verdict verdict = verify(problem, *row.variant, resources, row.runner);
   row.estimate_seconds = mpi_session().max(verdict.seconds);
   if (verdict.outcome == Outcome::passed) {
-    row.error_ratio = std::fmax(row.error_ratio, verdict.error_ratio);  // which ignores the NaN at first
+    row.error_ratio =
+        std::fmax(row.error_ratio, verdict.error_ratio);  // which ignores the NaN at first
     row.verified = true;
     return;
   }
   row.verified = false;
   row.status = verdict.outcome == Outcome::failed ? "failed" : "unavailable";
-  row.reason = verdict.outcome == Outcome::failed
-                   ? fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy", verdict.reason)
-                   : verdict.reason;
+  row.reason =
+      verdict.outcome == Outcome::failed
+          ? fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy", verdict.reason)
+          : verdict.reason;
 }
 
 void Bench::time(Case& problem, std::vector<Row*>& rows) {
@@ -207,14 +222,17 @@ void Bench::time(Case& problem, std::vector<Row*>& rows) {
     const auto start = std::chrono::steady_clock::now();
     runner->prepare();
     if (row->variant->info->prepacked)
-      row->prepare_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    subjects.push_back({.name = fmt::format("{}/{}/{}/{}/threads:{}", info.primitive, info.direction, info.name,
-                                            row->variant->name, row->threads),
-                        .run = [runner, copies](std::int64_t i) { runner->run(static_cast<std::size_t>(i) % copies); },
-                        .clock = row->variant->info->place == Place::cuda ? Clock::device
-                                 : info.ranks > 1                         ? Clock::ranks
-                                                                          : Clock::wall,
-                        .estimate_seconds = row->estimate_seconds});
+      row->prepare_seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    subjects.push_back(
+        {.name = fmt::format("{}/{}/{}/{}/threads:{}", info.primitive, info.direction, info.name,
+                             row->variant->name, row->threads),
+         .run = [runner,
+                 copies](std::int64_t i) { runner->run(static_cast<std::size_t>(i) % copies); },
+         .clock = row->variant->info->place == Place::cuda ? Clock::device
+                  : info.ranks > 1                         ? Clock::ranks
+                                                           : Clock::wall,
+         .estimate_seconds = row->estimate_seconds});
     timed.push_back(row);
   }
   std::vector<Measured> measured = run_.meter().measure(subjects, options_.measure);
@@ -229,15 +247,17 @@ void Bench::time(Case& problem, std::vector<Row*>& rows) {
     row.summary = summarize(row.measured.seconds());
     row.reason = row.measured.note;
     if (row.summary.spread() > widest_spread)
-      row.reason += fmt::format("{}noisy: 95 % interval spans {:.0f} % of the median", row.reason.empty() ? "" : "; ",
-                                100 * row.summary.spread());
-    row.roof = roof_of(info, problem.operand_bytes(), options_.cold, row.threads, run_.machine().caches, run_.ceilings());
+      row.reason += fmt::format("{}noisy: 95 % interval spans {:.0f} % of the median",
+                                row.reason.empty() ? "" : "; ", 100 * row.summary.spread());
+    row.roof = roof_of(info, problem.operand_bytes(), options_.cold, row.threads,
+                       run_.machine().caches, run_.ceilings());
   }
 }
 
 void Bench::compare(std::vector<Row>& rows) const {
   const auto is_foot = [](const Row& row) {
-    return row.variant->info->technique == Technique::serial && *row.variant->info->builds_on == '\0';
+    return row.variant->info->technique == Technique::serial &&
+           *row.variant->info->builds_on == '\0';
   };
   for (Row& row : rows) {
     if (row.status != "ok") continue;
@@ -245,10 +265,12 @@ void Bench::compare(std::vector<Row>& rows) const {
     for (const Row& other : rows) {
       if (other.status != "ok") continue;
       if (is_foot(other)) row.speedup_vs_serial = ratio(other.measured, row.measured).median;
-      const bool comparable = other.variant->info->technique == Technique::vendor && other.threads == row.threads &&
-                              std::string_view(other.variant->info->precision) == row.variant->info->precision &&
-                              other.variant->info->place == row.variant->info->place;
-      if (comparable && (vendor == nullptr || other.summary.median < vendor->summary.median)) vendor = &other;
+      const bool comparable =
+          other.variant->info->technique == Technique::vendor && other.threads == row.threads &&
+          std::string_view(other.variant->info->precision) == row.variant->info->precision &&
+          other.variant->info->place == row.variant->info->place;
+      if (comparable && (vendor == nullptr || other.summary.median < vendor->summary.median))
+        vendor = &other;
     }
     if (vendor != nullptr) row.speedup_vs_vendor = ratio(vendor->measured, row.measured).median;
   }
@@ -263,53 +285,56 @@ std::vector<std::string> Bench::summary_row(const Case& problem, const Row& row)
   if (ok && row.measured.samples.front().counters) {
     std::vector<double> c, i;
     for (const Sample& sample : row.measured.samples)
-      if (sample.counters) c.push_back(sample.counters->cycles), i.push_back(sample.counters->instructions);
+      if (sample.counters)
+        c.push_back(sample.counters->cycles), i.push_back(sample.counters->instructions);
     cycles = summarize(c).median;
     instructions = summarize(i).median;
   }
   const std::string launcher = p.ranks > 1 ? fmt::format("mpirun -np {} ", p.ranks) : "";
-  return {p.primitive,
-          p.direction,
-          row.variant->name,
-          name_of(v.technique),
-          v.builds_on,
-          p.suite,
-          p.name,
-          p.shape,
-          v.precision,
-          *v.layout != '\0' ? v.layout : p.layout,
-          v.prepacked ? "yes" : "no",
-          options_.cold ? "cold" : "warm",
-          std::to_string(row.threads),
-          std::to_string(p.ranks),
-          v.place == Place::cuda ? (device() != nullptr ? device()->name() : "cuda") : "cpu",
-          row.status,
-          row.reason,
-          row.verified ? "yes" : "no",
-          number(row.error_ratio),
-          ok ? std::to_string(row.summary.count) : "",
-          time_text(seconds),
-          ok ? time_text(row.summary.ci_low) : "",
-          ok ? time_text(row.summary.ci_high) : "",
-          ok ? time_text(row.summary.min) : "",
-          number(row.prepare_seconds),
-          number(p.flops),
-          number(bytes),
-          number(p.flops / seconds / 1e9),
-          number(bytes / seconds / 1e9),
-          p.bus_bytes > 0 ? number(p.bus_bytes / seconds / 1e9) : "",
-          ok ? row.roof.name : "",
-          ok && row.roof.seconds > 0 ? number(100 * row.roof.seconds / seconds) : "",
-          number(row.speedup_vs_serial),
-          number(row.speedup_vs_vendor),
-          number(cycles),
-          number(instructions),
-          number(cycles / instructions),
-          "",
-          fmt::format("{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}{}", launcher,
-                      p.primitive, row.variant->name, options_.suite_argument, shell_quoted(p.name), p.direction,
-                      row.threads, options_.cold ? " --cold" : "",
-                      options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "")};
+  return {
+      p.primitive,
+      p.direction,
+      row.variant->name,
+      name_of(v.technique),
+      v.builds_on,
+      p.suite,
+      p.name,
+      p.shape,
+      v.precision,
+      *v.layout != '\0' ? v.layout : p.layout,
+      v.prepacked ? "yes" : "no",
+      options_.cold ? "cold" : "warm",
+      std::to_string(row.threads),
+      std::to_string(p.ranks),
+      v.place == Place::cuda ? (device() != nullptr ? device()->name() : "cuda") : "cpu",
+      row.status,
+      row.reason,
+      row.verified ? "yes" : "no",
+      number(row.error_ratio),
+      ok ? std::to_string(row.summary.count) : "",
+      time_text(seconds),
+      ok ? time_text(row.summary.ci_low) : "",
+      ok ? time_text(row.summary.ci_high) : "",
+      ok ? time_text(row.summary.min) : "",
+      number(row.prepare_seconds),
+      number(p.flops),
+      number(bytes),
+      number(p.flops / seconds / 1e9),
+      number(bytes / seconds / 1e9),
+      p.bus_bytes > 0 ? number(p.bus_bytes / seconds / 1e9) : "",
+      ok ? row.roof.name : "",
+      ok && row.roof.seconds > 0 ? number(100 * row.roof.seconds / seconds) : "",
+      number(row.speedup_vs_serial),
+      number(row.speedup_vs_vendor),
+      number(cycles),
+      number(instructions),
+      number(cycles / instructions),
+      "",
+      fmt::format("{}build/stepladder bench {} --variant {} {} --problem {} --direction {} "
+                  "--threads {}{}{}",
+                  launcher, p.primitive, row.variant->name, options_.suite_argument,
+                  shell_quoted(p.name), p.direction, row.threads, options_.cold ? " --cold" : "",
+                  options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "")};
 }
 
 void Bench::write(const Case& problem, const std::vector<Row>& rows) {
@@ -323,25 +348,30 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
     counts_.skipped += row.status == "skipped";
     counts_.flagged += row.status == "ok" && row.summary.spread() > widest_spread;
     if (!tables_) continue;
-    // A row that could not be measured before: the same again adds nothing, anything else takes its place.
-    if (const auto former = tables_->former.find(key(problem, row)); former != tables_->former.end()) {
+    // A row that could not be measured before: the same again adds nothing, anything else takes its
+    // place.
+    if (const auto former = tables_->former.find(key(problem, row));
+        former != tables_->former.end()) {
       if (former->second == row.status && row.status != "failed") continue;
       replaced.push_back(former->first);
     }
     summary.push_back(summary_row(problem, row));
     if (row.status != "ok") continue;
     for (const Sample& s : row.measured.samples)
-      samples.push_back({p.primitive, p.direction, row.variant->name, p.name, std::to_string(row.threads),
-                         std::to_string(p.ranks), std::to_string(s.round), number(s.seconds),
-                         std::to_string(s.iterations), s.disturbed ? "disturbed" : "", number(s.calibration_ratio),
+      samples.push_back({p.primitive, p.direction, row.variant->name, p.name,
+                         std::to_string(row.threads), std::to_string(p.ranks),
+                         std::to_string(s.round), number(s.seconds), std::to_string(s.iterations),
+                         s.disturbed ? "disturbed" : "", number(s.calibration_ratio),
                          number(s.stolen_seconds), number(s.reference_cycles),
-                         s.counters ? number(s.counters->cycles) : "", s.counters ? number(s.counters->instructions) : "",
+                         s.counters ? number(s.counters->cycles) : "",
+                         s.counters ? number(s.counters->instructions) : "",
                          s.counters ? number(s.counters->cache_misses) : ""});
   }
   if (!tables_) return;
   if (!replaced.empty())
     tables_->summary.remove_rows([&](const CsvRow& row) {
-      return std::find(replaced.begin(), replaced.end(), key_of(row, key_columns)) != replaced.end();
+      return std::find(replaced.begin(), replaced.end(), key_of(row, key_columns)) !=
+             replaced.end();
     });
   tables_->samples.append(samples);
   tables_->summary.append(summary);

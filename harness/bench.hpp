@@ -20,7 +20,8 @@ struct BenchOptions {
 };
 
 struct BenchCounts {
-  int ok = 0, failed = 0, unavailable = 0, skipped = 0, flagged = 0, kept = 0;  // kept: of the resumed run
+  int ok = 0, failed = 0, unavailable = 0, skipped = 0, flagged = 0,
+      kept = 0;  // kept: of the resumed run
 };
 
 class Bench {

@@ -13,8 +13,8 @@
 
 namespace stepladder {
 
-// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1) compared
-// within the primitive's rounding bound.
+// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1)
+// compared within the primitive's rounding bound.
 enum class Tier { exact, accuracy };
 
 // What names a problem in a result row, and what it costs by definition.
@@ -23,7 +23,8 @@ struct ProblemInfo {
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double bus_bytes = 0;  // all_reduce only
   int ranks = 1;
-  bool in_place = false;  // what is written was read: memory fetches no line for the sake of a write
+  bool in_place =
+      false;  // what is written was read: memory fetches no line for the sake of a write
 };
 
 // A registry entry as the harness sees it, without its primitive's types.

@@ -24,9 +24,10 @@ std::vector<std::string> split(const std::string& line, const std::string& where
       } else {
         quoted = false;
         if (i + 1 < line.size() && line[i + 1] != ',')
-          throw std::runtime_error(fmt::format(
-              "{}: \"{}\" follows a closing quotation mark; expected a comma or the end of the line", where,
-              line.substr(i + 1, 1)));
+          throw std::runtime_error(
+              fmt::format("{}: \"{}\" follows a closing quotation mark; expected a comma or the "
+                          "end of the line",
+                          where, line.substr(i + 1, 1)));
       }
     } else if (c == '"' && fields.back().empty()) {
       quoted = true;
@@ -49,7 +50,8 @@ bool CsvRow::has(std::string_view column) const {
 const std::string& CsvRow::text(std::string_view column) const {
   static const std::string nothing;
   const auto found = std::find(header_->begin(), header_->end(), column);
-  return found == header_->end() ? nothing : fields_[static_cast<std::size_t>(found - header_->begin())];
+  return found == header_->end() ? nothing
+                                 : fields_[static_cast<std::size_t>(found - header_->begin())];
 }
 
 std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int64_t high) const {
@@ -57,7 +59,8 @@ std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc{} || end != field.data() + field.size() || value < low || value > high)
-    fail(fmt::format("column {} holds \"{}\"; expected a whole number from {} to {}", column, field, low, high));
+    fail(fmt::format("column {} holds \"{}\"; expected a whole number from {} to {}", column, field,
+                     low, high));
   return value;
 }
 
@@ -77,7 +80,8 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // spreadsheets mark UTF-8 so
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF"))
+      line.erase(0, 3);  // spreadsheets mark UTF-8 so
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (line.empty()) continue;
     std::vector<std::string> fields = split(line, where);
@@ -85,15 +89,16 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
       header_ = std::move(fields);
       for (const std::string& column : required)
         if (std::find(header_.begin(), header_.end(), column) == header_.end())
-          throw std::runtime_error(fmt::format("{}: the header lacks the column \"{}\"; expected {}", where,
-                                               column, fmt::join(required, ",")));
+          throw std::runtime_error(
+              fmt::format("{}: the header lacks the column \"{}\"; expected {}", where, column,
+                          fmt::join(required, ",")));
       for (const std::string& column : header_) {
         if (std::count(header_.begin(), header_.end(), column) > 1)
           throw std::runtime_error(fmt::format("{}: the column \"{}\" comes twice", where, column));
         if (std::find(required.begin(), required.end(), column) == required.end() &&
             std::find(optional.begin(), optional.end(), column) == optional.end())
-          throw std::runtime_error(fmt::format("{}: unknown column \"{}\"; expected {}", where, column,
-                                               fmt::join(required, ",")));
+          throw std::runtime_error(fmt::format("{}: unknown column \"{}\"; expected {}", where,
+                                               column, fmt::join(required, ",")));
       }
       continue;
     }
@@ -103,7 +108,8 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
     rows_.emplace_back(where, &header_, std::move(fields));
   }
   if (header_.empty())
-    throw std::runtime_error(fmt::format("{}: empty; expected the header {}", file.string(), fmt::join(required, ",")));
+    throw std::runtime_error(
+        fmt::format("{}: empty; expected the header {}", file.string(), fmt::join(required, ",")));
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

@@ -21,7 +21,8 @@ class CsvRow {
   // A whole number in [low, high]; `otherwise` when the column is absent or empty. Throws
   // std::runtime_error naming file, line, column, what was found and what was expected.
   std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high) const;
-  std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high, std::int64_t otherwise) const;
+  std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high,
+                       std::int64_t otherwise) const;
   const std::string& where() const { return where_; }  // "file:line"
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -48,7 +49,8 @@ class CsvFile {
   std::vector<CsvRow> rows_;
 };
 
-// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one line.
+// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one
+// line.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace stepladder

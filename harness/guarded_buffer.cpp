@@ -12,9 +12,10 @@
 namespace stepladder {
 namespace {
 
-// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that reads
-// out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the lower half of
-// each word: a kernel that runs past the end of all its operands copies one's guard into another's.
+// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that
+// reads out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the
+// lower half of each word: a kernel that runs past the end of all its operands copies one's guard
+// into another's.
 class GuardPattern {
  public:
   explicit GuardPattern(std::uint32_t buffer) : buffer_(buffer) {}
@@ -31,7 +32,8 @@ std::atomic<std::uint32_t> buffers_made = 0;
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device) : bytes_(bytes), device_(device), number_(buffers_made++) {
+GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
+    : bytes_(bytes), device_(device), number_(buffers_made++) {
   const std::size_t whole = (bytes + 2 * guard + cache_line - 1) / cache_line * cache_line;
   memory_ = device_ != nullptr ? device_->allocate(whole) : std::aligned_alloc(cache_line, whole);
   if (memory_ == nullptr) throw std::bad_alloc{};
@@ -47,7 +49,10 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device) : bytes_(bytes),
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
-    : bytes_(other.bytes_), device_(other.device_), number_(other.number_), memory_(std::exchange(other.memory_, nullptr)) {}
+    : bytes_(other.bytes_),
+      device_(other.device_),
+      number_(other.number_),
+      memory_(std::exchange(other.memory_, nullptr)) {}
 
 GuardedBuffer::~GuardedBuffer() {
   if (memory_ == nullptr) return;
@@ -92,10 +97,12 @@ std::string GuardedBuffer::guard_damage() const {
   const auto* first = static_cast<const std::byte*>(memory_);
   read_zone(first);
   for (std::size_t i = guard; i-- > 0;)
-    if (zone[i] != pattern[i]) return fmt::format("written out of bounds, {} bytes before its start", guard - i);
+    if (zone[i] != pattern[i])
+      return fmt::format("written out of bounds, {} bytes before its start", guard - i);
   read_zone(first + guard + bytes_);
   for (std::size_t i = 0; i < guard; ++i)
-    if (zone[i] != pattern[i]) return fmt::format("written out of bounds, {} bytes past its end", i);
+    if (zone[i] != pattern[i])
+      return fmt::format("written out of bounds, {} bytes past its end", i);
   return {};
 }
 

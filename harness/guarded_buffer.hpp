@@ -23,9 +23,9 @@ class GuardedBuffer {
 
   void* data() const { return static_cast<std::byte*>(memory_) + guard; }  // cache-line aligned
   std::size_t bytes() const { return bytes_; }
-  void write(const void* from_host);      // bytes() bytes
-  void read(void* to_host) const;         // bytes() bytes
-  void poison();                          // every byte 0xff: NaN as float, 255 as a place
+  void write(const void* from_host);  // bytes() bytes
+  void read(void* to_host) const;     // bytes() bytes
+  void poison();                      // every byte 0xff: NaN as float, 255 as a place
   // Empty, or which guard was overwritten and how far from the operand's edge.
   std::string guard_damage() const;
 

@@ -5,13 +5,13 @@
 #include <hwloc.h>
 #include <omp.h>
 #include <unistd.h>
-#include <xsimd/xsimd.hpp>
 #include <zlib.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <xsimd/xsimd.hpp>
 
 #include "harness/measure/counters.hpp"
 #include "harness/suites.hpp"
@@ -47,17 +47,20 @@ std::string first_line(const std::string& file) {
 
 // What a command prints, without its last newline; empty when it fails.
 std::string output_of(const std::string& command) {
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"), pclose);
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
+                                             pclose);
   if (!pipe) return {};
   std::string text;
-  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) text += static_cast<char>(c);
+  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get()))
+    text += static_cast<char>(c);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }
 
 nlohmann::json libraries() {
   nlohmann::json all = {{"google_benchmark", "1.7 or newer"},
-                        {"xsimd", fmt::format("{}.{}.{}", XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH)},
+                        {"xsimd", fmt::format("{}.{}.{}", XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR,
+                                              XSIMD_VERSION_PATCH)},
                         {"fmt", fmt::format("{}", FMT_VERSION)},
                         {"zlib", zlibVersion()}};
 #ifdef STEPLADDER_HAVE_MPI
@@ -78,10 +81,13 @@ nlohmann::json libraries() {
 Machine detect_machine() {
   Machine machine;
   machine.cpu_model = proc_value("/proc/cpuinfo", "model name");
-  // The affinity mask would not do: OpenMP binds the first thread to one place before main() begins.
+  // The affinity mask would not do: OpenMP binds the first thread to one place before main()
+  // begins.
   machine.threads_available = omp_get_num_procs();
-  machine.memory_bytes = std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
-  machine.memory_available_bytes = std::strtod(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr) * 1024;
+  machine.memory_bytes =
+      std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
+  machine.memory_available_bytes =
+      std::strtod(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr) * 1024;
   for (const Isa isa : {Isa::sse42, Isa::avx2, Isa::avx512})
     if (cpu_has(isa)) machine.isa.emplace_back(name_of(isa));
 
@@ -106,27 +112,29 @@ nlohmann::json describe_environment(const Machine& machine) {
   for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
     if (const char* value = std::getenv(name)) affinity[name] = value;
   const Counters counters;
-  return {{"schema_version", 1},
-          {"cpu_model", machine.cpu_model},
-          {"cores", machine.cores},
-          {"threads_available", machine.threads_available},
-          {"isa", machine.isa},
-          {"caches", {{"L1", machine.caches.l1}, {"L2", machine.caches.l2}, {"L3", machine.caches.l3}}},
-          {"governor", governor.empty() ? "not shown by this machine" : governor},
-          {"affinity", affinity},
-          {"memory_bytes", machine.memory_bytes},
-          {"compiler", STEPLADDER_COMPILER},
-          {"compiler_flags", STEPLADDER_FLAGS},
-          {"libraries", libraries()},
-          {"gpu", device() != nullptr ? nlohmann::json(device()->name()) : nlohmann::json(nullptr)},
-          {"gpu_status", device() != nullptr ? "available" : device_status()},
-          {"commit", commit.empty() ? "unknown" : commit},
-          {"dirty", !output_of(git + "status --porcelain --untracked-files=no").empty()},
-          {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()}};
+  return {
+      {"schema_version", 1},
+      {"cpu_model", machine.cpu_model},
+      {"cores", machine.cores},
+      {"threads_available", machine.threads_available},
+      {"isa", machine.isa},
+      {"caches", {{"L1", machine.caches.l1}, {"L2", machine.caches.l2}, {"L3", machine.caches.l3}}},
+      {"governor", governor.empty() ? "not shown by this machine" : governor},
+      {"affinity", affinity},
+      {"memory_bytes", machine.memory_bytes},
+      {"compiler", STEPLADDER_COMPILER},
+      {"compiler_flags", STEPLADDER_FLAGS},
+      {"libraries", libraries()},
+      {"gpu", device() != nullptr ? nlohmann::json(device()->name()) : nlohmann::json(nullptr)},
+      {"gpu_status", device() != nullptr ? "available" : device_status()},
+      {"commit", commit.empty() ? "unknown" : commit},
+      {"dirty", !output_of(git + "status --porcelain --untracked-files=no").empty()},
+      {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()}};
 }
 
 void pin_threads(char** arguments) {
-  if (std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("STEPLADDER_PINNED") != nullptr) return;
+  if (std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("STEPLADDER_PINNED") != nullptr)
+    return;
   setenv("STEPLADDER_PINNED", "1", 1);
   setenv("OMP_PROC_BIND", "close", 1);
   setenv("OMP_PLACES", "cores", 0);

@@ -15,27 +15,61 @@
 
 namespace stepladder {
 
-const std::vector<std::string> summary_columns = {
-    "primitive",   "direction",    "variant",         "technique",         "builds_on",
-    "suite",       "problem",      "shape",           "precision",         "layout",
-    "prepacked",   "cache",        "threads",         "ranks",             "device",
-    "status",      "reason",       "verified",        "error_ratio",       "repetitions",
-    "median_s",    "ci_low_s",     "ci_high_s",       "min_s",             "prepare_s",
-    "flops",       "bytes",        "gflops_per_s",    "gbytes_per_s",      "busbw_gbytes_per_s",
-    "roof",        "percent_of_roof", "speedup_vs_serial", "speedup_vs_vendor", "cycles",
-    "instructions", "cpi",         "energy_j",        "repeat_command"};
+const std::vector<std::string> summary_columns = {"primitive",
+                                                  "direction",
+                                                  "variant",
+                                                  "technique",
+                                                  "builds_on",
+                                                  "suite",
+                                                  "problem",
+                                                  "shape",
+                                                  "precision",
+                                                  "layout",
+                                                  "prepacked",
+                                                  "cache",
+                                                  "threads",
+                                                  "ranks",
+                                                  "device",
+                                                  "status",
+                                                  "reason",
+                                                  "verified",
+                                                  "error_ratio",
+                                                  "repetitions",
+                                                  "median_s",
+                                                  "ci_low_s",
+                                                  "ci_high_s",
+                                                  "min_s",
+                                                  "prepare_s",
+                                                  "flops",
+                                                  "bytes",
+                                                  "gflops_per_s",
+                                                  "gbytes_per_s",
+                                                  "busbw_gbytes_per_s",
+                                                  "roof",
+                                                  "percent_of_roof",
+                                                  "speedup_vs_serial",
+                                                  "speedup_vs_vendor",
+                                                  "cycles",
+                                                  "instructions",
+                                                  "cpi",
+                                                  "energy_j",
+                                                  "repeat_command"};
 
 const std::vector<std::string> samples_columns = {
-    "primitive", "direction",  "variant", "problem",           "threads",   "ranks",      "repetition",   "seconds",
-    "iterations", "marked", "calibration_ratio", "stolen_s", "tsc_cycles", "cycles", "instructions", "cache_misses"};
+    "primitive",  "direction", "variant",      "problem",     "threads",           "ranks",
+    "repetition", "seconds",   "iterations",   "marked",      "calibration_ratio", "stolen_s",
+    "tsc_cycles", "cycles",    "instructions", "cache_misses"};
 
-const std::vector<std::string> step_columns = {"network", "use",   "mode",    "threads",  "ranks",      "device",
-                                               "layer",   "phase", "variant", "median_s", "predicted_s"};
+const std::vector<std::string> step_columns = {"network", "use",      "mode",       "threads",
+                                               "ranks",   "device",   "layer",      "phase",
+                                               "variant", "median_s", "predicted_s"};
 
-const std::vector<std::string> train_columns = {"step", "epoch",    "seconds",       "samples_per_s",
-                                                "loss", "accuracy", "learning_rate", "mode"};
+const std::vector<std::string> train_columns = {
+    "step", "epoch", "seconds", "samples_per_s", "loss", "accuracy", "learning_rate", "mode"};
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : std::string{}; }
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:.6g}", value) : std::string{};
+}
 
 namespace {
 
@@ -74,8 +108,8 @@ Table::Table(std::filesystem::path file, const std::vector<std::string>& columns
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     const std::string header = csv_line(columns_);
     if (!text.starts_with(header) && !header.starts_with(text))
-      throw std::runtime_error(fmt::format("{}:1: its columns are not this version's; choose another folder",
-                                           file_.string()));
+      throw std::runtime_error(fmt::format(
+          "{}:1: its columns are not this version's; choose another folder", file_.string()));
     // A line without its newline was torn by a crash.
     const std::size_t last = text.rfind('\n'), whole = last == std::string::npos ? 0 : last + 1;
     if (whole != text.size()) std::filesystem::resize_file(file_, whole);
@@ -100,8 +134,8 @@ void Table::append(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const std::vector<std::string>& row : rows) {
     if (row.size() != columns_.size())
-      throw std::logic_error(fmt::format("{}: a row of {} fields for {} columns", file_.string(), row.size(),
-                                         columns_.size()));
+      throw std::logic_error(fmt::format("{}: a row of {} fields for {} columns", file_.string(),
+                                         row.size(), columns_.size()));
     text += csv_line(row);
   }
   const off_t before = lseek(descriptor_, 0, SEEK_END);
@@ -126,27 +160,34 @@ void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted) {
   open_file();
 }
 
-RunFolder::RunFolder(std::filesystem::path directory, bool resume) : directory_(std::move(directory)) {
+RunFolder::RunFolder(std::filesystem::path directory, bool resume)
+    : directory_(std::move(directory)) {
   std::error_code error;
   std::filesystem::create_directories(directory_, error);
   if (error)
-    throw std::runtime_error(fmt::format("{}: cannot be made: {}", directory_.string(), error.message()));
+    throw std::runtime_error(
+        fmt::format("{}: cannot be made: {}", directory_.string(), error.message()));
   resumed_ = std::filesystem::exists(directory_ / "environment.json");
   if (resumed_ && !resume)
-    throw std::runtime_error(fmt::format("{}: holds a run already; add --resume to go on with it, or choose "
-                                         "another folder with --out", directory_.string()));
+    throw std::runtime_error(
+        fmt::format("{}: holds a run already; add --resume to go on with it, or choose "
+                    "another folder with --out",
+                    directory_.string()));
   const std::filesystem::path probe = directory_ / ".write_test";
   const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0)
-    throw std::runtime_error(fmt::format("{}: cannot be written: {}", directory_.string(), std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("{}: cannot be written: {}", directory_.string(), std::strerror(errno)));
   close(descriptor);
   std::filesystem::remove(probe, error);
   const std::filesystem::space_info space = std::filesystem::space(directory_, error);
   if (!error && space.available < (std::uintmax_t{64} << 20U))
     throw std::runtime_error(fmt::format("{}: {} MiB are free; a run needs 64", directory_.string(),
                                          space.available >> 20U));
-  for (const auto& [name, columns] : {std::pair{"summary.csv", &summary_columns}, {"samples.csv", &samples_columns},
-                                      {"step.csv", &step_columns}, {"train.csv", &train_columns}})
+  for (const auto& [name, columns] : {std::pair{"summary.csv", &summary_columns},
+                                      {"samples.csv", &samples_columns},
+                                      {"step.csv", &step_columns},
+                                      {"train.csv", &train_columns}})
     if (std::filesystem::exists(directory_ / name)) Table(directory_ / name, *columns);
 }
 

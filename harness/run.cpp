@@ -17,10 +17,13 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
     environment_["seed"] = options.seed;
     environment_["data"] = options.data;
     if (options.data == "none" && before.contains("data")) environment_["data"] = before["data"];
-    environment_["started_at"] = before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
-    environment_["commands"] = before.contains("commands") ? before["commands"] : nlohmann::json::array();
+    environment_["started_at"] =
+        before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
+    environment_["commands"] =
+        before.contains("commands") ? before["commands"] : nlohmann::json::array();
     environment_["commands"].push_back(options.command);
-    environment_["quiet_sentence"] = before.contains("quiet_sentence") ? before["quiet_sentence"] : "";
+    environment_["quiet_sentence"] =
+        before.contains("quiet_sentence") ? before["quiet_sentence"] : "";
     folder_->write_json("environment.json", environment_);
     nlohmann::json recorded = folder_->read_json("benchmark.json");
     if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
@@ -45,7 +48,11 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
   if (!writes()) return;
   nlohmann::json all = nlohmann::json::array();
   for (const Ceiling& c : ceilings_)
-    all.push_back({{"name", c.name}, {"unit", c.unit}, {"threads", c.threads}, {"level", c.level}, {"value", c.value}});
+    all.push_back({{"name", c.name},
+                   {"unit", c.unit},
+                   {"threads", c.threads},
+                   {"level", c.level},
+                   {"value", c.value}});
   folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
 }
 
@@ -54,9 +61,10 @@ void Run::save() {
   if (meter_->has_timed()) environment_["quiet_sentence"] = meter_->quiet_sentence();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
-  folder_->write_json("benchmark.json", {{"schema_version", 1},
-                                         {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
-                                         {"benchmarks", records_}});
+  folder_->write_json("benchmark.json",
+                      {{"schema_version", 1},
+                       {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
+                       {"benchmarks", records_}});
 }
 
 namespace {

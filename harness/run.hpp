@@ -1,5 +1,5 @@
-// What bench, step and train share: a run folder with its environment, ceilings and Google Benchmark
-// records, on rank 0 of as many ranks as there are.
+// What bench, step and train share: a run folder with its environment, ceilings and Google
+// Benchmark records, on rank 0 of as many ranks as there are.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace stepladder {
 struct RunOptions {
   std::filesystem::path directory;
   bool resume = false;
-  std::string command;        // as the user typed it
+  std::string command;  // as the user typed it
   std::uint64_t seed = 1;
   std::string data = "none";  // what was trained on
   std::vector<int> threads;   // that ceilings are measured for
@@ -25,8 +25,8 @@ struct RunOptions {
 
 class Run {
  public:
-  // Opens the folder and measures the ceilings it does not have yet. Throws before measuring when the
-  // folder cannot take results.
+  // Opens the folder and measures the ceilings it does not have yet. Throws before measuring when
+  // the folder cannot take results.
   explicit Run(const RunOptions& options);
   // Writes environment.json and benchmark.json.
   void save();

@@ -1,5 +1,5 @@
-// Case for a primitive whose Adapter says what its operands are, how to fill them and what they must
-// become. harness/primitives/<primitive>.cpp specialises Adapter.
+// Case for a primitive whose Adapter says what its operands are, how to fill them and what they
+// must become. harness/primitives/<primitive>.cpp specialises Adapter.
 #pragma once
 
 #include <fmt/format.h>
@@ -42,10 +42,10 @@ inline float* floats(Contents& contents, std::size_t field) {
 template <class Primitive>
 struct Adapter;
 // static std::vector<Field> fields(const Problem&);
-// static Operands bind(const Problem&, const std::vector<void*>&);   one pointer per field; null if unused
-// static void fill(const Problem&, Tier, Random&, Contents&);        inputs only
-// static void expect(const Problem&, Tier, Contents&, std::vector<Expected>&);  results only
-// static bool has_exact_tier(const Problem&);
+// static Operands bind(const Problem&, const std::vector<void*>&);   one pointer per field; null if
+// unused static void fill(const Problem&, Tier, Random&, Contents&);        inputs only static void
+// expect(const Problem&, Tier, Contents&, std::vector<Expected>&);  results only static bool
+// has_exact_tier(const Problem&);
 
 inline double gamma_bound(double terms) {  // Higham: n u / (1 − n u), u = 2^-24
   const double nu = terms * 0x1p-24;
@@ -58,21 +58,25 @@ class TypedCase : public Case {
   using Problem = typename Primitive::Problem;
   using Operands = typename Primitive::Operands;
 
-  TypedCase(Problem problem, ProblemInfo info) : problem_(problem), fields_(Adapter<Primitive>::fields(problem)) {
+  TypedCase(Problem problem, ProblemInfo info)
+      : problem_(problem), fields_(Adapter<Primitive>::fields(problem)) {
     info_ = std::move(info);
   }
 
   double operand_bytes() const override {
     double bytes = 0;
     for (const Field& field : fields_)
-      if (field.role != Role::unused) bytes += static_cast<double>(field.count) * static_cast<double>(field.element);
+      if (field.role != Role::unused)
+        bytes += static_cast<double>(field.count) * static_cast<double>(field.element);
     return bytes;
   }
 
   double memory_needed(std::size_t copies) const override {
-    double bytes = operand_bytes() * (2.0 + static_cast<double>(copies));  // pristine, read back, operands
+    double bytes =
+        operand_bytes() * (2.0 + static_cast<double>(copies));  // pristine, read back, operands
     for (const Field& field : fields_)
-      if (is_result(field)) bytes += 20.0 * static_cast<double>(field.count);  // value, bound, magnitude
+      if (is_result(field))
+        bytes += 20.0 * static_cast<double>(field.count);  // value, bound, magnitude
     return bytes;
   }
 
@@ -101,7 +105,8 @@ class TypedCase : public Case {
     contents_.resize(fields_.size());
     expected_.assign(fields_.size(), {});
     for (std::size_t i = 0; i < fields_.size(); ++i)
-      contents_[i].assign(fields_[i].role == Role::unused ? 0 : bytes_of(fields_[i]), std::byte{0xff});
+      contents_[i].assign(fields_[i].role == Role::unused ? 0 : bytes_of(fields_[i]),
+                          std::byte{0xff});
     Random random(seed, info_.primitive + info_.direction + info_.shape);
     Adapter<Primitive>::fill(problem_, tier, random, contents_);
     Adapter<Primitive>::expect(problem_, tier, contents_, expected_);
@@ -147,7 +152,8 @@ class TypedCase : public Case {
       if (!is_result(fields_[i])) continue;
       std::vector<std::byte> got(bytes_of(fields_[i]));
       sets_[copy].buffers[i].read(got.data());
-      for (const std::byte b : got) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
+      for (const std::byte b : got)
+        hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
     }
     return hash;
   }
@@ -172,19 +178,22 @@ class TypedCase : public Case {
     std::unique_ptr<PlanOf<Primitive>> plan_;
   };
 
-  static bool is_result(const Field& field) { return field.role == Role::output || field.role == Role::in_out; }
+  static bool is_result(const Field& field) {
+    return field.role == Role::output || field.role == Role::in_out;
+  }
   static std::size_t bytes_of(const Field& field) {
     return static_cast<std::size_t>(field.count) * field.element;
   }
 
   static void compare(const Field& field, const std::vector<std::byte>& got_bytes,
-                      const std::vector<std::byte>& before_bytes, const Expected& expected, const VariantInfo& variant,
-                      Check& result) {
+                      const std::vector<std::byte>& before_bytes, const Expected& expected,
+                      const VariantInfo& variant, Check& result) {
     const auto* got_floats = reinterpret_cast<const float*>(got_bytes.data());
     const auto* before = reinterpret_cast<const float*>(before_bytes.data());
     const auto* got_places = reinterpret_cast<const unsigned char*>(got_bytes.data());
     // The fp32 bound as often as the variant declares, and what it loses by rounding its operands.
-    const double factor = variant.bound_factor + (expected.unit > 0 ? variant.operand_error / expected.unit : 0);
+    const double factor =
+        variant.bound_factor + (expected.unit > 0 ? variant.operand_error / expected.unit : 0);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < field.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -198,8 +207,9 @@ class TypedCase : public Case {
       }
       if (wrong++ == 0) {
         result.passed = false;
-        result.what = fmt::format("{}[{}] is {:.9g}; expected {:.9g}{}", field.name, i, got, expected.value[at],
-                                  bound > 0 ? fmt::format(" within {:.3g}", bound) : "");
+        result.what =
+            fmt::format("{}[{}] is {:.9g}; expected {:.9g}{}", field.name, i, got,
+                        expected.value[at], bound > 0 ? fmt::format(" within {:.3g}", bound) : "");
       }
     }
     if (wrong > 1) result.what += fmt::format(" ({} of {} elements wrong)", wrong, field.count);

@@ -9,7 +9,8 @@
 
 namespace stepladder {
 
-std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants, std::uint64_t seed) {
+std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
+                              std::uint64_t seed) {
   std::vector<Filling> all;
   if (problem.has_exact_tier()) all.push_back({Tier::exact, seed});
   const bool all_exact = std::all_of(variants.begin(), variants.end(), [&](const Variant& variant) {
@@ -20,7 +21,8 @@ std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& v
   return all;
 }
 
-Verdict verify(Case& problem, const Variant& variant, const Resources& resources, std::unique_ptr<Runner>& runner) {
+Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
+               std::unique_ptr<Runner>& runner) {
   if (!variant.why_unavailable.empty())
     return {.outcome = Outcome::unavailable, .reason = variant.why_unavailable};
   const bool over_ranks = problem.info().ranks > 1, is_second = runner != nullptr;
@@ -33,7 +35,8 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     const auto start = std::chrono::steady_clock::now();
     planned->run(0);
     if (variant.info->place == Place::cuda) device()->synchronize();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     Check check = problem.check(*variant.info, 0);
     if (over_ranks) {
       const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;
@@ -44,7 +47,8 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     }
     if (!check.passed)
       return {.outcome = Outcome::failed,
-              .reason = is_second ? "second run of the plan, on other values: " + check.what : check.what};
+              .reason = is_second ? "second run of the plan, on other values: " + check.what
+                                  : check.what};
     runner = std::move(planned);
     return {.outcome = Outcome::passed, .error_ratio = check.error_ratio, .seconds = seconds};
   } catch (const Unsupported& limit) {
@@ -57,7 +61,8 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
 }
 
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant) {
-  const bool exact = variant.bound_factor <= 1.0 || variant.operand_error > 0;  // small integers fit TF32
+  const bool exact =
+      variant.bound_factor <= 1.0 || variant.operand_error > 0;  // small integers fit TF32
   return problem.has_exact_tier() && exact;
 }
 

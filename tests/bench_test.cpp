@@ -1,4 +1,5 @@
-// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on resuming.
+// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on
+// resuming.
 #include "harness/bench.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ using sgd_update::Problem;
 using sgd_update::SgdUpdate;
 
 void update(const Problem& p, const Operands& o) {
-  for (std::int64_t i = 0; i < p.count; ++i) o.weights[i] -= o.learning_rate * (o.gradient[i] + p.weight_decay * o.weights[i]);
+  for (std::int64_t i = 0; i < p.count; ++i)
+    o.weights[i] -= o.learning_rate * (o.gradient[i] + p.weight_decay * o.weights[i]);
 }
 void update_but_the_last(const Problem& p, const Operands& o) {
   Problem shorter = p;
@@ -50,18 +52,25 @@ class Limited final : public sgd_update::Plan {
 
 class BenchTest : public testing::Test {
  protected:
-  Variant variant(const char* name, Factory<SgdUpdate> factory) { return unregistered<SgdUpdate>(name, factory); }
+  Variant variant(const char* name, Factory<SgdUpdate> factory) {
+    return unregistered<SgdUpdate>(name, factory);
+  }
 
   // A run of these variants on one problem of sgd.
-  BenchCounts bench(const std::vector<Variant>& variants, bool resume = false, std::int64_t count = 100) {
-    stepladder::Run run({.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
-    Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}, .suite_argument = "--suite s"});
-    const auto problem = make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", "weights");
+  BenchCounts bench(const std::vector<Variant>& variants, bool resume = false,
+                    std::int64_t count = 100) {
+    stepladder::Run run(
+        {.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
+    Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003},
+                      .suite_argument = "--suite s"});
+    const auto problem =
+        make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", "weights");
     bench.measure(*problem, variants);
     run.save();
     return bench.counts();
   }
-  std::vector<std::map<std::string, std::string>> rows(const std::string& name, const std::vector<std::string>& columns) {
+  std::vector<std::map<std::string, std::string>> rows(const std::string& name,
+                                                       const std::vector<std::string>& columns) {
     const CsvFile file(folder / ("run/" + name), columns);
     std::vector<std::map<std::string, std::string>> all;
     for (const CsvRow& row : file.rows()) {
@@ -104,12 +113,15 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   EXPECT_TRUE(says(row["broken_later"]["reason"], {"threw while timed: worn out"}));
   for (const char* name : {"broken_tail", "broken_throws", "broken_later"}) {
     EXPECT_EQ(row[name]["status"], "failed") << name;
-    EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"] + row[name]["percent_of_roof"], "") << name;
+    EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"] + row[name]["percent_of_roof"], "")
+        << name;
     EXPECT_EQ(samples_of(name), 0) << name;
   }
   EXPECT_EQ(row["broken_tail"]["verified"], "no");
-  EXPECT_EQ(row["limited"]["status"] + ": " + row["limited"]["reason"], "unavailable: takes whole vectors");
-  EXPECT_EQ(row["missing"]["status"] + ": " + row["missing"]["reason"], "unavailable: built without its library");
+  EXPECT_EQ(row["limited"]["status"] + ": " + row["limited"]["reason"],
+            "unavailable: takes whole vectors");
+  EXPECT_EQ(row["missing"]["status"] + ": " + row["missing"]["reason"],
+            "unavailable: built without its library");
   EXPECT_EQ(row["honest"]["status"], "ok");
   EXPECT_EQ(row["honest"]["verified"], "yes");
   EXPECT_GT(std::stod(row["honest"]["median_s"]), 0);
@@ -117,7 +129,8 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
 }
 
 TEST_F(BenchTest, AProblemTooBigForMemoryIsSkippedWithNeedAndSupply) {
-  const BenchCounts counts = bench({variant("honest", plan_of<update>)}, false, std::int64_t{1} << 40);
+  const BenchCounts counts =
+      bench({variant("honest", plan_of<update>)}, false, std::int64_t{1} << 40);
   EXPECT_EQ(counts.skipped, 1);
   EXPECT_TRUE(says(summary()["honest"]["reason"], {"needs ", " GiB; ", " GiB are available"}));
 }
@@ -126,7 +139,8 @@ TEST_F(BenchTest, ResumingKeepsFinishedRowsAndAddsMissingOnes) {
   bench({variant("first", plan_of<update>)});
   const std::string before = summary()["first"]["median_s"];
   const int samples = samples_of("first");
-  const BenchCounts counts = bench({variant("first", plan_of<update>), variant("second", plan_of<update>)}, true);
+  const BenchCounts counts =
+      bench({variant("first", plan_of<update>), variant("second", plan_of<update>)}, true);
   EXPECT_EQ(counts.kept, 1);
   EXPECT_EQ(counts.ok, 1);
   EXPECT_EQ(summary()["first"]["median_s"], before);
@@ -140,7 +154,8 @@ TEST_F(BenchTest, ResumingTriesAgainWhatCouldNotBeMeasuredAndReplacesItsRow) {
   bench({missing, variant("mended", plan_of<throws>)});
   EXPECT_EQ(bench({missing, variant("mended", plan_of<throws>)}, true).failed, 1);
   EXPECT_EQ(summary().size(), 2U);
-  const BenchCounts counts = bench({variant("changes", plan_of<update>), variant("mended", plan_of<update>)}, true);
+  const BenchCounts counts =
+      bench({variant("changes", plan_of<update>), variant("mended", plan_of<update>)}, true);
   EXPECT_EQ(counts.ok, 2);
   EXPECT_EQ(summary()["changes"]["status"], "ok");
   EXPECT_EQ(summary()["mended"]["status"], "ok");
@@ -148,10 +163,13 @@ TEST_F(BenchTest, ResumingTriesAgainWhatCouldNotBeMeasuredAndReplacesItsRow) {
 
 TEST_F(BenchTest, ResumingDropsSamplesWhoseRowACrashLost) {
   bench({variant("first", plan_of<update>)});
-  Table(folder / "run/summary.csv", summary_columns).remove_rows([](const CsvRow&) { return true; });
+  Table(folder / "run/summary.csv", summary_columns).remove_rows([](const CsvRow&) {
+    return true;
+  });
   bench({variant("first", plan_of<update>)}, true);
   int first_repetitions = 0;
-  for (auto& row : rows("samples.csv", samples_columns)) first_repetitions += row["repetition"] == "0";
+  for (auto& row : rows("samples.csv", samples_columns))
+    first_repetitions += row["repetition"] == "0";
   EXPECT_EQ(first_repetitions, 1);
 }
 

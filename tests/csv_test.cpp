@@ -1,4 +1,5 @@
-// Rows come back as they were written, and malformed files are refused with file, line and expectation.
+// Rows come back as they were written, and malformed files are refused with file, line and
+// expectation.
 #include "harness/csv.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ std::string error_of_file(const std::string& content) {
 
 TEST(Csv, FieldsComeBackAsTheyWereWritten) {
   const TemporaryFolder folder;
-  const std::vector<std::string> pieces = {"x", ",", "\"", " ", "\"\"", "é", "'", ";", "\\", "1e-9"};
+  const std::vector<std::string> pieces = {"x", ",", "\"", " ",  "\"\"",
+                                           "é", "'", ";",  "\\", "1e-9"};
   Random random(1);
   std::string text = "a,b\n";
   std::vector<std::vector<std::string>> rows;
@@ -26,7 +28,8 @@ TEST(Csv, FieldsComeBackAsTheyWereWritten) {
     fields[0] = "-";
     for (std::string& field : fields)
       for (std::int64_t i = random.integer(0, 6); i > 0; --i)
-        field += pieces[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(pieces.size()) - 1))];
+        field += pieces[static_cast<std::size_t>(
+            random.integer(0, static_cast<std::int64_t>(pieces.size()) - 1))];
     text += csv_line(fields);
     rows.push_back(fields);
   }
@@ -38,13 +41,20 @@ TEST(Csv, FieldsComeBackAsTheyWereWritten) {
   }
 }
 
-TEST(Csv, OneRowIsOneLine) { EXPECT_EQ(csv_line({"first\nsecond\r", "b"}), "\"first second \",b\n"); }
+TEST(Csv, OneRowIsOneLine) {
+  EXPECT_EQ(csv_line({"first\nsecond\r", "b"}), "\"first second \",b\n");
+}
 
-TEST(Csv, QuotesOnlyWhatNeedsIt) { EXPECT_EQ(csv_line({"a b", "c,d", "e\"f", ""}), "a b,\"c,d\",\"e\"\"f\",\n"); }
+TEST(Csv, QuotesOnlyWhatNeedsIt) {
+  EXPECT_EQ(csv_line({"a b", "c,d", "e\"f", ""}), "a b,\"c,d\",\"e\"\"f\",\n");
+}
 
 TEST(Csv, TakesFilesOfSpreadsheetsAndOtherSystems) {
   const TemporaryFolder folder;
-  const CsvFile file(folder.write("f.csv", "\xEF\xBB\xBF" "a,b\r\n1,2\r\n\r\n3,4"), {"a", "b"});
+  const CsvFile file(folder.write("f.csv",
+                                  "\xEF\xBB\xBF"
+                                  "a,b\r\n1,2\r\n\r\n3,4"),
+                     {"a", "b"});
   ASSERT_EQ(file.rows().size(), 2U);
   EXPECT_EQ(file.rows()[0].text("a"), "1");
   EXPECT_EQ(file.rows()[1].text("b"), "4");
@@ -67,18 +77,21 @@ TEST(Csv, MalformedFilesNameFileLineAndExpectation) {
   EXPECT_TRUE(says(error_of_file("a,b,z\n"), {"f.csv:1", "unknown column \"z\"", "expected a,b"}));
   EXPECT_TRUE(says(error_of_file("a,b,a\n"), {"f.csv:1", "column \"a\" comes twice"}));
   EXPECT_TRUE(says(error_of_file("a,b\n\n\"1,2\n"), {"f.csv:3", "quotation mark is not closed"}));
-  EXPECT_TRUE(says(error_of_file("a,b\n\"1\"x,2\n"), {"f.csv:2", "\"x\" follows", "expected a comma"}));
+  EXPECT_TRUE(
+      says(error_of_file("a,b\n\"1\"x,2\n"), {"f.csv:2", "\"x\" follows", "expected a comma"}));
   EXPECT_TRUE(says(error_of_file(""), {"f.csv", "empty; expected the header a,b"}));
 }
 
 TEST(Csv, AFileThatIsNotThereIsNamed) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(says(error_of([&] { CsvFile(folder / "none.csv", {"a"}); }), {"none.csv", "cannot be read"}));
+  EXPECT_TRUE(
+      says(error_of([&] { CsvFile(folder / "none.csv", {"a"}); }), {"none.csv", "cannot be read"}));
 }
 
 TEST(Csv, WholeNumbersInARange) {
   const TemporaryFolder folder;
-  const CsvFile file(folder.write("f.csv", "a,b\n12,\n1.5,-1\nx,9223372036854775808\n 1,1 \n"), {"a", "b"}, {"c"});
+  const CsvFile file(folder.write("f.csv", "a,b\n12,\n1.5,-1\nx,9223372036854775808\n 1,1 \n"),
+                     {"a", "b"}, {"c"});
   const auto& rows = file.rows();
   EXPECT_EQ(rows[0].integer("a", 1, 12), 12);
   EXPECT_EQ(rows[0].integer("b", 1, 5, 3), 3);

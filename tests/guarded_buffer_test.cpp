@@ -13,7 +13,8 @@ namespace stepladder {
 namespace {
 
 TEST(GuardedBuffer, IsAlignedUndamagedAndHoldsWhatIsWritten) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{67}, std::size_t{4096}}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{67}, std::size_t{4096}}) {
     GuardedBuffer buffer(bytes, nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
     const std::vector<unsigned char> written(bytes, 7);

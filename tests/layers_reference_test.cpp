@@ -27,11 +27,13 @@ class Gradient : public testing::TestWithParam<Problem> {
     std::uniform_int_distribution<int> quarter(1, 512);
     const auto count = static_cast<std::size_t>(p_.count());
     for (std::size_t i = 0; i < count; ++i) {
-      const float magnitude = static_cast<float>(quarter(random)) / 256;  // never 0, where relu has no derivative
+      const float magnitude =
+          static_cast<float>(quarter(random)) / 256;  // never 0, where relu has no derivative
       x_.push_back(random() % 2 == 0 ? magnitude : -magnitude);
       dy_.push_back(static_cast<float>(quarter(random)) / 256 - 1);
     }
-    for (std::int64_t c = 0; c < p_.channels; ++c) bias_.push_back(static_cast<float>(quarter(random)) / 256);
+    for (std::int64_t c = 0; c < p_.channels; ++c)
+      bias_.push_back(static_cast<float>(quarter(random)) / 256);
     for (std::int64_t n = 0; n < p_.batch; ++n)
       labels_.push_back(static_cast<std::uint8_t>(random() % static_cast<unsigned>(p_.channels)));
   }
@@ -48,7 +50,8 @@ class Gradient : public testing::TestWithParam<Problem> {
     operands.bias = bias_.data();
     operands.labels = labels_.data();
     operands.step = step;
-    reference(problem, operands, {.y = result.y.data(), .scale = result.scale.data(), .loss = result.loss.data()});
+    reference(problem, operands,
+              {.y = result.y.data(), .scale = result.scale.data(), .loss = result.loss.data()});
     return result;
   }
 
@@ -92,13 +95,15 @@ TEST_P(Gradient, BackwardIsTheCentralDifferenceOfForward) {
   operands.scale = scale.data();
   operands.labels = labels_.data();
   operands.step = step;
-  reference(problem, operands, {.dx = dx.data(), .dbias = dbias.data(), .magnitude = magnitude.data()});
+  reference(problem, operands,
+            {.dx = dx.data(), .dbias = dbias.data(), .magnitude = magnitude.data()});
 
   const bool of_bias = p_.layer == Layer::bias;
   std::vector<float>& variables = of_bias ? bias_ : x_;
   const Doubles& gradient = of_bias ? dbias : dx;
   for (std::size_t i = 0; i < variables.size(); ++i)
-    EXPECT_NEAR(central_difference(variables[i]), gradient[i], 4e-6) << direction(problem) << " element " << i;
+    EXPECT_NEAR(central_difference(variables[i]), gradient[i], 4e-6)
+        << direction(problem) << " element " << i;
 }
 
 Problem problem(Layer layer, std::int64_t batch, std::int64_t channels, std::int64_t spatial) {
@@ -128,13 +133,17 @@ Problem dropout(float rate) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, Gradient,
-    testing::Values(problem(Layer::bias, 3, 5, 1), problem(Layer::bias, 2, 4, 6), problem(Layer::relu, 2, 3, 5),
-                    problem(Layer::sigmoid, 2, 3, 5), problem(Layer::tanh, 2, 3, 5), dropout(0), dropout(0.3F),
-                    problem(Layer::local_response_normalization, 2, 7, 3), strong_normalization(7, 5, 0.75F),
-                    strong_normalization(2, 5, 0.75F), strong_normalization(6, 3, 1.25F),
-                    strong_normalization(4, 1, 0.5F), problem(Layer::softmax_cross_entropy, 4, 10, 1),
+    testing::Values(problem(Layer::bias, 3, 5, 1), problem(Layer::bias, 2, 4, 6),
+                    problem(Layer::relu, 2, 3, 5), problem(Layer::sigmoid, 2, 3, 5),
+                    problem(Layer::tanh, 2, 3, 5), dropout(0), dropout(0.3F),
+                    problem(Layer::local_response_normalization, 2, 7, 3),
+                    strong_normalization(7, 5, 0.75F), strong_normalization(2, 5, 0.75F),
+                    strong_normalization(6, 3, 1.25F), strong_normalization(4, 1, 0.5F),
+                    problem(Layer::softmax_cross_entropy, 4, 10, 1),
                     problem(Layer::softmax_cross_entropy, 3, 1, 1)),
-    [](const auto& test) { return std::string(name_of(test.param.layer)) + "_" + std::to_string(test.index); });
+    [](const auto& test) {
+      return std::string(name_of(test.param.layer)) + "_" + std::to_string(test.index);
+    });
 
 TEST(Dropout, KeepsTheShareItShouldAndScalesItUp) {
   Problem p = problem(Layer::dropout, 1, 1, 100000);

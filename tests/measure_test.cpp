@@ -1,4 +1,5 @@
-// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown away.
+// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown
+// away.
 #include "harness/measure/measure.hpp"
 
 #include <gtest/gtest.h>
@@ -15,13 +16,15 @@ namespace stepladder {
 namespace {
 
 Subject sleeper(const std::string& name, double seconds) {
-  return {.name = name,
-          .run = [seconds](std::int64_t) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
+  return {.name = name, .run = [seconds](std::int64_t) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+          }};
 }
 
 class Measure : public testing::Test {
  protected:
-  std::vector<Measured> measure(const std::vector<Subject>& subjects, const MeasureOptions& options) {
+  std::vector<Measured> measure(const std::vector<Subject>& subjects,
+                                const MeasureOptions& options) {
     return meter.measure(subjects, options);
   }
   nlohmann::json json = nlohmann::json::array();
@@ -29,7 +32,8 @@ class Measure : public testing::Test {
 };
 
 TEST_F(Measure, ASleepTakesAsLongAsItIs) {
-  const auto measured = measure({sleeper("sleep", 0.002)}, {.repetitions = 7, .budget_seconds = 0.1});
+  const auto measured =
+      measure({sleeper("sleep", 0.002)}, {.repetitions = 7, .budget_seconds = 0.1});
   const Summary summary = summarize(measured[0].seconds());
   EXPECT_GE(summary.min, 0.002);
   EXPECT_LT(summary.min, 0.004);
@@ -58,9 +62,13 @@ TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndSaysSo) {
 TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersGoOn) {
   int calls = 0;
   const std::vector<Subject> subjects = {
-      {.name = "throws at once", .run = [](std::int64_t) { throw std::runtime_error("out of tiles"); }},
+      {.name = "throws at once",
+       .run = [](std::int64_t) { throw std::runtime_error("out of tiles"); }},
       {.name = "throws later",
-       .run = [&](std::int64_t) { if (++calls > 1) throw std::runtime_error("worn out"); },
+       .run =
+           [&](std::int64_t) {
+             if (++calls > 1) throw std::runtime_error("worn out");
+           },
        .estimate_seconds = 1},
       sleeper("honest", 0.0005)};
   const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 0.1});
@@ -74,7 +82,8 @@ TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInAnOrderOfItsOwn) {
   constexpr std::size_t count = 5, rounds = 8;
   std::vector<std::size_t> order;
   std::vector<Subject> subjects;
-  for (std::size_t s = 0; s < count; ++s)  // known to take long, so that nothing runs before and one iteration does
+  for (std::size_t s = 0; s < count;
+       ++s)  // known to take long, so that nothing runs before and one iteration does
     subjects.push_back({.name = "subject " + std::to_string(s),
                         .run = [&order, s](std::int64_t) { order.push_back(s); },
                         .estimate_seconds = 1});
@@ -88,7 +97,8 @@ TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInAnOrderOfItsOwn) {
   }
   EXPECT_GT(orders.size(), 1U);
   for (const Measured& m : measured)
-    for (std::size_t i = 0; i < m.samples.size(); ++i) EXPECT_EQ(m.samples[i].round, static_cast<int>(i));
+    for (std::size_t i = 0; i < m.samples.size(); ++i)
+      EXPECT_EQ(m.samples[i].round, static_cast<int>(i));
 }
 
 TEST_F(Measure, NamesThatLookAlikeAreTimedApart) {
@@ -105,22 +115,27 @@ TEST_F(Measure, NamesThatLookAlikeAreTimedApart) {
 }
 
 TEST_F(Measure, GoogleBenchmarksRecordsAreKept) {
-  const auto measured = measure({sleeper("kept", 0.0005)}, {.repetitions = 3, .budget_seconds = 0.01});
+  const auto measured =
+      measure({sleeper("kept", 0.0005)}, {.repetitions = 3, .budget_seconds = 0.01});
   ASSERT_EQ(json.size(), measured[0].samples.size());
   EXPECT_EQ(json[0]["name"].get<std::string>().find("kept"), 0U);
 }
 
 TEST_F(Measure, ASignalEndsBetweenTwoRepetitionsAndLeavesTheMeterUsable) {
-  const Subject stops{.name = "stops", .run = [](std::int64_t) { interrupted = true; }, .estimate_seconds = 1};
+  const Subject stops{
+      .name = "stops", .run = [](std::int64_t) { interrupted = true; }, .estimate_seconds = 1};
   EXPECT_THROW(measure({stops}, {.repetitions = 3, .budget_seconds = 3}), Interrupted);
   interrupted = false;
-  EXPECT_EQ(measure({sleeper("after", 0.0005)}, {.repetitions = 2, .budget_seconds = 0.01})[0].error, "");
+  EXPECT_EQ(
+      measure({sleeper("after", 0.0005)}, {.repetitions = 2, .budget_seconds = 0.01})[0].error, "");
 }
 
 TEST_F(Measure, TheLastSentenceCountsRepetitions) {
   EXPECT_EQ(meter.quiet_sentence(), "Nothing was timed.");
-  const auto measured = measure({sleeper("sleep", 0.0005)}, {.repetitions = 4, .budget_seconds = 0.01});
-  EXPECT_TRUE(says(meter.quiet_sentence(), {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
+  const auto measured =
+      measure({sleeper("sleep", 0.0005)}, {.repetitions = 4, .budget_seconds = 0.01});
+  EXPECT_TRUE(says(meter.quiet_sentence(),
+                   {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
 }
 
 Measured measured_of(const std::vector<std::pair<double, bool>>& seconds_and_disturbed) {
@@ -142,7 +157,8 @@ TEST(Measured, DisturbedSamplesAreKeptButDoNotCountWhileOthersDo) {
 }
 
 TEST(Measured, AllSamplesCountWhenFewWereUndisturbed) {
-  EXPECT_EQ(measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).seconds().size(), 5U);
+  EXPECT_EQ(measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).seconds().size(),
+            5U);
   EXPECT_EQ(measured_of({{1, false}, {9, true}}).seconds().size(), 2U);
 }
 

@@ -31,20 +31,26 @@ inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
 template <class Primitive>
 Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0) {
   static std::deque<VariantInfo> infos;  // a Variant points to its own
-  const VariantInfo& info = infos.emplace_back(VariantInfo{
-      .name = name, .technique = Technique::serial, .adds = "a fault", .bound_factor = bound_factor});
-  return {Primitive::name, name, &info, {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr}, ""};
+  const VariantInfo& info = infos.emplace_back(VariantInfo{.name = name,
+                                                           .technique = Technique::serial,
+                                                           .adds = "a fault",
+                                                           .bound_factor = bound_factor});
+  return {Primitive::name,
+          name,
+          &info,
+          {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr},
+          ""};
 }
 
 // Whether the variant fails on the problem, and the reason contains `part`.
 template <class Primitive>
-testing::AssertionResult is_caught(const typename Primitive::Problem& problem, const Variant& variant,
-                                   const std::string& part) {
+testing::AssertionResult is_caught(const typename Primitive::Problem& problem,
+                                   const Variant& variant, const std::string& part) {
   const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
   const Verdict verdict = prove(*owned, variant);
   if (verdict.outcome != Outcome::failed)
-    return testing::AssertionFailure() << variant.name << " was not caught on " << owned->info().direction << " "
-                                       << owned->info().shape;
+    return testing::AssertionFailure() << variant.name << " was not caught on "
+                                       << owned->info().direction << " " << owned->info().shape;
   return says(verdict.reason, {part}) << " (" << variant.name << ")";
 }
 
@@ -53,7 +59,8 @@ template <class Primitive>
 testing::AssertionResult foot_passes(const typename Primitive::Problem& problem) {
   int feet = 0;
   for (const Variant& variant : primitive(Primitive::name).variants()) {
-    const bool is_foot = variant.info->technique == Technique::serial && *variant.info->builds_on == '\0';
+    const bool is_foot =
+        variant.info->technique == Technique::serial && *variant.info->builds_on == '\0';
     if (!is_foot || !variant.why_unavailable.empty()) continue;
     ++feet;
     const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");

@@ -23,7 +23,8 @@ TEST_P(Registry, VariantsSayWhatTheyAreAndAdd) {
   for (const Variant& variant : variants) {
     const std::string name = variant.info->name;
     EXPECT_FALSE(name.empty());
-    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << name;
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos)
+        << name;
     EXPECT_GT(std::string(variant.info->adds).size(), 10U) << name;
     EXPECT_STRNE(variant.info->precision, "") << name;
     EXPECT_GE(variant.info->bound_factor, 1.0) << name;
@@ -32,7 +33,8 @@ TEST_P(Registry, VariantsSayWhatTheyAreAndAdd) {
 
 TEST_P(Registry, FullNamesAreUnique) {
   std::set<std::string> names;
-  for (const Variant& variant : variants) EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
+  for (const Variant& variant : variants)
+    EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
 }
 
 TEST_P(Registry, ARungStandsAboveTheOneItBuildsOn) {
@@ -40,19 +42,23 @@ TEST_P(Registry, ARungStandsAboveTheOneItBuildsOn) {
     const std::string below = variants[i].info->builds_on;
     if (below.empty()) continue;
     const auto is_below = [&](const Variant& other) { return other.info->name == below; };
-    EXPECT_TRUE(std::any_of(variants.begin(), variants.begin() + static_cast<std::ptrdiff_t>(i), is_below))
+    EXPECT_TRUE(
+        std::any_of(variants.begin(), variants.begin() + static_cast<std::ptrdiff_t>(i), is_below))
         << variants[i].name << " builds on " << below << ", which is not before it";
   }
 }
 
-TEST_P(Registry, TheFirstRungBuildsOnNothing) { EXPECT_STREQ(variants.front().info->builds_on, ""); }
+TEST_P(Registry, TheFirstRungBuildsOnNothing) {
+  EXPECT_STREQ(variants.front().info->builds_on, "");
+}
 
 TEST_P(Registry, OwnCodeComesBeforeTheVendorsAndTheCpuBeforeTheGpu) {
   const auto group = [](const Variant& v) {
     return 2 * (v.info->place == Place::cuda) + (v.info->technique == Technique::vendor);
   };
-  EXPECT_TRUE(std::is_sorted(variants.begin(), variants.end(),
-                             [&](const Variant& a, const Variant& b) { return group(a) < group(b); }));
+  EXPECT_TRUE(
+      std::is_sorted(variants.begin(), variants.end(),
+                     [&](const Variant& a, const Variant& b) { return group(a) < group(b); }));
 }
 
 TEST_P(Registry, AFamilyBuiltPerIsaHasEveryWidthNarrowestFirst) {
@@ -78,7 +84,8 @@ TEST_P(Registry, WhatCannotRunSaysWhyAndWhatCanHasAFactory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Primitives, Registry, testing::ValuesIn(primitives().begin(), primitives().end()),
+INSTANTIATE_TEST_SUITE_P(Primitives, Registry,
+                         testing::ValuesIn(primitives().begin(), primitives().end()),
                          [](const auto& info) { return info.param->name(); });
 
 std::vector<std::string> names_of(const std::vector<Variant>& variants) {
@@ -90,7 +97,8 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
 TEST(SelectVariants, WithoutAGlobTakesEveryWidthOfSimdAndTheWidestOfOtherFamilies) {
   const std::vector<Variant> chosen = select_variants(primitive("matmul"), "");
   const auto widths = [&](const std::string& family) {
-    return std::count_if(chosen.begin(), chosen.end(), [&](const Variant& v) { return v.info->name == family; });
+    return std::count_if(chosen.begin(), chosen.end(),
+                         [&](const Variant& v) { return v.info->name == family; });
   };
   EXPECT_EQ(widths("simd"), 3);
   EXPECT_EQ(widths("openmp"), 1);
@@ -98,7 +106,8 @@ TEST(SelectVariants, WithoutAGlobTakesEveryWidthOfSimdAndTheWidestOfOtherFamilie
 }
 
 TEST(SelectVariants, AGlobTakesFullNamesAndFamilies) {
-  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42")), std::vector<std::string>{"packed_sse42"});
+  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42")),
+            std::vector<std::string>{"packed_sse42"});
   EXPECT_EQ(names_of(select_variants(primitive("matmul"), "serial_*")),
             (std::vector<std::string>{"serial_ijk", "serial_ikj"}));
   EXPECT_EQ(select_variants(primitive("matmul"), "openmp").size(), 1U);

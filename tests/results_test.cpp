@@ -56,7 +56,8 @@ TEST(Table, AFileWithOtherColumnsIsRefusedAndLeftAlone) {
   const TemporaryFolder folder;
   for (const char* other : {"name,price\na,1\n", "name,price\na,1", "a shopping list"}) {
     folder.write("t.csv", other);
-    EXPECT_TRUE(says(error_of([&] { Table(folder / "t.csv", columns); }), {"t.csv:1", "columns", "another folder"}));
+    EXPECT_TRUE(says(error_of([&] { Table(folder / "t.csv", columns); }),
+                     {"t.csv:1", "columns", "another folder"}));
     EXPECT_EQ(content_of(folder / "t.csv"), other);
   }
 }
@@ -108,7 +109,8 @@ TEST(RunFolder, IsMadeWithTheFoldersAboveIt) {
 TEST(RunFolder, ARunIsNotWrittenOverButGoneOnWith) {
   const TemporaryFolder folder;
   RunFolder(folder.path(), false).write_json("environment.json", {{"seed", 7}});
-  EXPECT_TRUE(says(error_of([&] { RunFolder(folder.path(), false); }), {folder.path().string(), "--resume", "--out"}));
+  EXPECT_TRUE(says(error_of([&] { RunFolder(folder.path(), false); }),
+                   {folder.path().string(), "--resume", "--out"}));
   const RunFolder run(folder.path(), true);
   EXPECT_TRUE(run.resumed());
   EXPECT_EQ(run.read_json("environment.json")["seed"], 7);
@@ -117,9 +119,11 @@ TEST(RunFolder, ARunIsNotWrittenOverButGoneOnWith) {
 TEST(RunFolder, APlaceThatTakesNoFilesIsRefused) {
   const TemporaryFolder folder;
   const std::string file = folder.write("file", "").string();
-  EXPECT_TRUE(says(error_of([&] { RunFolder(file + "/run", false); }), {file + "/run", "cannot be made"}));
+  EXPECT_TRUE(
+      says(error_of([&] { RunFolder(file + "/run", false); }), {file + "/run", "cannot be made"}));
   EXPECT_TRUE(says(error_of([&] { RunFolder(file, false); }), {file, "cannot be made"}));
-  EXPECT_TRUE(says(error_of([] { RunFolder("/proc/self", false); }), {"/proc/self", "cannot be written"}));
+  EXPECT_TRUE(
+      says(error_of([] { RunFolder("/proc/self", false); }), {"/proc/self", "cannot be written"}));
 }
 
 TEST(RunFolder, ABrokenJsonFileReadsAsNone) {
@@ -143,11 +147,14 @@ TEST(Results, NumbersHaveSixDigitsAndNoNames) {
 TEST(Results, TheSummaryHasTheDocumentedColumns) {
   std::string all;
   for (const std::string& column : summary_columns) all += column + " ";
-  EXPECT_EQ(all,
-            "primitive direction variant technique builds_on suite problem shape precision layout prepacked cache "
-            "threads ranks device status reason verified error_ratio repetitions median_s ci_low_s ci_high_s min_s "
-            "prepare_s flops bytes gflops_per_s gbytes_per_s busbw_gbytes_per_s roof percent_of_roof "
-            "speedup_vs_serial speedup_vs_vendor cycles instructions cpi energy_j repeat_command ");
+  EXPECT_EQ(
+      all,
+      "primitive direction variant technique builds_on suite problem shape precision layout "
+      "prepacked cache "
+      "threads ranks device status reason verified error_ratio repetitions median_s ci_low_s "
+      "ci_high_s min_s "
+      "prepare_s flops bytes gflops_per_s gbytes_per_s busbw_gbytes_per_s roof percent_of_roof "
+      "speedup_vs_serial speedup_vs_vendor cycles instructions cpi energy_j repeat_command ");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Medians, their confidence intervals and the rank test, against what enumeration and simulation say.
+// Medians, their confidence intervals and the rank test, against what enumeration and simulation
+// say.
 #include "harness/measure/statistics.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ TEST(Summarize, IntervalIsThatOfTheSignTest) {
   struct Row {
     int n, low;
   };
-  for (const Row row : {Row{6, 1}, {8, 1}, {9, 2}, {11, 2}, {12, 3}, {15, 4}, {20, 6}, {25, 8}, {40, 14}}) {
+  for (const Row row :
+       {Row{6, 1}, {8, 1}, {9, 2}, {11, 2}, {12, 3}, {15, 4}, {20, 6}, {25, 8}, {40, 14}}) {
     const Summary summary = summarize(one_to(row.n));
     EXPECT_DOUBLE_EQ(summary.ci_low, row.low) << "n = " << row.n;
     EXPECT_DOUBLE_EQ(summary.ci_high, row.n + 1 - row.low) << "n = " << row.n;
@@ -78,7 +80,8 @@ TEST(Summarize, IntervalCoversTheMedianInNineteenOfTwentyRuns) {
         covered += summary.ci_low <= distribution.median && distribution.median <= summary.ci_high;
       }
       // Four standard deviations of the simulation below 95 %.
-      EXPECT_GE(covered, runs * 0.95 - 4 * std::sqrt(runs * 0.95 * 0.05)) << distribution.name << ", n = " << n;
+      EXPECT_GE(covered, runs * 0.95 - 4 * std::sqrt(runs * 0.95 * 0.05))
+          << distribution.name << ", n = " << n;
     }
 }
 
@@ -111,7 +114,8 @@ TEST(RankTest, ValuesByHand) {
   const std::vector<double> low = {1, 2, 3}, high = {4, 5, 6};
   // U = 0, mean 4.5, variance 3 · 3 · 7 / 12 = 5.25: z = 4 / 2.2913
   EXPECT_NEAR(rank_test(low, high), 0.08086, 1e-4);
-  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 − 36 / 56): z = 5 / 3.3381
+  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 − 36 / 56): z = 5
+  // / 3.3381
   const std::vector<double> a = {1, 2, 2, 3}, b = {2, 3, 4, 4};
   EXPECT_NEAR(rank_test(a, b), 0.13417, 1e-4);
 }
@@ -128,7 +132,8 @@ TEST(RankTest, NothingToTellApart) {
   EXPECT_DOUBLE_EQ(rank_test(values, {}), 1);
 }
 
-// The exact two-sided p-value: the share of all ways to draw n_a of the ranks whose U lies as far out.
+// The exact two-sided p-value: the share of all ways to draw n_a of the ranks whose U lies as far
+// out.
 double exact_p(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
@@ -158,7 +163,8 @@ TEST(RankTest, IsNearExactEnumeration) {
     std::vector<double> a, b;
     for (int i = 0; i < 6; ++i) {
       a.push_back(ties ? static_cast<double>(random.integer(0, 9)) : random.uniform(0, 1));
-      b.push_back((ties ? static_cast<double>(random.integer(0, 9)) : random.uniform(0, 1)) + 0.1 * trial);
+      b.push_back((ties ? static_cast<double>(random.integer(0, 9)) : random.uniform(0, 1)) +
+                  0.1 * trial);
     }
     EXPECT_NEAR(rank_test(a, b), exact_p(a, b), ties ? 0.03 : 0.015) << "trial " << trial;
   }

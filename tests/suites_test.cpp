@@ -1,4 +1,5 @@
-// The project's suites load, and a mistake in a user's own is refused with file, line and expectation.
+// The project's suites load, and a mistake in a user's own is refused with file, line and
+// expectation.
 #include "harness/suites.hpp"
 
 #include <gtest/gtest.h>
@@ -20,12 +21,14 @@ TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
     std::set<std::string> names;
     for (const auto& problem : problems) {
       const ProblemInfo& info = problem->info();
-      EXPECT_TRUE(names.insert(info.suite + " " + info.name + " " + info.direction).second) << info.name;
+      EXPECT_TRUE(names.insert(info.suite + " " + info.name + " " + info.direction).second)
+          << info.name;
       EXPECT_EQ(info.primitive, type->name());
       EXPECT_GT(info.flops, 0) << info.name;
       EXPECT_GT(info.bytes_read, 0) << info.name;
       EXPECT_GT(info.bytes_written, 0) << info.name;
-      EXPECT_GE(problem->memory_needed(2), problem->memory_needed(1) + problem->operand_bytes()) << info.name;
+      EXPECT_GE(problem->memory_needed(2), problem->memory_needed(1) + problem->operand_bytes())
+          << info.name;
     }
     EXPECT_FALSE(load_suite(*type, suite_file(*type), "layers", 2).empty()) << type->name();
   }
@@ -33,7 +36,8 @@ TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
 
 TEST(Suites, OneSuiteIsTakenOutOfAFile) {
   const TemporaryFolder folder;
-  const auto file = folder.write("own.csv", "suite,name,count,source\nmine,one,5,\nmine,two,6,\nother,three,7,\n");
+  const auto file = folder.write(
+      "own.csv", "suite,name,count,source\nmine,one,5,\nmine,two,6,\nother,three,7,\n");
   const PrimitiveType& type = primitive("all_reduce");  // sum and mean of each
   EXPECT_EQ(load_suite(type, file, "mine", 2).size(), 4U);
   EXPECT_EQ(load_suite(type, file, "", 2).size(), 6U);
@@ -55,10 +59,12 @@ std::string error_of_line(const std::string& name, const std::string& line) {
   static const std::map<std::string, std::string> good = {
       {"matmul", "suite,name,m,n,k,transpose_a,transpose_b,source\ns,good,4,5,6,0,0,\n"},
       {"convolution",
-       "suite,name,batch,in_channels,height,width,out_channels,kernel_h,kernel_w,stride_h,stride_w,pad_h,pad_w,"
+       "suite,name,batch,in_channels,height,width,out_channels,kernel_h,kernel_w,stride_h,stride_w,"
+       "pad_h,pad_w,"
        "direction,source,groups\ns,good,1,2,5,5,2,3,3,1,1,1,1,forward,,2\n"},
       {"max_pool",
-       "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,direction,source\n"
+       "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
+       "direction,source\n"
        "s,good,1,2,5,5,2,2,2,2,0,0,backward,\n"},
       {"sgd_update", "suite,name,count,source\ns,good,5,\n"},
       {"all_reduce", "suite,name,count,source\ns,good,5,\n"}};
@@ -78,29 +84,36 @@ const BadLine bad_lines[] = {
     {"matmul", "s,bad,0,5,6,0,0,", "column m holds \"0\"", "whole number from 1 to 16777216"},
     {"matmul", "s,bad,4,5.5,6,0,0,", "column n holds \"5.5\"", "whole number from 1"},
     {"matmul", "s,bad,4,5,99999999,0,0,", "column k holds \"99999999\"", "to 16777216"},
-    {"matmul", "s,bad,4,5,6,yes,0,", "column transpose_a holds \"yes\"", "whole number from 0 to 1"},
+    {"matmul", "s,bad,4,5,6,yes,0,", "column transpose_a holds \"yes\"",
+     "whole number from 0 to 1"},
     {"matmul", "s,bad,4,5,6,0,", "7 fields", "the header has 8"},
     {"matmul", "s,bad,4,5,6,0,0,\"no end", "quotation mark is not closed", ""},
     {"matmul", ",bad,4,5,6,0,0,", "needs a suite and a name", ""},
     {"matmul", "s,,4,5,6,0,0,", "needs a suite and a name", ""},
     {"matmul", "s,good,8,5,6,0,0,", "has a problem good, forward, already", "own.csv:2"},
     {"matmul", "other,bad,x,5,6,0,0,", "column m holds \"x\"", "whole number"},
-    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1", "column direction holds \"back\"", "expected forward,"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1", "column direction holds \"back\"",
+     "expected forward,"},
     {"convolution", "s,bad,1,2,5,5,2,9,3,1,1,1,1,forward,,1", "kernel 9x3 is larger", "input 7x7"},
-    {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2", "groups 2 must divide", "in_channels 3"},
-    {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1", "column stride_h holds \"0\"", "from 1"},
-    {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1", "x has 1.21e+24 elements",
-     "expected 2.8e14 at most"},
-    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,", "column direction holds \"sideways\"", "forward or backward"},
+    {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2", "groups 2 must divide",
+     "in_channels 3"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1", "column stride_h holds \"0\"",
+     "from 1"},
+    {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1",
+     "x has 1.21e+24 elements", "expected 2.8e14 at most"},
+    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,", "column direction holds \"sideways\"",
+     "forward or backward"},
     {"max_pool", "s,bad,1,2,50,50,17,16,2,2,0,0,forward,", "17x16", "256"},
-    {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,", "elements", "expected 2.8e14 at most"},
+    {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,", "elements",
+     "expected 2.8e14 at most"},
     {"sgd_update", "s,bad,0,", "column count holds \"0\"", "whole number from 1"},
     {"all_reduce", "s,bad,-1,", "column count holds \"-1\"", "whole number from 0"},
 };
 
 TEST(Suites, BadLinesNameFileLineAndExpectation) {
   for (const BadLine& bad : bad_lines)
-    EXPECT_TRUE(says(error_of_line(bad.primitive, std::string(bad.line) + "\n"), {"own.csv:3: ", bad.found, bad.expected}))
+    EXPECT_TRUE(says(error_of_line(bad.primitive, std::string(bad.line) + "\n"),
+                     {"own.csv:3: ", bad.found, bad.expected}))
         << bad.line;
 }
 
@@ -112,12 +125,15 @@ TEST(Suites, TheGoodLinesOfTheseFilesAreGood) {
 TEST(Suites, AFileWithoutProblemsIsRefused) {
   const TemporaryFolder folder;
   const auto file = folder.write("own.csv", "suite,name,count,source\n");
-  EXPECT_TRUE(says(error_of([&] { load_suite(primitive("sgd_update"), file, "", 1); }), {"own.csv", "only a header"}));
+  EXPECT_TRUE(says(error_of([&] { load_suite(primitive("sgd_update"), file, "", 1); }),
+                   {"own.csv", "only a header"}));
 }
 
 TEST(Suites, AFileOfAnotherPrimitiveIsRefused) {
-  EXPECT_TRUE(says(error_of([] { load_suite(primitive("matmul"), suite_file(primitive("max_pool")), "", 1); }),
-                   {"max_pool.csv:1", "lacks the column \"m\"", "expected suite,name,m,n,k,transpose_a,transpose_b"}));
+  EXPECT_TRUE(says(
+      error_of([] { load_suite(primitive("matmul"), suite_file(primitive("max_pool")), "", 1); }),
+      {"max_pool.csv:1", "lacks the column \"m\"",
+       "expected suite,name,m,n,k,transpose_a,transpose_b"}));
 }
 
 }  // namespace

@@ -17,14 +17,16 @@ bool is_serial(const Variant& v) { return v.info->technique == Technique::serial
 
 std::vector<std::string> names(const std::string& spec, const std::string& name) {
   std::vector<std::string> all;
-  for (const Variant& variant : UseSpec(spec).candidates(primitive(name))) all.push_back(variant.name);
+  for (const Variant& variant : UseSpec(spec).candidates(primitive(name)))
+    all.push_back(variant.name);
   return all;
 }
 
 TEST(UseSpec, BestIsEveryRungOfOurOwnOnThisCpuButTheSerialOnes) {
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : UseSpec("best").candidates(*type)) {
-      EXPECT_TRUE(is_cpu(variant) && !is_vendor(variant) && !is_serial(variant)) << type->name() << " " << variant.name;
+      EXPECT_TRUE(is_cpu(variant) && !is_vendor(variant) && !is_serial(variant))
+          << type->name() << " " << variant.name;
       EXPECT_EQ(variant.why_unavailable, "") << variant.name;
     }
 }
@@ -44,9 +46,11 @@ TEST(UseSpec, OfAFamilyOnlyTheWidestBuildThatRunsHere) {
 TEST(UseSpec, VendorIsTheVendorsOrWhereThereIsNoneTheBest) {
   for (const PrimitiveType* type : primitives()) {
     const std::vector<Variant> all = type->variants();
-    const bool has_vendor = std::any_of(all.begin(), all.end(), [](const Variant& v) { return is_vendor(v) && is_cpu(v); });
+    const bool has_vendor = std::any_of(all.begin(), all.end(),
+                                        [](const Variant& v) { return is_vendor(v) && is_cpu(v); });
     if (has_vendor) {
-      for (const Variant& variant : UseSpec("vendor").candidates(*type)) EXPECT_TRUE(is_vendor(variant) && is_cpu(variant));
+      for (const Variant& variant : UseSpec("vendor").candidates(*type))
+        EXPECT_TRUE(is_vendor(variant) && is_cpu(variant));
     } else {
       EXPECT_EQ(names("vendor", type->name()), names("best", type->name()));
     }
@@ -67,8 +71,10 @@ TEST(UseSpec, ATechniqueIsItsFirstRungOrALowerOne) {
     for (std::size_t asked = 0; asked < techniques.size(); ++asked) {
       const std::vector<Variant> found = UseSpec(techniques[asked]).candidates(*type);
       ASSERT_EQ(found.size(), 1U) << type->name() << " " << techniques[asked];
-      const auto got = std::find(techniques.begin(), techniques.end(), name_of(found[0].info->technique));
-      const bool by_word = std::string(found[0].info->name).find(techniques[asked]) != std::string::npos;
+      const auto got =
+          std::find(techniques.begin(), techniques.end(), name_of(found[0].info->technique));
+      const bool by_word =
+          std::string(found[0].info->name).find(techniques[asked]) != std::string::npos;
       EXPECT_TRUE(by_word || got <= techniques.begin() + static_cast<std::ptrdiff_t>(asked))
           << type->name() << " " << techniques[asked] << ": " << found[0].name;
     }

@@ -1,4 +1,5 @@
-// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of several.
+// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of
+// several.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -12,9 +13,15 @@ namespace {
 constexpr Problem problem{.operation = Operation::sum, .count = 37, .ranks = 1};
 
 void copy(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count, o.output); }
-void wrong_tail(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count / 8 * 8, o.output); }
-void rotated(const Problem& p, const Operands& o) { std::rotate_copy(o.input, o.input + 1, o.input + p.count, o.output); }
-void past_the_end(const Problem& p, const Operands& o) { std::copy_n(o.input, p.count + 1, o.output); }
+void wrong_tail(const Problem& p, const Operands& o) {
+  std::copy_n(o.input, p.count / 8 * 8, o.output);
+}
+void rotated(const Problem& p, const Operands& o) {
+  std::rotate_copy(o.input, o.input + 1, o.input + p.count, o.output);
+}
+void past_the_end(const Problem& p, const Operands& o) {
+  std::copy_n(o.input, p.count + 1, o.output);
+}
 void before_the_start(const Problem& p, const Operands& o) {
   copy(p, o);
   o.output[-1] = 0;
@@ -59,17 +66,20 @@ const Fault faults[] = {
     {"broken_nan", plan_of<returns_nan>, "output[5] is nan; expected"},
     {"broken_throws", plan_of<throws>, "threw: no message came"},
     {"broken_accumulates", plan_of<accumulates>, "output[0] is "},
-    {"broken_stale", make_plan<AllReduce, Stale>, "second run of the plan, on other values: output["},
+    {"broken_stale", make_plan<AllReduce, Stale>,
+     "second run of the plan, on other values: output["},
 };
 
 TEST(VerifyCatchesAllReduce, Faults) {
   for (const Fault& fault : faults)
-    EXPECT_TRUE(is_caught<AllReduce>(problem, unregistered<AllReduce>(fault.name, fault.factory), fault.reason));
+    EXPECT_TRUE(is_caught<AllReduce>(problem, unregistered<AllReduce>(fault.name, fault.factory),
+                                     fault.reason));
 }
 
 TEST(VerifyCatchesAllReduce, NothingInAnHonestKernel) {
   const std::unique_ptr<Case> owned = make_case<AllReduce>(problem, "test", "test");
-  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome, Outcome::passed);
+  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome,
+            Outcome::passed);
 }
 
 }  // namespace

@@ -10,20 +10,33 @@ namespace stepladder::convolution {
 namespace {
 
 Problem problem_of(Direction direction) {
-  return {.direction = direction, .batch = 3, .in_channels = 4, .height = 7, .width = 6, .out_channels = 6,
-          .kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad_h = 1, .pad_w = 1, .groups = 2};
+  return {.direction = direction,
+          .batch = 3,
+          .in_channels = 4,
+          .height = 7,
+          .width = 6,
+          .out_channels = 6,
+          .kernel_h = 3,
+          .kernel_w = 2,
+          .stride_h = 2,
+          .stride_w = 1,
+          .pad_h = 1,
+          .pad_w = 1,
+          .groups = 2};
 }
-constexpr Direction directions[] = {Direction::forward, Direction::backward_data, Direction::backward_weights};
+constexpr Direction directions[] = {Direction::forward, Direction::backward_data,
+                                    Direction::backward_weights};
 
-// One product of the seven sums: its image, output channel and pixel, input channel of the group and place
-// in the kernel.
+// One product of the seven sums: its image, output channel and pixel, input channel of the group
+// and place in the kernel.
 struct Product {
   std::int64_t n, o, row, column, i, r, s;
 };
 
 std::int64_t x_index(const Problem& p, const Product& at) {
   const std::int64_t channel = at.o / p.group_out() * p.group_in() + at.i;
-  const std::int64_t h = at.row * p.stride_h - p.pad_h + at.r, w = at.column * p.stride_w - p.pad_w + at.s;
+  const std::int64_t h = at.row * p.stride_h - p.pad_h + at.r,
+                     w = at.column * p.stride_w - p.pad_w + at.s;
   return ((at.n * p.in_channels + channel) * p.height + h) * p.width + w;
 }
 std::int64_t w_index(const Problem& p, const Product& at) {
@@ -42,20 +55,26 @@ void for_each_product(const Problem& p, const Visit& visit) {
           for (std::int64_t i = 0; i < p.group_in(); ++i)
             for (std::int64_t r = 0; r < p.kernel_h; ++r)
               for (std::int64_t s = 0; s < p.kernel_w; ++s) {
-                const std::int64_t h = row * p.stride_h - p.pad_h + r, w = column * p.stride_w - p.pad_w + s;
-                if (h >= 0 && h < p.height && w >= 0 && w < p.width) visit(Product{n, o, row, column, i, r, s});
+                const std::int64_t h = row * p.stride_h - p.pad_h + r,
+                                   w = column * p.stride_w - p.pad_w + s;
+                if (h >= 0 && h < p.height && w >= 0 && w < p.width)
+                  visit(Product{n, o, row, column, i, r, s});
               }
 }
 
 float* result(const Problem& p, const Operands& t) {
-  return p.direction == Direction::forward ? t.y : p.direction == Direction::backward_data ? t.x : t.w;
+  return p.direction == Direction::forward         ? t.y
+         : p.direction == Direction::backward_data ? t.x
+                                                   : t.w;
 }
 std::int64_t result_count(const Problem& p) {
   return p.direction == Direction::forward         ? p.y_count()
          : p.direction == Direction::backward_data ? p.x_count()
                                                    : p.w_count();
 }
-void clear(const Problem& p, const Operands& t) { std::fill_n(result(p, t), result_count(p), 0.0F); }
+void clear(const Problem& p, const Operands& t) {
+  std::fill_n(result(p, t), result_count(p), 0.0F);
+}
 
 // Adds the product at three places of the operands, of which one is the result.
 void add(const Problem& p, const Operands& t, std::int64_t x, std::int64_t w, std::int64_t y) {
@@ -153,7 +172,8 @@ class StalePacking final : public Plan {
   StalePacking(const Problem& problem, const Resources&) : p_(problem) {}
   void run(const Operands& t) override {
     const bool packs_w = p_.direction != Direction::backward_weights;
-    if (packed_.empty()) packed_.assign(packs_w ? t.w : t.y, packs_w ? t.w + p_.w_count() : t.y + p_.y_count());
+    if (packed_.empty())
+      packed_.assign(packs_w ? t.w : t.y, packs_w ? t.w + p_.w_count() : t.y + p_.y_count());
     convolve(p_, packs_w ? Operands{t.x, packed_.data(), t.y} : Operands{t.x, t.w, packed_.data()});
   }
 
@@ -164,7 +184,9 @@ class StalePacking final : public Plan {
 
 // "y", "dx" or "dw", whichever the direction writes.
 std::string result_name(Direction direction) {
-  return direction == Direction::forward ? "y" : direction == Direction::backward_data ? "dx" : "dw";
+  return direction == Direction::forward         ? "y"
+         : direction == Direction::backward_data ? "dx"
+                                                 : "dw";
 }
 
 struct Fault {
@@ -182,7 +204,8 @@ const Fault faults[] = {
     {"broken_groups", plan_of<groups_ignored>, wrong_element},
     {"broken_accumulates", plan_of<accumulates>, "[0] is "},
     {"broken_partial_sum", plan_of<lost_partial_sum>, wrong_element},
-    {"broken_before", plan_of<out_of_bounds_before>, " was written out of bounds, 13 bytes before its start"},
+    {"broken_before", plan_of<out_of_bounds_before>,
+     " was written out of bounds, 13 bytes before its start"},
     {"broken_past", plan_of<out_of_bounds_past>, " was written out of bounds, "},
     {"broken_nan", plan_of<returns_nan>, "[2] is nan; expected"},
 };
@@ -190,22 +213,27 @@ const Fault faults[] = {
 TEST(VerifyCatchesConvolution, FaultsOfTheResultInEveryDirection) {
   for (const Fault& fault : faults)
     for (const Direction direction : directions)
-      EXPECT_TRUE(is_caught<Convolution>(problem_of(direction), unregistered<Convolution>(fault.name, fault.factory),
+      EXPECT_TRUE(is_caught<Convolution>(problem_of(direction),
+                                         unregistered<Convolution>(fault.name, fault.factory),
                                          result_name(direction) + fault.reason));
 }
 
 TEST(VerifyCatchesConvolution, WeightsThatAreLaidOutOnce) {
   for (const Direction direction : directions)
     EXPECT_TRUE(is_caught<Convolution>(
-        problem_of(direction), unregistered<Convolution>("broken_stale", make_plan<Convolution, StalePacking>),
+        problem_of(direction),
+        unregistered<Convolution>("broken_stale", make_plan<Convolution, StalePacking>),
         "second run of the plan, on other values: " + result_name(direction) + "["));
 }
 
 TEST(VerifyCatchesConvolution, AnInputThatIsChanged) {
   const Variant variant = unregistered<Convolution>("broken_input", plan_of<changes_input>);
-  EXPECT_TRUE(is_caught<Convolution>(problem_of(Direction::forward), variant, "input w was changed"));
-  EXPECT_TRUE(is_caught<Convolution>(problem_of(Direction::backward_data), variant, "input dy was changed"));
-  EXPECT_TRUE(is_caught<Convolution>(problem_of(Direction::backward_weights), variant, "input dy was changed"));
+  EXPECT_TRUE(
+      is_caught<Convolution>(problem_of(Direction::forward), variant, "input w was changed"));
+  EXPECT_TRUE(is_caught<Convolution>(problem_of(Direction::backward_data), variant,
+                                     "input dy was changed"));
+  EXPECT_TRUE(is_caught<Convolution>(problem_of(Direction::backward_weights), variant,
+                                     "input dy was changed"));
 }
 
 TEST(VerifyCatchesConvolution, AnExceptionWithItsText) {
@@ -218,8 +246,10 @@ TEST(VerifyCatchesConvolution, AnExceptionWithItsText) {
 TEST(VerifyCatchesConvolution, NothingInHonestKernels) {
   for (const Direction direction : directions) {
     EXPECT_TRUE(foot_passes<Convolution>(problem_of(direction)));
-    const std::unique_ptr<Case> owned = make_case<Convolution>(problem_of(direction), "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<Convolution>("honest", plan_of<convolve>)).outcome, Outcome::passed);
+    const std::unique_ptr<Case> owned =
+        make_case<Convolution>(problem_of(direction), "test", "test");
+    EXPECT_EQ(prove(*owned, unregistered<Convolution>("honest", plan_of<convolve>)).outcome,
+              Outcome::passed);
   }
 }
 

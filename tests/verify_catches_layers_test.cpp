@@ -10,8 +10,12 @@ namespace stepladder::layers {
 namespace {
 
 Problem problem_of(Layer layer, Direction direction) {
-  return {.layer = layer, .direction = direction, .batch = 3, .channels = 5,
-          .spatial = layer == Layer::softmax_cross_entropy ? 1 : 7, .seed = 11};
+  return {.layer = layer,
+          .direction = direction,
+          .batch = 3,
+          .channels = 5,
+          .spatial = layer == Layer::softmax_cross_entropy ? 1 : 7,
+          .seed = 11};
 }
 
 void relu_of_magnitude(const Problem& p, const Operands& o) {
@@ -34,7 +38,8 @@ void bias_gradient_not_cleared(const Problem& p, const Operands& o) {
 }
 void dropout_not_scaled(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) {
-    const std::uint32_t hash = dropout_hash(dropout_key(p.seed, o.step), static_cast<std::uint32_t>(i));
+    const std::uint32_t hash =
+        dropout_hash(dropout_key(p.seed, o.step), static_cast<std::uint32_t>(i));
     o.y[i] = hash >= drop_threshold(p.rate) ? o.x[i] : 0;
   }
 }
@@ -45,7 +50,8 @@ void loss_of_the_next_label(const Problem& p, const Operands& o) {
   for (std::int64_t n = 0; n < p.batch; ++n) {
     float sum = 0;
     for (std::int64_t c = 0; c < p.channels; ++c) sum += std::exp(o.x[n * p.channels + c]);
-    for (std::int64_t c = 0; c < p.channels; ++c) o.y[n * p.channels + c] = std::exp(o.x[n * p.channels + c]) / sum;
+    for (std::int64_t c = 0; c < p.channels; ++c)
+      o.y[n * p.channels + c] = std::exp(o.x[n * p.channels + c]) / sum;
     o.loss[n] = -std::log(o.y[n * p.channels + (o.labels[n] + 1) % p.channels]);
   }
 }
@@ -73,13 +79,17 @@ const Fault faults[] = {
     {"broken_sign", Layer::relu, forward, plan_of<relu_of_magnitude>, "y["},
     {"broken_tail", Layer::relu, forward, plan_of<relu_tail>, "y[104] is "},
     {"broken_input", Layer::relu, forward, plan_of<relu_in_place>, "input x was changed"},
-    {"broken_past", Layer::relu, forward, plan_of<relu_past_the_end>, "y was written out of bounds, "},
+    {"broken_past", Layer::relu, forward, plan_of<relu_past_the_end>,
+     "y was written out of bounds, "},
     {"broken_axis", Layer::bias, forward, plan_of<bias_along_the_wrong_axis>, "y["},
-    {"broken_accumulates", Layer::bias, backward, plan_of<bias_gradient_not_cleared>, "dbias[0] is "},
+    {"broken_accumulates", Layer::bias, backward, plan_of<bias_gradient_not_cleared>,
+     "dbias[0] is "},
     {"broken_scale", Layer::dropout, forward, plan_of<dropout_not_scaled>, "y["},
     {"broken_mask", Layer::dropout, forward, plan_of<dropout_with_a_mask_of_its_own>, "y["},
-    {"broken_label", Layer::softmax_cross_entropy, forward, plan_of<loss_of_the_next_label>, "loss["},
-    {"broken_mean", Layer::softmax_cross_entropy, backward, plan_of<gradient_not_divided_by_the_batch>, "dx["},
+    {"broken_label", Layer::softmax_cross_entropy, forward, plan_of<loss_of_the_next_label>,
+     "loss["},
+    {"broken_mean", Layer::softmax_cross_entropy, backward,
+     plan_of<gradient_not_divided_by_the_batch>, "dx["},
     {"broken_rule", Layer::tanh, backward, plan_of<tanh_gradient_of_sigmoid>, "dx["},
     {"broken_nan", Layer::sigmoid, forward, plan_of<sigmoid_is_nan>, "y[0] is nan; expected"},
 };
@@ -93,7 +103,8 @@ TEST(VerifyCatchesLayers, Faults) {
 TEST(VerifyCatchesLayers, NothingInHonestKernels) {
   for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
                             Layer::local_response_normalization, Layer::softmax_cross_entropy})
-    for (const Direction direction : {forward, backward}) EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
+    for (const Direction direction : {forward, backward})
+      EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
 }
 
 }  // namespace

@@ -8,7 +8,11 @@
 namespace stepladder::matmul {
 namespace {
 
-constexpr Problem problems[] = {{5, 7, 9}, {8, 16, 4}, {13, 1, 30}, {6, 10, 3, true, false}, {4, 9, 7, false, true},
+constexpr Problem problems[] = {{5, 7, 9},
+                                {8, 16, 4},
+                                {13, 1, 30},
+                                {6, 10, 3, true, false},
+                                {4, 9, 7, false, true},
                                 {3, 5, 8, true, true}};
 
 float a_at(const Problem& p, const Operands& o, std::int64_t i, std::int64_t l) {
@@ -86,17 +90,21 @@ void writes_nothing(const Problem&, const Operands&) {}
 void lost_partial_sum(const Problem& p, const Operands& o) {
   multiply(p, o);
   float half = 0;
-  for (std::int64_t l = p.k / 2; l < p.k; ++l) half += a_at(p, o, p.m - 1, l) * b_at(p, o, l, p.n - 1);
+  for (std::int64_t l = p.k / 2; l < p.k; ++l)
+    half += a_at(p, o, p.m - 1, l) * b_at(p, o, l, p.n - 1);
   o.c[p.m * p.n - 1] = half;
 }
 
 // Keeps 11 of the 24 bits of each operand: right in small integers, too coarse for fractions.
 void half_precision(const Problem& p, const Operands& o) {
-  const auto rounded = [](float value) { return static_cast<float>(static_cast<std::int64_t>(value * 2048)) / 2048; };
+  const auto rounded = [](float value) {
+    return static_cast<float>(static_cast<std::int64_t>(value * 2048)) / 2048;
+  };
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
       float sum = 0;
-      for (std::int64_t l = 0; l < p.k; ++l) sum += rounded(a_at(p, o, i, l)) * rounded(b_at(p, o, l, j));
+      for (std::int64_t l = 0; l < p.k; ++l)
+        sum += rounded(a_at(p, o, i, l)) * rounded(b_at(p, o, l, j));
       o.c[i * p.n + j] = sum;
     }
 }
@@ -169,7 +177,8 @@ struct Fault {
 
 const Fault faults[] = {
     {"broken_transposed_result", plan_of<transposed_result>, "c["},
-    {"broken_before", plan_of<out_of_bounds_before>, "c was written out of bounds, 1 bytes before its start"},
+    {"broken_before", plan_of<out_of_bounds_before>,
+     "c was written out of bounds, 1 bytes before its start"},
     {"broken_read", plan_of<reads_out_of_bounds>, "c["},
     {"broken_input", plan_of<changes_input>, "input b was changed"},
     {"broken_nan", plan_of<returns_nan>, "is nan; expected"},
@@ -179,16 +188,21 @@ const Fault faults[] = {
     {"broken_unwritten", plan_of<writes_nothing>, "c[0] is "},
     {"broken_partial_sum", plan_of<lost_partial_sum>, "c["},
     {"broken_half_precision", plan_of<half_precision>, " within "},
-    {"broken_stale_result", make_plan<Matmul, StaleResult>, "second run of the plan, on other values: c["},
-    {"broken_stale_packing", make_plan<Matmul, StalePacking>, "second run of the plan, on other values: c["},
-    {"broken_dirty_workspace", make_plan<Matmul, DirtyWorkspace>, "second run of the plan, on other values: c["},
+    {"broken_stale_result", make_plan<Matmul, StaleResult>,
+     "second run of the plan, on other values: c["},
+    {"broken_stale_packing", make_plan<Matmul, StalePacking>,
+     "second run of the plan, on other values: c["},
+    {"broken_dirty_workspace", make_plan<Matmul, DirtyWorkspace>,
+     "second run of the plan, on other values: c["},
 };
 
 TEST(VerifyCatchesMatmul, FaultsThatEveryShapeShows) {
   for (const Fault& fault : faults)
     for (const Problem& problem : problems) {
-      if (fault.factory == plan_of<transposed_result> && (problem.m == 1 || problem.n == 1)) continue;
-      EXPECT_TRUE(is_caught<Matmul>(problem, unregistered<Matmul>(fault.name, fault.factory), fault.reason));
+      if (fault.factory == plan_of<transposed_result> && (problem.m == 1 || problem.n == 1))
+        continue;
+      EXPECT_TRUE(is_caught<Matmul>(problem, unregistered<Matmul>(fault.name, fault.factory),
+                                    fault.reason));
     }
 }
 
@@ -200,12 +214,14 @@ TEST(VerifyCatchesMatmul, WrongTails) {
 }
 
 TEST(VerifyCatchesMatmul, VectorsThatReachPastTheEnd) {
-  EXPECT_TRUE(is_caught<Matmul>({5, 7, 9}, unregistered<Matmul>("broken_past", plan_of<vector_past_the_end>),
+  EXPECT_TRUE(is_caught<Matmul>({5, 7, 9},
+                                unregistered<Matmul>("broken_past", plan_of<vector_past_the_end>),
                                 "c was written out of bounds, "));
 }
 
 TEST(VerifyCatchesMatmul, AnOperandReadAlongTheOtherAxis) {
-  const Variant variant = unregistered<Matmul>("broken_transposed_operand", plan_of<transposed_operand>);
+  const Variant variant =
+      unregistered<Matmul>("broken_transposed_operand", plan_of<transposed_operand>);
   for (const Problem& problem : problems)
     if (problem.n > 1) {
       EXPECT_TRUE(is_caught<Matmul>(problem, variant, "c["));
@@ -216,13 +232,15 @@ TEST(VerifyCatchesMatmul, NothingInHonestKernels) {
   for (const Problem& problem : problems) {
     EXPECT_TRUE(foot_passes<Matmul>(problem));
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<Matmul>("honest", plan_of<multiply>)).outcome, Outcome::passed);
+    EXPECT_EQ(prove(*owned, unregistered<Matmul>("honest", plan_of<multiply>)).outcome,
+              Outcome::passed);
   }
 }
 
 TEST(Verify, AProblemOutsideTheDomainIsUnavailableWithTheReason) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
-  const Verdict verdict = prove(*problem, unregistered<Matmul>("limited", make_plan<Matmul, Limited>));
+  const Verdict verdict =
+      prove(*problem, unregistered<Matmul>("limited", make_plan<Matmul, Limited>));
   EXPECT_EQ(verdict.outcome, Outcome::unavailable);
   EXPECT_EQ(verdict.reason, "takes m of whole tiles, not 5");
 }
@@ -236,7 +254,8 @@ TEST(Verify, AVariantThatWasNotBuiltIsUnavailableWithTheReason) {
   EXPECT_EQ(verdict.reason, "built without its library");
 }
 
-// What half_precision loses is about 2^-11 of each operand; a declared bound of 2^13 roundings allows it.
+// What half_precision loses is about 2^-11 of each operand; a declared bound of 2^13 roundings
+// allows it.
 TEST(Verify, ADeclaredBoundIsHeldToAndSparesTheExactTier) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   const Variant variant = unregistered<Matmul>("coarse", plan_of<half_precision>, 8192);

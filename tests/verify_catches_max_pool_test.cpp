@@ -10,9 +10,17 @@ namespace stepladder::max_pool {
 namespace {
 
 // Windows overlap and reach into the padding.
-constexpr Problem forward_problem{.direction = Direction::forward, .batch = 2, .channels = 3, .height = 9,
-                                  .width = 7, .window_h = 3, .window_w = 2, .stride_h = 2, .stride_w = 1,
-                                  .pad_h = 1, .pad_w = 1};
+constexpr Problem forward_problem{.direction = Direction::forward,
+                                  .batch = 2,
+                                  .channels = 3,
+                                  .height = 9,
+                                  .width = 7,
+                                  .window_h = 3,
+                                  .window_w = 2,
+                                  .stride_h = 2,
+                                  .stride_w = 1,
+                                  .pad_h = 1,
+                                  .pad_w = 1};
 constexpr Problem backward_problem = [] {
   Problem p = forward_problem;
   p.direction = Direction::backward;
@@ -36,7 +44,8 @@ void pool(const Problem& p, const Operands& o, const Habits& habits) {
         std::int64_t place = 0;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
-            const std::int64_t row = i * p.stride_h - p.pad_h + r, column = j * p.stride_w - p.pad_w + s;
+            const std::int64_t row = i * p.stride_h - p.pad_h + r,
+                               column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
             const float value = o.x[(plane * p.height + row) * p.width + column];
             if (value > best || (habits.last_of_equals && value == best)) {
@@ -52,8 +61,12 @@ void pool(const Problem& p, const Operands& o, const Habits& habits) {
 void honest_forward(const Problem& p, const Operands& o) { pool(p, o, {}); }
 void last_of_equals(const Problem& p, const Operands& o) { pool(p, o, {.last_of_equals = true}); }
 void starts_at_zero(const Problem& p, const Operands& o) { pool(p, o, {.start = 0}); }
-void places_by_column(const Problem& p, const Operands& o) { pool(p, o, {.places_by_column = true}); }
-void last_image_left_out(const Problem& p, const Operands& o) { pool(p, o, {.planes_left_out = p.channels}); }
+void places_by_column(const Problem& p, const Operands& o) {
+  pool(p, o, {.places_by_column = true});
+}
+void last_image_left_out(const Problem& p, const Operands& o) {
+  pool(p, o, {.planes_left_out = p.channels});
+}
 void writes_before_places(const Problem& p, const Operands& o) {
   pool(p, o, {});
   o.argmax[-1] = 0;
@@ -76,7 +89,8 @@ void places_unwritten(const Problem& p, const Operands& o) {
 }
 void throws(const Problem&, const Operands&) { throw std::runtime_error("no window"); }
 
-std::int64_t place_in_x(const Problem& p, const Operands& o, std::int64_t plane, std::int64_t i, std::int64_t j) {
+std::int64_t place_in_x(const Problem& p, const Operands& o, std::int64_t plane, std::int64_t i,
+                        std::int64_t j) {
   const std::int64_t place = o.argmax[(plane * p.out_h() + i) * p.out_w() + j];
   const std::int64_t row = i * p.stride_h - p.pad_h + place / p.window_w;
   return (plane * p.height + row) * p.width + j * p.stride_w - p.pad_w + place % p.window_w;
@@ -145,21 +159,25 @@ const Fault faults[] = {
     {"broken_overlap", backward_problem, plan_of<overwrites>, "dx["},
     {"broken_accumulates", backward_problem, plan_of<not_cleared>, "dx[0] is "},
     {"broken_input", backward_problem, plan_of<changes_places>, "input argmax was changed"},
-    {"broken_stale", backward_problem, make_plan<MaxPool, Stale>, "second run of the plan, on other values: dx["},
+    {"broken_stale", backward_problem, make_plan<MaxPool, Stale>,
+     "second run of the plan, on other values: dx["},
 };
 
 TEST(VerifyCatchesMaxPool, Faults) {
   for (const Fault& fault : faults)
-    EXPECT_TRUE(is_caught<MaxPool>(fault.problem, unregistered<MaxPool>(fault.name, fault.factory), fault.reason));
+    EXPECT_TRUE(is_caught<MaxPool>(fault.problem, unregistered<MaxPool>(fault.name, fault.factory),
+                                   fault.reason));
 }
 
 TEST(VerifyCatchesMaxPool, NothingInHonestKernels) {
   EXPECT_TRUE(foot_passes<MaxPool>(forward_problem));
   EXPECT_TRUE(foot_passes<MaxPool>(backward_problem));
   const std::unique_ptr<Case> forward = make_case<MaxPool>(forward_problem, "test", "test");
-  EXPECT_EQ(prove(*forward, unregistered<MaxPool>("honest", plan_of<honest_forward>)).outcome, Outcome::passed);
+  EXPECT_EQ(prove(*forward, unregistered<MaxPool>("honest", plan_of<honest_forward>)).outcome,
+            Outcome::passed);
   const std::unique_ptr<Case> backward = make_case<MaxPool>(backward_problem, "test", "test");
-  EXPECT_EQ(prove(*backward, unregistered<MaxPool>("honest", plan_of<honest_backward>)).outcome, Outcome::passed);
+  EXPECT_EQ(prove(*backward, unregistered<MaxPool>("honest", plan_of<honest_backward>)).outcome,
+            Outcome::passed);
 }
 
 }  // namespace

@@ -8,14 +8,17 @@
 namespace stepladder::sgd_update {
 namespace {
 
-Problem problem_of(Optimizer optimizer) { return {.optimizer = optimizer, .count = 37, .weight_decay = 0.5F}; }
+Problem problem_of(Optimizer optimizer) {
+  return {.optimizer = optimizer, .count = 37, .weight_decay = 0.5F};
+}
 constexpr Optimizer optimizers[] = {Optimizer::sgd,      Optimizer::momentum, Optimizer::adagrad,
                                     Optimizer::adadelta, Optimizer::rmsprop,  Optimizer::adam};
 
 // One element as the contract has it, in fp32 once it is stored.
 void update(const Problem& p, const Operands& o, std::int64_t i) {
-  const Element e = reference(p, o.weights[i], o.gradient[i], states(p.optimizer) >= 1 ? o.state1[i] : 0,
-                              states(p.optimizer) >= 2 ? o.state2[i] : 0, o.learning_rate, o.step);
+  const Element e =
+      reference(p, o.weights[i], o.gradient[i], states(p.optimizer) >= 1 ? o.state1[i] : 0,
+                states(p.optimizer) >= 2 ? o.state2[i] : 0, o.learning_rate, o.step);
   o.weights[i] += static_cast<float>(e.change);
   if (states(p.optimizer) >= 1) o.state1[i] = static_cast<float>(e.state1);
   if (states(p.optimizer) >= 2) o.state2[i] = static_cast<float>(e.state2);
@@ -95,7 +98,8 @@ void adam_one_step_late(const Problem& p, const Operands& o) {
 
 testing::AssertionResult caught(Optimizer optimizer, const char* name, Factory<SgdUpdate> factory,
                                 const std::string& reason) {
-  return is_caught<SgdUpdate>(problem_of(optimizer), unregistered<SgdUpdate>(name, factory), reason);
+  return is_caught<SgdUpdate>(problem_of(optimizer), unregistered<SgdUpdate>(name, factory),
+                              reason);
 }
 
 TEST(VerifyCatchesSgdUpdate, FaultsThatEveryOptimizerMayHave) {
@@ -104,10 +108,14 @@ TEST(VerifyCatchesSgdUpdate, FaultsThatEveryOptimizerMayHave) {
     EXPECT_TRUE(caught(optimizer, "broken_sign", plan_of<wrong_sign>, "weights["));
     EXPECT_TRUE(caught(optimizer, "broken_decay", plan_of<decay_forgotten>, "weights["));
     EXPECT_TRUE(caught(optimizer, "broken_twice", plan_of<updated_twice>, "weights[18]"));
-    EXPECT_TRUE(caught(optimizer, "broken_input", plan_of<changes_gradient>, "input gradient was changed"));
-    EXPECT_TRUE(caught(optimizer, "broken_past", plan_of<out_of_bounds_past>, "weights was written out of bounds"));
-    EXPECT_TRUE(caught(optimizer, "broken_before", plan_of<out_of_bounds_before>, "weights was written out of bounds"));
-    EXPECT_TRUE(caught(optimizer, "broken_nan", plan_of<returns_nan>, "weights[36] is nan; expected"));
+    EXPECT_TRUE(
+        caught(optimizer, "broken_input", plan_of<changes_gradient>, "input gradient was changed"));
+    EXPECT_TRUE(caught(optimizer, "broken_past", plan_of<out_of_bounds_past>,
+                       "weights was written out of bounds"));
+    EXPECT_TRUE(caught(optimizer, "broken_before", plan_of<out_of_bounds_before>,
+                       "weights was written out of bounds"));
+    EXPECT_TRUE(
+        caught(optimizer, "broken_nan", plan_of<returns_nan>, "weights[36] is nan; expected"));
     EXPECT_TRUE(caught(optimizer, "broken_throws", plan_of<throws>, "threw: no rule"));
   }
 }
@@ -129,7 +137,8 @@ TEST(VerifyCatchesSgdUpdate, NothingInHonestKernels) {
   for (const Optimizer optimizer : optimizers) {
     EXPECT_TRUE(foot_passes<SgdUpdate>(problem_of(optimizer)));
     const std::unique_ptr<Case> owned = make_case<SgdUpdate>(problem_of(optimizer), "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<SgdUpdate>("honest", plan_of<update_all>)).outcome, Outcome::passed);
+    EXPECT_EQ(prove(*owned, unregistered<SgdUpdate>("honest", plan_of<update_all>)).outcome,
+              Outcome::passed);
   }
 }
 

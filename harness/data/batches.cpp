@@ -11,8 +11,14 @@
 namespace stepladder::data {
 
 Batches::Batches(const Dataset& dataset, int batch, std::uint64_t seed, int shift)
-    : dataset_(dataset), batch_(batch), shift_(shift), random_(seed), order_(dataset.labels.size()) {
-  if (shift < 0) throw std::invalid_argument(fmt::format("images shifted by {} pixels: expected 0 or more", shift));
+    : dataset_(dataset),
+      batch_(batch),
+      shift_(shift),
+      random_(seed),
+      order_(dataset.labels.size()) {
+  if (shift < 0)
+    throw std::invalid_argument(
+        fmt::format("images shifted by {} pixels: expected 0 or more", shift));
   if (batch < 1 || batch > dataset.count()) {
     throw std::invalid_argument(
         fmt::format("a batch of {} images from a data set of {}: expected 1 to {}", batch,
@@ -53,7 +59,9 @@ void Batches::copy_shifted(const float* image, float* to) {
   const int height = dataset_.height, width = dataset_.width;
   for (int channel = 0; channel < dataset_.channels; ++channel)
     for (int y = 0; y < height; ++y) {
-      const float* row = image + static_cast<std::ptrdiff_t>(channel * height + std::clamp(y - down, 0, height - 1)) * width;
+      const float* row = image + static_cast<std::ptrdiff_t>(channel * height +
+                                                             std::clamp(y - down, 0, height - 1)) *
+                                     width;
       for (int x = 0; x < width; ++x) *to++ = row[std::clamp(x - right, 0, width - 1)];
     }
 }

@@ -19,21 +19,19 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers 0
-// to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
-#define STEPLADDER_FMA(instruction, r)              \
-  #instruction " %%" r "15, %%" r "14, %%" r "0\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "1\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "2\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "3\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "4\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "5\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "6\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "7\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "8\n"  \
-  #instruction " %%" r "15, %%" r "14, %%" r "9\n"
-#define STEPLADDER_CLOBBERS                                                                            \
-  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm14", "xmm15", "cc"
+// FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers
+// 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
+#define STEPLADDER_FMA(instruction, r)                                                        \
+#instruction " %%" r "15, %%" r "14, %%" r "0\n" #instruction " %%" r "15, %%" r "14, %%" r \
+               "1\n" #instruction " %%" r "15, %%" r "14, %%" r "2\n" #instruction " %%" r    \
+               "15, %%" r "14, %%" r "3\n" #instruction " %%" r "15, %%" r "14, %%" r         \
+               "4\n" #instruction " %%" r "15, %%" r "14, %%" r "5\n" #instruction " %%" r    \
+               "15, %%" r "14, %%" r "6\n" #instruction " %%" r "15, %%" r "14, %%" r         \
+               "7\n" #instruction " %%" r "15, %%" r "14, %%" r "8\n" #instruction " %%" r    \
+               "15, %%" r "14, %%" r "9\n"
+#define STEPLADDER_CLOBBERS                                                                \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm14", \
+      "xmm15", "cc"
 
 constexpr int chains = 10;
 
@@ -55,8 +53,10 @@ double fma_flops_avx2(std::int64_t rounds) {
 double fma_flops_sse(std::int64_t rounds) {
   asm volatile(
       "xorps %%xmm14, %%xmm14\n xorps %%xmm15, %%xmm15\n"
-      "1:\n mulps %%xmm14, %%xmm0\n addps %%xmm15, %%xmm1\n mulps %%xmm14, %%xmm2\n addps %%xmm15, %%xmm3\n"
-      "mulps %%xmm14, %%xmm4\n addps %%xmm15, %%xmm5\n mulps %%xmm14, %%xmm6\n addps %%xmm15, %%xmm7\n"
+      "1:\n mulps %%xmm14, %%xmm0\n addps %%xmm15, %%xmm1\n mulps %%xmm14, %%xmm2\n addps %%xmm15, "
+      "%%xmm3\n"
+      "mulps %%xmm14, %%xmm4\n addps %%xmm15, %%xmm5\n mulps %%xmm14, %%xmm6\n addps %%xmm15, "
+      "%%xmm7\n"
       "mulps %%xmm14, %%xmm8\n addps %%xmm15, %%xmm9\n dec %0\n jnz 1b"
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 4;
@@ -83,7 +83,9 @@ double best_rate(int threads, double units_per_thread, const std::function<void(
 }
 
 double fma_peak(int threads) {
-  const auto probe = cpu_has(Isa::avx512) ? fma_flops_avx512 : cpu_has(Isa::avx2) ? fma_flops_avx2 : fma_flops_sse;
+  const auto probe = cpu_has(Isa::avx512) ? fma_flops_avx512
+                     : cpu_has(Isa::avx2) ? fma_flops_avx2
+                                          : fma_flops_sse;
   constexpr std::int64_t rounds = 1500000;
   const double flops = probe(1) * static_cast<double>(rounds);
   return best_rate(threads, flops, [&](int) { probe(rounds); });
@@ -95,36 +97,41 @@ struct Arrays {
 };
 enum class Mix { read, triad, copy, write, update, scale };
 
-#define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)                      \
-  template <Mix mix>                                                                                    \
-  __attribute__((target(target_isa))) void name(const Arrays& s, std::int64_t n) {                      \
-    vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                                          \
-    for (std::int64_t i = 0; i < n; i += 4 * lanes) {                                                   \
-      if constexpr (mix == Mix::read) {                                                                 \
-        s0 = add(s0, load(s.a + i)), s1 = add(s1, load(s.a + i + lanes));                               \
-        s2 = add(s2, load(s.a + i + 2 * lanes)), s3 = add(s3, load(s.a + i + 3 * lanes));               \
-      } else {                                                                                          \
-        for (std::int64_t j = i; j < i + 4 * lanes; j += lanes) {                                       \
-          if constexpr (mix == Mix::triad) store(s.c + j, add(load(s.a + j), load(s.b + j)));           \
-          if constexpr (mix == Mix::copy) store(s.c + j, load(s.a + j));                                \
-          if constexpr (mix == Mix::write) store(s.c + j, s0);                                          \
-          if constexpr (mix == Mix::update) store(s.a + j, add(load(s.a + j), load(s.b + j)));          \
-          if constexpr (mix == Mix::scale) store(s.a + j, add(load(s.a + j), s0));                      \
-        }                                                                                               \
-      }                                                                                                 \
-    }                                                                                                   \
-    vector sum = add(add(s0, s1), add(s2, s3));                                                         \
-    asm volatile("" ::"v"(sum) : "memory");                                                             \
+#define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)             \
+  template <Mix mix>                                                                           \
+  __attribute__((target(target_isa))) void name(const Arrays& s, std::int64_t n) {             \
+    vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                                 \
+    for (std::int64_t i = 0; i < n; i += 4 * lanes) {                                          \
+      if constexpr (mix == Mix::read) {                                                        \
+        s0 = add(s0, load(s.a + i)), s1 = add(s1, load(s.a + i + lanes));                      \
+        s2 = add(s2, load(s.a + i + 2 * lanes)), s3 = add(s3, load(s.a + i + 3 * lanes));      \
+      } else {                                                                                 \
+        for (std::int64_t j = i; j < i + 4 * lanes; j += lanes) {                              \
+          if constexpr (mix == Mix::triad) store(s.c + j, add(load(s.a + j), load(s.b + j)));  \
+          if constexpr (mix == Mix::copy) store(s.c + j, load(s.a + j));                       \
+          if constexpr (mix == Mix::write) store(s.c + j, s0);                                 \
+          if constexpr (mix == Mix::update) store(s.a + j, add(load(s.a + j), load(s.b + j))); \
+          if constexpr (mix == Mix::scale) store(s.a + j, add(load(s.a + j), s0));             \
+        }                                                                                      \
+      }                                                                                        \
+    }                                                                                          \
+    vector sum = add(add(s0, s1), add(s2, s3));                                                \
+    asm volatile("" ::"v"(sum) : "memory");                                                    \
   }
-STEPLADDER_STREAM(stream_avx512, "avx512f", 16, __m512, _mm512_load_ps, _mm512_store_ps, _mm512_add_ps, _mm512_setzero_ps)
-STEPLADDER_STREAM(stream_avx, "avx", 8, __m256, _mm256_load_ps, _mm256_store_ps, _mm256_add_ps, _mm256_setzero_ps)
-STEPLADDER_STREAM(stream_sse, "sse2", 4, __m128, _mm_load_ps, _mm_store_ps, _mm_add_ps, _mm_setzero_ps)
+STEPLADDER_STREAM(stream_avx512, "avx512f", 16, __m512, _mm512_load_ps, _mm512_store_ps,
+                  _mm512_add_ps, _mm512_setzero_ps)
+STEPLADDER_STREAM(stream_avx, "avx", 8, __m256, _mm256_load_ps, _mm256_store_ps, _mm256_add_ps,
+                  _mm256_setzero_ps)
+STEPLADDER_STREAM(stream_sse, "sse2", 4, __m128, _mm_load_ps, _mm_store_ps, _mm_add_ps,
+                  _mm_setzero_ps)
 #undef STEPLADDER_STREAM
 
 using Stream = void (*)(const Arrays& arrays, std::int64_t count);
 template <Mix mix>
 Stream widest() {
-  return cpu_has(Isa::avx512) ? stream_avx512<mix> : cpu_has(Isa::avx2) ? stream_avx<mix> : stream_sse<mix>;
+  return cpu_has(Isa::avx512) ? stream_avx512<mix>
+         : cpu_has(Isa::avx2) ? stream_avx<mix>
+                              : stream_sse<mix>;
 }
 
 struct MixInfo {
@@ -143,7 +150,8 @@ const MixInfo mixes[] = {{"stream_read", 1, 0, false, widest<Mix::read>()},
 
 // `bytes` is what one thread touches.
 double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
-  const std::int64_t count = std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / info.arrays() / 64 * 64);
+  const std::int64_t count =
+      std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / info.arrays() / 64 * 64);
   const double moved = 4.0 * static_cast<double>(count) * (info.reads + info.writes);
   const auto passes = static_cast<std::int64_t>(std::max(1.0, 2.4e7 / moved));
   std::vector<std::vector<AlignedArray<float>>> memory(static_cast<std::size_t>(threads));
@@ -172,11 +180,13 @@ std::vector<Level> levels(const CacheSizes& caches, int threads) {
   if (caches.l2 > 0) all.push_back({"L2", caches.l2 / 2});
   if (caches.l3 > 0) all.push_back({"L3", caches.l3 / 2 / static_cast<std::size_t>(threads)});
   const std::size_t last = std::max({caches.l1, caches.l2, caches.l3, std::size_t{8} << 20U});
-  all.push_back({"DRAM", std::min(std::size_t{256} << 20U, 4 * last) / static_cast<std::size_t>(threads)});
+  all.push_back(
+      {"DRAM", std::min(std::size_t{256} << 20U, 4 * last) / static_cast<std::size_t>(threads)});
   return all;
 }
 
-double find(const std::vector<Ceiling>& ceilings, const std::string& name, const std::string& level, int threads) {
+double find(const std::vector<Ceiling>& ceilings, const std::string& name, const std::string& level,
+            int threads) {
   for (const Ceiling& c : ceilings)
     if (c.name == name && c.level == level && c.threads == threads) return c.value * 1e9;
   return 0;
@@ -188,27 +198,30 @@ std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads) {
   std::vector<Ceiling> all = {{"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9}};
   for (const Level& level : levels(caches, threads))
     for (const MixInfo& info : mixes)
-      all.push_back({info.name, "GB/s", threads, level.name, stream_rate(info, level.bytes, threads) / 1e9});
+      all.push_back(
+          {info.name, "GB/s", threads, level.name, stream_rate(info, level.bytes, threads) / 1e9});
   return all;
 }
 
-Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int threads, const CacheSizes& caches,
-             const std::vector<Ceiling>& ceilings) {
+Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int threads,
+             const CacheSizes& caches, const std::vector<Ceiling>& ceilings) {
   const double bytes = problem.bytes_read + problem.bytes_written;
   if (bytes <= 0) return {};
   const double reads = problem.bytes_read / bytes;
-  const MixInfo* nearest = std::min_element(std::begin(mixes), std::end(mixes), [&](const MixInfo& a, const MixInfo& b) {
-    const auto distance = [&](const MixInfo& m) {  // a mix of the other kind comes last
-      return std::abs(static_cast<double>(m.reads) / (m.reads + m.writes) - reads) + (m.in_place == problem.in_place ? 0 : 2);
-    };
-    return distance(a) < distance(b);
-  });
+  const MixInfo* nearest =
+      std::min_element(std::begin(mixes), std::end(mixes), [&](const MixInfo& a, const MixInfo& b) {
+        const auto distance = [&](const MixInfo& m) {  // a mix of the other kind comes last
+          return std::abs(static_cast<double>(m.reads) / (m.reads + m.writes) - reads) +
+                 (m.in_place == problem.in_place ? 0 : 2);
+        };
+        return distance(a) < distance(b);
+      });
   const double per_thread = operand_bytes / threads;
-  const char* level = cold                                                      ? "DRAM"
-                      : per_thread <= static_cast<double>(caches.l1)            ? "L1"
-                      : per_thread <= static_cast<double>(caches.l2)            ? "L2"
-                      : operand_bytes <= static_cast<double>(caches.l3)         ? "L3"
-                                                                                : "DRAM";
+  const char* level = cold                                              ? "DRAM"
+                      : per_thread <= static_cast<double>(caches.l1)    ? "L1"
+                      : per_thread <= static_cast<double>(caches.l2)    ? "L2"
+                      : operand_bytes <= static_cast<double>(caches.l3) ? "L3"
+                                                                        : "DRAM";
   const double peak = find(ceilings, "fma_peak", "", threads);
   const double bandwidth = find(ceilings, nearest->name, level, threads);
   Roof compute{"fma_peak", peak > 0 ? problem.flops / peak : 0};

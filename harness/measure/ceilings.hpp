@@ -10,9 +10,10 @@
 namespace stepladder {
 
 struct Ceiling {
-  std::string name;   // fma_peak; stream_read, stream_triad (2 reads, 1 write), stream_copy, stream_write;
-                      // in place: stream_update (2 reads, 1 write), stream_scale (1 read, 1 write)
-  std::string unit;   // GFLOP/s or GB/s
+  std::string
+      name;  // fma_peak; stream_read, stream_triad (2 reads, 1 write), stream_copy, stream_write;
+             // in place: stream_update (2 reads, 1 write), stream_scale (1 read, 1 write)
+  std::string unit;  // GFLOP/s or GB/s
   int threads = 1;
   std::string level;  // L1, L2, L3 or DRAM; empty for fma_peak
   double value = 0;
@@ -25,13 +26,13 @@ struct CacheSizes {
 // Measures on `threads` OpenMP threads; about a third of a second each.
 std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads);
 
-// The roof that binds a problem: its time at FMA peak, or that of its bytes at the bandwidth of the level its
-// operands fit, at the nearest mix of reads and writes; whichever is longer.
+// The roof that binds a problem: its time at FMA peak, or that of its bytes at the bandwidth of the
+// level its operands fit, at the nearest mix of reads and writes; whichever is longer.
 struct Roof {
   std::string name;    // "fma_peak", or "stream_copy_L2" and so on
   double seconds = 0;  // no run can be much faster
 };
-Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int threads, const CacheSizes& caches,
-             const std::vector<Ceiling>& ceilings);
+Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int threads,
+             const CacheSizes& caches, const std::vector<Ceiling>& ceilings);
 
 }  // namespace stepladder

@@ -29,7 +29,8 @@ class Collector final : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      seconds = run.iterations > 0 ? run.real_accumulated_time / static_cast<double>(run.iterations) : 0;
+      seconds =
+          run.iterations > 0 ? run.real_accumulated_time / static_cast<double>(run.iterations) : 0;
       error = run.error_occurred ? run.error_message : "";
     }
     reported = runs;
@@ -82,7 +83,8 @@ struct Meter::Trial {
       const double each = time_together() / static_cast<double>(iterations);
       for (auto _ : state) state.SetIterationTime(each);
     }
-    last.reference_cycles = static_cast<double>(reference_cycles() - cycles) / static_cast<double>(iterations);
+    last.reference_cycles =
+        static_cast<double>(reference_cycles() - cycles) / static_cast<double>(iterations);
     last.counters = counters->stop();
     if (last.counters) {
       last.counters->cycles /= static_cast<double>(iterations);
@@ -108,13 +110,14 @@ struct Meter::Trial {
 namespace {
 
 void register_trial(Meter::Trial& trial) {
-  auto* registered = benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
-    try {
-      trial.run(state);
-    } catch (const std::exception& error) {
-      state.SkipWithError(error.what());
-    }
-  });
+  auto* registered =
+      benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
+        try {
+          trial.run(state);
+        } catch (const std::exception& error) {
+          state.SkipWithError(error.what());
+        }
+      });
   registered->Iterations(trial.iterations);
   if (trial.subject->clock == Clock::wall)
     registered->UseRealTime();
@@ -133,7 +136,8 @@ std::vector<double> Measured::seconds() const {
   return quiet.size() >= 2 && 2 * quiet.size() >= all.size() ? quiet : all;
 }
 
-std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const MeasureOptions& options) {
+std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
+                                     const MeasureOptions& options) {
   std::vector<Measured> results(subjects.size());
   std::vector<Trial> trials(subjects.size());
   const MpiSession& mpi = mpi_session();
@@ -153,13 +157,15 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const
       }
       // Enough iterations for the clock, no more repetitions than the budget allows.
       const double slot = options.budget_seconds / options.repetitions;
-      trial.iterations = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
+      trial.iterations =
+          std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
       const double repetition = static_cast<double>(trial.iterations) * estimate;
-      trial.planned =
-          std::clamp(static_cast<int>(options.budget_seconds / repetition + 0.5), 2, options.repetitions);
+      trial.planned = std::clamp(static_cast<int>(options.budget_seconds / repetition + 0.5), 2,
+                                 options.repetitions);
       trial.repetitions = trial.planned;
       if (trial.repetitions < options.repetitions)
-        results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions, options.repetitions);
+        results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions,
+                                      options.repetitions);
     } catch (const std::exception& error) {
       results[s].error = error.what();
     }
@@ -174,7 +180,9 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const
     bool any = false;
     // A new order each round: in a fixed one each subject would always find its neighbour's caches.
     for (std::size_t i = order.size(); i > 1; --i)
-      std::swap(order[i - 1], order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
+      std::swap(
+          order[i - 1],
+          order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
     for (const std::size_t s : order) {
       if (!results[s].error.empty() || round >= trials[s].repetitions) continue;
       if (mpi.max(interrupted ? 1 : 0) > 0) {
@@ -185,10 +193,11 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects, const
       const Sample sample = repetition(trials[s], round, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
-      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would be
-      // disturbed again.
+      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would
+      // be disturbed again.
       const bool is_slow = trials[s].planned < options.repetitions;
-      if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned) ++trials[s].repetitions;
+      if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned)
+        ++trials[s].repetitions;
     }
     if (!any) break;
   }
@@ -236,10 +245,13 @@ std::string Meter::quiet_sentence() const {
   if (repetitions_ == 0) return "Nothing was timed.";
   const double share = 100.0 * static_cast<double>(disturbed_) / static_cast<double>(repetitions_);
   return fmt::format(
-      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time were stolen "
+      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time "
+      "were stolen "
       "in {:.0f} s of timing.",
-      share < 5 ? "quiet" : share < 25 ? "somewhat noisy" : "noisy", disturbed_, repetitions_, share, stolen_,
-      elapsed_);
+      share < 5    ? "quiet"
+      : share < 25 ? "somewhat noisy"
+                   : "noisy",
+      disturbed_, repetitions_, share, stolen_, elapsed_);
 }
 
 }  // namespace stepladder

@@ -1,5 +1,5 @@
-// Timing by Google Benchmark, one repetition of every subject in turn, so that the machine's drift hits
-// all alike.
+// Timing by Google Benchmark, one repetition of every subject in turn, so that the machine's drift
+// hits all alike.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace stepladder {
 enum class Clock { wall, device, ranks };  // ranks: between barriers, the slowest rank counts
 
 struct Subject {
-  std::string name;                               // Google Benchmark's, unique among the subjects
+  std::string name;  // Google Benchmark's, unique among the subjects
   std::function<void(std::int64_t iteration)> run;
   Clock clock = Clock::wall;
   double estimate_seconds = 0;  // of one iteration, if known; spares slow subjects two runs
@@ -31,19 +31,20 @@ struct Sample {
   bool disturbed = false;  // the machine was slowed; kept, marked, replaced if it could be
   double calibration_ratio = 1;
   double stolen_seconds = 0;
-  double reference_cycles = 0;              // of one iteration
-  std::optional<CounterValues> counters;    // of one iteration
+  double reference_cycles = 0;            // of one iteration
+  std::optional<CounterValues> counters;  // of one iteration
 };
 
 struct MeasureOptions {
   int repetitions = 11;
-  double budget_seconds = 0.08;  // for one subject; slow subjects get fewer repetitions, at least two
+  double budget_seconds =
+      0.08;  // for one subject; slow subjects get fewer repetitions, at least two
 };
 
 struct Measured {
   std::vector<Sample> samples;
-  std::string note;  // why there are fewer repetitions than asked for, or empty
-  std::string error; // what the subject threw; its samples do not count
+  std::string note;   // why there are fewer repetitions than asked for, or empty
+  std::string error;  // what the subject threw; its samples do not count
   // The undisturbed samples' times, or all when too few are undisturbed.
   std::vector<double> seconds() const;
 };
@@ -60,7 +61,8 @@ class Meter {
   // Google Benchmark's own JSON of each repetition is appended to `json`, an array.
   explicit Meter(nlohmann::json& json) : json_(json) {}
 
-  std::vector<Measured> measure(const std::vector<Subject>& subjects, const MeasureOptions& options);
+  std::vector<Measured> measure(const std::vector<Subject>& subjects,
+                                const MeasureOptions& options);
 
   bool has_timed() const { return repetitions_ > 0; }
   // One sentence for the end of a run.

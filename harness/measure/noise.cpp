@@ -38,7 +38,8 @@ double NoiseGuard::stolen_seconds() {
   std::ifstream in("/proc/stat");
   std::string label;
   double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft_irq = 0, stolen = 0;
-  if (!(in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft_irq >> stolen)) return 0;
+  if (!(in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft_irq >> stolen))
+    return 0;
   return stolen / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 

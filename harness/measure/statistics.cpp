@@ -53,7 +53,8 @@ double rank_test(std::span<const double> a, std::span<const double> b) {
   std::vector<Value> all;
   for (const double v : a) all.push_back({v, true});
   for (const double v : b) all.push_back({v, false});
-  std::sort(all.begin(), all.end(), [](const Value& x, const Value& y) { return x.value < y.value; });
+  std::sort(all.begin(), all.end(),
+            [](const Value& x, const Value& y) { return x.value < y.value; });
 
   const auto n = static_cast<double>(all.size());
   const auto n_a = static_cast<double>(a.size()), n_b = static_cast<double>(b.size());

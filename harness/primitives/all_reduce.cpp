@@ -1,8 +1,8 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 
-#include "harness/ranks.hpp"
 #include "harness/primitives/filling.hpp"
 #include "harness/primitives/types.hpp"
+#include "harness/ranks.hpp"
 
 namespace stepladder {
 
@@ -21,7 +21,8 @@ struct Adapter<AllReduce> {
   }
   // Every rank can draw the values of every other: a hash of (stream, rank, index).
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
-    std::uint64_t h = (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
+    std::uint64_t h =
+        (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
     h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
     h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
     h ^= h >> 31U;
@@ -29,11 +30,14 @@ struct Adapter<AllReduce> {
     // For the mean, multiples of the number of ranks: the quotient is exact too.
     return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
   }
-  static std::uint64_t stream(const Problem& p) { return 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(p.count + 1); }
+  static std::uint64_t stream(const Problem& p) {
+    return 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(p.count + 1);
+  }
 
   static void fill(const Problem& p, Tier tier, Random&, Contents& contents) {
     const int rank = mpi_session().rank();
-    for (std::int64_t i = 0; i < p.count; ++i) floats(contents, 0)[i] = value(p, tier, stream(p), rank, i);
+    for (std::int64_t i = 0; i < p.count; ++i)
+      floats(contents, 0)[i] = value(p, tier, stream(p), rank, i);
   }
   static void expect(const Problem& p, Tier tier, Contents&, std::vector<Expected>& expected) {
     Expected& out = expected[1];
@@ -54,13 +58,14 @@ struct Adapter<AllReduce> {
 };
 
 template <>
-std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::string suite, std::string name) {
-  ProblemInfo info = describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
+std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::string suite,
+                                           std::string name) {
+  ProblemInfo info =
+      describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
   info.bus_bytes = all_reduce::bus_bytes(p);
   info.ranks = p.ranks;
   return std::make_unique<TypedCase<AllReduce>>(p, std::move(info));
 }
-
 
 namespace {
 
@@ -72,13 +77,15 @@ class AllReduceType final : public PrimitiveType {
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Operation operation : {Operation::sum, Operation::mean})
-      all.push_back(make_case<AllReduce>({operation, row.integer("count", 0, std::int64_t{1} << 36), ranks}, row.text("suite"),
-                         row.text("name")));
+      all.push_back(
+          make_case<AllReduce>({operation, row.integer("count", 0, std::int64_t{1} << 36), ranks},
+                               row.text("suite"), row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
-    const all_reduce::Problem p{random.coin() ? Operation::sum : Operation::mean,
-                                random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40), ranks};
+    const all_reduce::Problem p{
+        random.coin() ? Operation::sum : Operation::mean,
+        random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40), ranks};
     return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };

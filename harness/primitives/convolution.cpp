@@ -16,12 +16,15 @@ struct Adapter<Convolution> {
   using Problem = convolution::Problem;
 
   static std::size_t result(const Problem& p) {
-    return p.direction == Direction::forward ? 2U : p.direction == Direction::backward_data ? 0U : 1U;
+    return p.direction == Direction::forward         ? 2U
+           : p.direction == Direction::backward_data ? 0U
+                                                     : 1U;
   }
   static std::vector<Field> fields(const Problem& p) {
-    std::vector<Field> all = {{p.direction == Direction::backward_data ? "dx" : "x", p.x_count(), Role::input},
-                              {p.direction == Direction::backward_weights ? "dw" : "w", p.w_count(), Role::input},
-                              {p.direction == Direction::forward ? "y" : "dy", p.y_count(), Role::input}};
+    std::vector<Field> all = {
+        {p.direction == Direction::backward_data ? "dx" : "x", p.x_count(), Role::input},
+        {p.direction == Direction::backward_weights ? "dw" : "w", p.w_count(), Role::input},
+        {p.direction == Direction::forward ? "y" : "dy", p.y_count(), Role::input}};
     all[result(p)].role = Role::output;
     return all;
   }
@@ -34,23 +37,25 @@ struct Adapter<Convolution> {
       if (i != result(p))
         fill_factor(tier, static_cast<double>(terms(p)), random, floats(contents, i), counts[i]);
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
     Expected& out = expected[result(p)];
     out.value.resize(contents[result(p)].size() / 4);
     std::vector<double> magnitude(out.value.size());
-    convolution::reference(p, {floats(contents, 0), floats(contents, 1), floats(contents, 2)}, out.value.data(),
-                           magnitude.data());
+    convolution::reference(p, {floats(contents, 0), floats(contents, 1), floats(contents, 2)},
+                           out.value.data(), magnitude.data());
     bound_sums(tier, static_cast<double>(terms(p)), magnitude, out);
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 };
 
 template <>
-std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite, std::string name) {
+std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite,
+                                             std::string name) {
   return std::make_unique<TypedCase<Convolution>>(
-      p, describe(Convolution::name, Convolution::plain_layout, p, std::move(suite), std::move(name)));
+      p,
+      describe(Convolution::name, Convolution::plain_layout, p, std::move(suite), std::move(name)));
 }
-
 
 namespace {
 
@@ -59,15 +64,16 @@ Direction parse_direction(const CsvRow& row) {
   if (text == "forward") return Direction::forward;
   if (text == "backward_data") return Direction::backward_data;
   if (text == "backward_weights") return Direction::backward_weights;
-  row.fail(fmt::format("column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
+  row.fail(fmt::format(
+      "column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
 }
 
 class ConvolutionType final : public PrimitiveType {
  public:
   const char* name() const override { return Convolution::name; }
   std::vector<std::string> suite_columns() const override {
-    return {"batch",    "in_channels", "height",   "width", "out_channels", "kernel_h", "kernel_w",
-            "stride_h", "stride_w",    "pad_h",    "pad_w", "direction"};
+    return {"batch",    "in_channels", "height",   "width", "out_channels", "kernel_h",
+            "kernel_w", "stride_h",    "stride_w", "pad_h", "pad_w",        "direction"};
   }
   std::vector<std::string> optional_columns() const override { return {"groups"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
@@ -85,7 +91,8 @@ class ConvolutionType final : public PrimitiveType {
                                  .pad_h = row.integer("pad_h", 0, most),
                                  .pad_w = row.integer("pad_w", 0, most),
                                  .groups = row.integer("groups", 1, most, 1)};
-    const std::int64_t out_h = p.height + 2 * p.pad_h, out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
+    const std::int64_t out_h = p.height + 2 * p.pad_h,
+                       out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
     expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
     expect_countable(row, "w", {p.out_channels, p.in_channels, p.kernel_h, p.kernel_w});
     expect_countable(row, "y", {p.batch, p.out_channels, out_h, out_w});

@@ -16,57 +16,75 @@ struct Adapter<Layers> {
 
   static std::vector<Field> fields(const Problem& p) {
     const std::int64_t all = p.count();
-    std::vector<Field> f = {{"x", all, Role::unused},         {"y", all, Role::unused},
-                            {"dy", all, Role::unused},        {"dx", all, Role::unused},
-                            {"bias", p.channels, Role::unused}, {"dbias", p.channels, Role::unused},
-                            {"scale", all, Role::unused},     {"labels", p.batch, Role::unused, 1},
-                            {"loss", p.batch, Role::unused}};
+    std::vector<Field> f = {
+        {"x", all, Role::unused},           {"y", all, Role::unused},
+        {"dy", all, Role::unused},          {"dx", all, Role::unused},
+        {"bias", p.channels, Role::unused}, {"dbias", p.channels, Role::unused},
+        {"scale", all, Role::unused},       {"labels", p.batch, Role::unused, 1},
+        {"loss", p.batch, Role::unused}};
     const auto set = [&](Role role, std::initializer_list<Index> which) {
       for (const Index i : which) f[i].role = role;
     };
     const bool forward = p.direction == Direction::forward;
     switch (p.layer) {
       case Layer::bias:
-        set(Role::in_out, forward ? std::initializer_list<Index>{y} : std::initializer_list<Index>{});
+        set(Role::in_out,
+            forward ? std::initializer_list<Index>{y} : std::initializer_list<Index>{});
         set(Role::input, {forward ? bias : dy});
         if (!forward) set(Role::output, {dbias});
         break;
       case Layer::relu:
       case Layer::sigmoid:
       case Layer::tanh:
-        if (forward) set(Role::input, {x}), set(Role::output, {y});
-        else set(Role::input, {y, dy}), set(Role::output, {dx});
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y});
+        else
+          set(Role::input, {y, dy}), set(Role::output, {dx});
         break;
       case Layer::dropout:
-        if (forward) set(Role::input, {x}), set(Role::output, {y});
-        else set(Role::input, {dy}), set(Role::output, {dx});
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y});
+        else
+          set(Role::input, {dy}), set(Role::output, {dx});
         break;
       case Layer::local_response_normalization:
-        if (forward) set(Role::input, {x}), set(Role::output, {y, scale});
-        else set(Role::input, {x, y, dy, scale}), set(Role::output, {dx});
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y, scale});
+        else
+          set(Role::input, {x, y, dy, scale}), set(Role::output, {dx});
         break;
       case Layer::softmax_cross_entropy:
-        if (forward) set(Role::input, {x, labels}), set(Role::output, {y, loss});
-        else set(Role::input, {y, labels}), set(Role::output, {dx});
+        if (forward)
+          set(Role::input, {x, labels}), set(Role::output, {y, loss});
+        else
+          set(Role::input, {y, labels}), set(Role::output, {dx});
         break;
     }
     return f;
   }
   static layers::Operands bind(const Problem&, const std::vector<void*>& at) {
     const auto f = [&](Index i) { return static_cast<float*>(at[i]); };
-    return {f(x), f(y), f(dy), f(dx), f(bias), f(dbias), f(scale), static_cast<std::uint8_t*>(at[labels]), f(loss), 7};
+    return {f(x),    f(y),     f(dy),    f(dx),
+            f(bias), f(dbias), f(scale), static_cast<std::uint8_t*>(at[labels]),
+            f(loss), 7};
   }
   static layers::Operands host(Contents& contents) {
     const auto f = [&](Index i) { return floats(contents, i); };
-    return {f(x), f(y), f(dy), f(dx), f(bias), f(dbias), f(scale),
-            reinterpret_cast<const std::uint8_t*>(contents[labels].data()), f(loss), 7};
+    return {
+        f(x),    f(y),     f(dy),    f(dx),
+        f(bias), f(dbias), f(scale), reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
+        f(loss), 7};
   }
 
   // Doubles for every operand, so that the forward reference can supply what backward reads.
   struct Truth {
     std::vector<double> y, dx, dbias, scale, loss, magnitude;
     explicit Truth(const Problem& p)
-        : y(n(p.count())), dx(n(p.count())), dbias(n(p.channels)), scale(n(p.count())), loss(n(p.batch)),
+        : y(n(p.count())),
+          dx(n(p.count())),
+          dbias(n(p.channels)),
+          scale(n(p.count())),
+          loss(n(p.batch)),
           magnitude(n(std::max(p.count(), p.channels))) {}
     static std::size_t n(std::int64_t count) { return static_cast<std::size_t>(count); }
     layers::Reference view() {
@@ -80,7 +98,8 @@ struct Adapter<Layers> {
         floats(contents, i)[j] = tier == Tier::exact ? static_cast<float>(random.integer(-8, 8))
                                                      : random.uniform(-3.0F, 3.0F);
     for (std::byte& label : contents[labels])
-      label = static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
+      label =
+          static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
     if (p.direction == Direction::forward || contents[y].empty()) return;
     // Backward reads what forward left: y (and scale) must belong to some x.
     std::vector<float> inputs = {floats(contents, y), floats(contents, y) + p.count()};
@@ -92,10 +111,12 @@ struct Adapter<Layers> {
     operands.x = inputs.data();
     layers::reference(forward, operands, truth.view());
     std::copy(truth.y.begin(), truth.y.end(), floats(contents, y));
-    if (!contents[scale].empty()) std::copy(truth.scale.begin(), truth.scale.end(), floats(contents, scale));
+    if (!contents[scale].empty())
+      std::copy(truth.scale.begin(), truth.scale.end(), floats(contents, scale));
   }
 
-  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
     Truth truth(p);
     if (p.layer == Layer::bias && p.direction == Direction::forward)
       std::copy_n(floats(contents, y), p.count(), truth.y.begin());
@@ -103,14 +124,15 @@ struct Adapter<Layers> {
     const std::vector<Field> f = fields(p);
     const auto keep = [&](Index i, const std::vector<double>& value, const auto& bound) {
       if (f[i].role != Role::output && f[i].role != Role::in_out) return;
-      expected[i].value.assign(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(f[i].count));
+      expected[i].value.assign(value.begin(),
+                               value.begin() + static_cast<std::ptrdiff_t>(f[i].count));
       expected[i].bound.resize(expected[i].value.size());
       for (std::size_t j = 0; j < expected[i].value.size(); ++j)
         expected[i].bound[j] = tier == Tier::exact ? 0.0F : static_cast<float>(bound(j));
     };
     constexpr double u = 0x1p-24;
-    // A handful of roundings and a transcendental function good to a few units in the last place; the
-    // absolute part is what 1 + e^x and sums over channels leave of a small result.
+    // A handful of roundings and a transcendental function good to a few units in the last place;
+    // the absolute part is what 1 + e^x and sums over channels leave of a small result.
     const auto elementwise = [&](const std::vector<double>& value) {
       return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
     };
@@ -125,11 +147,14 @@ struct Adapter<Layers> {
     else
       keep(dx, truth.dx, elementwise(truth.dx));
   }
-  static bool has_exact_tier(const Problem& p) { return p.layer == Layer::bias || p.layer == Layer::relu; }
+  static bool has_exact_tier(const Problem& p) {
+    return p.layer == Layer::bias || p.layer == Layer::relu;
+  }
 };
 
 template <>
-std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite, std::string name) {
+std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite,
+                                        std::string name) {
   return std::make_unique<TypedCase<Layers>>(
       p, describe(Layers::name, Layers::plain_layout, p, std::move(suite), std::move(name)));
 }
@@ -148,7 +173,8 @@ class LayersType final : public PrimitiveType {
     p.direction = random.coin() ? Direction::forward : Direction::backward;
     p.batch = random.integer(1, 9);
     p.channels = random.integer(1, 40);
-    p.spatial = p.layer == Layer::softmax_cross_entropy || random.coin() ? 1 : random.integer(2, 150);
+    p.spatial =
+        p.layer == Layer::softmax_cross_entropy || random.coin() ? 1 : random.integer(2, 150);
     p.rate = random.coin() ? 0.5F : 0.2F;
     p.seed = static_cast<std::uint64_t>(random.integer(0, 1 << 30));
     p.size = 2 * random.integer(0, 3) + 1;

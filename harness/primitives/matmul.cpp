@@ -12,7 +12,9 @@ struct Adapter<Matmul> {
   using Problem = matmul::Problem;
 
   static std::vector<Field> fields(const Problem& p) {
-    return {{"a", p.m * p.k, Role::input}, {"b", p.k * p.n, Role::input}, {"c", p.m * p.n, Role::output}};
+    return {{"a", p.m * p.k, Role::input},
+            {"b", p.k * p.n, Role::input},
+            {"c", p.m * p.n, Role::output}};
   }
   static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
@@ -21,22 +23,24 @@ struct Adapter<Matmul> {
     fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 0), p.m * p.k);
     fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 1), p.k * p.n);
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
     Expected& c = expected[2];
     c.value.resize(static_cast<std::size_t>(p.m * p.n));
     std::vector<double> magnitude(c.value.size());
-    matmul::reference(p, floats(contents, 0), floats(contents, 1), c.value.data(), magnitude.data());
+    matmul::reference(p, floats(contents, 0), floats(contents, 1), c.value.data(),
+                      magnitude.data());
     bound_sums(tier, static_cast<double>(p.k), magnitude, c);
   }
   static bool has_exact_tier(const Problem& p) { return p.k <= (1 << 24); }
 };
 
 template <>
-std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite, std::string name) {
+std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite,
+                                        std::string name) {
   return std::make_unique<TypedCase<Matmul>>(
       p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
 }
-
 
 namespace {
 
@@ -58,7 +62,8 @@ class MatmulType final : public PrimitiveType {
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
-    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few hundred.
+    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few
+    // hundred.
     const auto size = [&] {
       const std::int64_t kind = random.integer(0, 9);
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);

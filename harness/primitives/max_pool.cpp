@@ -21,16 +21,19 @@ struct Adapter<MaxPool> {
             {"argmax", p.y_count(), forward ? Role::output : Role::input, 1}};
   }
   static max_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<std::uint8_t*>(at[2])};
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]),
+            static_cast<std::uint8_t*>(at[2])};
   }
-  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
+  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among
+  // them.
   static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
     const std::int64_t plane = p.height * p.width;
     for (std::int64_t i = 0; i < p.planes(); ++i) {
       const bool negative = i % 3 == 1;
       for (std::int64_t j = 0; j < plane; ++j)
-        x[i * plane + j] = tier == Tier::exact ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
-                                               : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
+        x[i * plane + j] = tier == Tier::exact
+                               ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
+                               : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
     }
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
@@ -41,12 +44,14 @@ struct Adapter<MaxPool> {
     std::vector<float> x(static_cast<std::size_t>(p.x_count()));
     std::vector<double> y(static_cast<std::size_t>(p.y_count()));
     fill_x(p, tier, random, x.data());
-    max_pool::reference_forward(p, x.data(), y.data(), reinterpret_cast<std::uint8_t*>(contents[2].data()));
+    max_pool::reference_forward(p, x.data(), y.data(),
+                                reinterpret_cast<std::uint8_t*>(contents[2].data()));
     for (std::int64_t i = 0; i < p.y_count(); ++i)
-      floats(contents, 1)[i] =
-          tier == Tier::exact ? static_cast<float>(random.integer(-64, 64)) : random.uniform(-1.0F, 1.0F);
+      floats(contents, 1)[i] = tier == Tier::exact ? static_cast<float>(random.integer(-64, 64))
+                                                   : random.uniform(-1.0F, 1.0F);
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents, std::vector<Expected>& expected) {
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
     if (p.direction == Direction::forward) {
       Expected &y = expected[1], &places = expected[2];
       y.value.resize(static_cast<std::size_t>(p.y_count()));
@@ -60,7 +65,8 @@ struct Adapter<MaxPool> {
     Expected& dx = expected[0];
     dx.value.resize(static_cast<std::size_t>(p.x_count()));
     std::vector<double> magnitude(dx.value.size());
-    max_pool::reference_backward(p, floats(contents, 1), reinterpret_cast<std::uint8_t*>(contents[2].data()),
+    max_pool::reference_backward(p, floats(contents, 1),
+                                 reinterpret_cast<std::uint8_t*>(contents[2].data()),
                                  dx.value.data(), magnitude.data());
     bound_sums(tier, static_cast<double>(p.window_h * p.window_w), magnitude, dx);
   }
@@ -68,11 +74,11 @@ struct Adapter<MaxPool> {
 };
 
 template <>
-std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite, std::string name) {
+std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite,
+                                         std::string name) {
   return std::make_unique<TypedCase<MaxPool>>(
       p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
 }
-
 
 namespace {
 
@@ -80,25 +86,27 @@ class MaxPoolType final : public PrimitiveType {
  public:
   const char* name() const override { return MaxPool::name; }
   std::vector<std::string> suite_columns() const override {
-    return {"batch",    "channels", "height", "width", "window_h",
-            "window_w", "stride_h", "stride_w", "pad_h", "pad_w", "direction"};
+    return {"batch",    "channels", "height", "width", "window_h", "window_w",
+            "stride_h", "stride_w", "pad_h",  "pad_w", "direction"};
   }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     constexpr std::int64_t most = 1 << 20;
     const std::string& direction = row.text("direction");
     if (direction != "forward" && direction != "backward")
-      row.fail(fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
-    const max_pool::Problem p{.direction = direction == "forward" ? Direction::forward : Direction::backward,
-                              .batch = row.integer("batch", 1, most),
-                              .channels = row.integer("channels", 1, most),
-                              .height = row.integer("height", 1, most),
-                              .width = row.integer("width", 1, most),
-                              .window_h = row.integer("window_h", 1, most),
-                              .window_w = row.integer("window_w", 1, most),
-                              .stride_h = row.integer("stride_h", 1, most),
-                              .stride_w = row.integer("stride_w", 1, most),
-                              .pad_h = row.integer("pad_h", 0, most),
-                              .pad_w = row.integer("pad_w", 0, most)};
+      row.fail(
+          fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
+    const max_pool::Problem p{
+        .direction = direction == "forward" ? Direction::forward : Direction::backward,
+        .batch = row.integer("batch", 1, most),
+        .channels = row.integer("channels", 1, most),
+        .height = row.integer("height", 1, most),
+        .width = row.integer("width", 1, most),
+        .window_h = row.integer("window_h", 1, most),
+        .window_w = row.integer("window_w", 1, most),
+        .stride_h = row.integer("stride_h", 1, most),
+        .stride_w = row.integer("stride_w", 1, most),
+        .pad_h = row.integer("pad_h", 0, most),
+        .pad_w = row.integer("pad_w", 0, most)};
     expect_countable(row, "x, padding included,",
                      {p.batch, p.channels, p.height + 2 * p.pad_h, p.width + 2 * p.pad_w});
     try {

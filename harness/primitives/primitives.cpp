@@ -1,7 +1,7 @@
 #include "harness/primitives.hpp"
 
-#include <fnmatch.h>
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 
@@ -26,8 +26,9 @@ std::vector<Variant> PrimitiveType::variants() const {
 }
 
 std::span<const PrimitiveType* const> primitives() {
-  static const PrimitiveType* const all[] = {&matmul_type(),     &convolution_type(), &max_pool_type(),
-                                             &sgd_update_type(), &all_reduce_type(),  &layers_type()};
+  static const PrimitiveType* const all[] = {&matmul_type(),     &convolution_type(),
+                                             &max_pool_type(),   &sgd_update_type(),
+                                             &all_reduce_type(), &layers_type()};
   return all;
 }
 

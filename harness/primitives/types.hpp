@@ -17,20 +17,23 @@ const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
 
 // Refuses an operand that no memory could hold, before its size overflows.
-inline void expect_countable(const CsvRow& row, const char* operand, std::initializer_list<std::int64_t> sizes) {
+inline void expect_countable(const CsvRow& row, const char* operand,
+                             std::initializer_list<std::int64_t> sizes) {
   double elements = 1;
   for (const std::int64_t size : sizes) elements *= static_cast<double>(size);
-  if (elements > 0x1p48) row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
+  if (elements > 0x1p48)
+    row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
 }
 
 // A Case for a problem of which the caller has the type. Each primitive's file defines its own.
 template <class Primitive>
-std::unique_ptr<Case> make_case(const typename Primitive::Problem& problem, std::string suite, std::string name);
+std::unique_ptr<Case> make_case(const typename Primitive::Problem& problem, std::string suite,
+                                std::string name);
 
 // The cost and names that every contract states, as a row needs them.
 template <class Problem>
-ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem, std::string suite,
-                     std::string name) {
+ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem,
+                     std::string suite, std::string name) {
   return {.primitive = primitive,
           .direction = direction(problem),
           .suite = std::move(suite),

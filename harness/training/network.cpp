@@ -23,10 +23,14 @@ void run_timed(Operation& operation) {
 
 const char* name_of(Phase phase) {
   switch (phase) {
-    case Phase::forward: return "forward";
-    case Phase::backward: return "backward";
-    case Phase::update: return "update";
-    case Phase::all_reduce: return "all_reduce";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      return "update";
+    case Phase::all_reduce:
+      return "all_reduce";
   }
   return "";
 }
@@ -84,7 +88,8 @@ int TrainableNetwork::count_correct() {
   for (std::int64_t n = 0; n < batch(); ++n) {
     const auto row = probabilities().subspan(static_cast<std::size_t>(n * description_.classes),
                                              static_cast<std::size_t>(description_.classes));
-    correct += std::max_element(row.begin(), row.end()) - row.begin() == labels_[static_cast<std::size_t>(n)];
+    correct += std::max_element(row.begin(), row.end()) - row.begin() ==
+               labels_[static_cast<std::size_t>(n)];
   }
   return correct;
 }

@@ -1,5 +1,5 @@
-// A network made ready to train: its tensors, and the plans that one step runs, in order. They are the
-// objects that `bench` measures.
+// A network made ready to train: its tensors, and the plans that one step runs, in order. They are
+// the objects that `bench` measures.
 #pragma once
 
 #include <cstdint>
@@ -39,16 +39,18 @@ struct NetworkOptions {
 class TrainableNetwork {
  public:
   // Throws std::runtime_error when a layer's variant fails verification or none can run.
-  TrainableNetwork(network::NetworkDescription description, const UseSpec& use, const NetworkOptions& options,
-                   PlanStore& plans);
+  TrainableNetwork(network::NetworkDescription description, const UseSpec& use,
+                   const NetworkOptions& options, PlanStore& plans);
 
   const network::NetworkDescription& description() const { return description_; }
   std::int64_t batch() const { return description_.batch; }
   std::span<float> images() { return {activations_.front(), input_count_}; }  // [batch, c, h, w]
-  std::span<std::uint8_t> labels() { return labels_; }                              // [batch]
-  std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }   // of all layers
-  std::span<float> gradients() { return {gradients_.get(), parameter_count_}; }     // after step() or backward()
-  std::span<const float> probabilities() const;                                     // [batch, classes]
+  std::span<std::uint8_t> labels() { return labels_; }                        // [batch]
+  std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }  // of all layers
+  std::span<float> gradients() {
+    return {gradients_.get(), parameter_count_};
+  }                                              // after step() or backward()
+  std::span<const float> probabilities() const;  // [batch, classes]
   // Where the parameters of a layer stand in parameters(): its weights, or its biases.
   struct Parameter {
     std::string name;  // "conv1.weights", "conv1.biases"
@@ -59,8 +61,8 @@ class TrainableNetwork {
   // One step on images() and labels(): forward, backward, all-reduce with several ranks, update.
   // Returns the batch's mean loss before the update.
   double step(double learning_rate);
-  double forward();   // alone, dropout active as in training; the mean loss
-  void backward();    // after forward()
+  double forward();  // alone, dropout active as in training; the mean loss
+  void backward();   // after forward()
   // Forward without dropout; how many of the batch are classified right.
   int count_correct();
 
@@ -75,18 +77,18 @@ class TrainableNetwork {
   NetworkOptions options_;
   std::size_t input_count_ = 0, parameter_count_ = 0;
   std::vector<float*> activations_, activation_gradients_;  // [layer + 1]; [0] the images and null
-  std::vector<AlignedArray<float>> memory_;                 // what these and the layers' workspaces point into
+  std::vector<AlignedArray<float>> memory_;  // what these and the layers' workspaces point into
   std::vector<std::uint8_t> labels_;
-  std::vector<std::vector<std::uint8_t>> argmax_;           // [layer], of max_pool layers
-  std::vector<float*> scales_;                              // [layer], of LRN layers
-  AlignedArray<float> loss_;                                // [batch]
+  std::vector<std::vector<std::uint8_t>> argmax_;  // [layer], of max_pool layers
+  std::vector<float*> scales_;                     // [layer], of LRN layers
+  AlignedArray<float> loss_;                       // [batch]
   AlignedArray<float> parameters_, gradients_, state1_, state2_;
   std::vector<Parameter> parameter_list_;
   std::vector<Operation> operations_;
   std::vector<std::function<void()>> evaluation_;  // forward operations, dropout copies instead
   std::unique_ptr<ThreadPool> beside_;             // when inter is 2
   double learning_rate_ = 0;
-  std::int64_t step_ = 1;                          // for dropout's masks and Adam's correction
+  std::int64_t step_ = 1;  // for dropout's masks and Adam's correction
 };
 
 }  // namespace stepladder

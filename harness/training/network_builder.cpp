@@ -22,23 +22,28 @@ bool is(const network::LayerDescription& layer) {
   return std::holds_alternative<Kind>(layer.layer);
 }
 
-// Works in place: an element of y depends on that of x alone, backward needs y but not x, and the layer
-// before needs neither again.
+// Works in place: an element of y depends on that of x alone, backward needs y but not x, and the
+// layer before needs neither again.
 bool works_in_place(const std::vector<network::LayerDescription>& layers, std::size_t index) {
   if (index == 0) return false;
   const auto &layer = layers[index], &before = layers[index - 1];
   return (is<network::Relu>(layer) || is<network::Sigmoid>(layer) || is<network::Tanh>(layer) ||
           is<network::Dropout>(layer)) &&
-         (is<network::FullyConnected>(before) || is<network::Convolution>(before) || is<network::MaxPool>(before));
+         (is<network::FullyConnected>(before) || is<network::Convolution>(before) ||
+          is<network::MaxPool>(before));
 }
 
-bool decays(const network::LayerDescription& layer, const network::OptimizerDescription& optimizer) {
+bool decays(const network::LayerDescription& layer,
+            const network::OptimizerDescription& optimizer) {
   using Which = network::OptimizerDescription::DecayedWeights;
   if (optimizer.weight_decay == 0) return false;
   switch (optimizer.weight_decay_on) {
-    case Which::all: return true;
-    case Which::fully_connected: return is<network::FullyConnected>(layer);
-    case Which::convolution: return is<network::Convolution>(layer);
+    case Which::all:
+      return true;
+    case Which::fully_connected:
+      return is<network::FullyConnected>(layer);
+    case Which::convolution:
+      return is<network::Convolution>(layer);
   }
   return false;
 }
@@ -46,7 +51,8 @@ bool decays(const network::LayerDescription& layer, const network::OptimizerDesc
 // Box and Muller's transform.
 float normal(Random& random, double deviation) {
   const double u = 1.0 - double{random.uniform(0.0F, 1.0F)}, v = random.uniform(0.0F, 1.0F);
-  return static_cast<float>(deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+  return static_cast<float>(deviation * std::sqrt(-2 * std::log(u)) *
+                            std::cos(2 * std::numbers::pi * v));
 }
 
 }  // namespace
@@ -81,9 +87,12 @@ void NetworkBuilder::lay_out_activations() {
     const bool in_place = works_in_place(layers, i);
     const std::int64_t count = batch * layers[i].output.features();
     net_.activations_.push_back(in_place ? net_.activations_.back() : new_array(count));
-    net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back() : new_array(count));
-    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers[i]) ? new_array(count) : nullptr);
-    net_.argmax_.emplace_back(is<network::MaxPool>(layers[i]) ? static_cast<std::size_t>(count) : 0U);
+    net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back()
+                                                  : new_array(count));
+    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers[i]) ? new_array(count)
+                                                                              : nullptr);
+    net_.argmax_.emplace_back(is<network::MaxPool>(layers[i]) ? static_cast<std::size_t>(count)
+                                                              : 0U);
   }
   net_.labels_.assign(static_cast<std::size_t>(batch), 0);
   net_.loss_ = aligned_array<float>(static_cast<std::size_t>(batch));
@@ -96,21 +105,25 @@ void NetworkBuilder::lay_out_parameters() {
   weights_at_.resize(layers.size());
   biases_at_.resize(layers.size());
   std::size_t end = 0;
-  const auto place = [&](const network::LayerDescription& layer, const char* what, std::int64_t count, std::size_t& at) {
+  const auto place = [&](const network::LayerDescription& layer, const char* what,
+                         std::int64_t count, std::size_t& at) {
     at = end;
     if (count == 0) return;
     net_.parameter_list_.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
     end += static_cast<std::size_t>(count);
   };
   for (std::size_t i = 0; i < layers.size(); ++i)
-    if (decays(layers[i], net_.description_.optimizer)) place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
+    if (decays(layers[i], net_.description_.optimizer))
+      place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
   decayed_ = end;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!decays(layers[i], net_.description_.optimizer)) place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
+    if (!decays(layers[i], net_.description_.optimizer))
+      place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
     place(layers[i], "biases", layers[i].biases(), biases_at_[i]);
   }
   net_.parameter_count_ = end;
-  for (AlignedArray<float>* array : {&net_.parameters_, &net_.gradients_, &net_.state1_, &net_.state2_}) {
+  for (AlignedArray<float>* array :
+       {&net_.parameters_, &net_.gradients_, &net_.state1_, &net_.state2_}) {
     *array = aligned_array<float>(end);
     std::fill_n(array->get(), end, 0.0F);
   }
@@ -121,7 +134,8 @@ void NetworkBuilder::draw_weights() {
     const network::LayerDescription& layer = net_.description_.layers[i];
     const double deviation = network::initial_deviation(net_.description_, i);
     Random random(net_.options_.seed, layer.name);
-    std::generate_n(parameters(i).weights, layer.weights(), [&] { return normal(random, deviation); });
+    std::generate_n(parameters(i).weights, layer.weights(),
+                    [&] { return normal(random, deviation); });
   }
 }
 
@@ -190,26 +204,33 @@ void NetworkBuilder::add_layer(std::size_t index) {
 
 void NetworkBuilder::add_fully_connected(std::size_t index) {
   const network::LayerDescription& layer = net_.description_.layers[index];
-  const std::int64_t batch = net_.batch(), in = layer.input.features(), out = layer.output.features();
+  const std::int64_t batch = net_.batch(), in = layer.input.features(),
+                     out = layer.output.features();
   const Parameters p = parameters(index);
   float *x = net_.activations_[index], *y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   using Operands = matmul::Operands;
 
   const matmul::Problem forward{batch, out, in, false, false};
-  Operation multiply = make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward,
-                                            [=] { return Operands{x, p.weights, y}; });
+  Operation multiply =
+      make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
+        return Operands{x, p.weights, y};
+      });
   net_.evaluation_.push_back(multiply.run);
   net_.operations_.push_back(std::move(multiply));
   if (dx != nullptr) {
     const matmul::Problem input_gradient{batch, in, out, false, true};
-    backward_[index].push_back(make<matmul::Matmul>(layer.name + ".input_gradient", Phase::backward, matmul_type(),
-                                                    input_gradient, [=] { return Operands{dy, p.weights, dx}; }));
+    backward_[index].push_back(make<matmul::Matmul>(layer.name + ".input_gradient", Phase::backward,
+                                                    matmul_type(), input_gradient, [=] {
+                                                      return Operands{dy, p.weights, dx};
+                                                    }));
     backward_[index].back().beside_next = true;
   }
   const matmul::Problem weight_gradient{in, out, batch, true, false};
-  backward_[index].push_back(make<matmul::Matmul>(layer.name + ".weight_gradient", Phase::backward, matmul_type(),
-                                                  weight_gradient, [=] { return Operands{x, dy, p.dweights}; }));
+  backward_[index].push_back(make<matmul::Matmul>(layer.name + ".weight_gradient", Phase::backward,
+                                                  matmul_type(), weight_gradient, [=] {
+                                                    return Operands{x, dy, p.dweights};
+                                                  }));
   add_bias(index);
 }
 
@@ -221,21 +242,25 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
   using Operands = convolution::Operands;
   convolution::Problem problem = network::problem_of(layer, description.input, net_.batch());
 
-  Operation convolve = make<convolution::Convolution>(description.name, Phase::forward, convolution_type(), problem,
-                                                      [=] { return Operands{x, p.weights, y}; });
+  Operation convolve = make<convolution::Convolution>(description.name, Phase::forward,
+                                                      convolution_type(), problem, [=] {
+                                                        return Operands{x, p.weights, y};
+                                                      });
   net_.evaluation_.push_back(convolve.run);
   net_.operations_.push_back(std::move(convolve));
   if (dx != nullptr) {
     problem.direction = convolution::Direction::backward_data;
-    backward_[index].push_back(make<convolution::Convolution>(description.name + ".input_gradient", Phase::backward,
-                                                              convolution_type(), problem,
-                                                              [=] { return Operands{dx, p.weights, dy}; }));
+    backward_[index].push_back(make<convolution::Convolution>(
+        description.name + ".input_gradient", Phase::backward, convolution_type(), problem, [=] {
+          return Operands{dx, p.weights, dy};
+        }));
     backward_[index].back().beside_next = true;
   }
   problem.direction = convolution::Direction::backward_weights;
-  backward_[index].push_back(make<convolution::Convolution>(description.name + ".weight_gradient", Phase::backward,
-                                                            convolution_type(), problem,
-                                                            [=] { return Operands{x, p.dweights, dy}; }));
+  backward_[index].push_back(make<convolution::Convolution>(
+      description.name + ".weight_gradient", Phase::backward, convolution_type(), problem, [=] {
+        return Operands{x, p.dweights, dy};
+      }));
   add_bias(index);
 }
 
@@ -247,13 +272,15 @@ void NetworkBuilder::add_bias(std::size_t index) {
                           .batch = net_.batch(),
                           .channels = layer.output.channels,
                           .spatial = layer.output.spatial()};
-  Operation forward = make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
-                                           [=] { return layers::Operands{.y = y, .bias = p.biases}; });
+  Operation forward =
+      make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
+                           [=] { return layers::Operands{.y = y, .bias = p.biases}; });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
   problem.direction = layers::Direction::backward;
-  backward_[index].push_back(make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
-                                                  [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
+  backward_[index].push_back(
+      make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
+                           [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
 }
 
 void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
@@ -262,14 +289,18 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   std::uint8_t* argmax = net_.argmax_[index].data();
   max_pool::Problem problem = network::problem_of(layer, description.input, net_.batch());
-  Operation forward = make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem,
-                                              [=] { return max_pool::Operands{x, y, argmax}; });
+  Operation forward =
+      make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem, [=] {
+        return max_pool::Operands{x, y, argmax};
+      });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
   if (dx == nullptr) return;
   problem.direction = max_pool::Direction::backward;
-  backward_[index].push_back(make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem,
-                                                     [=] { return max_pool::Operands{dx, dy, argmax}; }));
+  backward_[index].push_back(
+      make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem, [=] {
+        return max_pool::Operands{dx, dy, argmax};
+      }));
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
@@ -285,26 +316,30 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
                             .loss = net.loss_.get(),
                             .step = net.step_};
   };
-  Operation forward = make<layers::Layers>(layer.name, Phase::forward, layers_type(), problem, operands);
+  Operation forward =
+      make<layers::Layers>(layer.name, Phase::forward, layers_type(), problem, operands);
   if (problem.layer != layers::Layer::dropout)
     net_.evaluation_.push_back(forward.run);
   else if (net_.activations_[index] != net_.activations_[index + 1])  // nothing is dropped: y = x
-    net_.evaluation_.push_back([x = net_.activations_[index], y = net_.activations_[index + 1], count = problem.count()] {
-      std::copy_n(x, count, y);
-    });
+    net_.evaluation_.push_back([x = net_.activations_[index], y = net_.activations_[index + 1],
+                                count = problem.count()] { std::copy_n(x, count, y); });
   net_.operations_.push_back(std::move(forward));
   if (net_.activation_gradients_[index] == nullptr) return;
   problem.direction = layers::Direction::backward;
-  backward_[index].push_back(make<layers::Layers>(layer.name, Phase::backward, layers_type(), problem, operands));
+  backward_[index].push_back(
+      make<layers::Layers>(layer.name, Phase::backward, layers_type(), problem, operands));
 }
 
 void NetworkBuilder::add_all_reduce() {
   const int ranks = mpi_session().ranks();
   if (ranks == 1) return;
-  const all_reduce::Problem problem{all_reduce::Operation::mean, static_cast<std::int64_t>(net_.parameter_count_), ranks};
+  const all_reduce::Problem problem{all_reduce::Operation::mean,
+                                    static_cast<std::int64_t>(net_.parameter_count_), ranks};
   float* gradients = net_.gradients_.get();
-  net_.operations_.push_back(make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem,
-                                                         [=] { return all_reduce::Operands{gradients, gradients}; }));
+  net_.operations_.push_back(
+      make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem, [=] {
+        return all_reduce::Operands{gradients, gradients};
+      }));
 }
 
 void NetworkBuilder::add_updates() {
@@ -320,14 +355,15 @@ void NetworkBuilder::add_updates() {
                                       .beta1 = static_cast<float>(optimizer.beta1),
                                       .beta2 = static_cast<float>(optimizer.beta2),
                                       .epsilon = static_cast<float>(optimizer.epsilon)};
-    net_.operations_.push_back(make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, [&net, from] {
-      return sgd_update::Operands{.weights = net.parameters_.get() + from,
-                                  .gradient = net.gradients_.get() + from,
-                                  .state1 = net.state1_.get() + from,
-                                  .state2 = net.state2_.get() + from,
-                                  .learning_rate = static_cast<float>(net.learning_rate_),
-                                  .step = net.step_};
-    }));
+    net_.operations_.push_back(
+        make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, [&net, from] {
+          return sgd_update::Operands{.weights = net.parameters_.get() + from,
+                                      .gradient = net.gradients_.get() + from,
+                                      .state1 = net.state1_.get() + from,
+                                      .state2 = net.state2_.get() + from,
+                                      .learning_rate = static_cast<float>(net.learning_rate_),
+                                      .step = net.step_};
+        }));
   };
   update("decayed weights", 0, decayed_, optimizer.weight_decay);
   update(decayed_ == 0 ? "parameters" : "other parameters", decayed_, net_.parameter_count_, 0);

@@ -15,18 +15,21 @@ double time_once(Runner& runner) {
 
 }  // namespace
 
-Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates, const Resources& resources) {
+Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates,
+                           const Resources& resources) {
   const Variant* winner = nullptr;
   double shortest = std::numeric_limits<double>::infinity();
   std::string reasons;
   for (const Variant& variant : candidates) {
-    const std::string key = fmt::format("{} | {} | {}", problem.info().name, variant.name, resources.threads);
+    const std::string key =
+        fmt::format("{} | {} | {}", problem.info().name, variant.name, resources.threads);
     auto known = proved_.find(key);
     if (known == proved_.end()) {
       std::unique_ptr<Runner> runner;
       const Verdict verdict = verify(problem, variant, resources, runner);
       if (verdict.outcome == Outcome::failed)
-        throw std::runtime_error(fmt::format("{} fails on {}: {}", variant.name, problem.info().name, verdict.reason));
+        throw std::runtime_error(
+            fmt::format("{} fails on {}: {}", variant.name, problem.info().name, verdict.reason));
       if (verdict.outcome == Outcome::unavailable) {
         reasons += fmt::format("\n  {}: {}", variant.name, verdict.reason);
         continue;
@@ -40,7 +43,8 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
     if (known->second < shortest) shortest = known->second, winner = &variant;
   }
   if (winner == nullptr)
-    throw std::runtime_error(fmt::format("{}: no variant can run:{}", problem.info().name, reasons));
+    throw std::runtime_error(
+        fmt::format("{}: no variant can run:{}", problem.info().name, reasons));
   return *winner;
 }
 

@@ -6,7 +6,8 @@ namespace stepladder {
 namespace {
 
 std::string subject_name(const Configuration& c) {
-  return fmt::format("step/{}/{}/{}/threads:{}", c.network->description().name, c.use, c.mode, c.options.threads);
+  return fmt::format("step/{}/{}/{}/threads:{}", c.network->description().name, c.use, c.mode,
+                     c.options.threads);
 }
 
 Clock clock_of_run() { return mpi_session().ranks() > 1 ? Clock::ranks : Clock::wall; }
@@ -37,8 +38,8 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
   for (Configuration& configuration : configurations)
     for (std::size_t i = 0; i < configuration.network->operations().size(); ++i) {
       const Operation& operation = configuration.network->operations()[i];
-      alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i, operation.layer,
-                                           name_of(operation.phase)),
+      alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i,
+                                           operation.layer, name_of(operation.phase)),
                        .run = [&operation](std::int64_t) { operation.run(); },
                        .clock = clock_of_run()});
     }
@@ -53,7 +54,8 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     result.total = summarize(totals[c].seconds());
     double sum = 0;
     for (std::size_t i = 0; i < inside[c].size(); ++i, ++next) {
-      if (!predictions[next].error.empty()) throw std::runtime_error(alone[next].name + ": " + predictions[next].error);
+      if (!predictions[next].error.empty())
+        throw std::runtime_error(alone[next].name + ": " + predictions[next].error);
       const Operation& operation = configurations[c].network->operations()[i];
       const double predicted = summarize(predictions[next].seconds()).median;
       sum += predicted;

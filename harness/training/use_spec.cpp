@@ -22,9 +22,11 @@ void expect_known_rung(const std::string& rung) {
   std::vector<std::string> known = {"best", "vendor", "cuda"};
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
-      for (const std::string name : {variant.name.c_str(), variant.info->name, name_of(variant.info->technique)})
+      for (const std::string name :
+           {variant.name.c_str(), variant.info->name, name_of(variant.info->technique)})
         if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (std::find(known.begin(), known.end(), rung) == known.end()) throw UnknownName("rung", rung, known);
+  if (std::find(known.begin(), known.end(), rung) == known.end())
+    throw UnknownName("rung", rung, known);
 }
 
 // The widest available build of each family that satisfies `wanted`, in ladder order.
@@ -44,7 +46,9 @@ std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
   return chosen;
 }
 
-bool is_own_cpu(const Variant& v) { return v.info->place == Place::cpu && v.info->technique != Technique::vendor; }
+bool is_own_cpu(const Variant& v) {
+  return v.info->place == Place::cpu && v.info->technique != Technique::vendor;
+}
 
 }  // namespace
 
@@ -53,8 +57,11 @@ UseSpec::UseSpec(const std::string& text) : text_(text) {
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {
-      if (!rung_.empty()) throw std::invalid_argument(fmt::format("--use {}: two rungs for all primitives, {} and {}; "
-                                                                  "exceptions are written primitive=rung", text, rung_, part));
+      if (!rung_.empty())
+        throw std::invalid_argument(
+            fmt::format("--use {}: two rungs for all primitives, {} and {}; "
+                        "exceptions are written primitive=rung",
+                        text, rung_, part));
       expect_known_rung(part);
       rung_ = part;
     } else {
@@ -101,18 +108,22 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     return vendor.empty() ? best() : vendor;
   }
   if (rung == "cuda")
-    return available(widest(type, [](const Variant& v) { return v.info->technique == Technique::cuda; }));
+    return available(
+        widest(type, [](const Variant& v) { return v.info->technique == Technique::cuda; }));
 
   std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
   if (found.empty()) found = widest(type, [&](const Variant& v) { return v.info->name == rung; });
   if (!found.empty()) return found;
-  const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd, Technique::serial};
+  const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd,
+                             Technique::serial};
   const auto* technique = std::find_if(std::begin(order), std::end(order),
                                        [&](Technique t) { return rung == name_of(t); });
   for (bool asked = true; technique != std::end(order); ++technique, asked = false) {
-    found = widest(type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
+    found = widest(
+        type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
     if (found.empty() && asked)
-      found = widest(type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
+      found = widest(
+          type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
     if (!found.empty()) return {found.front()};
   }
   // A rung of another ladder, as `packed` is for convolution: here the best.

@@ -10,18 +10,18 @@ namespace stepladder {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string name() const = 0;               // as the vendor prints it
-  virtual void* allocate(std::size_t bytes) = 0;      // aligned to 256 bytes; throws std::runtime_error
+  virtual std::string name() const = 0;           // as the vendor prints it
+  virtual void* allocate(std::size_t bytes) = 0;  // aligned to 256 bytes; throws std::runtime_error
   virtual void release(void* memory) = 0;
-  virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;   // blocking
-  virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0; // blocking
-  virtual void synchronize() = 0;                     // throws when a kernel failed
-  virtual void start_timer() = 0;                     // records an event …
-  virtual double stop_timer() = 0;                    // … and waits for a second: seconds between
+  virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;    // blocking
+  virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;  // blocking
+  virtual void synchronize() = 0;   // throws when a kernel failed
+  virtual void start_timer() = 0;   // records an event …
+  virtual double stop_timer() = 0;  // … and waits for a second: seconds between
 };
 
-Device* device();               // null when there is none
-std::string device_status();    // empty, or why there is none: "no CUDA device", "built without CUDA"
+Device* device();             // null when there is none
+std::string device_status();  // empty, or why there is none: "no CUDA device", "built without CUDA"
 // Called by a device's file before main(); `find` returns null and sets `why` when none is present.
 void register_device(Device* (*find)(std::string& why));
 

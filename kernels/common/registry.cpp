@@ -40,23 +40,33 @@ void detail::add(const char* primitive, const Entry& entry) {
   using Key = std::tuple<Place, bool, int, std::string_view, Isa>;
   std::vector<std::pair<Key, Entry>> keyed;
   for (const Entry& e : all)
-    keyed.push_back({{e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info), e.info->name,
-                      e.info->isa}, e});
-  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::transform(keyed.begin(), keyed.end(), all.begin(), [](const auto& pair) { return pair.second; });
+    keyed.push_back({{e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info),
+                      e.info->name, e.info->isa},
+                     e});
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(keyed.begin(), keyed.end(), all.begin(),
+                 [](const auto& pair) { return pair.second; });
 }
 
 std::span<const detail::Entry> detail::entries(const char* primitive) { return table()[primitive]; }
 
 const char* name_of(Technique technique) {
   switch (technique) {
-    case Technique::serial: return "serial";
-    case Technique::simd: return "simd";
-    case Technique::openmp: return "openmp";
-    case Technique::pthread: return "pthread";
-    case Technique::mpi: return "mpi";
-    case Technique::cuda: return "cuda";
-    case Technique::vendor: return "vendor";
+    case Technique::serial:
+      return "serial";
+    case Technique::simd:
+      return "simd";
+    case Technique::openmp:
+      return "openmp";
+    case Technique::pthread:
+      return "pthread";
+    case Technique::mpi:
+      return "mpi";
+    case Technique::cuda:
+      return "cuda";
+    case Technique::vendor:
+      return "vendor";
   }
   return "";
 }

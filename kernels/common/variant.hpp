@@ -1,7 +1,7 @@
 // What a variant says of itself, and how it joins the registry.
 //
-// A variant is one file. It includes its primitive's contract, describes itself in a VariantInfo and
-// registers a factory:
+// A variant is one file. It includes its primitive's contract, describes itself in a VariantInfo
+// and registers a factory:
 //
 //     constexpr VariantInfo info{.name = "serial_ikj", .technique = Technique::serial, …};
 //     const Registration<Matmul> registration{info, plan_of<multiply>};
@@ -21,24 +21,28 @@
 namespace stepladder {
 
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, vendor };
-enum class Place { cpu, cuda };  // the memory that the operands live in and the clock that times them
+enum class Place {
+  cpu,
+  cuda
+};  // the memory that the operands live in and the clock that times them
 
 // A literal type: a file built for AVX-512 must be able to register on a machine without it, so
 // registration may copy pointers and nothing more.
 struct VariantInfo {
-  const char* name;             // the file's name; a file built per ISA gets "_avx2" and so on appended
+  const char* name;  // the file's name; a file built per ISA gets "_avx2" and so on appended
   Technique technique;
-  const char* builds_on = "";   // name of the rung below; empty at the foot of the ladder
-  const char* adds;             // the one idea, in a sentence
+  const char* builds_on = "";  // name of the rung below; empty at the foot of the ladder
+  const char* adds;            // the one idea, in a sentence
   const char* precision = "fp32";
-  const char* layout = "";      // empty: the primitive's plain layout
-  Isa isa = Isa::any;           // build_isa in a file that is built per ISA
+  const char* layout = "";  // empty: the primitive's plain layout
+  Isa isa = Isa::any;       // build_isa in a file that is built per ISA
   Place place = Place::cpu;
-  bool threaded = false;        // uses Resources::threads
-  bool prepacked = false;       // prepare() must follow every change of the weights
-  double bound_factor = 1.0;    // declared accuracy bound, in units of the primitive's fp32 bound
-  double operand_error = 0.0;   // relative error of a product from rounding its factors to a narrower
-                                // format, which the bound allows besides; 2^-9 + 2^-20 for TF32
+  bool threaded = false;      // uses Resources::threads
+  bool prepacked = false;     // prepare() must follow every change of the weights
+  double bound_factor = 1.0;  // declared accuracy bound, in units of the primitive's fp32 bound
+  double operand_error =
+      0.0;  // relative error of a product from rounding its factors to a narrower
+            // format, which the bound allows besides; 2^-9 + 2^-20 for TF32
 };
 
 struct Resources {

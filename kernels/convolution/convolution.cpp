@@ -8,9 +8,12 @@ namespace stepladder::convolution {
 
 std::string direction(const Problem& p) {
   switch (p.direction) {
-    case Direction::forward: return "forward";
-    case Direction::backward_data: return "backward_data";
-    case Direction::backward_weights: return "backward_weights";
+    case Direction::forward:
+      return "forward";
+    case Direction::backward_data:
+      return "backward_data";
+    case Direction::backward_weights:
+      return "backward_weights";
   }
   return "";
 }
@@ -28,9 +31,12 @@ double flops(const Problem& p) {
 
 double bytes_written(const Problem& p) {
   switch (p.direction) {
-    case Direction::forward: return 4.0 * static_cast<double>(p.y_count());
-    case Direction::backward_data: return 4.0 * static_cast<double>(p.x_count());
-    case Direction::backward_weights: return 4.0 * static_cast<double>(p.w_count());
+    case Direction::forward:
+      return 4.0 * static_cast<double>(p.y_count());
+    case Direction::backward_data:
+      return 4.0 * static_cast<double>(p.x_count());
+    case Direction::backward_weights:
+      return 4.0 * static_cast<double>(p.w_count());
   }
   return 0;
 }
@@ -41,25 +47,36 @@ double bytes_read(const Problem& p) {
 
 std::int64_t terms(const Problem& p) {
   switch (p.direction) {
-    case Direction::forward: return p.group_in() * p.kernel_h * p.kernel_w;
-    case Direction::backward_data: return p.group_out() * p.kernel_h * p.kernel_w;
-    case Direction::backward_weights: return p.batch * p.out_h() * p.out_w();
+    case Direction::forward:
+      return p.group_in() * p.kernel_h * p.kernel_w;
+    case Direction::backward_data:
+      return p.group_out() * p.kernel_h * p.kernel_w;
+    case Direction::backward_weights:
+      return p.batch * p.out_h() * p.out_w();
   }
   return 0;
 }
 
 void validate(const Problem& p) {
-  for (const auto& [what, value] :
-       {std::pair{"batch", p.batch}, {"in_channels", p.in_channels}, {"height", p.height},
-        {"width", p.width}, {"out_channels", p.out_channels}, {"kernel_h", p.kernel_h},
-        {"kernel_w", p.kernel_w}, {"stride_h", p.stride_h}, {"stride_w", p.stride_w},
-        {"groups", p.groups}})
-    if (value < 1) throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
+  for (const auto& [what, value] : {std::pair{"batch", p.batch},
+                                    {"in_channels", p.in_channels},
+                                    {"height", p.height},
+                                    {"width", p.width},
+                                    {"out_channels", p.out_channels},
+                                    {"kernel_h", p.kernel_h},
+                                    {"kernel_w", p.kernel_w},
+                                    {"stride_h", p.stride_h},
+                                    {"stride_w", p.stride_w},
+                                    {"groups", p.groups}})
+    if (value < 1)
+      throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
   if (p.in_channels % p.groups != 0 || p.out_channels % p.groups != 0)
-    throw std::invalid_argument(fmt::format("groups {} must divide in_channels {} and out_channels {}",
-                                            p.groups, p.in_channels, p.out_channels));
+    throw std::invalid_argument(
+        fmt::format("groups {} must divide in_channels {} and out_channels {}", p.groups,
+                    p.in_channels, p.out_channels));
   if (p.pad_h < 0 || p.pad_w < 0)
-    throw std::invalid_argument(fmt::format("padding {}x{} must not be negative", p.pad_h, p.pad_w));
+    throw std::invalid_argument(
+        fmt::format("padding {}x{} must not be negative", p.pad_h, p.pad_w));
   if (p.height + 2 * p.pad_h < p.kernel_h || p.width + 2 * p.pad_w < p.kernel_w)
     throw std::invalid_argument(fmt::format("kernel {}x{} is larger than the padded input {}x{}",
                                             p.kernel_h, p.kernel_w, p.height + 2 * p.pad_h,

@@ -10,7 +10,8 @@ namespace {
 struct Range {
   std::int64_t first, last;
 };
-Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::int64_t pad, std::int64_t s) {
+Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::int64_t pad,
+             std::int64_t s) {
   const std::int64_t first = std::max<std::int64_t>(0, (pad - s + stride - 1) / stride);
   const std::int64_t last = std::min(outputs, (size - 1 + pad - s) / stride + 1);
   return {pad - s > 0 ? first : 0, size - 1 + pad - s < 0 ? 0 : last};
@@ -45,14 +46,21 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
         const Range qw = inside(p.width, out_w, p.stride_w, p.pad_w, s);
         const std::int64_t w_at = w_plane + r * p.kernel_w + s;
         for (std::int64_t i = ph.first; i < ph.last; ++i) {
-          const std::int64_t x_row = x_plane + (i * p.stride_h - p.pad_h + r) * p.width - p.pad_w + s;
+          const std::int64_t x_row =
+              x_plane + (i * p.stride_h - p.pad_h + r) * p.width - p.pad_w + s;
           const std::int64_t y_row = y_plane + i * out_w;
           for (std::int64_t q = qw.first; q < qw.last; ++q) {
             const std::int64_t x_at = x_row + q * p.stride_w, y_at = y_row + q;
             switch (p.direction) {
-              case Direction::forward: add(y_at, double{o.x[x_at]} * o.w[w_at]); break;
-              case Direction::backward_data: add(x_at, double{o.y[y_at]} * o.w[w_at]); break;
-              case Direction::backward_weights: add(w_at, double{o.x[x_at]} * o.y[y_at]); break;
+              case Direction::forward:
+                add(y_at, double{o.x[x_at]} * o.w[w_at]);
+                break;
+              case Direction::backward_data:
+                add(x_at, double{o.y[y_at]} * o.w[w_at]);
+                break;
+              case Direction::backward_weights:
+                add(w_at, double{o.x[x_at]} * o.y[y_at]);
+                break;
             }
           }
         }

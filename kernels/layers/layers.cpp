@@ -11,13 +11,20 @@ constexpr double float_bytes = 4.0;
 
 const char* name_of(Layer layer) {
   switch (layer) {
-    case Layer::bias: return "bias";
-    case Layer::relu: return "relu";
-    case Layer::sigmoid: return "sigmoid";
-    case Layer::tanh: return "tanh";
-    case Layer::dropout: return "dropout";
-    case Layer::local_response_normalization: return "local_response_normalization";
-    case Layer::softmax_cross_entropy: return "softmax_cross_entropy";
+    case Layer::bias:
+      return "bias";
+    case Layer::relu:
+      return "relu";
+    case Layer::sigmoid:
+      return "sigmoid";
+    case Layer::tanh:
+      return "tanh";
+    case Layer::dropout:
+      return "dropout";
+    case Layer::local_response_normalization:
+      return "local_response_normalization";
+    case Layer::softmax_cross_entropy:
+      return "softmax_cross_entropy";
   }
   return "";
 }
@@ -38,13 +45,17 @@ double flops(const Problem& p) {
   switch (p.layer) {
     case Layer::bias:
     case Layer::relu:
-    case Layer::dropout: return elements;
-    case Layer::sigmoid: return elements * 3;                // exp, +, /          dy y (1 − y)
-    case Layer::tanh: return elements * (forward ? 1 : 3);   // tanh               dy (1 − y²)
-    case Layer::local_response_normalization:                // forward: size squares, size − 1 sums,
-      return elements * (forward ? 2 * size + 3 : size + 6); // ·, +, pow, · ; backward: dy y / scale,
-                                                             // size − 1 sums, pow, 3 products, −
-    case Layer::softmax_cross_entropy:                       // max, −, exp, +, / and per row −log
+    case Layer::dropout:
+      return elements;
+    case Layer::sigmoid:
+      return elements * 3;  // exp, +, /          dy y (1 − y)
+    case Layer::tanh:
+      return elements * (forward ? 1 : 3);     // tanh               dy (1 − y²)
+    case Layer::local_response_normalization:  // forward: size squares, size − 1 sums,
+      return elements *
+             (forward ? 2 * size + 3 : size + 6);  // ·, +, pow, · ; backward: dy y / scale,
+                                                   // size − 1 sums, pow, 3 products, −
+    case Layer::softmax_cross_entropy:             // max, −, exp, +, / and per row −log
       return forward ? elements * 5 + batch * 2 : elements + batch;
   }
   return 0;
@@ -58,10 +69,14 @@ double bytes_read(const Problem& p) {
       return array + (forward ? float_bytes * static_cast<double>(p.channels) : 0);
     case Layer::relu:
     case Layer::sigmoid:
-    case Layer::tanh: return forward ? array : 2 * array;  // x; y and dy
-    case Layer::dropout: return array;                     // x; dy
-    case Layer::local_response_normalization: return forward ? array : 4 * array;  // x; x, y, dy, scale
-    case Layer::softmax_cross_entropy: return array + static_cast<double>(p.batch);  // x or y, and labels
+    case Layer::tanh:
+      return forward ? array : 2 * array;  // x; y and dy
+    case Layer::dropout:
+      return array;  // x; dy
+    case Layer::local_response_normalization:
+      return forward ? array : 4 * array;  // x; x, y, dy, scale
+    case Layer::softmax_cross_entropy:
+      return array + static_cast<double>(p.batch);  // x or y, and labels
   }
   return 0;
 }
@@ -70,13 +85,16 @@ double bytes_written(const Problem& p) {
   const bool forward = p.direction == Direction::forward;
   const double array = float_bytes * static_cast<double>(p.count());
   switch (p.layer) {
-    case Layer::bias: return forward ? array : float_bytes * static_cast<double>(p.channels);
+    case Layer::bias:
+      return forward ? array : float_bytes * static_cast<double>(p.channels);
     case Layer::relu:
     case Layer::sigmoid:
     case Layer::tanh:
-    case Layer::dropout: return array;
-    case Layer::local_response_normalization: return forward ? 2 * array : array;  // y and scale; dx
-    case Layer::softmax_cross_entropy:  // y and loss; dx
+    case Layer::dropout:
+      return array;
+    case Layer::local_response_normalization:
+      return forward ? 2 * array : array;  // y and scale; dx
+    case Layer::softmax_cross_entropy:     // y and loss; dx
       return array + (forward ? float_bytes * static_cast<double>(p.batch) : 0);
   }
   return 0;

@@ -1,14 +1,15 @@
-// layers: what a training step needs besides the five primitives. Activations are [batch, channels, spatial]
-// (spatial = height · width; 1 after a fully connected layer).
+// layers: what a training step needs besides the five primitives. Activations are [batch, channels,
+// spatial] (spatial = height · width; 1 after a fully connected layer).
 //
-//   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of dy[n, c, s]
-//   relu      y = max(x, 0);                              dx = y > 0 ? dy : 0
-//   sigmoid   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y)
-//   tanh      y = tanh x;                                 dx = dy · (1 − y²)
-//   dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0   (inverted dropout)
-//   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012):
+//   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of
+//   dy[n, c, s] relu      y = max(x, 0);                              dx = y > 0 ? dy : 0 sigmoid
+//   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y) tanh      y = tanh x; dx = dy ·
+//   (1 − y²) dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0
+//   (inverted dropout) local_response_normalization, across `size` channels centred on c
+//   (Krizhevsky et al. 2012):
 //             scale = k + alpha / size · sum x²;  y = x · scale^−beta
-//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale
+//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y /
+//             scale
 //   softmax_cross_entropy   y = softmax(x) over channels, spatial = 1;  loss[n] = −log y[n, label]
 //             dx = (y − one_hot(label)) / batch
 #pragma once
@@ -20,16 +21,24 @@
 
 namespace stepladder::layers {
 
-enum class Layer { bias, relu, sigmoid, tanh, dropout, local_response_normalization, softmax_cross_entropy };
+enum class Layer {
+  bias,
+  relu,
+  sigmoid,
+  tanh,
+  dropout,
+  local_response_normalization,
+  softmax_cross_entropy
+};
 enum class Direction { forward, backward };
 
 struct Problem {
   Layer layer = Layer::relu;
   Direction direction = Direction::forward;
   std::int64_t batch = 0, channels = 0, spatial = 1;
-  float rate = 0.5F;         // dropout: the share that is dropped, 0 <= rate < 1
-  std::uint64_t seed = 0;    // dropout
-  std::int64_t size = 5;     // local response normalization, as are the three below; odd
+  float rate = 0.5F;       // dropout: the share that is dropped, 0 <= rate < 1
+  std::uint64_t seed = 0;  // dropout
+  std::int64_t size = 5;   // local response normalization, as are the three below; odd
   float alpha = 1e-4F, beta = 0.75F, k = 2.0F;
 
   std::int64_t count() const { return batch * channels * spatial; }
@@ -37,13 +46,14 @@ struct Problem {
 
 // relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy.
 struct Operands {
-  float* x = nullptr;                    // [batch, channels, spatial]
-  float* y = nullptr;                    // [batch, channels, spatial]
-  float* dy = nullptr;                   // [batch, channels, spatial]; read by backward
-  float* dx = nullptr;                   // [batch, channels, spatial]; written by backward
-  const float* bias = nullptr;           // [channels]
-  float* dbias = nullptr;                // [channels]
-  float* scale = nullptr;                // [batch, channels, spatial]; written by LRN forward, read by its backward
+  float* x = nullptr;           // [batch, channels, spatial]
+  float* y = nullptr;           // [batch, channels, spatial]
+  float* dy = nullptr;          // [batch, channels, spatial]; read by backward
+  float* dx = nullptr;          // [batch, channels, spatial]; written by backward
+  const float* bias = nullptr;  // [channels]
+  float* dbias = nullptr;       // [channels]
+  float* scale =
+      nullptr;  // [batch, channels, spatial]; written by LRN forward, read by its backward
   const std::uint8_t* labels = nullptr;  // [batch], below channels
   float* loss = nullptr;                 // [batch]
   std::int64_t step = 0;                 // dropout draws a new mask for each
@@ -62,13 +72,13 @@ using Registration = stepladder::Registration<Layers>;
 const char* name_of(Layer layer);
 std::string direction(const Problem& problem);  // "relu_forward" and so on
 std::string shape(const Problem& problem);      // "n64 c32 s784"
-double flops(const Problem& problem);           // arithmetic operations, a transcendental counted as 1
-double bytes_read(const Problem& problem);      // each operand read once
-double bytes_written(const Problem& problem);   // each result once
+double flops(const Problem& problem);       // arithmetic operations, a transcendental counted as 1
+double bytes_read(const Problem& problem);  // each operand read once
+double bytes_written(const Problem& problem);  // each result once
 
 // Dropout's coin: a hash of (seed, step, index), so that every variant, in any order and on any
-// number of threads, drops the same elements and backward needs no stored mask. Kept when the hash is
-// at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
+// number of threads, drops the same elements and backward needs no stored mask. Kept when the hash
+// is at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
 inline std::uint32_t dropout_hash(std::uint32_t key, std::uint32_t index) {
   std::uint32_t h = index ^ key;
   h = (h ^ (h >> 16)) * 0x7feb352dU;

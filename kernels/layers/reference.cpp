@@ -29,18 +29,26 @@ void elementwise(const Problem& p, const Operands& o, const Reference& result) {
   const std::uint32_t key = dropout_key(p.seed, o.step), threshold = drop_threshold(p.rate);
   const auto forward = [&](double x, bool kept) {
     switch (p.layer) {
-      case Layer::relu: return std::max(x, 0.0);
-      case Layer::sigmoid: return 1 / (1 + std::exp(-x));
-      case Layer::tanh: return std::tanh(x);
-      default: return kept ? x / (1 - double{p.rate}) : 0.0;
+      case Layer::relu:
+        return std::max(x, 0.0);
+      case Layer::sigmoid:
+        return 1 / (1 + std::exp(-x));
+      case Layer::tanh:
+        return std::tanh(x);
+      default:
+        return kept ? x / (1 - double{p.rate}) : 0.0;
     }
   };
   const auto backward = [&](double y, double dy, bool kept) {
     switch (p.layer) {
-      case Layer::relu: return y > 0 ? dy : 0.0;
-      case Layer::sigmoid: return dy * y * (1 - y);
-      case Layer::tanh: return dy * (1 - y * y);
-      default: return kept ? dy / (1 - double{p.rate}) : 0.0;
+      case Layer::relu:
+        return y > 0 ? dy : 0.0;
+      case Layer::sigmoid:
+        return dy * y * (1 - y);
+      case Layer::tanh:
+        return dy * (1 - y * y);
+      default:
+        return kept ? dy / (1 - double{p.rate}) : 0.0;
     }
   };
   for (std::int64_t i = 0; i < p.count(); ++i) {
@@ -57,14 +65,17 @@ void local_response_normalization(const Problem& p, const Operands& o, const Ref
   for (std::int64_t n = 0; n < p.batch; ++n)
     for (std::int64_t c = 0; c < p.channels; ++c)
       for (std::int64_t s = 0; s < p.spatial; ++s) {
-        const auto at = [&](std::int64_t channel) { return (n * p.channels + channel) * p.spatial + s; };
+        const auto at = [&](std::int64_t channel) {
+          return (n * p.channels + channel) * p.spatial + s;
+        };
         const std::int64_t first = std::max<std::int64_t>(0, c - p.size / 2);
         const std::int64_t last = std::min(p.channels - 1, c + p.size / 2), i = at(c);
         double sum = 0, sum_of_absolutes = 0;
         for (std::int64_t window = first; window <= last; ++window) {
           const std::int64_t j = at(window);
           const double x = o.x[j];
-          const double term = p.direction == Direction::forward ? x * x : double{o.dy[j]} * o.y[j] / o.scale[j];
+          const double term =
+              p.direction == Direction::forward ? x * x : double{o.dy[j]} * o.y[j] / o.scale[j];
           sum += term;
           sum_of_absolutes += std::abs(term);
         }
@@ -85,7 +96,8 @@ void softmax_cross_entropy(const Problem& p, const Operands& o, const Reference&
     const std::int64_t row = n * p.channels, label = o.labels[n];
     if (p.direction == Direction::backward) {
       for (std::int64_t c = 0; c < p.channels; ++c)
-        result.dx[row + c] = (double{o.y[row + c]} - (c == label ? 1 : 0)) / static_cast<double>(p.batch);
+        result.dx[row + c] =
+            (double{o.y[row + c]} - (c == label ? 1 : 0)) / static_cast<double>(p.batch);
       continue;
     }
     const double largest = *std::max_element(o.x + row, o.x + row + p.channels);
@@ -101,13 +113,17 @@ void softmax_cross_entropy(const Problem& p, const Operands& o, const Reference&
 
 void reference(const Problem& p, const Operands& o, const Reference& result) {
   switch (p.layer) {
-    case Layer::bias: return bias(p, o, result);
+    case Layer::bias:
+      return bias(p, o, result);
     case Layer::relu:
     case Layer::sigmoid:
     case Layer::tanh:
-    case Layer::dropout: return elementwise(p, o, result);
-    case Layer::local_response_normalization: return local_response_normalization(p, o, result);
-    case Layer::softmax_cross_entropy: return softmax_cross_entropy(p, o, result);
+    case Layer::dropout:
+      return elementwise(p, o, result);
+    case Layer::local_response_normalization:
+      return local_response_normalization(p, o, result);
+    case Layer::softmax_cross_entropy:
+      return softmax_cross_entropy(p, o, result);
   }
 }
 

@@ -1,5 +1,5 @@
-// The definitions: one element after the other, the C library's functions, sums in the order in which
-// the elements lie.
+// The definitions: one element after the other, the C library's functions, sums in the order in
+// which the elements lie.
 #include <algorithm>
 #include <cmath>
 
@@ -64,27 +64,30 @@ void over_channel_windows(const Problem& p, const Body& body) {
         const std::int64_t column = n * p.channels * p.spatial + s;
         const std::int64_t first = std::max<std::int64_t>(0, c - p.size / 2);
         const std::int64_t last = std::min(p.channels - 1, c + p.size / 2);
-        body(column + c * p.spatial, column + first * p.spatial, column + last * p.spatial, p.spatial);
+        body(column + c * p.spatial, column + first * p.spatial, column + last * p.spatial,
+             p.spatial);
       }
 }
 
 void normalization_forward(const Problem& p, const Operands& o) {
   const float factor = p.alpha / static_cast<float>(p.size);
-  over_channel_windows(p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
-    float sum = 0;
-    for (std::int64_t j = first; j <= last; j += stride) sum += o.x[j] * o.x[j];
-    o.scale[i] = p.k + factor * sum;
-    o.y[i] = o.x[i] * std::pow(o.scale[i], -p.beta);
-  });
+  over_channel_windows(
+      p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
+        float sum = 0;
+        for (std::int64_t j = first; j <= last; j += stride) sum += o.x[j] * o.x[j];
+        o.scale[i] = p.k + factor * sum;
+        o.y[i] = o.x[i] * std::pow(o.scale[i], -p.beta);
+      });
 }
 
 void normalization_backward(const Problem& p, const Operands& o) {
   const float factor = 2 * p.alpha * p.beta / static_cast<float>(p.size);
-  over_channel_windows(p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
-    float sum = 0;
-    for (std::int64_t j = first; j <= last; j += stride) sum += o.dy[j] * o.y[j] / o.scale[j];
-    o.dx[i] = o.dy[i] * std::pow(o.scale[i], -p.beta) - factor * o.x[i] * sum;
-  });
+  over_channel_windows(
+      p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
+        float sum = 0;
+        for (std::int64_t j = first; j <= last; j += stride) sum += o.dy[j] * o.y[j] / o.scale[j];
+        o.dx[i] = o.dy[i] * std::pow(o.scale[i], -p.beta) - factor * o.x[i] * sum;
+      });
 }
 
 // The row's maximum is subtracted first, so that no exponential overflows.
@@ -111,14 +114,20 @@ void softmax_backward(const Problem& p, const Operands& o) {
 void layer(const Problem& p, const Operands& o) {
   const bool forward = p.direction == Direction::forward;
   switch (p.layer) {
-    case Layer::bias: return forward ? bias_forward(p, o) : bias_backward(p, o);
-    case Layer::relu: return forward ? relu_forward(p, o) : relu_backward(p, o);
-    case Layer::sigmoid: return forward ? sigmoid_forward(p, o) : sigmoid_backward(p, o);
-    case Layer::tanh: return forward ? tanh_forward(p, o) : tanh_backward(p, o);
-    case Layer::dropout: return dropout(p, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step);
+    case Layer::bias:
+      return forward ? bias_forward(p, o) : bias_backward(p, o);
+    case Layer::relu:
+      return forward ? relu_forward(p, o) : relu_backward(p, o);
+    case Layer::sigmoid:
+      return forward ? sigmoid_forward(p, o) : sigmoid_backward(p, o);
+    case Layer::tanh:
+      return forward ? tanh_forward(p, o) : tanh_backward(p, o);
+    case Layer::dropout:
+      return dropout(p, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step);
     case Layer::local_response_normalization:
       return forward ? normalization_forward(p, o) : normalization_backward(p, o);
-    case Layer::softmax_cross_entropy: return forward ? softmax_forward(p, o) : softmax_backward(p, o);
+    case Layer::softmax_cross_entropy:
+      return forward ? softmax_forward(p, o) : softmax_backward(p, o);
   }
 }
 

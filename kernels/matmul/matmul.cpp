@@ -14,7 +14,9 @@ std::string shape(const Problem& p) {
                      p.transpose_b ? 't' : 'n');
 }
 
-double flops(const Problem& p) { return 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k); }
+double flops(const Problem& p) {
+  return 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k);
+}
 double bytes_read(const Problem& p) { return 4.0 * static_cast<double>(p.m * p.k + p.k * p.n); }
 double bytes_written(const Problem& p) { return 4.0 * static_cast<double>(p.m * p.n); }
 

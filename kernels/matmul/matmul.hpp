@@ -33,15 +33,17 @@ struct Matmul {
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Matmul>;
 
-std::string direction(const Problem& problem);  // forward, input_gradient, weight_gradient, both_transposed
-std::string shape(const Problem& problem);      // "64x512x784 nt": m x n x k and the transposes
-double flops(const Problem& problem);           // 2 m n k
-double bytes_read(const Problem& problem);      // A and B once
-double bytes_written(const Problem& problem);   // C once
+std::string direction(
+    const Problem& problem);  // forward, input_gradient, weight_gradient, both_transposed
+std::string shape(const Problem& problem);     // "64x512x784 nt": m x n x k and the transposes
+double flops(const Problem& problem);          // 2 m n k
+double bytes_read(const Problem& problem);     // A and B once
+double bytes_written(const Problem& problem);  // C once
 
 // The truth, in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|, by which the rounding error
 // of any order of summation is bounded: |error| <= gamma(k + 2) magnitude (Higham, Accuracy and
 // Stability of Numerical Algorithms, 2nd ed., section 3.5).
-void reference(const Problem& problem, const float* a, const float* b, double* c, double* magnitude);
+void reference(const Problem& problem, const float* a, const float* b, double* c,
+               double* magnitude);
 
 }  // namespace stepladder::matmul

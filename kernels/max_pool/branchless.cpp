@@ -1,7 +1,8 @@
 // Selects in place of branches. Whether the next value is a new maximum is a coin toss that the
 // processor guesses wrong every few places; a select costs the same whatever the outcome. The other
-// tests leave the loops: windows are clipped to the plane before they are walked, and only windows at
-// the border need clipping. Backward looks the place's offset up in place of dividing by the width.
+// tests leave the loops: windows are clipped to the plane before they are walked, and only windows
+// at the border need clipping. Backward looks the place's offset up in place of dividing by the
+// width.
 #include <algorithm>
 #include <limits>
 
@@ -26,8 +27,10 @@ class Branchless final : public Plan {
       offset_[place] = place / p.window_w * p.width + place % p.window_w;
     // Output columns [interior.begin, interior.end) have their whole window inside the plane.
     interior_.begin = std::min(p.out_w(), (p.pad_w + p.stride_w - 1) / p.stride_w);
-    const std::int64_t room = p.width + p.pad_w - p.window_w;  // furthest start, from the padded edge
-    interior_.end = std::max(interior_.begin, room < 0 ? 0 : std::min(p.out_w(), room / p.stride_w + 1));
+    const std::int64_t room =
+        p.width + p.pad_w - p.window_w;  // furthest start, from the padded edge
+    interior_.end =
+        std::max(interior_.begin, room < 0 ? 0 : std::min(p.out_w(), room / p.stride_w + 1));
   }
 
   void run(const Operands& o) override {
@@ -49,7 +52,8 @@ class Branchless final : public Plan {
         float* y = o.y + (plane * out_h + i) * out_w;
         std::uint8_t* argmax = o.argmax + (plane * out_h + i) * out_w;
         const auto border = [&](std::int64_t j) {
-          largest(row + j * p.stride_w, rows, clip(j * p.stride_w - p.pad_w, p.window_w, p.width), y + j, argmax + j);
+          largest(row + j * p.stride_w, rows, clip(j * p.stride_w - p.pad_w, p.window_w, p.width),
+                  y + j, argmax + j);
         };
         for (std::int64_t j = 0; j < interior_.begin; ++j) border(j);
         for (std::int64_t j = interior_.begin; j < interior_.end; ++j)
@@ -58,7 +62,8 @@ class Branchless final : public Plan {
       }
   }
 
-  void largest(const float* corner, Range rows, Range columns, float* y, std::uint8_t* argmax) const {
+  void largest(const float* corner, Range rows, Range columns, float* y,
+               std::uint8_t* argmax) const {
     float best = -std::numeric_limits<float>::infinity();
     std::int64_t best_place = rows.begin * p_.window_w + columns.begin;
     for (std::int64_t r = rows.begin; r < rows.end; ++r)

@@ -33,17 +33,24 @@ double bytes_written(const Problem& p) {
 }
 
 void validate(const Problem& p) {
-  for (const auto& [what, value] :
-       {std::pair{"batch", p.batch}, {"channels", p.channels}, {"height", p.height},
-        {"width", p.width}, {"window_h", p.window_h}, {"window_w", p.window_w},
-        {"stride_h", p.stride_h}, {"stride_w", p.stride_w}})
-    if (value < 1) throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
+  for (const auto& [what, value] : {std::pair{"batch", p.batch},
+                                    {"channels", p.channels},
+                                    {"height", p.height},
+                                    {"width", p.width},
+                                    {"window_h", p.window_h},
+                                    {"window_w", p.window_w},
+                                    {"stride_h", p.stride_h},
+                                    {"stride_w", p.stride_w}})
+    if (value < 1)
+      throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
   if (p.window_h > 256 || p.window_w > 256 || p.window_h * p.window_w > 256)
-    throw std::invalid_argument(fmt::format(
-        "window {}x{} has more than the 256 places that a one-byte arg-max can name", p.window_h, p.window_w));
+    throw std::invalid_argument(
+        fmt::format("window {}x{} has more than the 256 places that a one-byte arg-max can name",
+                    p.window_h, p.window_w));
   if (p.pad_h < 0 || p.pad_h >= p.window_h || p.pad_w < 0 || p.pad_w >= p.window_w)
-    throw std::invalid_argument(fmt::format("padding {}x{} must lie between 0 and the window {}x{} less 1",
-                                            p.pad_h, p.pad_w, p.window_h, p.window_w));
+    throw std::invalid_argument(
+        fmt::format("padding {}x{} must lie between 0 and the window {}x{} less 1", p.pad_h,
+                    p.pad_w, p.window_h, p.window_w));
   if (p.height + 2 * p.pad_h < p.window_h || p.width + 2 * p.pad_w < p.window_w)
     throw std::invalid_argument(fmt::format("window {}x{} is larger than the padded input {}x{}",
                                             p.window_h, p.window_w, p.height + 2 * p.pad_h,

@@ -1,5 +1,5 @@
-// oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one byte
-// for each output, so the operand itself is handed over and nothing is converted.
+// oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one
+// byte for each output, so the operand itself is handed over and nothing is converted.
 #include <omp.h>
 
 #include <algorithm>
@@ -16,7 +16,9 @@ using dnnl::memory;
 // oneDNN takes the number of threads from OpenMP, when a primitive is made and when it runs.
 class OpenMpThreads {
  public:
-  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
   ~OpenMpThreads() { omp_set_num_threads(before_); }
   OpenMpThreads(const OpenMpThreads&) = delete;
   OpenMpThreads& operator=(const OpenMpThreads&) = delete;
@@ -30,20 +32,24 @@ class OneDnn final : public Plan {
   OneDnn(const Problem& p, const Resources& resources) : threads_(resources.threads) {
     const OpenMpThreads scope(threads_);
     const bool is_forward = p.direction == Direction::forward;
-    const memory::desc x({p.batch, p.channels, p.height, p.width}, memory::data_type::f32, memory::format_tag::nchw);
+    const memory::desc x({p.batch, p.channels, p.height, p.width}, memory::data_type::f32,
+                         memory::format_tag::nchw);
     const memory::dims outputs{p.batch, p.channels, p.out_h(), p.out_w()};
     const memory::desc y(outputs, memory::data_type::f32, memory::format_tag::nchw);
     const memory::desc argmax(outputs, memory::data_type::u8, memory::format_tag::nchw);
-    const memory::dims stride{p.stride_h, p.stride_w}, window{p.window_h, p.window_w}, pad{p.pad_h, p.pad_w};
+    const memory::dims stride{p.stride_h, p.stride_w}, window{p.window_h, p.window_w},
+        pad{p.pad_h, p.pad_w};
 
     using Forward = dnnl::pooling_forward;
     using Backward = dnnl::pooling_backward;
     constexpr auto algorithm = dnnl::algorithm::pooling_max;
     const Forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, algorithm, x, y, stride, window, pad, pad}, engine_);
-    const Backward::primitive_desc backward({algorithm, x, y, stride, window, pad, pad}, engine_, forward);
+    const Backward::primitive_desc backward({algorithm, x, y, stride, window, pad, pad}, engine_,
+                                            forward);
     if ((is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
-      throw Unsupported("oneDNN keeps the places of this window in a form other than one byte each");
+      throw Unsupported(
+          "oneDNN keeps the places of this window in a form other than one byte each");
     pool_ = is_forward ? dnnl::primitive(Forward(forward)) : dnnl::primitive(Backward(backward));
 
     x_ = memory(x, engine_, nullptr);

@@ -1,6 +1,6 @@
-// simd on every core: planes are independent, and each thread takes a stretch of them. Pays where one
-// core cannot draw the machine's full memory bandwidth. A small problem is left to one thread: waking
-// the others would cost more.
+// simd on every core: planes are independent, and each thread takes a stretch of them. Pays where
+// one core cannot draw the machine's full memory bandwidth. A small problem is left to one thread:
+// waking the others would cost more.
 #include "kernels/max_pool/simd_pooling.hpp"
 
 namespace stepladder::max_pool {
@@ -12,8 +12,8 @@ class OpenMp final : public Plan {
  public:
   OpenMp(const Problem& p, const Resources& resources)
       : planes_(p.planes()),
-        parts_(static_cast<int>(std::clamp<std::int64_t>(std::min(p.planes(), p.x_count() / worth_a_thread),
-                                                         1, resources.threads))),
+        parts_(static_cast<int>(std::clamp<std::int64_t>(
+            std::min(p.planes(), p.x_count() / worth_a_thread), 1, resources.threads))),
         pooling_(p, parts_) {}
 
   void run(const Operands& o) override {

@@ -15,7 +15,8 @@ void reference_forward(const Problem& p, const float* x, double* y, std::uint8_t
         std::int64_t place = -1;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
-            const std::int64_t row = i * p.stride_h - p.pad_h + r, column = j * p.stride_w - p.pad_w + s;
+            const std::int64_t row = i * p.stride_h - p.pad_h + r,
+                               column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
             const double value = x[(plane * p.height + row) * p.width + column];
             if (place < 0 || value > best) best = value, place = r * p.window_w + s;

@@ -1,11 +1,12 @@
 // Forward on vectors along the output row. A lane belongs to an output, and place by place of the
 // window a vector of values is compared with the best so far:
 //
-//   x      a b c d e f g h …      stride 2, window 2: lanes a c e g …, then b d f h …, then the next row
-//   y      0   1   2   3   …
+//   x      a b c d e f g h …      stride 2, window 2: lanes a c e g …, then b d f h …, then the
+//   next row y      0   1   2   3   …
 //
 // There are no tests for padding or for the end of a row: planes with padding are first copied into
-// lines that have it, and what a row's last vector writes beyond the row is overwritten in its turn.
+// lines that have it, and what a row's last vector writes beyond the row is overwritten in its
+// turn.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,8 @@ struct ForwardPlane {
   float* y;
   std::uint8_t* argmax;
   std::int64_t room;          // elements from y on that may be written before their turn
-  const float* first_inside;  // [out_w, rounded up]: first column of each window that is not padding;
-                              // null where there is no padding
+  const float* first_inside;  // [out_w, rounded up]: first column of each window that is not
+                              // padding; null where there is no padding
 };
 
 // The largest values of a vector of windows, or of a row of them, and their places.
@@ -40,11 +41,15 @@ struct Best {
 
 // Outputs [j, j + lanes) of row i.
 template <class V>
-inline void store(const Problem& p, const ForwardPlane& plane, std::int64_t i, std::int64_t j, Best<V> best) {
-  if (plane.first_inside != nullptr) {  // a window of nothing but −∞ or NaN must not name the padding
+inline void store(const Problem& p, const ForwardPlane& plane, std::int64_t i, std::int64_t j,
+                  Best<V> best) {
+  if (plane.first_inside !=
+      nullptr) {  // a window of nothing but −∞ or NaN must not name the padding
     const std::int64_t first_row = std::max<std::int64_t>(0, p.pad_h - i * p.stride_h);
-    const V first = V(static_cast<float>(first_row * p.window_w)) + V::load_unaligned(plane.first_inside + j);
-    best.place = xsimd::select(best.value == V(-std::numeric_limits<float>::infinity()), first, best.place);
+    const V first =
+        V(static_cast<float>(first_row * p.window_w)) + V::load_unaligned(plane.first_inside + j);
+    best.place =
+        xsimd::select(best.value == V(-std::numeric_limits<float>::infinity()), first, best.place);
   }
   const std::int64_t at = i * p.out_w() + j;
   store_within(plane.y + at, best.value, plane.room - at);
@@ -55,7 +60,7 @@ inline void store(const Problem& p, const ForwardPlane& plane, std::int64_t i, s
 template <Isa isa, class V, int known_stride, int known_window>
 void forward_plane(const Problem& problem, const ForwardPlane& given) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
-  const Problem p = problem;         // copies: stores of bytes may alias everything
+  const Problem p = problem;  // copies: stores of bytes may alias everything
   const ForwardPlane plane = given;
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   const std::int64_t stride_w = known_stride ? known_stride : p.stride_w;
@@ -64,7 +69,8 @@ void forward_plane(const Problem& problem, const ForwardPlane& given) {
   xsimd::as_integer_t<V> steps;  // 0, stride_w, 2 stride_w, …
   if constexpr (known_stride == 0) {
     std::int32_t multiples[V::size];
-    for (std::int32_t lane = 0; lane < lanes; ++lane) multiples[lane] = lane * static_cast<std::int32_t>(stride_w);
+    for (std::int32_t lane = 0; lane < lanes; ++lane)
+      multiples[lane] = lane * static_cast<std::int32_t>(stride_w);
     steps = xsimd::as_integer_t<V>::load_unaligned(multiples);
   }
   for (std::int64_t i = 0; i < out_h; ++i)
@@ -102,8 +108,8 @@ void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
     best.compare(even(x + 2, static_cast<V*>(nullptr)), V(2.0F));
     return best;
   };
-  // From right to left: what the last block writes beyond its row is the start of the next row, in the
-  // first block, whose turn comes after.
+  // From right to left: what the last block writes beyond its row is the start of the next row, in
+  // the first block, whose turn comes after.
   for (std::int64_t j = (blocks - 1) * lanes; j >= 0; j -= lanes) {
     Best<V> shared = best_of_row(0, j);
     for (std::int64_t i = 0; i < out_h; ++i) {

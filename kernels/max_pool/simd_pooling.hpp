@@ -1,5 +1,6 @@
-// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and the
-// width of vector for the row: the narrowest that takes a short row whole, otherwise the widest.
+// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and
+// the width of vector for the row: the narrowest that takes a short row whole, otherwise the
+// widest.
 #pragma once
 
 #include <algorithm>
@@ -82,18 +83,24 @@ class SimdPooling {
     pitch_ = std::max(read, p.pad_w + p.width);
     if (p.pad_h == 0 && p.pad_w == 0)
       direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
-    if (direct_planes_ < p.planes()) allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
+    if (direct_planes_ < p.planes())
+      allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
     if (p.pad_h > 0 || p.pad_w > 0) {
       first_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
       for (std::int64_t j = 0; j < columns; ++j)
         first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, p.pad_w - j * p.stride_w));
     }
 
-    if (is(2, p.pad_h)) run_ = &SimdPooling::forward<V, 2, 2>;
-    else if (is(3, p.pad_h)) run_ = &SimdPooling::forward<V, 2, 3>;
-    else if (p.stride_w == 2) run_ = &SimdPooling::forward<V, 2, 0>;
-    else if (p.stride_w == 1) run_ = &SimdPooling::forward<V, 1, 0>;
-    else run_ = &SimdPooling::forward<V, 0, 0>;
+    if (is(2, p.pad_h))
+      run_ = &SimdPooling::forward<V, 2, 2>;
+    else if (is(3, p.pad_h))
+      run_ = &SimdPooling::forward<V, 2, 3>;
+    else if (p.stride_w == 2)
+      run_ = &SimdPooling::forward<V, 2, 0>;
+    else if (p.stride_w == 1)
+      run_ = &SimdPooling::forward<V, 1, 0>;
+    else
+      run_ = &SimdPooling::forward<V, 0, 0>;
   }
 
   template <class V, int stride, int window>
@@ -126,7 +133,8 @@ class SimdPooling {
     const std::int64_t columns = round_up<V>((p.width + 1) / 2);
     pitch_ = largest + std::max(p.out_w(), columns - smallest);
     first_direct_ = largest > 0 ? 1 : 0;  // the first plane would be read one element early
-    direct_planes_ = planes_within((p.out_h() - 1) * p.out_w() + columns - smallest, p.out_h() * p.out_w());
+    direct_planes_ =
+        planes_within((p.out_h() - 1) * p.out_w() + columns - smallest, p.out_h() * p.out_w());
     line_rows_ = p.out_h() + 1;  // the first one stays empty
     allocate_lines(line_rows_ * pitch_, 0);
     argmax_lines_ = aligned_array<std::uint8_t>(static_cast<std::size_t>(lines_count_ * threads_));
@@ -155,15 +163,14 @@ class SimdPooling {
           std::copy_n(dy + i * out_w, out_w, lines + (i + 1) * pitch_);
           std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
         }
-      backward_plane<isa, V, window, pad>(
-          p_, {.dy = direct ? dy : lines + pitch_,
-               .argmax = direct ? argmax : argmax_lines + pitch_,
-               .pitch = direct ? out_w : pitch_,
-               .no_dy = lines,
-               .no_argmax = argmax_lines,
-               .inside = {inside_.get(), inside_.get() + columns},
-               .dx = o.x + plane * in,
-               .room = (last - plane) * in});
+      backward_plane<isa, V, window, pad>(p_, {.dy = direct ? dy : lines + pitch_,
+                                               .argmax = direct ? argmax : argmax_lines + pitch_,
+                                               .pitch = direct ? out_w : pitch_,
+                                               .no_dy = lines,
+                                               .no_argmax = argmax_lines,
+                                               .inside = {inside_.get(), inside_.get() + columns},
+                                               .dx = o.x + plane * in,
+                                               .room = (last - plane) * in});
     }
   }
 
@@ -200,7 +207,7 @@ class SimdPooling {
   std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
   AlignedArray<float> first_inside_;  // forward, see ForwardPlane
   AlignedArray<float> inside_;        // backward, see BackwardPlane: [2][columns]
-  std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
+  std::int64_t offset_[256];          // scatter: of a place from the corner of its window, in x
 };
 
 }  // namespace stepladder::max_pool

@@ -1,5 +1,5 @@
-// Moving vectors whose neighbours lie two apart in memory, and places of one byte, for each width of
-// register. xsimd has no words for these, so they are intrinsics.
+// Moving vectors whose neighbours lie two apart in memory, and places of one byte, for each width
+// of register. xsimd has no words for these, so they are intrinsics.
 //
 //   even(p)                      p[0], p[2], …; reads up to the last of them and no further
 //   even_odd(p)                  p[0], p[2], … and p[1], p[3], …
@@ -26,7 +26,8 @@ inline Vector4 even(const float* p, Vector4*) {
 }
 inline std::pair<Vector4, Vector4> even_odd(const float* p, Vector4*) {
   const __m128 low = _mm_loadu_ps(p), high = _mm_loadu_ps(p + 4);
-  return {_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)), _mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))};
+  return {_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)),
+          _mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))};
 }
 inline std::pair<Vector4, Vector4> interleaved(Vector4 even, Vector4 odd) {
   return {_mm_unpacklo_ps(even, odd), _mm_unpackhi_ps(even, odd)};
@@ -49,7 +50,8 @@ inline Vector8 sort_quarters(__m256 v) {  // 0 1 4 5 | 2 3 6 7 to 0 1 2 3 | 4 5 
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
 }
 inline Vector8 even(const float* p, Vector8*) {
-  return sort_quarters(_mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 7), _MM_SHUFFLE(3, 1, 2, 0)));
+  return sort_quarters(
+      _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 7), _MM_SHUFFLE(3, 1, 2, 0)));
 }
 inline std::pair<Vector8, Vector8> even_odd(const float* p, Vector8*) {
   const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + 8);
@@ -66,8 +68,8 @@ inline Vector8 load_places(const std::uint8_t* p, Vector8*) {
 }
 inline void store_places(std::uint8_t* p, Vector8 places) {
   const __m256i integers = _mm256_cvttps_epi32(places);
-  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(integers),
-                                         _mm256_extracti128_si256(integers, 1));
+  const __m128i words =
+      _mm_packus_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256(integers, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
 }
 #endif
@@ -76,18 +78,21 @@ inline void store_places(std::uint8_t* p, Vector8 places) {
 using Vector16 = xsimd::batch<float, xsimd::avx512dq>;
 
 inline Vector16 even(const float* p, Vector16*) {
-  const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  const __m512i order =
+      _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
   return _mm512_permutex2var_ps(_mm512_loadu_ps(p), order, _mm512_loadu_ps(p + 15));
 }
 inline std::pair<Vector16, Vector16> even_odd(const float* p, Vector16*) {
-  const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i evens =
+      _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odds = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   const __m512 low = _mm512_loadu_ps(p), high = _mm512_loadu_ps(p + 16);
   return {_mm512_permutex2var_ps(low, evens, high), _mm512_permutex2var_ps(low, odds, high)};
 }
 inline std::pair<Vector16, Vector16> interleaved(Vector16 even, Vector16 odd) {
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  const __m512i high =
+      _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   return {_mm512_permutex2var_ps(even, low, odd), _mm512_permutex2var_ps(even, high, odd)};
 }
 inline Vector16 load_places(const std::uint8_t* p, Vector16*) {
@@ -95,16 +100,20 @@ inline Vector16 load_places(const std::uint8_t* p, Vector16*) {
       _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
 inline void store_places(std::uint8_t* p, Vector16 places) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(places)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(places)));
 }
 #endif
 
 // p[0], p[step], p[2 step], …; `stride` is step where it is known when compiling, and otherwise 0.
 template <int stride, class V>
 inline V strided(const float* p, const xsimd::as_integer_t<V>& steps) {
-  if constexpr (stride == 1) return V::load_unaligned(p);
-  else if constexpr (stride == 2) return even(p, static_cast<V*>(nullptr));
-  else return V::gather(p, steps);
+  if constexpr (stride == 1)
+    return V::load_unaligned(p);
+  else if constexpr (stride == 2)
+    return even(p, static_cast<V*>(nullptr));
+  else
+    return V::gather(p, steps);
 }
 
 // v where the condition holds, otherwise 0. Below AVX-512 a condition is a vector of bits.

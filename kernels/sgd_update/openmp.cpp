@@ -1,6 +1,7 @@
 // simd on every core: each thread takes one stretch of the arrays, cut at whole cache lines. Pays
-// where one core cannot draw the machine's full memory bandwidth, or where the arrays fit the cores'
-// caches taken together. A small array is left to one thread: waking the others would cost more.
+// where one core cannot draw the machine's full memory bandwidth, or where the arrays fit the
+// cores' caches taken together. A small array is left to one thread: waking the others would cost
+// more.
 #include <algorithm>
 
 #include "kernels/sgd_update/vectors.hpp"
@@ -17,7 +18,7 @@ void update_weights(const Problem& p, const Operands& o, int threads) {
     if (parts <= 1) return update_range<optimizer()>(constants, o, 0, p.count);
     constexpr std::int64_t line = 16;  // floats
     const std::int64_t stretch = ((p.count + parts - 1) / parts + line - 1) / line * line;
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
     for (std::int64_t begin = 0; begin < p.count; begin += stretch)
       update_range<optimizer()>(constants, o, begin, std::min(p.count, begin + stretch));
   });

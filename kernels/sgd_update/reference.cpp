@@ -9,7 +9,8 @@ Element reference(const Problem& p, double weight, double gradient, double state
   const double g = gradient + double{p.weight_decay} * weight;
   const double rho = p.rho, epsilon = p.epsilon, beta1 = p.beta1, beta2 = p.beta2;
   switch (p.optimizer) {
-    case Optimizer::sgd: return {-learning_rate * g, state1, state2};
+    case Optimizer::sgd:
+      return {-learning_rate * g, state1, state2};
     case Optimizer::momentum: {
       const double v = double{p.momentum} * state1 + g;
       return {-learning_rate * v, v, state2};

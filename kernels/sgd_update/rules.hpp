@@ -1,8 +1,8 @@
-// The six update rules for one number, which is a float or a whole vector of floats. The optimizer is
-// a template argument, so a loop over weights holds one rule and no switch.
+// The six update rules for one number, which is a float or a whole vector of floats. The optimizer
+// is a template argument, so a loop over weights holds one rule and no switch.
 //
-// Reordered against the contract, within its rounding: what depends on the step alone is folded into
-// two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
+// Reordered against the contract, within its rounding: what depends on the step alone is folded
+// into two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
 #pragma once
 
 #include <cmath>
@@ -26,12 +26,21 @@ struct Constants {
   Number rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
 
   Constants(const Problem& p, const Operands& o)
-      : learning_rate(o.learning_rate), correction(1.0F), weight_decay(p.weight_decay),
-        momentum(p.momentum), epsilon(p.epsilon), rho(p.rho), one_minus_rho(1 - p.rho),
-        beta1(p.beta1), one_minus_beta1(1 - p.beta1), beta2(p.beta2), one_minus_beta2(1 - p.beta2) {
+      : learning_rate(o.learning_rate),
+        correction(1.0F),
+        weight_decay(p.weight_decay),
+        momentum(p.momentum),
+        epsilon(p.epsilon),
+        rho(p.rho),
+        one_minus_rho(1 - p.rho),
+        beta1(p.beta1),
+        one_minus_beta1(1 - p.beta1),
+        beta2(p.beta2),
+        one_minus_beta2(1 - p.beta2) {
     if (p.optimizer != Optimizer::adam) return;
     const auto t = static_cast<double>(o.step);
-    learning_rate = Number(static_cast<float>(o.learning_rate / (1 - std::pow(double{p.beta1}, t))));
+    learning_rate =
+        Number(static_cast<float>(o.learning_rate / (1 - std::pow(double{p.beta1}, t))));
     correction = Number(static_cast<float>(1 / (1 - std::pow(double{p.beta2}, t))));
   }
 };
@@ -65,16 +74,23 @@ inline void update(const Constants<Number>& c, Number& weight, Number gradient, 
   }
 }
 
-// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only switch.
+// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only
+// switch.
 template <class Function>
 inline void with_optimizer(Optimizer optimizer, const Function& function) {
   switch (optimizer) {
-    case Optimizer::sgd: return function(std::integral_constant<Optimizer, Optimizer::sgd>{});
-    case Optimizer::momentum: return function(std::integral_constant<Optimizer, Optimizer::momentum>{});
-    case Optimizer::adagrad: return function(std::integral_constant<Optimizer, Optimizer::adagrad>{});
-    case Optimizer::rmsprop: return function(std::integral_constant<Optimizer, Optimizer::rmsprop>{});
-    case Optimizer::adadelta: return function(std::integral_constant<Optimizer, Optimizer::adadelta>{});
-    case Optimizer::adam: return function(std::integral_constant<Optimizer, Optimizer::adam>{});
+    case Optimizer::sgd:
+      return function(std::integral_constant<Optimizer, Optimizer::sgd>{});
+    case Optimizer::momentum:
+      return function(std::integral_constant<Optimizer, Optimizer::momentum>{});
+    case Optimizer::adagrad:
+      return function(std::integral_constant<Optimizer, Optimizer::adagrad>{});
+    case Optimizer::rmsprop:
+      return function(std::integral_constant<Optimizer, Optimizer::rmsprop>{});
+    case Optimizer::adadelta:
+      return function(std::integral_constant<Optimizer, Optimizer::adadelta>{});
+    case Optimizer::adam:
+      return function(std::integral_constant<Optimizer, Optimizer::adam>{});
   }
 }
 

@@ -6,24 +6,33 @@ namespace stepladder::sgd_update {
 
 const char* name_of(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::sgd: return "sgd";
-    case Optimizer::momentum: return "momentum";
-    case Optimizer::adagrad: return "adagrad";
-    case Optimizer::adadelta: return "adadelta";
-    case Optimizer::rmsprop: return "rmsprop";
-    case Optimizer::adam: return "adam";
+    case Optimizer::sgd:
+      return "sgd";
+    case Optimizer::momentum:
+      return "momentum";
+    case Optimizer::adagrad:
+      return "adagrad";
+    case Optimizer::adadelta:
+      return "adadelta";
+    case Optimizer::rmsprop:
+      return "rmsprop";
+    case Optimizer::adam:
+      return "adam";
   }
   return "";
 }
 
 int states(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::sgd: return 0;
+    case Optimizer::sgd:
+      return 0;
     case Optimizer::momentum:
     case Optimizer::adagrad:
-    case Optimizer::rmsprop: return 1;
+    case Optimizer::rmsprop:
+      return 1;
     case Optimizer::adadelta:
-    case Optimizer::adam: return 2;
+    case Optimizer::adam:
+      return 2;
   }
   return 0;
 }
@@ -37,12 +46,18 @@ std::string shape(const Problem& p) {
 double flops(const Problem& p) {
   const double per_weight = [&] {
     switch (p.optimizer) {
-      case Optimizer::sgd: return 2;
-      case Optimizer::momentum: return 4;
-      case Optimizer::adagrad: return 7;
-      case Optimizer::rmsprop: return 9;
-      case Optimizer::adadelta: return 16;
-      case Optimizer::adam: return 14;
+      case Optimizer::sgd:
+        return 2;
+      case Optimizer::momentum:
+        return 4;
+      case Optimizer::adagrad:
+        return 7;
+      case Optimizer::rmsprop:
+        return 9;
+      case Optimizer::adadelta:
+        return 16;
+      case Optimizer::adam:
+        return 14;
     }
     return 0;
   }();

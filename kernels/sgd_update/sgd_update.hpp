@@ -25,7 +25,7 @@ struct Problem {
   std::int64_t count = 0;
   float weight_decay = 0;
   float momentum = 0.9F;
-  float rho = 0.9F;                  // rmsprop, adadelta
+  float rho = 0.9F;                    // rmsprop, adadelta
   float beta1 = 0.9F, beta2 = 0.999F;  // adam
   float epsilon = 1e-8F;
 };
@@ -34,9 +34,9 @@ struct Operands {
   float* weights;         // [count], read and written
   const float* gradient;  // [count]
   float* state1;          // [count], read and written: v, s, s, s, m; unused by sgd
-  float* state2;          // [count], read and written: u of adadelta, s of adam; unused by the others
+  float* state2;  // [count], read and written: u of adadelta, s of adam; unused by the others
   float learning_rate;
-  std::int64_t step;      // t, from 1
+  std::int64_t step;  // t, from 1
 };
 
 struct SgdUpdate {
@@ -50,10 +50,10 @@ using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<SgdUpdate>;
 
 const char* name_of(Optimizer optimizer);
-int states(Optimizer optimizer);               // arrays of state that it keeps: 0, 1 or 2
-std::string direction(const Problem& problem); // the optimizer's name
-std::string shape(const Problem& problem);     // "535818" or "535818 decay"
-double flops(const Problem& problem);          // additions, multiplications, divisions and roots, each 1
+int states(Optimizer optimizer);                // arrays of state that it keeps: 0, 1 or 2
+std::string direction(const Problem& problem);  // the optimizer's name
+std::string shape(const Problem& problem);      // "535818" or "535818 decay"
+double flops(const Problem& problem);  // additions, multiplications, divisions and roots, each 1
 double bytes_read(const Problem& problem);     // weights, gradient and state once
 double bytes_written(const Problem& problem);  // weights and state once
 
@@ -61,7 +61,7 @@ double bytes_written(const Problem& problem);  // weights and state once
 struct Element {
   double change, state1, state2;
 };
-Element reference(const Problem& problem, double weight, double gradient, double state1, double state2,
-                  double learning_rate, std::int64_t step);
+Element reference(const Problem& problem, double weight, double gradient, double state1,
+                  double state2, double learning_rate, std::int64_t step);
 
 }  // namespace stepladder::sgd_update

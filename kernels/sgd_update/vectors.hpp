@@ -1,6 +1,6 @@
-// What simd and openmp share: the rule of an optimizer on whole vectors of weights. The last weights,
-// too few for a vector, go through a partly filled one, so that every weight sees the same arithmetic
-// wherever a range begins and ends: results do not depend on the number of threads.
+// What simd and openmp share: the rule of an optimizer on whole vectors of weights. The last
+// weights, too few for a vector, go through a partly filled one, so that every weight sees the same
+// arithmetic wherever a range begins and ends: results do not depend on the number of threads.
 #pragma once
 
 #include "kernels/common/partial_vector.hpp"
@@ -9,7 +9,8 @@
 
 namespace stepladder::sgd_update {
 
-// Updates the vector of weights at i. load(p) gives a vector, store(p, v) writes one: whole or in part.
+// Updates the vector of weights at i. load(p) gives a vector, store(p, v) writes one: whole or in
+// part.
 template <Optimizer optimizer, class V, class Load, class Store>
 inline void update_vector(const Constants<V>& constants, const Operands& o, std::int64_t i,
                           const Load& load, const Store& store) {
@@ -30,12 +31,14 @@ void update_range(const Constants<xsimd::batch<float, A>>& constants, const Oper
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   std::int64_t i = begin;
   for (; i + lanes <= end; i += lanes)
-    update_vector<optimizer>(constants, o, i, [](const float* p) { return V::load_unaligned(p); },
-                             [](float* p, const V& v) { v.store_unaligned(p); });
+    update_vector<optimizer>(
+        constants, o, i, [](const float* p) { return V::load_unaligned(p); },
+        [](float* p, const V& v) { v.store_unaligned(p); });
   const std::int64_t rest = end - i;
   if (rest > 0)
-    update_vector<optimizer>(constants, o, i, [=](const float* p) { return load_partial<A>(p, rest); },
-                             [=](float* p, const V& v) { store_partial<A>(p, v, rest); });
+    update_vector<optimizer>(
+        constants, o, i, [=](const float* p) { return load_partial<A>(p, rest); },
+        [=](float* p, const V& v) { store_partial<A>(p, v, rest); });
 }
 
 }  // namespace stepladder::sgd_update

@@ -27,28 +27,31 @@ template <class V>
 void bias_backward(const Problem& p, const Operands& o, int threads) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   if (p.spatial > 1) {  // a vector of partial sums for each channel
-    in_stretches<V>(p.channels, p.batch * p.spatial, threads, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t c = begin; c < end; ++c) {
-        V sum(0.0F);
-        for (std::int64_t n = 0; n < p.batch; ++n)
-          over_vectors<V>(p.spatial, [&](std::int64_t, const auto& load, const auto&) {
-            sum = sum + load(o.dy + (n * p.channels + c) * p.spatial);
-          });
-        o.dbias[c] = xsimd::hadd(sum);
-      }
-    });
+    in_stretches<V>(
+        p.channels, p.batch * p.spatial, threads, [&](std::int64_t begin, std::int64_t end, int) {
+          for (std::int64_t c = begin; c < end; ++c) {
+            V sum(0.0F);
+            for (std::int64_t n = 0; n < p.batch; ++n)
+              over_vectors<V>(p.spatial, [&](std::int64_t, const auto& load, const auto&) {
+                sum = sum + load(o.dy + (n * p.channels + c) * p.spatial);
+              });
+            o.dbias[c] = xsimd::hadd(sum);
+          }
+        });
     return;
   }
   // a vector of channels, summed down the batch
   in_stretches<V>((p.channels + lanes - 1) / lanes, p.batch * lanes, threads,
                   [&](std::int64_t begin, std::int64_t end, int) {
-    const std::int64_t first = begin * lanes, count = std::min(p.channels, end * lanes) - first;
-    over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
-      V sum(0.0F);
-      for (std::int64_t n = 0; n < p.batch; ++n) sum = sum + load(o.dy + n * p.channels + first);
-      store(o.dbias + first, sum);
-    });
-  });
+                    const std::int64_t first = begin * lanes,
+                                       count = std::min(p.channels, end * lanes) - first;
+                    over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
+                      V sum(0.0F);
+                      for (std::int64_t n = 0; n < p.batch; ++n)
+                        sum = sum + load(o.dy + n * p.channels + first);
+                      store(o.dbias + first, sum);
+                    });
+                  });
 }
 
 }  // namespace stepladder::layers

@@ -1,5 +1,5 @@
-// Local response normalization: vectors along the plane; each goes down the channels, where its window
-// moves. A work item is one vector of positions of one image.
+// Local response normalization: vectors along the plane; each goes down the channels, where its
+// window moves. A work item is one vector of positions of one image.
 #pragma once
 
 #include "kernels/layers/layers.hpp"
@@ -22,12 +22,13 @@ template <class V, class Body>
 void over_positions(const Problem& p, int threads, const Body& body) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   const std::int64_t blocks = (p.spatial + lanes - 1) / lanes;
-  in_stretches<V>(p.batch * blocks, p.channels * lanes, threads, [&](std::int64_t begin, std::int64_t end, int part) {
-    for (std::int64_t item = begin; item < end; ++item) {
-      const std::int64_t s = item % blocks * lanes;
-      body(item / blocks, s, std::min(lanes, p.spatial - s), part);
-    }
-  });
+  in_stretches<V>(p.batch * blocks, p.channels * lanes, threads,
+                  [&](std::int64_t begin, std::int64_t end, int part) {
+                    for (std::int64_t item = begin; item < end; ++item) {
+                      const std::int64_t s = item % blocks * lanes;
+                      body(item / blocks, s, std::min(lanes, p.spatial - s), part);
+                    }
+                  });
 }
 
 template <class V>
@@ -53,8 +54,8 @@ void normalization_forward(const Problem& p, const Operands& o, int threads) {
   });
 }
 
-// quotients: [threads][channels][lanes] of workspace for dy · y / scale, which each window shares with
-// its neighbours.
+// quotients: [threads][channels][lanes] of workspace for dy · y / scale, which each window shares
+// with its neighbours.
 template <class V>
 void normalization_backward(const Problem& p, const Operands& o, int threads, float* quotients) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);

@@ -19,7 +19,8 @@ inline float largest_lane(const V& v) {
 
 template <class V>
 void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t channels, float* loss) {
-  const V nothing(-std::numeric_limits<float>::infinity());  // never the maximum, and e^nothing is 0
+  const V nothing(
+      -std::numeric_limits<float>::infinity());  // never the maximum, and e^nothing is 0
   float counted[V::size];
   for (std::size_t lane = 0; lane < V::size; ++lane) counted[lane] = static_cast<float>(lane);
   const V lane = V::load_unaligned(counted);
@@ -27,7 +28,8 @@ void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t chan
   const auto fill_up = [&](const V& v, std::int64_t i) {
     const std::int64_t inside = channels - i;
     return inside >= static_cast<std::int64_t>(V::size)
-               ? v : V(xsimd::select(lane < V(static_cast<float>(inside)), v, nothing));
+               ? v
+               : V(xsimd::select(lane < V(static_cast<float>(inside)), v, nothing));
   };
   V largest_lanes = nothing, sums(0.0F);
   over_vectors<V>(channels, [&](std::int64_t i, const auto& load, const auto&) {
@@ -40,7 +42,9 @@ void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t chan
     store(y, exponential);
   });
   const float sum = xsimd::hadd(sums);
-  over_vectors<V>(channels, [&](std::int64_t, const auto& load, const auto& store) { store(y, load(y) / V(sum)); });
+  over_vectors<V>(channels, [&](std::int64_t, const auto& load, const auto& store) {
+    store(y, load(y) / V(sum));
+  });
   *loss = std::log(sum) - (x[label] - largest);
 }
 
@@ -48,7 +52,8 @@ template <class V>
 void softmax_forward(const Problem& p, const Operands& o, int threads) {
   in_stretches<V>(p.batch, p.channels, threads, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t n = begin; n < end; ++n)
-      softmax_row<V>(o.x + n * p.channels, o.y + n * p.channels, o.labels[n], p.channels, o.loss + n);
+      softmax_row<V>(o.x + n * p.channels, o.y + n * p.channels, o.labels[n], p.channels,
+                     o.loss + n);
   });
 }
 
@@ -59,8 +64,9 @@ void softmax_backward(const Problem& p, const Operands& o, int threads) {
     for (std::int64_t n = begin; n < end; ++n) {
       const float* y = o.y + n * p.channels;
       float* dx = o.dx + n * p.channels;
-      over_vectors<V>(p.channels,
-                      [&](std::int64_t, const auto& load, const auto& store) { store(dx, load(y) / V(batch)); });
+      over_vectors<V>(p.channels, [&](std::int64_t, const auto& load, const auto& store) {
+        store(dx, load(y) / V(batch));
+      });
       dx[o.labels[n]] = (y[o.labels[n]] - 1) / batch;
     }
   });
