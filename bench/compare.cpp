@@ -38,8 +38,7 @@ Times read_samples(const std::filesystem::path& run) {
   return all;
 }
 
-// Interval of the ratio of medians from the intervals of both: conservative, since it takes the
-// worst of each.
+// Interval of the ratio of medians from the intervals of both: conservative, since it takes the worst of each.
 struct Ratio {
   double value, low, high, p;
 };

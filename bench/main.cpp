@@ -30,8 +30,7 @@ int dispatch(int count, char** arguments) {
                                          step_command(program),   train_command(program),
                                          compare_command(program)};
   try {
-    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its
-    // nearest names.
+    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its nearest names.
     if (count > 1 && arguments[1][0] != '-') {
       std::vector<std::string> names;
       bool known = false;

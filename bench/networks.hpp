@@ -16,8 +16,8 @@ struct NetworkChoice {
   network::NetworkDescription load() const;  // throws UnknownName, std::runtime_error
 };
 
-// The pictures of `directory`, or generated ones when it is empty; cropped to the network's input
-// and normalised. Throws std::runtime_error when they do not fit the network.
+// The pictures of `directory`, or generated ones when it is empty; cropped to the network's input and
+// normalised. Throws std::runtime_error when they do not fit the network.
 data::DatasetPair load_data(const std::string& directory,
                             const network::NetworkDescription& network, std::uint64_t seed);
 

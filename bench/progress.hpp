@@ -1,5 +1,5 @@
-// Progress of long work on stderr: a line that moves, with an estimate, on a terminal; else a line
-// now and then. Rank 0 alone speaks.
+// Progress of long work on stderr: a line that moves, with an estimate, on a terminal; else a line now
+// and then. Rank 0 alone speaks.
 #pragma once
 
 #include <chrono>

@@ -23,11 +23,10 @@ struct Selection {
   std::string suite, suite_file, problem, direction;  // the last two are globs
 
   void add_options(CLI::App& app);
-  // Reads the problems of the suite, or of the suite `otherwise` when none was named; none when
-  // that is empty. Starts MPI when all_reduce is among the primitives. Throws UnknownName when a
-  // primitive that was named lacks the variant, suite, problem or direction; where no primitive was
-  // named, those that lack it are left out, unless all do. Throws std::runtime_error for a
-  // malformed file.
+  // Reads the problems of the suite, or of the suite `otherwise` when none was named; none when that is
+  // empty. Starts MPI when all_reduce is among the primitives. Throws UnknownName when a primitive that
+  // was named lacks the variant, suite, problem or direction; where no primitive was named, those that
+  // lack it are left out, unless all do. Throws std::runtime_error for a malformed file.
   std::vector<Work> work(const std::string& otherwise) const;
   std::string suite_argument(const std::string& otherwise) const;  // for the repeat command
 

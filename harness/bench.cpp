@@ -166,10 +166,9 @@ void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies,
   for (Row* row : rows) row->runner.reset();
 }
 
-// Accuracy first, which proves every row; then, with the same plans, the other fillings: the exact
-// tier, or second values for a variant that is not held to it. Rows so slow that each run eats the
-// time of many others are spared those, as are second values of large problems: `verify` spares
-// nothing.
+// Accuracy first, which proves every row; then, with the same plans, the other fillings: the exact tier, or
+// second values for a variant that is not held to it. Rows so slow that each run eats the time of many
+// others are spared those, as are second values of large problems: `verify` spares nothing.
 void Bench::prove(Case& problem, std::vector<Row*>& rows) {
   std::vector<Variant> variants;
   for (const Row* row : rows) variants.push_back(*row->variant);
@@ -348,8 +347,7 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
     counts_.skipped += row.status == "skipped";
     counts_.flagged += row.status == "ok" && row.summary.spread() > widest_spread;
     if (!tables_) continue;
-    // A row that could not be measured before: the same again adds nothing, anything else takes its
-    // place.
+    // A row that could not be measured before: the same again adds nothing, anything else takes its place.
     if (const auto former = tables_->former.find(key(problem, row));
         former != tables_->former.end()) {
       if (former->second == row.status && row.status != "failed") continue;

@@ -13,8 +13,8 @@
 
 namespace stepladder {
 
-// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1)
-// compared within the primitive's rounding bound.
+// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1) compared
+// within the primitive's rounding bound.
 enum class Tier { exact, accuracy };
 
 // What names a problem in a result row, and what it costs by definition.

@@ -49,8 +49,7 @@ class CsvFile {
   std::vector<CsvRow> rows_;
 };
 
-// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one
-// line.
+// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one line.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace stepladder

@@ -12,10 +12,9 @@
 namespace stepladder {
 namespace {
 
-// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that
-// reads out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the
-// lower half of each word: a kernel that runs past the end of all its operands copies one's guard
-// into another's.
+// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that reads
+// out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the lower half of
+// each word: a kernel that runs past the end of all its operands copies one's guard into another's.
 class GuardPattern {
  public:
   explicit GuardPattern(std::uint32_t buffer) : buffer_(buffer) {}

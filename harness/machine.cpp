@@ -81,8 +81,7 @@ nlohmann::json libraries() {
 Machine detect_machine() {
   Machine machine;
   machine.cpu_model = proc_value("/proc/cpuinfo", "model name");
-  // The affinity mask would not do: OpenMP binds the first thread to one place before main()
-  // begins.
+  // The affinity mask would not do: OpenMP binds the first thread to one place before main() begins.
   machine.threads_available = omp_get_num_procs();
   machine.memory_bytes =
       std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;

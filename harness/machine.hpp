@@ -24,8 +24,7 @@ Machine detect_machine();
 nlohmann::json describe_environment(const Machine& machine);
 
 // Threads do not move while timed: sets OMP_PLACES, OMP_PROC_BIND and what vendor libraries read at
-// load time, unless the user has, and starts the program again, because they are read at program
-// start.
+// load time, unless the user has, and starts the program again, because they are read at program start.
 void pin_threads(char** arguments);
 
 }  // namespace stepladder

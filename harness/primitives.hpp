@@ -1,5 +1,5 @@
-// The primitives as the harness knows them: how a line of a suite, or a random draw, becomes a
-// Case. One file in harness/primitives/ for each; none of them names a variant.
+// The primitives as the harness knows them: how a line of a suite, or a random draw, becomes a Case.
+// One file in harness/primitives/ for each; none of them names a variant.
 #pragma once
 
 #include <memory>
@@ -35,9 +35,9 @@ class PrimitiveType {
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
 
-// Variants whose full or family name matches the glob (`*`, `?`), in ladder order. Without a glob:
-// for each family built per ISA the widest this machine has, and for technique simd every width.
-// Throws UnknownName when a glob matches nothing.
+// Variants whose full or family name matches the glob (`*`, `?`), in ladder order. Without a glob: for
+// each family built per ISA the widest this machine has, and for technique simd every width. Throws
+// UnknownName when a glob matches nothing.
 std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& glob);
 
 }  // namespace stepladder

@@ -18,19 +18,17 @@ extern const std::vector<std::string> train_columns;
 
 std::string number(double value);  // six significant digits; empty for NaN, infinities and 0 / 0
 
-// One CSV file of a run. Rows are appended whole; a last line torn by a crash is cut off on
-// opening.
+// One CSV file of a run. Rows are appended whole; a last line torn by a crash is cut off on opening.
 class Table {
  public:
-  // Throws std::runtime_error when the file cannot be written or has other columns; it is then left
-  // alone.
+  // Throws std::runtime_error when the file cannot be written or has other columns; it is then left alone.
   Table(std::filesystem::path file, const std::vector<std::string>& columns);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // `rows` are written together. Throws std::runtime_error when they cannot be (disk full …), and
-  // leaves the file as it was.
+  // `rows` are written together. Throws std::runtime_error when they cannot be (disk full …), and leaves
+  // the file as it was.
   void append(const std::vector<std::vector<std::string>>& rows);
   // Takes out the rows for which `unwanted` is true. A crash leaves the old content or the new.
   void remove_rows(const std::function<bool(const CsvRow&)>& unwanted);

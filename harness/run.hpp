@@ -1,5 +1,5 @@
-// What bench, step and train share: a run folder with its environment, ceilings and Google
-// Benchmark records, on rank 0 of as many ranks as there are.
+// What bench, step and train share: a run folder with its environment, ceilings and Google Benchmark
+// records, on rank 0 of as many ranks as there are.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +25,8 @@ struct RunOptions {
 
 class Run {
  public:
-  // Opens the folder and measures the ceilings it does not have yet. Throws before measuring when
-  // the folder cannot take results.
+  // Opens the folder and measures the ceilings it does not have yet. Throws before measuring when the
+  // folder cannot take results.
   explicit Run(const RunOptions& options);
   // Writes environment.json and benchmark.json.
   void save();

@@ -10,8 +10,8 @@
 
 namespace stepladder {
 
-// The cases of `suite` in `file` (every suite when empty). Throws std::runtime_error naming file
-// and line for malformed content, UnknownName for a suite that the file does not have.
+// The cases of `suite` in `file` (every suite when empty). Throws std::runtime_error naming file and
+// line for malformed content, UnknownName for a suite that the file does not have.
 std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type,
                                               const std::filesystem::path& file,
                                               const std::string& suite, int ranks);

@@ -1,5 +1,5 @@
-// Case for a primitive whose Adapter says what its operands are, how to fill them and what they
-// must become. harness/primitives/<primitive>.cpp specialises Adapter.
+// Case for a primitive whose Adapter says what its operands are, how to fill them and what they must
+// become. harness/primitives/<primitive>.cpp specialises Adapter.
 #pragma once
 
 #include <fmt/format.h>
@@ -42,10 +42,10 @@ inline float* floats(Contents& contents, std::size_t field) {
 template <class Primitive>
 struct Adapter;
 // static std::vector<Field> fields(const Problem&);
-// static Operands bind(const Problem&, const std::vector<void*>&);   one pointer per field; null if
-// unused static void fill(const Problem&, Tier, Random&, Contents&);        inputs only static void
-// expect(const Problem&, Tier, Contents&, std::vector<Expected>&);  results only static bool
-// has_exact_tier(const Problem&);
+// static Operands bind(const Problem&, const std::vector<void*>&);   one pointer per field; null if unused
+// static void fill(const Problem&, Tier, Random&, Contents&);        inputs only
+// static void expect(const Problem&, Tier, Contents&, std::vector<Expected>&);  results only
+// static bool has_exact_tier(const Problem&);
 
 inline double gamma_bound(double terms) {  // Higham: n u / (1 − n u), u = 2^-24
   const double nu = terms * 0x1p-24;

@@ -25,15 +25,14 @@ struct Filling {
   std::uint64_t seed;
 };
 
-// Two or three, for one plan to be proved on in turn: results or packed weights that it keeps from
-// one show at the next. The last is (accuracy, seed).
+// Two or three, for one plan to be proved on in turn: results or packed weights that it keeps from one
+// show at the next. The last is (accuracy, seed).
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed);
 
 // Runs the variant on a case that is allocated and filled, from poisoned outputs. Exceptions of the
-// variant are failures. Over MPI all ranks call it together and get the same verdict. `runner` is
-// the plan to run, made here when it is null; it stays when it passes, and the operands hold its
-// results.
+// variant are failures. Over MPI all ranks call it together and get the same verdict. `runner` is the plan
+// to run, made here when it is null; it stays when it passes, and the operands hold its results.
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner);
 

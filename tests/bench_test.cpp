@@ -1,5 +1,4 @@
-// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on
-// resuming.
+// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on resuming.
 #include "harness/bench.hpp"
 
 #include <gtest/gtest.h>

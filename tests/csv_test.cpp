@@ -1,5 +1,4 @@
-// Rows come back as they were written, and malformed files are refused with file, line and
-// expectation.
+// Rows come back as they were written, and malformed files are refused with file, line and expectation.
 #include "harness/csv.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown
-// away.
+// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown away.
 #include "harness/measure/measure.hpp"
 
 #include <gtest/gtest.h>

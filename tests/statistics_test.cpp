@@ -1,5 +1,4 @@
-// Medians, their confidence intervals and the rank test, against what enumeration and simulation
-// say.
+// Medians, their confidence intervals and the rank test, against what enumeration and simulation say.
 #include "harness/measure/statistics.hpp"
 
 #include <gtest/gtest.h>
@@ -114,8 +113,7 @@ TEST(RankTest, ValuesByHand) {
   const std::vector<double> low = {1, 2, 3}, high = {4, 5, 6};
   // U = 0, mean 4.5, variance 3 · 3 · 7 / 12 = 5.25: z = 4 / 2.2913
   EXPECT_NEAR(rank_test(low, high), 0.08086, 1e-4);
-  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 − 36 / 56): z = 5
-  // / 3.3381
+  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 − 36 / 56): z = 5 / 3.3381
   const std::vector<double> a = {1, 2, 2, 3}, b = {2, 3, 4, 4};
   EXPECT_NEAR(rank_test(a, b), 0.13417, 1e-4);
 }
@@ -132,8 +130,7 @@ TEST(RankTest, NothingToTellApart) {
   EXPECT_DOUBLE_EQ(rank_test(values, {}), 1);
 }
 
-// The exact two-sided p-value: the share of all ways to draw n_a of the ranks whose U lies as far
-// out.
+// The exact two-sided p-value: the share of all ways to draw n_a of the ranks whose U lies as far out.
 double exact_p(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());

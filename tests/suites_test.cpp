@@ -1,5 +1,4 @@
-// The project's suites load, and a mistake in a user's own is refused with file, line and
-// expectation.
+// The project's suites load, and a mistake in a user's own is refused with file, line and expectation.
 #include "harness/suites.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Every variant that can run here is right on random problems, on one, two and three threads. The
-// long run of the same kind is `stepladder verify --random 2000`.
+// Every variant that can run here is right on random problems, on one, two and three threads. The long
+// run of the same kind is `stepladder verify --random 2000`.
 #include <gtest/gtest.h>
 
 #include <map>

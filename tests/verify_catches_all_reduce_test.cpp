@@ -1,5 +1,4 @@
-// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of
-// several.
+// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of several.
 #include <algorithm>
 #include <limits>
 #include <vector>

@@ -27,8 +27,8 @@ Problem problem_of(Direction direction) {
 constexpr Direction directions[] = {Direction::forward, Direction::backward_data,
                                     Direction::backward_weights};
 
-// One product of the seven sums: its image, output channel and pixel, input channel of the group
-// and place in the kernel.
+// One product of the seven sums: its image, output channel and pixel, input channel of the group and place
+// in the kernel.
 struct Product {
   std::int64_t n, o, row, column, i, r, s;
 };

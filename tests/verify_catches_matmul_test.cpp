@@ -254,8 +254,7 @@ TEST(Verify, AVariantThatWasNotBuiltIsUnavailableWithTheReason) {
   EXPECT_EQ(verdict.reason, "built without its library");
 }
 
-// What half_precision loses is about 2^-11 of each operand; a declared bound of 2^13 roundings
-// allows it.
+// What half_precision loses is about 2^-11 of each operand; a declared bound of 2^13 roundings allows it.
 TEST(Verify, ADeclaredBoundIsHeldToAndSparesTheExactTier) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   const Variant variant = unregistered<Matmul>("coarse", plan_of<half_precision>, 8192);

@@ -15,9 +15,9 @@ namespace stepladder::data {
 // end of an epoch, fewer than `batch` images, is dropped. The order follows from the seed alone.
 class Batches {
  public:
-  // Keeps a reference: the data set must outlive this object. Each image is moved at random by up
-  // to `shift` pixels up or down and left or right, its edges repeated; where digits stand is not
-  // what they mean, and a network that sees them elsewhere each epoch generalises better. Throws
+  // Keeps a reference: the data set must outlive this object. Each image is moved at random by up to
+  // `shift` pixels up or down and left or right, its edges repeated; where digits stand is not what they
+  // mean, and a network that sees them elsewhere each epoch generalises better. Throws
   // std::invalid_argument unless 1 <= batch <= dataset.count() and shift >= 0.
   Batches(const Dataset& dataset, int batch, std::uint64_t seed, int shift = 0);
   Batches(Dataset&&, int, std::uint64_t, int = 0) = delete;

@@ -19,8 +19,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers
-// 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
+// FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers 0
+// to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
 #define STEPLADDER_FMA(instruction, r)                                                        \
 #instruction " %%" r "15, %%" r "14, %%" r "0\n" #instruction " %%" r "15, %%" r "14, %%" r \
                "1\n" #instruction " %%" r "15, %%" r "14, %%" r "2\n" #instruction " %%" r    \

@@ -26,8 +26,8 @@ struct CacheSizes {
 // Measures on `threads` OpenMP threads; about a third of a second each.
 std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads);
 
-// The roof that binds a problem: its time at FMA peak, or that of its bytes at the bandwidth of the
-// level its operands fit, at the nearest mix of reads and writes; whichever is longer.
+// The roof that binds a problem: its time at FMA peak, or that of its bytes at the bandwidth of the level its
+// operands fit, at the nearest mix of reads and writes; whichever is longer.
 struct Roof {
   std::string name;    // "fma_peak", or "stream_copy_L2" and so on
   double seconds = 0;  // no run can be much faster

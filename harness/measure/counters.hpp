@@ -1,5 +1,5 @@
-// Hardware counters of the calling process through perf_event_open(2): cycles, instructions and
-// cache misses, in user mode, threads started later included.
+// Hardware counters of the calling process through perf_event_open(2): cycles, instructions and cache
+// misses, in user mode, threads started later included.
 #pragma once
 
 #include <cstdint>

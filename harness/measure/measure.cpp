@@ -193,8 +193,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       const Sample sample = repetition(trials[s], round, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
-      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would
-      // be disturbed again.
+      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would be
+      // disturbed again.
       const bool is_slow = trials[s].planned < options.repetitions;
       if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned)
         ++trials[s].repetitions;

@@ -1,5 +1,5 @@
-// Timing by Google Benchmark, one repetition of every subject in turn, so that the machine's drift
-// hits all alike.
+// Timing by Google Benchmark, one repetition of every subject in turn, so that the machine's drift hits
+// all alike.
 #pragma once
 
 #include <atomic>

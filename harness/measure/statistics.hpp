@@ -1,5 +1,4 @@
-// Order statistics of repeated timings: robust against the few slow repetitions a shared machine
-// gives.
+// Order statistics of repeated timings: robust against the few slow repetitions a shared machine gives.
 #pragma once
 
 #include <span>
@@ -22,8 +21,7 @@ Summary summarize(std::vector<double> values);  // not empty
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator);
 
 // Two-sided Mann-Whitney rank test: the probability of ranks so far apart if both samples came from
-// one distribution. Normal approximation with tie and continuity correction; 1 when either is
-// empty.
+// one distribution. Normal approximation with tie and continuity correction; 1 when either is empty.
 double rank_test(std::span<const double> a, std::span<const double> b);
 
 }  // namespace stepladder

@@ -131,8 +131,8 @@ struct Adapter<Layers> {
         expected[i].bound[j] = tier == Tier::exact ? 0.0F : static_cast<float>(bound(j));
     };
     constexpr double u = 0x1p-24;
-    // A handful of roundings and a transcendental function good to a few units in the last place;
-    // the absolute part is what 1 + e^x and sums over channels leave of a small result.
+    // A handful of roundings and a transcendental function good to a few units in the last place; the
+    // absolute part is what 1 + e^x and sums over channels leave of a small result.
     const auto elementwise = [&](const std::vector<double>& value) {
       return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
     };

@@ -62,8 +62,7 @@ class MatmulType final : public PrimitiveType {
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
-    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few
-    // hundred.
+    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few hundred.
     const auto size = [&] {
       const std::int64_t kind = random.integer(0, 9);
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);

@@ -24,8 +24,7 @@ struct Adapter<MaxPool> {
     return {static_cast<float*>(at[0]), static_cast<float*>(at[1]),
             static_cast<std::uint8_t*>(at[2])};
   }
-  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among
-  // them.
+  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
   static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
     const std::int64_t plane = p.height * p.width;
     for (std::int64_t i = 0; i < p.planes(); ++i) {

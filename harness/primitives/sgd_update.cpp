@@ -12,8 +12,8 @@ template <>
 struct Adapter<SgdUpdate> {
   using Problem = sgd_update::Problem;
 
-  // A power of two, so that the exact tier stays exact; step 3 is past the first, where Adam's
-  // correction would hide a missing one.
+  // A power of two, so that the exact tier stays exact; step 3 is past the first, where Adam's correction
+  // would hide a missing one.
   static constexpr float learning_rate = 0.125F;
   static constexpr std::int64_t step = 3;
 
@@ -69,8 +69,7 @@ struct Adapter<SgdUpdate> {
       if (has1) expected[2].value[i] = e.state1;
       if (has2) expected[3].value[i] = e.state2;
       if (tier == Tier::exact) continue;  // bounds stay 0
-      // 16 roundings on the way, relative to the terms before they cancel, and one when w is
-      // stored.
+      // 16 roundings on the way, relative to the terms before they cancel, and one when w is stored.
       const double terms_g = std::abs(g) + std::abs(double{p.weight_decay} * w);
       const double true_g = std::abs(g + double{p.weight_decay} * w);
       const double terms_1 = std::abs(s1) + terms_g;  // before g' or the momentum cancels
@@ -93,8 +92,7 @@ struct Adapter<SgdUpdate> {
                                1e-30);
     }
   }
-  // Roots and quotients round; the update of sgd, and of momentum with factors of powers of two,
-  // does not.
+  // Roots and quotients round; the update of sgd, and of momentum with factors of powers of two, does not.
   static bool has_exact_tier(const Problem& p) {
     return p.optimizer == Optimizer::sgd ||
            (p.optimizer == Optimizer::momentum && p.momentum == 0.5F);

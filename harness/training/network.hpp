@@ -1,5 +1,5 @@
-// A network made ready to train: its tensors, and the plans that one step runs, in order. They are
-// the objects that `bench` measures.
+// A network made ready to train: its tensors, and the plans that one step runs, in order. They are the
+// objects that `bench` measures.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ bool is(const network::LayerDescription& layer) {
   return std::holds_alternative<Kind>(layer.layer);
 }
 
-// Works in place: an element of y depends on that of x alone, backward needs y but not x, and the
-// layer before needs neither again.
+// Works in place: an element of y depends on that of x alone, backward needs y but not x, and the layer
+// before needs neither again.
 bool works_in_place(const std::vector<network::LayerDescription>& layers, std::size_t index) {
   if (index == 0) return false;
   const auto &layer = layers[index], &before = layers[index - 1];

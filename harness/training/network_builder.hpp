@@ -40,8 +40,7 @@ class NetworkBuilder {
   TrainableNetwork& net_;
   const UseSpec& use_;
   PlanStore& plans_;
-  // Backward operations layer by layer, each layer's in the order they run; build() reverses the
-  // layers.
+  // Backward operations layer by layer, each layer's in the order they run; build() reverses the layers.
   std::vector<std::vector<Operation>> backward_;
   std::vector<std::size_t> weights_at_, biases_at_;  // [layer], offsets into the parameters
   std::size_t decayed_ = 0;  // parameters [0, decayed_) decay, the others do not

@@ -1,5 +1,5 @@
-// Finds, proves and makes the plans of a network. The problem of a layer is built as a Case once
-// and keeps its reference, so that several configurations of one network are proved against it.
+// Finds, proves and makes the plans of a network. The problem of a layer is built as a Case once and keeps its
+// reference, so that several configurations of one network are proved against it.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ class PlanStore {
  public:
   explicit PlanStore(std::uint64_t seed) : seed_(seed) {}
 
-  // The fastest candidate of `use` on this problem that passes verification. Throws
-  // std::runtime_error when one fails or none can run.
+  // The fastest candidate of `use` on this problem that passes verification. Throws std::runtime_error when
+  // one fails or none can run.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {

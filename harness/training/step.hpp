@@ -29,8 +29,8 @@ struct StepResult {
   Summary total;
 };
 
-// Steps of all configurations take turns. Weights stand still (learning rate 0), so that every
-// repetition does the same work. Throws Interrupted.
+// Steps of all configurations take turns. Weights stand still (learning rate 0), so that every repetition does
+// the same work. Throws Interrupted.
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options);
 

@@ -11,8 +11,8 @@ namespace stepladder {
 
 class UseSpec {
  public:
-  // A rung for all primitives, then exceptions as primitive=rung, separated by commas. Throws
-  // UnknownName for a primitive or a rung that no ladder has.
+  // A rung for all primitives, then exceptions as primitive=rung, separated by commas. Throws UnknownName for
+  // a primitive or a rung that no ladder has.
   explicit UseSpec(const std::string& text);
 
   const std::string& text() const { return text_; }
@@ -22,10 +22,8 @@ class UseSpec {
   //   best            every rung of our own but the serial ones
   //   vendor          the vendor's; of a primitive without any, as best
   //   cuda            the CUDA ladder's own rungs
-  //   anything else   a variant of that name; or the first of that technique; or one with the word
-  //   in its
-  //                   name (simd_openmp for simd); or the nearest lower technique that the ladder
-  //                   has
+  //   anything else   a variant of that name; or the first of that technique; or one with the word in its
+  //                   name (simd_openmp for simd); or the nearest lower technique that the ladder has
   // Unavailable ones are left out unless nothing else remains.
   std::vector<Variant> candidates(const PrimitiveType& type) const;
 

@@ -37,8 +37,8 @@ double flops(const Problem& problem);  // (ranks − 1) · count additions, over
 double bytes_read(const Problem& problem);     // the input of one rank once
 double bytes_written(const Problem& problem);  // the output of one rank once
 
-// Bytes that a bandwidth-optimal algorithm must send from each rank, 2 (p−1)/p · size: bus
-// bandwidth is this over the time (NCCL's definition, nccl-tests PERFORMANCE.md).
+// Bytes that a bandwidth-optimal algorithm must send from each rank, 2 (p−1)/p · size: bus bandwidth is
+// this over the time (NCCL's definition, nccl-tests PERFORMANCE.md).
 double bus_bytes(const Problem& problem);
 
 }  // namespace stepladder::all_reduce

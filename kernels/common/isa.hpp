@@ -1,6 +1,6 @@
-// The instruction sets that files are built for. A file that mentions build_isa is compiled once
-// per ISA, with the matching flags and STEPLADDER_BUILD_ISA set; any other file is compiled once,
-// for the baseline.
+// The instruction sets that files are built for. A file that mentions build_isa is compiled once per
+// ISA, with the matching flags and STEPLADDER_BUILD_ISA set; any other file is compiled once, for
+// the baseline.
 #pragma once
 
 namespace stepladder {

@@ -1,7 +1,7 @@
 // What a variant says of itself, and how it joins the registry.
 //
-// A variant is one file. It includes its primitive's contract, describes itself in a VariantInfo
-// and registers a factory:
+// A variant is one file. It includes its primitive's contract, describes itself in a VariantInfo and
+// registers a factory:
 //
 //     constexpr VariantInfo info{.name = "serial_ikj", .technique = Technique::serial, …};
 //     const Registration<Matmul> registration{info, plan_of<multiply>};

@@ -1,9 +1,9 @@
 // convolution: the layer of a CNN (a cross-correlation, as every framework has it), NCHW, with
 // stride, zero padding, groups and rectangular kernels.
 //
-//   forward            y[n, o, p, q] = sum over i, r, s of x[n, i, p·stride_h − pad_h + r,
-//   q·stride_w − pad_w + s] · w[o, i, r, s] backward_data      dx: the gradient of the loss in x,
-//   from dy and w backward_weights   dw: the gradient of the loss in w, from x and dy
+//   forward            y[n, o, p, q] = sum over i, r, s of x[n, i, p·stride_h − pad_h + r, q·stride_w − pad_w + s] · w[o, i, r, s]
+//   backward_data      dx: the gradient of the loss in x, from dy and w
+//   backward_weights   dw: the gradient of the loss in w, from x and dy
 //
 // Output channel o sees the in_channels / groups input channels of its group.
 #pragma once
@@ -57,12 +57,12 @@ double bytes_read(const Problem& problem);     // each operand read once
 double bytes_written(const Problem& problem);  // the result once
 std::int64_t terms(const Problem& problem);  // most products summed into one element of the result
 
-// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive,
-// groups divides both channel counts, padding is not negative and the output is not empty.
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, groups divides
+// both channel counts, padding is not negative and the output is not empty.
 void validate(const Problem& problem);
 
-// The truth, in double, for the direction's result, and magnitude = the same sum over absolute
-// values: |error| <= gamma(terms + 2) · magnitude, as for matmul.
+// The truth, in double, for the direction's result, and magnitude = the same sum over absolute values:
+// |error| <= gamma(terms + 2) · magnitude, as for matmul.
 void reference(const Problem& problem, const Operands& operands, double* result, double* magnitude);
 
 }  // namespace stepladder::convolution

@@ -1,15 +1,14 @@
-// layers: what a training step needs besides the five primitives. Activations are [batch, channels,
-// spatial] (spatial = height · width; 1 after a fully connected layer).
+// layers: what a training step needs besides the five primitives. Activations are [batch, channels, spatial]
+// (spatial = height · width; 1 after a fully connected layer).
 //
-//   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of
-//   dy[n, c, s] relu      y = max(x, 0);                              dx = y > 0 ? dy : 0 sigmoid
-//   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y) tanh      y = tanh x; dx = dy ·
-//   (1 − y²) dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0
-//   (inverted dropout) local_response_normalization, across `size` channels centred on c
-//   (Krizhevsky et al. 2012):
+//   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of dy[n, c, s]
+//   relu      y = max(x, 0);                              dx = y > 0 ? dy : 0
+//   sigmoid   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y)
+//   tanh      y = tanh x;                                 dx = dy · (1 − y²)
+//   dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0   (inverted dropout)
+//   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012):
 //             scale = k + alpha / size · sum x²;  y = x · scale^−beta
-//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y /
-//             scale
+//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale
 //   softmax_cross_entropy   y = softmax(x) over channels, spatial = 1;  loss[n] = −log y[n, label]
 //             dx = (y − one_hot(label)) / batch
 #pragma once
@@ -77,8 +76,8 @@ double bytes_read(const Problem& problem);  // each operand read once
 double bytes_written(const Problem& problem);  // each result once
 
 // Dropout's coin: a hash of (seed, step, index), so that every variant, in any order and on any
-// number of threads, drops the same elements and backward needs no stored mask. Kept when the hash
-// is at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
+// number of threads, drops the same elements and backward needs no stored mask. Kept when the hash is
+// at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
 inline std::uint32_t dropout_hash(std::uint32_t key, std::uint32_t index) {
   std::uint32_t h = index ^ key;
   h = (h ^ (h >> 16)) * 0x7feb352dU;

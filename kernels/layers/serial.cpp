@@ -1,5 +1,5 @@
-// The definitions: one element after the other, the C library's functions, sums in the order in
-// which the elements lie.
+// The definitions: one element after the other, the C library's functions, sums in the order in which
+// the elements lie.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// Every layer on vectors and on every core. Most layers only move memory; sigmoid, tanh, softmax
-// and the normalization also compute, with the vector library's functions, good to a few units in
-// the last place. A result does not depend on the number of threads.
+// Every layer on vectors and on every core. Most layers only move memory; sigmoid, tanh, softmax and
+// the normalization also compute, with the vector library's functions, good to a few units in the last
+// place. A result does not depend on the number of threads.
 #include "kernels/common/aligned.hpp"
 #include "kernels/layers/simd_openmp/bias.hpp"
 #include "kernels/layers/simd_openmp/elementwise.hpp"

@@ -1,6 +1,5 @@
 // The definition: each element of C is a dot product of a row of op(A) and a column of op(B). For a
-// row-major B the column is a walk in strides of n floats, a new cache line for every
-// multiplication.
+// row-major B the column is a walk in strides of n floats, a new cache line for every multiplication.
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {

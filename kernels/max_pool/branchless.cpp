@@ -1,8 +1,7 @@
 // Selects in place of branches. Whether the next value is a new maximum is a coin toss that the
 // processor guesses wrong every few places; a select costs the same whatever the outcome. The other
-// tests leave the loops: windows are clipped to the plane before they are walked, and only windows
-// at the border need clipping. Backward looks the place's offset up in place of dividing by the
-// width.
+// tests leave the loops: windows are clipped to the plane before they are walked, and only windows at
+// the border need clipping. Backward looks the place's offset up in place of dividing by the width.
 #include <algorithm>
 #include <limits>
 

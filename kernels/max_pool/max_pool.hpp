@@ -1,8 +1,8 @@
-// max_pool: the largest value of each window of a plane, and its place, NCHW; windows may overlap
-// and reach into padding, which never wins.
+// max_pool: the largest value of each window of a plane, and its place, NCHW; windows may overlap and
+// reach into padding, which never wins.
 //
-//   forward    y = max of the window; argmax = its place in the window, row by row, the first of
-//   equals backward   dx[place] += dy for every window; dx is 0 where no window found its maximum
+//   forward    y = max of the window; argmax = its place in the window, row by row, the first of equals
+//   backward   dx[place] += dy for every window; dx is 0 where no window found its maximum
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,7 @@ struct Problem {
   std::int64_t y_count() const { return planes() * out_h() * out_w(); }
 };
 
-// forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as
-// dx).
+// forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as dx).
 struct Operands {
   float* x;              // [batch, channels, height, width]
   float* y;              // [batch, channels, out_h, out_w]
@@ -51,9 +50,8 @@ double flops(const Problem& problem);          // comparisons (forward) or addit
 double bytes_read(const Problem& problem);     // x, or dy and argmax, once
 double bytes_written(const Problem& problem);  // y and argmax, or dx, once
 
-// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive,
-// the window holds at most 256 places, padding is smaller than the window and the output is not
-// empty.
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, the
+// window holds at most 256 places, padding is smaller than the window and the output is not empty.
 void validate(const Problem& problem);
 
 // The truth: forward y and argmax (exact), backward dx in double with magnitude = sum of |dy|.

@@ -1,5 +1,5 @@
-// oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one
-// byte for each output, so the operand itself is handed over and nothing is converted.
+// oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one byte
+// for each output, so the operand itself is handed over and nothing is converted.
 #include <omp.h>
 
 #include <algorithm>

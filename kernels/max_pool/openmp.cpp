@@ -1,6 +1,6 @@
-// simd on every core: planes are independent, and each thread takes a stretch of them. Pays where
-// one core cannot draw the machine's full memory bandwidth. A small problem is left to one thread:
-// waking the others would cost more.
+// simd on every core: planes are independent, and each thread takes a stretch of them. Pays where one
+// core cannot draw the machine's full memory bandwidth. A small problem is left to one thread: waking
+// the others would cost more.
 #include "kernels/max_pool/simd_pooling.hpp"
 
 namespace stepladder::max_pool {

@@ -1,15 +1,13 @@
-// Backward without a scatter, for the windows that networks have: 2x2 and 3x3, stride 2. Each dx
-// asks the windows that cover it whether they found their maximum here, and is written once:
+// Backward without a scatter, for the windows that networks have: 2x2 and 3x3, stride 2. Each dx asks
+// the windows that cover it whether they found their maximum here, and is written once:
 //
-//   dx[h, c] = sum over windows (i, j) and places (r, s) with 2 i − pad + r = h and 2 j − pad + s =
-//   c
+//   dx[h, c] = sum over windows (i, j) and places (r, s) with 2 i − pad + r = h and 2 j − pad + s = c
 //              of (argmax[i, j] == r · window + s ? dy[i, j] : 0)
 //
-// A vector takes the columns 2 m, 2 m + 2, …, a second one those between; both for two rows at
-// once:
+// A vector takes the columns 2 m, 2 m + 2, …, a second one those between; both for two rows at once:
 //
-//   row 2 k        even  odd  even  odd  …      place (r, s) belongs to row 2 k + (r − pad) mod 2
-//   and row 2 k + 1    even  odd  even  odd  …      to the window (k − shift(r), m − shift(s))
+//   row 2 k        even  odd  even  odd  …      place (r, s) belongs to row 2 k + (r − pad) mod 2 and
+//   row 2 k + 1    even  odd  even  odd  …      to the window (k − shift(r), m − shift(s))
 #pragma once
 
 #include <utility>
@@ -30,8 +28,9 @@ struct BackwardPlane {
   std::int64_t pitch;
   const float* no_dy;  // a row of zeros, for windows above the first row and below the last
   const std::uint8_t* no_argmax;
-  const float* inside[2];  // [m]: all bits set where the window m − shift is inside the row,
-                           // otherwise none; for the smallest shift and the next
+  const float*
+      inside[2];  // [m]: all bits set where the window m − shift is inside the row, otherwise
+                  // none; for the smallest shift and the next
   float* dx;
   std::int64_t room;  // elements from dx on that may be written before their turn
 };
@@ -71,8 +70,8 @@ void backward_plane(const Problem& p, const BackwardPlane plane) {
     return row;
   };
 
-  // From right to left: what the last block writes beyond a row is the start of the next row, in
-  // the first block, whose turn comes after.
+  // From right to left: what the last block writes beyond a row is the start of the next row, in the
+  // first block, whose turn comes after.
   for (std::int64_t m = ((width + 1) / 2 - 1) / lanes * lanes; m >= 0; m -= lanes) {
     Windows<V> above = ask(-smallest - 1, m);
     for (std::int64_t k = 0; 2 * k < height; ++k) {

@@ -1,12 +1,11 @@
 // Forward on vectors along the output row. A lane belongs to an output, and place by place of the
 // window a vector of values is compared with the best so far:
 //
-//   x      a b c d e f g h …      stride 2, window 2: lanes a c e g …, then b d f h …, then the
-//   next row y      0   1   2   3   …
+//   x      a b c d e f g h …      stride 2, window 2: lanes a c e g …, then b d f h …, then the next row
+//   y      0   1   2   3   …
 //
 // There are no tests for padding or for the end of a row: planes with padding are first copied into
-// lines that have it, and what a row's last vector writes beyond the row is overwritten in its
-// turn.
+// lines that have it, and what a row's last vector writes beyond the row is overwritten in its turn.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +22,10 @@ struct ForwardPlane {
   std::int64_t pitch;
   float* y;
   std::uint8_t* argmax;
-  std::int64_t room;          // elements from y on that may be written before their turn
-  const float* first_inside;  // [out_w, rounded up]: first column of each window that is not
-                              // padding; null where there is no padding
+  std::int64_t room;  // elements from y on that may be written before their turn
+  const float*
+      first_inside;  // [out_w, rounded up]: first column of each window that is not padding;
+                     // null where there is no padding
 };
 
 // The largest values of a vector of windows, or of a row of them, and their places.
@@ -108,8 +108,8 @@ void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
     best.compare(even(x + 2, static_cast<V*>(nullptr)), V(2.0F));
     return best;
   };
-  // From right to left: what the last block writes beyond its row is the start of the next row, in
-  // the first block, whose turn comes after.
+  // From right to left: what the last block writes beyond its row is the start of the next row, in the
+  // first block, whose turn comes after.
   for (std::int64_t j = (blocks - 1) * lanes; j >= 0; j -= lanes) {
     Best<V> shared = best_of_row(0, j);
     for (std::int64_t i = 0; i < out_h; ++i) {

@@ -1,6 +1,5 @@
-// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and
-// the width of vector for the row: the narrowest that takes a short row whole, otherwise the
-// widest.
+// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and the
+// width of vector for the row: the narrowest that takes a short row whole, otherwise the widest.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Moving vectors whose neighbours lie two apart in memory, and places of one byte, for each width
-// of register. xsimd has no words for these, so they are intrinsics.
+// Moving vectors whose neighbours lie two apart in memory, and places of one byte, for each width of
+// register. xsimd has no words for these, so they are intrinsics.
 //
 //   even(p)                      p[0], p[2], …; reads up to the last of them and no further
 //   even_odd(p)                  p[0], p[2], … and p[1], p[3], …

@@ -1,7 +1,6 @@
 // simd on every core: each thread takes one stretch of the arrays, cut at whole cache lines. Pays
-// where one core cannot draw the machine's full memory bandwidth, or where the arrays fit the
-// cores' caches taken together. A small array is left to one thread: waking the others would cost
-// more.
+// where one core cannot draw the machine's full memory bandwidth, or where the arrays fit the cores'
+// caches taken together. A small array is left to one thread: waking the others would cost more.
 #include <algorithm>
 
 #include "kernels/sgd_update/vectors.hpp"

@@ -1,8 +1,8 @@
-// The six update rules for one number, which is a float or a whole vector of floats. The optimizer
-// is a template argument, so a loop over weights holds one rule and no switch.
+// The six update rules for one number, which is a float or a whole vector of floats. The optimizer is
+// a template argument, so a loop over weights holds one rule and no switch.
 //
-// Reordered against the contract, within its rounding: what depends on the step alone is folded
-// into two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
+// Reordered against the contract, within its rounding: what depends on the step alone is folded into
+// two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
 #pragma once
 
 #include <cmath>
@@ -74,8 +74,7 @@ inline void update(const Constants<Number>& c, Number& weight, Number gradient, 
   }
 }
 
-// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only
-// switch.
+// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only switch.
 template <class Function>
 inline void with_optimizer(Optimizer optimizer, const Function& function) {
   switch (optimizer) {

@@ -1,5 +1,5 @@
-// The definition: one weight after the other. Every weight is independent of the others, and there
-// is nearly nothing to compute: what counts is the memory that goes through.
+// The definition: one weight after the other. Every weight is independent of the others, and there is
+// nearly nothing to compute: what counts is the memory that goes through.
 #include "kernels/sgd_update/rules.hpp"
 
 namespace stepladder::sgd_update {

@@ -1,6 +1,6 @@
-// What simd and openmp share: the rule of an optimizer on whole vectors of weights. The last
-// weights, too few for a vector, go through a partly filled one, so that every weight sees the same
-// arithmetic wherever a range begins and ends: results do not depend on the number of threads.
+// What simd and openmp share: the rule of an optimizer on whole vectors of weights. The last weights,
+// too few for a vector, go through a partly filled one, so that every weight sees the same arithmetic
+// wherever a range begins and ends: results do not depend on the number of threads.
 #pragma once
 
 #include "kernels/common/partial_vector.hpp"
@@ -9,8 +9,7 @@
 
 namespace stepladder::sgd_update {
 
-// Updates the vector of weights at i. load(p) gives a vector, store(p, v) writes one: whole or in
-// part.
+// Updates the vector of weights at i. load(p) gives a vector, store(p, v) writes one: whole or in part.
 template <Optimizer optimizer, class V, class Load, class Store>
 inline void update_vector(const Constants<V>& constants, const Operands& o, std::int64_t i,
                           const Load& load, const Store& store) {

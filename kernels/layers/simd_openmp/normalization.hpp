@@ -1,5 +1,5 @@
-// Local response normalization: vectors along the plane; each goes down the channels, where its
-// window moves. A work item is one vector of positions of one image.
+// Local response normalization: vectors along the plane; each goes down the channels, where its window
+// moves. A work item is one vector of positions of one image.
 #pragma once
 
 #include "kernels/layers/layers.hpp"
@@ -54,8 +54,8 @@ void normalization_forward(const Problem& p, const Operands& o, int threads) {
   });
 }
 
-// quotients: [threads][channels][lanes] of workspace for dy · y / scale, which each window shares
-// with its neighbours.
+// quotients: [threads][channels][lanes] of workspace for dy · y / scale, which each window shares with
+// its neighbours.
 template <class V>
 void normalization_backward(const Problem& p, const Operands& o, int threads, float* quotients) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);

@@ -24,8 +24,8 @@ void in_stretches(std::int64_t items, std::int64_t elements_of_item, int threads
     body(items * part / parts, items * (part + 1) / parts, static_cast<int>(part));
 }
 
-// Calls body(i, load, store) for each vector of [0, count), the last one perhaps in part: load(p)
-// gives the vector at p + i, zeros beyond the end, and store(p, v) writes it to p + i.
+// Calls body(i, load, store) for each vector of [0, count), the last one perhaps in part: load(p) gives
+// the vector at p + i, zeros beyond the end, and store(p, v) writes it to p + i.
 template <class V, class Body>
 inline void over_vectors(std::int64_t count, const Body& body) {
   using A = typename V::arch_type;
