@@ -1,17 +1,16 @@
 // stepladder train: trains a network for real, and writes loss and accuracy as they come.
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
-#include "harness/data/batches.hpp"
 #include "harness/ranks.hpp"
 #include "harness/run.hpp"
-#include "harness/training/network.hpp"
+#include "harness/training/trainer.hpp"
 
 namespace stepladder {
 namespace {
@@ -28,98 +27,39 @@ struct Options {
   bool resume = false;
 };
 
-double accuracy_on(TrainableNetwork& network, const data::Dataset& held_out) {
-  const auto batch = static_cast<std::size_t>(network.batch());
-  const std::size_t image = held_out.image_size();
-  std::int64_t correct = 0;
-  for (std::size_t first = 0; first < held_out.labels.size(); first += batch) {
-    // The last batch goes back over pictures already seen, which are not counted twice.
-    const std::size_t from = std::min(first, held_out.labels.size() - batch);
-    std::copy_n(held_out.images.begin() + static_cast<std::ptrdiff_t>(from * image), batch * image,
-                network.images().begin());
-    std::copy_n(held_out.labels.begin() + static_cast<std::ptrdiff_t>(from), batch,
-                network.labels().begin());
-    network.count_correct();
-    const std::span<const float> rows = network.probabilities();
-    const auto classes = static_cast<std::size_t>(network.description().classes);
-    for (std::size_t n = first - from; n < batch; ++n) {
-      const auto row = rows.subspan(n * classes, classes);
-      correct +=
-          std::max_element(row.begin(), row.end()) - row.begin() == held_out.labels[from + n];
-    }
-  }
-  return static_cast<double>(correct) / static_cast<double>(held_out.labels.size());
+// One row of train.csv; without an accuracy where none was taken.
+std::vector<std::string> row_of(const Trainer& trainer, std::int64_t batch,
+                                std::optional<double> accuracy) {
+  const auto samples = static_cast<double>(trainer.steps() * batch);
+  return {std::to_string(trainer.steps()), std::to_string(trainer.epoch() + 1),
+          number(trainer.seconds()),       number(samples / trainer.seconds()),
+          number(trainer.loss()),          accuracy ? number(*accuracy) : "",
+          number(trainer.learning_rate()), "single"};
 }
 
-// The rate after so many samples: multiplied by `decay` every `decay_every_samples`.
-double learning_rate_after(const network::OptimizerDescription& optimizer, std::int64_t samples) {
-  if (optimizer.decay_every_samples == 0) return optimizer.learning_rate;
-  return optimizer.learning_rate *
-         std::pow(optimizer.decay, static_cast<double>(samples / optimizer.decay_every_samples));
-}
-
-class Training {
- public:
-  Training(const Options& options, Run& run, TrainableNetwork& network,
-           const data::DatasetPair& data)
-      : options_(options),
-        network_(network),
-        data_(data),
-        batches_(data.train, static_cast<int>(network.batch()), options.seed, options.shift),
-        table_(run.folder().table("train", train_columns)) {}
-
-  // Returns the last accuracy on the held-out pictures.
-  double go() {
-    const std::int64_t per_epoch = batches_.per_epoch();
-    const std::int64_t steps = options_.steps > 0 ? options_.steps : options_.epochs * per_epoch;
-    double accuracy = 0;
-    for (step_ = 1; step_ <= steps; ++step_) {
-      if (interrupted) throw Interrupted{};
-      one_step();
-      const bool epoch_ends = step_ % per_epoch == 0, last = step_ == steps;
-      if (epoch_ends || last) {
-        accuracy = accuracy_on(network_, data_.test);
-        write(accuracy);
-        fmt::print("epoch {:3}  step {:6}  {:7.1f} s  loss {:.4f}  held-out accuracy {:.2f} %\n",
-                   (step_ + per_epoch - 1) / per_epoch, step_, seconds_, last_loss_,
-                   100 * accuracy);
-        std::fflush(stdout);
-        if (options_.target_accuracy > 0 && accuracy >= options_.target_accuracy) break;
-      } else if (step_ % options_.log_every == 0) {
-        write(-1);
-      }
+// Returns the last accuracy on the pictures held out.
+double train(const Options& options, TrainableNetwork& network, Trainer& trainer,
+             const data::Dataset& held_out, Table table) {
+  const std::int64_t per_epoch = trainer.steps_per_epoch();
+  const std::int64_t steps = options.steps > 0 ? options.steps : options.epochs * per_epoch;
+  double accuracy = 0;
+  while (trainer.steps() < steps) {
+    if (interrupted) throw Interrupted{};
+    trainer.step();
+    if (trainer.steps() % per_epoch == 0 || trainer.steps() == steps) {
+      accuracy = accuracy_on(network, held_out);
+      table.append({row_of(trainer, network.batch(), accuracy)});
+      fmt::print("epoch {:3}  step {:6}  {:7.1f} s  loss {:.4f}  held-out accuracy {:.2f} %\n",
+                 trainer.epoch() + 1, trainer.steps(), trainer.seconds(), trainer.loss(),
+                 100 * accuracy);
+      std::fflush(stdout);
+      if (options.target_accuracy > 0 && accuracy >= options.target_accuracy) break;
+    } else if (trainer.steps() % options.log_every == 0) {
+      table.append({row_of(trainer, network.batch(), std::nullopt)});
     }
-    return accuracy;
   }
-  double seconds() const { return seconds_; }
-
- private:
-  void one_step() {
-    const auto start = std::chrono::steady_clock::now();
-    batches_.next(network_.images(), network_.labels());
-    rate_ = learning_rate_after(network_.description().optimizer, (step_ - 1) * network_.batch());
-    last_loss_ = network_.step(rate_);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!std::isfinite(last_loss_))
-      throw std::runtime_error(fmt::format(
-          "the loss is {} after step {}: the learning rate {:g} is too high for this network",
-          last_loss_, step_, rate_));
-  }
-  void write(double accuracy) {
-    const double samples = static_cast<double>(step_ * network_.batch());
-    table_.append({{std::to_string(step_), std::to_string(batches_.epoch() + 1), number(seconds_),
-                    number(samples / seconds_), number(last_loss_),
-                    accuracy < 0 ? "" : number(accuracy), number(rate_), "single"}});
-  }
-
-  const Options& options_;
-  TrainableNetwork& network_;
-  const data::DatasetPair& data_;
-  data::Batches batches_;
-  Table table_;
-  std::int64_t step_ = 0;
-  double seconds_ = 0, last_loss_ = 0, rate_ = 0;  // seconds of training, evaluation left out
-};
+  return accuracy;
+}
 
 int run(const Options& options) {
   if (mpi_session().ranks() > 1)
@@ -145,11 +85,12 @@ int run(const Options& options) {
       "{}: {} parameters, batch {}, {} threads, use={}, data={} ({} to train on, {} held out)\n",
       description.name, network.parameters().size(), description.batch, options.threads, use.text(),
       data.train.origin, data.train.count(), data.test.count());
-  Training training(options, run, network, data);
-  const double accuracy = training.go();
+  Trainer trainer(network, data.train, options.seed, options.shift);
+  const double accuracy =
+      train(options, network, trainer, data.test, run.folder().table("train", train_columns));
   run.save();
   fmt::print("{:.2f} % after {:.1f} s of training (data={})\n{}\n", 100 * accuracy,
-             training.seconds(), data.train.origin,
+             trainer.seconds(), data.train.origin,
              (run.folder().directory() / "train.csv").string());
   if (options.target_accuracy > 0 && accuracy < options.target_accuracy) {
     fmt::print(stderr, "The target of {:.2f} % was not reached.\n", 100 * options.target_accuracy);

@@ -1,8 +1,6 @@
 #include "harness/training/network.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "harness/training/network_builder.hpp"
 
@@ -82,16 +80,8 @@ double TrainableNetwork::step(double learning_rate) {
   return loss;
 }
 
-int TrainableNetwork::count_correct() {
+void TrainableNetwork::evaluate() {
   for (const std::function<void()>& operation : evaluation_) operation();
-  int correct = 0;
-  for (std::int64_t n = 0; n < batch(); ++n) {
-    const auto row = probabilities().subspan(static_cast<std::size_t>(n * description_.classes),
-                                             static_cast<std::size_t>(description_.classes));
-    correct += std::max_element(row.begin(), row.end()) - row.begin() ==
-               labels_[static_cast<std::size_t>(n)];
-  }
-  return correct;
 }
 
 }  // namespace stepladder

@@ -44,13 +44,14 @@ class TrainableNetwork {
 
   const network::NetworkDescription& description() const { return description_; }
   std::int64_t batch() const { return description_.batch; }
+  std::span<const float> images() const { return {activations_.front(), input_count_}; }
+  std::span<const std::uint8_t> labels() const { return labels_; }
   std::span<float> images() { return {activations_.front(), input_count_}; }  // [batch, c, h, w]
   std::span<std::uint8_t> labels() { return labels_; }                        // [batch]
-  std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }  // of all layers
-  std::span<float> gradients() {
-    return {gradients_.get(), parameter_count_};
-  }                                              // after step() or backward()
-  std::span<const float> probabilities() const;  // [batch, classes]
+  std::span<const float> probabilities() const;                               // [batch, classes]
+  // Of all layers; the gradients are those of the last backward().
+  std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }
+  std::span<const float> gradients() const { return {gradients_.get(), parameter_count_}; }
   // Where the parameters of a layer stand in parameters(): its weights, or its biases.
   struct Parameter {
     std::string name;  // "conv1.weights", "conv1.biases"
@@ -63,8 +64,8 @@ class TrainableNetwork {
   double step(double learning_rate);
   double forward();  // alone, dropout active as in training; the mean loss
   void backward();   // after forward()
-  // Forward without dropout; how many of the batch are classified right.
-  int count_correct();
+  // Forward without dropout, which leaves probabilities() and needs no labels.
+  void evaluate();
 
   std::vector<Operation>& operations() { return operations_; }
 

@@ -43,8 +43,7 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
     if (known->second < shortest) shortest = known->second, winner = &variant;
   }
   if (winner == nullptr)
-    throw std::runtime_error(
-        fmt::format("{}: no variant can run:{}", problem.info().name, reasons));
+    throw NoVariant(fmt::format("{}: no variant can run:{}", problem.info().name, reasons));
   return *winner;
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "harness/primitives/types.hpp"
@@ -21,12 +22,18 @@ struct Chosen {
   Variant variant;
 };
 
+// None of the candidates takes the problem here; what() gives each one's reason.
+class NoVariant : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class PlanStore {
  public:
   explicit PlanStore(std::uint64_t seed) : seed_(seed) {}
 
-  // The fastest candidate of `use` on this problem that passes verification. Throws std::runtime_error when
-  // one fails or none can run.
+  // The fastest candidate of `use` on this problem that passes verification. Throws NoVariant when
+  // none can run, std::runtime_error when one fails.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {

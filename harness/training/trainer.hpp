@@ -1,0 +1,44 @@
+// Training for real: steps on random batches of a data set, and the accuracy on pictures held out.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/data/batches.hpp"
+#include "harness/data/dataset.hpp"
+#include "harness/training/network.hpp"
+
+namespace stepladder {
+
+// The learning rate once `samples` samples were seen: multiplied by `decay` every
+// `decay_every_samples`.
+double learning_rate_after(const network::OptimizerDescription& optimizer, std::int64_t samples);
+
+// Share of the data set, 0 to 1, whose largest probability is the label's; dropout is off. The data
+// set must hold a batch or more.
+double accuracy_on(TrainableNetwork& network, const data::Dataset& data);
+
+class Trainer {
+ public:
+  // Keeps references to both. `shift`: see data::Batches. Throws std::invalid_argument when the
+  // data set is smaller than a batch.
+  Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint64_t seed, int shift);
+
+  // One step on the next batch. Throws std::runtime_error when the loss is no longer finite.
+  void step();
+
+  // Of the last step; before the first one, all 0.
+  std::int64_t steps() const { return steps_; }
+  int epoch() const { return batches_.epoch(); }  // from 0
+  double loss() const { return loss_; }           // mean of the batch, before its update
+  double learning_rate() const { return learning_rate_; }
+  double seconds() const { return seconds_; }  // of all steps together, batches included
+  int steps_per_epoch() const { return batches_.per_epoch(); }
+
+ private:
+  TrainableNetwork& network_;
+  data::Batches batches_;
+  std::int64_t steps_ = 0;
+  double loss_ = 0, learning_rate_ = 0, seconds_ = 0;
+};
+
+}  // namespace stepladder
