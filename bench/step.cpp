@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
+#include "harness/machine.hpp"
 #include "harness/random.hpp"
 #include "harness/ranks.hpp"
 
@@ -37,12 +41,13 @@ void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
 std::vector<Configuration> configurations_of(const Options& options) {
   std::vector<Configuration> all;
   const bool ranks = mpi_session().ranks() > 1;
+  const bool sweep = options.inter != std::vector<int>{1};
   for (const std::string& use : options.use)
     for (const int threads : options.threads)
       for (const int inter : options.inter) {
-        const std::string mode = ranks       ? "synchronous"
-                                 : inter > 1 ? fmt::format("inter={}", inter)
-                                             : "single";
+        const std::string mode = ranks   ? "synchronous"
+                                 : sweep ? fmt::format("inter={}", inter)
+                                         : "single";
         all.push_back({use, mode, {threads, inter, options.seed}, nullptr});
         if (!options.ablate) continue;
         for (const PrimitiveType* type : primitives())
@@ -55,7 +60,34 @@ std::vector<Configuration> configurations_of(const Options& options) {
   return all;
 }
 
+// Leaves out the configurations that a resumed run has measured: their total row is there.
+void leave_out_measured(std::vector<Configuration>& configurations, const std::string& network,
+                        const Run& run) {
+  std::set<std::vector<std::string>> measured;
+  if (run.writes() && std::filesystem::exists(run.folder().directory() / "step.csv")) {
+    const CsvFile file(run.folder().directory() / "step.csv", step_columns);
+    for (const CsvRow& row : file.rows())
+      if (row.text("layer") == "total")
+        measured.insert({row.text("network"), row.text("use"), row.text("mode"),
+                         row.text("threads"), row.text("ranks")});
+  }
+  std::erase_if(configurations, [&](const Configuration& c) {
+    const bool known = measured.contains({network, c.use, c.mode, std::to_string(c.options.threads),
+                                          std::to_string(mpi_session().ranks())});
+    return mpi_session().broadcast(std::int64_t{known}) != 0;
+  });
+}
+
+// Two operations at once are two teams of threads, which are left to the scheduler.
+void allow_two_teams(const Options& options) {
+  if (*std::max_element(options.inter.begin(), options.inter.end()) == 1) return;
+  if (mpi_session().ranks() > 1)
+    throw std::runtime_error("--inter above 1 runs on one rank; start it without mpirun");
+  unpin_threads();
+}
+
 int run(const Options& options) {
+  allow_two_teams(options);
   const network::NetworkDescription description = options.network.load();
   std::vector<Configuration> configurations = configurations_of(options);
   for (const Configuration& c : configurations)
@@ -66,6 +98,11 @@ int run(const Options& options) {
            .command = command_line(),
            .seed = options.seed,
            .threads = options.threads});
+  leave_out_measured(configurations, description.name, run);
+  if (configurations.empty()) {
+    if (run.writes()) fmt::print("{}: these steps are measured already\n", description.name);
+    return 0;
+  }
   PlanStore plans(options.seed);
   for (Configuration& c : configurations) {
     c.network = std::make_unique<TrainableNetwork>(description, UseSpec(c.use), c.options, plans);

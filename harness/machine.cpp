@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <omp.h>
+#include <sched.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -11,6 +12,8 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
+#include <vector>
 #include <xsimd/xsimd.hpp>
 
 #include "harness/measure/counters.hpp"
@@ -131,14 +134,48 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()}};
 }
 
+namespace {
+char** program_arguments = nullptr;
+
+// OpenMP reads its settings at program start. Where the program cannot start itself again it goes
+// on with the old ones, and environment.json shows them.
+void start_again() { execv("/proc/self/exe", program_arguments); }
+
+// OpenMP has bound the first thread, from which the program started again would inherit its one
+// place.
+void take_all_places() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, processors.data());
+    for (const int processor : processors) CPU_SET(processor, &all);
+  }
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+}  // namespace
+
 void pin_threads(char** arguments) {
-  if (std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("STEPLADDER_PINNED") != nullptr)
-    return;
+  program_arguments = arguments;
+  if (std::getenv("OMP_PROC_BIND") != nullptr) return;
   setenv("STEPLADDER_PINNED", "1", 1);
   setenv("OMP_PROC_BIND", "close", 1);
   setenv("OMP_PLACES", "cores", 0);
-  execv("/proc/self/exe", arguments);
-  // Where the program cannot start itself again it runs unpinned, and environment.json shows it.
+  start_again();
+}
+
+void unpin_threads() {
+  if (omp_get_proc_bind() == omp_proc_bind_false) return;
+  if (std::getenv("STEPLADDER_PINNED") == nullptr)
+    throw std::runtime_error(
+        fmt::format("OMP_PROC_BIND={} binds two teams of threads to the same cores; unset it to "
+                    "run two operations at once",
+                    std::getenv("OMP_PROC_BIND")));
+  setenv("OMP_PROC_BIND", "false", 1);
+  unsetenv("OMP_PLACES");
+  take_all_places();
+  start_again();
 }
 
 }  // namespace stepladder

@@ -23,8 +23,12 @@ Machine detect_machine();
 // Everything environment.json holds but the run's own facts (seed, data, commands, times).
 nlohmann::json describe_environment(const Machine& machine);
 
-// Threads do not move while timed: sets OMP_PLACES, OMP_PROC_BIND and what vendor libraries read at
-// load time, unless the user has, and starts the program again, because they are read at program start.
+// Threads do not move while timed: sets OMP_PLACES and OMP_PROC_BIND, unless the user has, and
+// starts the program again with `arguments`, because they are read at program start.
 void pin_threads(char** arguments);
+
+// Undoes it, likewise, for two teams of threads at once: OpenMP would bind both to the same places.
+// Throws std::runtime_error when it was the user who bound them.
+void unpin_threads();
 
 }  // namespace stepladder

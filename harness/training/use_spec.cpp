@@ -96,7 +96,8 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   };
   const auto best = [&] {
     std::vector<Variant> own = widest(type, [](const Variant& v) {
-      return is_own_cpu(v) && v.info->technique != Technique::serial && v.info->bound_factor <= 1.0;
+      return is_own_cpu(v) && v.info->technique != Technique::serial &&
+             v.info->technique != Technique::pthread && v.info->bound_factor <= 1.0;
     });
     return available(own.empty() ? widest(type, is_own_cpu) : own);
   };

@@ -19,7 +19,8 @@ class UseSpec {
   UseSpec with(const std::string& primitive, const std::string& rung) const;
 
   // The variants to choose from; the fastest on the problem wins when there are several.
-  //   best            every rung of our own but the serial ones
+  //   best            every rung of our own but the serial ones and those of Pthreads, whose team
+  //                   would wait for work on the cores that OpenMP's works on
   //   vendor          the vendor's; of a primitive without any, as best
   //   cuda            the CUDA ladder's own rungs
   //   anything else   a variant of that name; or the first of that technique; or one with the word in its
