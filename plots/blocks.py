@@ -4,6 +4,7 @@ machine            what the run was taken on
 summary            per primitive: the best own rung against the first rung and the vendors
 directions         the same for each direction apart
 steps              the time of a training step per network and configuration
+thread-sweep       threads inside an operation against operations at once, milliseconds per step
 training           the last row of every training
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung below, and in total
 chart-NAME         the chart of that name in the run's charts folder
@@ -20,7 +21,7 @@ from plots.names import Rung
 from plots.numbers import binary_size, milliseconds, times
 from plots.ratios import Ladder, Mean, Resource, ladders, mean_ratio, resources_of
 from plots.reading import Run
-from plots.steps import baseline, configurations
+from plots.steps import baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
 
 # Makes the block for a file in the given folder; None where the run has nothing for it.
@@ -36,6 +37,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "summary": lambda _: summary(run, by_direction=False),
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
+        "thread-sweep": lambda _: sweep(run),
         "training": lambda _: training(run),
     }
     for primitive in sorted({*primitives, *found}):
@@ -198,6 +200,29 @@ def steps(run: Run) -> str | None:
                      *(milliseconds(c.phase_s(phase)) for phase in labels[4:7]),
                      f"{times(base.total_s / c.total_s)} over `{base.use}`", ratio])
     return f"{source(run)}\n\n" + markdown_table(labels, rows, 3)
+
+
+def sweep(run: Run) -> str | None:
+    """Like Table 10 of the survey: a line for each pair of counts, a column for each network."""
+    found = thread_sweep(run.step or [])
+    if not found:
+        return None
+    columns = list(dict.fromkeys((c.network, c.use) for c in found))
+    pairs = sorted({(c.operations_at_once, c.resource.threads) for c in found})
+    times_s = {(c.network, c.use, c.operations_at_once, c.resource.threads): c.total_s
+               for c in found}
+    rows = []
+    for pair in pairs:
+        cells = []
+        for column in columns:
+            here, first = times_s.get((*column, *pair)), times_s.get((*column, *pairs[0]))
+            cells.append(NOTHING if here is None else milliseconds(here)
+                         + (f" ({times(first / here)})" if first else ""))
+        rows.append([str(pair[0]), str(pair[1]), *cells])
+    labels = ["operations at once", "threads in each",
+              *(f"{network}, `{use}`" for network, use in columns)]
+    return (f"{source(run)} Milliseconds per step and gain over the first line; threads were free "
+            "to move between the cores.\n\n" + markdown_table(labels, rows, 2))
 
 
 def training(run: Run) -> str | None:

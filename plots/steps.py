@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,12 @@ class Configuration:
     rows: list[Row]  # one per layer and phase (and variant), the total left out
 
     @property
+    def operations_at_once(self) -> int | None:
+        """Of a thread sweep; None for any other step."""
+        found = re.fullmatch(r"inter=(\d+)", self.mode)
+        return int(found[1]) if found else None
+
+    @property
     def label(self) -> str:
         mode = "" if self.mode in ("", "single", "ablate") else f", {self.mode}"
         return f"{self.use}, {self.resource.label}{mode}"
@@ -36,6 +43,17 @@ class Configuration:
 
 
 def configurations(step: Sequence[Row]) -> list[Configuration]:
+    """All but those of thread sweeps."""
+    return [c for c in measured(step) if c.operations_at_once is None]
+
+
+def thread_sweep(step: Sequence[Row]) -> list[Configuration]:
+    """Threads inside an operation against operations at once. Threads were free to move, so these
+    times stand beside each other and not beside those of configurations()."""
+    return [c for c in measured(step) if c.operations_at_once is not None]
+
+
+def measured(step: Sequence[Row]) -> list[Configuration]:
     """In the order of the file. A configuration without a total was cut short and is left out;
     of one that was measured again the last measurement counts."""
     groups: dict[tuple, list[Row]] = {}

@@ -11,7 +11,7 @@ from plots.names import Rung
 from plots.numbers import milliseconds, times
 from plots.ratios import Ladder, Resource, ladders, latest, mean_ratio, plural, resources_of
 from plots.reading import Row, Run
-from plots.steps import Configuration, baseline, configurations, networks
+from plots.steps import Configuration, baseline, configurations, networks, thread_sweep
 
 MOST_REASONS = 12
 
@@ -26,6 +26,7 @@ def render(run: Run) -> str:
     if run.step is not None:
         found = configurations(run.step)
         blocks += [step_block(found, network) for network in networks(found)]
+        blocks.append(sweep_block(thread_sweep(run.step)))
     blocks.append(written_block(run.folder))
     return "\n\n".join(block for block in blocks if block)
 
@@ -121,6 +122,20 @@ def step_block(found: Sequence[Configuration], network: str) -> str:
                       times(base.total_s / c.total_s)])
     return (f"training step of {network}: milliseconds\n"
             + columns([""] * len(labels), labels, lines, text_columns))
+
+
+def sweep_block(found: Sequence[Configuration]) -> str:
+    if not found:
+        return ""
+    labels = ["network", "use", "operations at once", "threads in each", "step", "gain"]
+    first = {}
+    lines = []
+    for c in sorted(found, key=lambda c: (c.network, c.use, c.operations_at_once, c.resource)):
+        base = first.setdefault((c.network, c.use), c.total_s)
+        lines.append([c.network, c.use, str(c.operations_at_once), str(c.resource.threads),
+                      milliseconds(c.total_s), times(base / c.total_s)])
+    return ("thread sweep: milliseconds, threads free to move between the cores\n"
+            + columns([""] * len(labels), labels, lines))
 
 
 def columns(groups: Sequence[str], labels: Sequence[str], lines: Sequence[Sequence[str]],

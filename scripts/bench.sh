@@ -79,6 +79,12 @@ if [[ -z ${PRIMITIVE:-} ]]; then
     add_part "training steps of $network: ${rungs[*]}" \
       "$program" step --network "$network" "${uses[@]}" --threads "$threads"
   done
+  if ((cores > 1)); then
+    sweep=1
+    for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
+    add_part "thread sweep of mnist_cnn: $sweep threads in an operation, 1 and 2 operations at once" \
+      "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
+  fi
   add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
 fi
 ((${#commands[@]})) || die "Nothing to measure."

@@ -3,10 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from run_folder import summary_row, write_csv
+from run_folder import row, summary_row, write_csv
 
 from plots import schema
 from plots.__main__ import main
+from plots.blocks import sweep
 from plots.errors import InputError
 from plots.reading import load_run
 from plots.report import rewrite
@@ -155,3 +156,18 @@ def test_the_command(run_dir, root, capsys):
     (root / "README.md").write_text(block("sumary"))
     assert main(["report", str(run_dir), "--root", str(root)]) == 2
     assert "README.md:1: " in capsys.readouterr().err
+
+
+def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tmp_path):
+    def total(network, mode, threads, seconds):
+        return row(schema.STEP, network=network, use="openmp", mode=mode, threads=threads, ranks=1,
+                   device="cpu", layer="total", phase="total", median_s=seconds)
+    write_csv(tmp_path, schema.STEP, [
+        total("mlp", "inter=1", 1, 0.008), total("mlp", "inter=2", 1, 0.004),
+        total("mlp", "inter=1", 2, 0.002), total("mnist_cnn", "inter=1", 1, 0.09),
+        total("mnist_cnn", "single", 2, 0.01)])
+    text = sweep(load_run(tmp_path))
+    assert table_row(text, "operations at once")[2:] == ["mlp, `openmp`", "mnist_cnn, `openmp`"]
+    assert table_row(text, "1", "1")[2:] == ["8.00 (1.00x)", "90.0 (1.00x)"]
+    assert table_row(text, "1", "2")[2:] == ["2.00 (4.00x)", "–"]
+    assert table_row(text, "2", "1")[2:] == ["4.00 (2.00x)", "–"]

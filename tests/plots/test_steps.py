@@ -5,7 +5,7 @@ from run_folder import row, write_csv
 
 from plots import schema
 from plots.reading import load_run
-from plots.steps import baseline, configurations
+from plots.steps import baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
 
 
@@ -65,3 +65,13 @@ def test_a_new_mode_or_a_falling_step_starts_another_training():
             [("single", 1), ("single", 2), ("ring", 1), ("ring", 2), ("single", 1), ("ring", 3)]]
     assert [[row_["step"] for row_ in rows] for rows in split_trainings(rows)] \
         == [[1, 2], [1, 2, 3], [1]]
+
+
+def test_a_thread_sweep_stands_apart_from_the_other_steps(tmp_path):
+    write_csv(tmp_path, schema.STEP, [
+        total("openmp", 5, threads=2), total("openmp", 4, mode="inter=1"),
+        total("openmp", 3, threads=2, mode="inter=2")])
+    step_rows = load_run(tmp_path).step
+    assert [c.total_s for c in configurations(step_rows)] == [5]
+    assert [(c.operations_at_once, c.resource.threads, c.total_s)
+            for c in thread_sweep(step_rows)] == [(1, 1, 4), (2, 2, 3)]

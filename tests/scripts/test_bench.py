@@ -44,7 +44,9 @@ def test_one_run_folder_holds_everything(project):
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["simd", "openmp", "best", "vendor"]
     assert [(step[2], [step[i + 1] for i, word in enumerate(step) if word == "--use"]) for step in steps] == [
-        ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs)]
+        ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
+        ("mnist_cnn", ["openmp"])]
+    assert " ".join(steps[-1]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
     assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
     assert project.calls("python")[-2:] == ["-m plots charts run", "-m plots table run"]
 
@@ -58,6 +60,7 @@ def test_one_core_measures_one_thread_and_one_rank(project):
     project.fake("nproc", "echo 1")
     project.run("bench.sh", OUT="run")
     assert "--threads 1 " in project.calls("stepladder")[0]
+    assert not any("--inter" in call for call in project.calls("stepladder"))
     assert rank_counts(project) == ["1"]
 
 
@@ -117,7 +120,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 3 + 1
+    assert len(project.calls("stepladder")) == 3 + 4 + 1
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -126,8 +129,8 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 3 + 1
-    assert result.stderr.count("exit status 139") == 3
+    assert len(project.calls("stepladder")) == 3 + 4 + 1
+    assert result.stderr.count("exit status 139") == 4
 
 
 def test_a_refusal_before_measuring_ends_the_run(project):

@@ -1,0 +1,91 @@
+"""step: a training step timed layer by layer."""
+
+import json
+import os
+
+import pytest
+from conftest import read_csv
+
+NETWORK = {
+    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,
+    "layers": [
+        {"type": "convolution", "name": "conv", "filters": 4, "kernel": 3}, {"type": "relu"},
+        {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
+    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
+
+BRIEF = ("--repetitions", "3", "--budget", "0.01")
+
+
+@pytest.fixture
+def network(tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(NETWORK))
+    return path
+
+
+@pytest.fixture
+def step(stepladder, network, tmp_path):
+    run = stepladder.new_run(tmp_path / "run")
+
+    def call(*arguments):
+        done = stepladder("step", "--network", network, *BRIEF, *arguments, "--out", run)
+        return done, read_csv(run / "step.csv") if (run / "step.csv").exists() else []
+    call.run = run
+    return call
+
+
+def totals(rows):
+    return [(row["use"], row["mode"], row["threads"]) for row in rows if row["layer"] == "total"]
+
+
+def test_every_operation_has_a_row_and_the_step_its_total(step):
+    done, rows = step("--use", "simd", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert [(row["layer"], row["phase"]) for row in rows] == [
+        ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
+        ("fc.bias", "forward"), ("softmax1", "forward"), ("softmax1", "backward"),
+        ("fc.input_gradient", "backward"), ("fc.weight_gradient", "backward"),
+        ("fc.bias", "backward"), ("relu1", "backward"), ("conv.weight_gradient", "backward"),
+        ("conv.bias", "backward"), ("parameters", "update"), ("total", "total")]
+    assert all(float(row["median_s"]) > 0 and float(row["predicted_s"]) > 0 for row in rows)
+    assert all(row["variant"] for row in rows[:-1]) and rows[-1]["variant"] == ""
+    parts = sum(float(row["predicted_s"]) for row in rows[:-1])
+    assert float(rows[-1]["predicted_s"]) == pytest.approx(parts, rel=1e-4)
+
+
+def test_a_sweep_over_operations_at_once_leaves_threads_to_the_scheduler(step):
+    done, rows = step("--use", "openmp", "--threads", "1,2", "--inter", "1,2")
+    assert done.returncode == 0, done.stderr
+    assert totals(rows) == [("openmp", "inter=1", "1"), ("openmp", "inter=2", "1"),
+                            ("openmp", "inter=1", "2"), ("openmp", "inter=2", "2")]
+    environment = json.loads((step.run / "environment.json").read_text())
+    assert environment["affinity"]["OMP_PROC_BIND"] == "false"
+    assert environment["threads_available"] == len(os.sched_getaffinity(0))
+
+
+def test_a_sweep_is_refused_where_the_user_bound_the_threads(step, monkeypatch):
+    monkeypatch.setenv("OMP_PROC_BIND", "true")
+    done, rows = step("--inter", "2")
+    assert done.returncode == 1 and rows == []
+    assert "OMP_PROC_BIND=true" in done.stderr and "unset it" in done.stderr
+
+
+def test_resuming_measures_only_what_is_missing(step):
+    step("--use", "simd", "--threads", "1")
+    done, first = step("--use", "simd", "--threads", "1", "--resume")
+    assert done.returncode == 0 and "measured already" in done.stdout
+    assert totals(first) == [("simd", "single", "1")]
+    _, rows = step("--use", "simd", "--use", "serial", "--threads", "1", "--resume")
+    assert totals(rows) == [("simd", "single", "1"), ("serial", "single", "1")]
+    assert rows[:len(first)] == first
+
+
+def test_ablation_swaps_one_primitive_at_a_time_for_its_serial_rung(step):
+    done, rows = step("--use", "simd", "--ablate", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert totals(rows)[0] == ("simd", "single", "1")
+    swapped = {use.removeprefix("simd,") for use, mode, _ in totals(rows) if mode == "ablate"}
+    assert {"matmul=serial", "convolution=serial", "sgd_update=serial"} <= swapped
+    variants = {row["use"]: row["variant"] for row in rows
+                if (row["layer"], row["phase"]) == ("conv", "forward")}
+    assert variants["simd,matmul=serial"] == variants["simd"] != variants["simd,convolution=serial"]

@@ -1,0 +1,88 @@
+"""train: a network trained for real, from files to accuracy."""
+
+import json
+import random
+import struct
+
+import pytest
+from conftest import read_csv
+
+NETWORK = {
+    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 10, "batch": 10,
+    "layers": [{"type": "fully_connected", "outputs": 16}, {"type": "relu"},
+               {"type": "fully_connected", "outputs": 10}, {"type": "softmax_cross_entropy"}],
+    "optimizer": {"type": "sgd", "learning_rate": 0.1, "decay": 0.95, "decay_every_samples": 100}}
+
+
+@pytest.fixture
+def stripes(tmp_path):
+    """MNIST's files: noise with a bright row or column; which one it is, is the label."""
+    draw = random.Random(1)
+    folder = tmp_path / "stripes"
+    folder.mkdir()
+    for part, count in (("train", 200), ("t10k", 55)):
+        labels = bytes(draw.randrange(10) for _ in range(count))
+        pixels = bytearray()
+        for label in labels:
+            for y in range(6):
+                for x in range(6):
+                    bright = y == label if label < 5 else x == label - 5
+                    pixels.append(draw.randrange(60) + (180 if bright else 0))
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(
+            struct.pack(">IIII", 0x803, count, 6, 6) + pixels)
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
+    return folder
+
+
+@pytest.fixture
+def train(stepladder, stripes, tmp_path):
+    network = tmp_path / "tiny.json"
+    network.write_text(json.dumps(NETWORK))
+    run = stepladder.new_run(tmp_path / "run")
+
+    def call(*arguments):
+        done = stepladder("train", "--network", network, "--data", stripes, "--shift", "0",
+                          "--threads", "1", *arguments, "--out", run)
+        return done, read_csv(run / "train.csv") if (run / "train.csv").exists() else []
+    return call
+
+
+def test_it_learns_and_stops_at_the_target(train):
+    done, rows = train("--epochs", "40", "--target-accuracy", "0.9", "--log-every", "7")
+    assert done.returncode == 0, done.stderr
+    assert "data=mnist" in done.stdout and "55 held out" in done.stdout
+    assert float(rows[-1]["accuracy"]) >= 0.9
+    assert all(float(row["accuracy"] or 0) < 0.9 for row in rows[:-1])
+    assert float(rows[-1]["loss"]) < float(rows[0]["loss"])
+
+
+def test_rows_come_every_so_many_steps_and_at_the_end_of_an_epoch(train):
+    _, rows = train("--steps", "45", "--log-every", "8")
+    assert [int(row["step"]) for row in rows] == [8, 16, 20, 24, 32, 40, 45]
+    assert [int(row["epoch"]) for row in rows] == [1, 1, 1, 2, 2, 2, 3]
+    assert [row["step"] for row in rows if row["accuracy"]] == ["20", "40", "45"]
+    # 100 samples are ten steps; the first step has seen none
+    assert [float(row["learning_rate"]) for row in rows] == pytest.approx(
+        [0.1 * 0.95 ** ((int(row["step"]) - 1) // 10) for row in rows])
+
+
+def test_a_target_that_is_missed_is_an_exit_status(train):
+    done, rows = train("--steps", "1", "--target-accuracy", "1")
+    assert done.returncode == 1
+    assert "target of 100.00 % was not reached" in done.stderr
+    assert len(rows) == 1
+
+
+def test_the_same_seed_trains_the_same(train):
+    _, first = train("--steps", "20", "--log-every", "1")
+    _, both = train("--steps", "20", "--log-every", "1", "--resume")
+    assert [row["loss"] for row in both] == 2 * [row["loss"] for row in first]
+
+
+def test_without_data_digits_are_drawn_and_every_output_says_so(stepladder, tmp_path):
+    run = stepladder.new_run(tmp_path / "run")
+    done = stepladder("train", "--network", "mlp", "--steps", "2", "--threads", "1", "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert all("data=generated" in line for line in done.stdout.splitlines() if "data=" in line)
+    assert done.stdout.count("data=generated") == 2
+    assert json.loads((run / "environment.json").read_text())["data"] == "generated"
