@@ -1,0 +1,110 @@
+"""A variant is one new file: dropped into a copy of the tree it is built, listed and verified.
+
+The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not compiled again.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Program
+
+REUSE = Path(__file__).with_name("reuse_objects.py")
+
+
+def cache_of(build):
+    return dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def copied(program_path, tmp_path_factory):
+    """A copy of the tree and its configured build folder."""
+    build = program_path.parent
+    if not (build / "compile_commands.json").exists():
+        pytest.skip(f"{build} is not a build folder of CMake")
+    tree = tmp_path_factory.mktemp("copy") / "tree"
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                capture_output=True, text=True, check=True)
+        files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    else:
+        files = [os.path.relpath(path, ROOT) for folder in ("kernels", "harness", "bench", "cmake", "tests")
+                 for path in (ROOT / folder).rglob("*") if path.is_file()] + ["CMakeLists.txt", "CONTRIBUTING.md"]
+    for name in files:
+        target = tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    cache = cache_of(build)
+    launcher = ";".join([sys.executable, str(REUSE), str(tree), cache["CMAKE_HOME_DIRECTORY"], str(build)])
+    options = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH", "CMAKE_CUDA_COMPILER"]
+    options += [name for name in cache if name.startswith("STEPLADDER_")]
+    done = configure(tree, "-G", cache["CMAKE_GENERATOR"],
+                     *(f"-D{name}={cache[name]}" for name in options if cache.get(name)),
+                     *(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("CXX", "CUDA")))
+    assert done.returncode == 0, done.stderr
+    return tree
+
+
+def configure(tree, *options):
+    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+def example():
+    """Path and text of the variant that CONTRIBUTING.md shows."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    found = re.search(r"`(kernels/\w+/\w+\.cpp)`:\n\n```cpp\n(.*?)```", text, re.DOTALL)
+    return found[1], found[2]
+
+
+def test_the_example_is_short():
+    assert len(example()[1].splitlines()) <= 60
+
+
+def test_one_new_file_is_built_listed_and_verified(copied):
+    path, text = example()
+    primitive, name = Path(path).parts[1], Path(path).stem
+    assert not (ROOT / path).exists()
+    (copied / path).write_text(text)
+    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder", "--parallel", "2"],
+                          capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    program = Program(copied / "build/stepladder")
+    listed = program("list", primitive).stdout.splitlines()
+    row, = [line for line in listed if line.split()[:1] == [name]]
+    adds = re.search(r'\.adds = "(.*?)"', text)[1]
+    assert row.endswith(adds)
+
+    done = program("verify", primitive, "--variant", name, "--random", "50")
+    assert done.returncode == 0, done.stdout
+    counts = re.search(r"50 problems, 1 variants: (\d+) checks passed, 0 failed", done.stdout)
+    assert int(counts[1]) > 0
+    (copied / path).unlink()
+
+
+def test_a_file_that_registers_another_name_stops_the_configuration(copied):
+    wrong = copied / "kernels/max_pool/mistyped.cpp"
+    serial = (copied / "kernels/max_pool/serial.cpp").read_text()
+    wrong.write_text(serial)
+    done = configure(copied)
+    wrong.unlink()
+    assert done.returncode != 0
+    message = " ".join(done.stderr.split())
+    assert 'kernels/max_pool/mistyped.cpp: registers the name "serial"' in message
+    assert '"mistyped"' in message
+
+
+def test_a_file_whose_description_cannot_be_read_stops_the_configuration(copied):
+    wrong = copied / "kernels/max_pool/nameless.cpp"
+    wrong.write_text('const Registration registration{info, plan_of<pool>};\n')
+    done = configure(copied)
+    wrong.unlink()
+    assert done.returncode != 0
+    message = " ".join(done.stderr.split())
+    assert 'kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"' in message
