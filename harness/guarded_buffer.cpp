@@ -64,14 +64,14 @@ GuardedBuffer::~GuardedBuffer() {
 void GuardedBuffer::write(const void* from_host) {
   if (device_ != nullptr)
     device_->upload(data(), from_host, bytes_);
-  else
+  else if (bytes_ > 0)  // of none, the pointers may be null
     std::memcpy(data(), from_host, bytes_);
 }
 
 void GuardedBuffer::read(void* to_host) const {
   if (device_ != nullptr)
     device_->download(to_host, data(), bytes_);
-  else
+  else if (bytes_ > 0)
     std::memcpy(to_host, data(), bytes_);
 }
 

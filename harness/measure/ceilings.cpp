@@ -21,31 +21,32 @@ double now() {
 
 // FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers 0
 // to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
-#define STEPLADDER_FMA(instruction, r)                                                        \
-#instruction " %%" r "15, %%" r "14, %%" r "0\n" #instruction " %%" r "15, %%" r "14, %%" r \
-               "1\n" #instruction " %%" r "15, %%" r "14, %%" r "2\n" #instruction " %%" r    \
-               "15, %%" r "14, %%" r "3\n" #instruction " %%" r "15, %%" r "14, %%" r         \
-               "4\n" #instruction " %%" r "15, %%" r "14, %%" r "5\n" #instruction " %%" r    \
-               "15, %%" r "14, %%" r "6\n" #instruction " %%" r "15, %%" r "14, %%" r         \
-               "7\n" #instruction " %%" r "15, %%" r "14, %%" r "8\n" #instruction " %%" r    \
-               "15, %%" r "14, %%" r "9\n"
+// clang-format off
+#define STEPLADDER_FMA_INTO(r, accumulator) "vfmadd231ps %%" r "15, %%" r "14, %%" r accumulator "\n"
+#define STEPLADDER_FMA(r)                                     \
+  STEPLADDER_FMA_INTO(r, "0") STEPLADDER_FMA_INTO(r, "1")     \
+  STEPLADDER_FMA_INTO(r, "2") STEPLADDER_FMA_INTO(r, "3")     \
+  STEPLADDER_FMA_INTO(r, "4") STEPLADDER_FMA_INTO(r, "5")     \
+  STEPLADDER_FMA_INTO(r, "6") STEPLADDER_FMA_INTO(r, "7")     \
+  STEPLADDER_FMA_INTO(r, "8") STEPLADDER_FMA_INTO(r, "9")
+// clang-format on
 #define STEPLADDER_CLOBBERS                                                                \
-  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm14", \
-      "xmm15", "cc"
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+      "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc"
 
 constexpr int chains = 10;
 
 double fma_flops_avx512(std::int64_t rounds) {
   asm volatile(
-      "vpxord %%zmm14, %%zmm14, %%zmm14\n vpxord %%zmm15, %%zmm15, %%zmm15\n"
-      "1:\n" STEPLADDER_FMA(vfmadd231ps, "zmm") "dec %0\n jnz 1b\n vzeroupper"
+      "vzeroall\n"
+      "1:\n" STEPLADDER_FMA("zmm") "dec %0\n jnz 1b\n vzeroupper"
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 16 * 2;
 }
 double fma_flops_avx2(std::int64_t rounds) {
   asm volatile(
-      "vxorps %%ymm14, %%ymm14, %%ymm14\n vxorps %%ymm15, %%ymm15, %%ymm15\n"
-      "1:\n" STEPLADDER_FMA(vfmadd231ps, "ymm") "dec %0\n jnz 1b\n vzeroupper"
+      "vzeroall\n"
+      "1:\n" STEPLADDER_FMA("ymm") "dec %0\n jnz 1b\n vzeroupper"
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 8 * 2;
 }
@@ -62,6 +63,7 @@ double fma_flops_sse(std::int64_t rounds) {
   return chains * 4;
 }
 #undef STEPLADDER_FMA
+#undef STEPLADDER_FMA_INTO
 #undef STEPLADDER_CLOBBERS
 
 // Best rate of several tries of work(thread) on all threads at once, work units per second.
@@ -178,7 +180,10 @@ std::vector<Level> levels(const CacheSizes& caches, int threads) {
   std::vector<Level> all;
   if (caches.l1 > 0) all.push_back({"L1", caches.l1 / 2});
   if (caches.l2 > 0) all.push_back({"L2", caches.l2 / 2});
-  if (caches.l3 > 0) all.push_back({"L3", caches.l3 / 2 / static_cast<std::size_t>(threads)});
+  // Half of L3 would be the rule, but on a shared machine others hold their part of it.
+  if (caches.l3 > 0)
+    all.push_back({"L3", std::min(caches.l3 / 2 / static_cast<std::size_t>(threads),
+                                  std::max(4 * caches.l2, std::size_t{1} << 20U))});
   const std::size_t last = std::max({caches.l1, caches.l2, caches.l3, std::size_t{8} << 20U});
   all.push_back(
       {"DRAM", std::min(std::size_t{256} << 20U, 4 * last) / static_cast<std::size_t>(threads)});

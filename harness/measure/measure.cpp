@@ -160,8 +160,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       trial.iterations =
           std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
       const double repetition = static_cast<double>(trial.iterations) * estimate;
-      trial.planned = std::clamp(static_cast<int>(options.budget_seconds / repetition + 0.5), 2,
-                                 options.repetitions);
+      trial.planned = static_cast<int>(std::clamp<std::int64_t>(
+          std::llround(options.budget_seconds / repetition), 2, options.repetitions));
       trial.repetitions = trial.planned;
       if (trial.repetitions < options.repetitions)
         results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions,

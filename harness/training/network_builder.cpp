@@ -321,8 +321,8 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   if (problem.layer != layers::Layer::dropout)
     net_.evaluation_.push_back(forward.run);
   else if (net_.activations_[index] != net_.activations_[index + 1])  // nothing is dropped: y = x
-    net_.evaluation_.push_back([x = net_.activations_[index], y = net_.activations_[index + 1],
-                                count = problem.count()] { std::copy_n(x, count, y); });
+    net_.evaluation_.emplace_back([x = net_.activations_[index], y = net_.activations_[index + 1],
+                                   count = problem.count()] { std::copy_n(x, count, y); });
   net_.operations_.push_back(std::move(forward));
   if (net_.activation_gradients_[index] == nullptr) return;
   problem.direction = layers::Direction::backward;

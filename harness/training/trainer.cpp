@@ -11,8 +11,8 @@ namespace stepladder {
 
 double learning_rate_after(const network::OptimizerDescription& optimizer, std::int64_t samples) {
   if (optimizer.decay_every_samples == 0) return optimizer.learning_rate;
-  const auto times = static_cast<double>(samples / optimizer.decay_every_samples);
-  return optimizer.learning_rate * std::pow(optimizer.decay, times);
+  const std::int64_t times = samples / optimizer.decay_every_samples;
+  return optimizer.learning_rate * std::pow(optimizer.decay, static_cast<double>(times));
 }
 
 double accuracy_on(TrainableNetwork& network, const data::Dataset& data) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace stepladder::convolution {
@@ -24,9 +25,27 @@ std::string shape(const Problem& p) {
                      p.stride_w, p.pad_h, p.pad_w, p.groups);
 }
 
+namespace {
+
+// Places of the kernel that lie on the image and not on padding, over all outputs of one axis.
+std::int64_t places_on_image(std::int64_t size, std::int64_t out, std::int64_t kernel,
+                             std::int64_t stride, std::int64_t pad) {
+  std::int64_t sum = 0;
+  for (std::int64_t p = 0; p < out; ++p) {
+    const std::int64_t first = p * stride - pad;
+    sum += std::max<std::int64_t>(
+        0, std::min(first + kernel, size) - std::max<std::int64_t>(first, 0));
+  }
+  return sum;
+}
+
+}  // namespace
+
 double flops(const Problem& p) {
-  return 2.0 * static_cast<double>(p.y_count()) *
-         static_cast<double>(p.group_in() * p.kernel_h * p.kernel_w);
+  const auto places =
+      static_cast<double>(places_on_image(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h) *
+                          places_on_image(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w));
+  return 2.0 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * places;
 }
 
 double bytes_written(const Problem& p) {

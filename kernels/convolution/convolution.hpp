@@ -51,8 +51,9 @@ using Registration = stepladder::Registration<Convolution>;
 
 std::string direction(const Problem& problem);
 std::string shape(const Problem& problem);  // "n64 c32 h14 w14 k64 r5 s5 stride1x1 pad2x2 g1"
-double flops(
-    const Problem& problem);  // 2 · y_count · group_in · kernel_h · kernel_w, padding counted
+// Two for each product of the sums above; those with the zeros of padding, which need not be
+// computed, do not count. The same in every direction.
+double flops(const Problem& problem);
 double bytes_read(const Problem& problem);     // each operand read once
 double bytes_written(const Problem& problem);  // the result once
 std::int64_t terms(const Problem& problem);  // most products summed into one element of the result

@@ -67,17 +67,14 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
       }
   };
 
-  if (p.direction == Direction::backward_weights) {
+  const bool by_filter = p.direction == Direction::backward_weights;
+  const std::int64_t shared = by_filter ? p.out_channels : p.batch;
+  const std::int64_t others = by_filter ? p.batch : p.out_channels;
 #pragma omp parallel for schedule(dynamic)
-    for (std::int64_t oc = 0; oc < p.out_channels; ++oc)
-      for (std::int64_t n = 0; n < p.batch; ++n)
-        for (std::int64_t ic = 0; ic < p.group_in(); ++ic) rows(n, oc, ic);
-  } else {
-#pragma omp parallel for schedule(dynamic)
-    for (std::int64_t n = 0; n < p.batch; ++n)
-      for (std::int64_t oc = 0; oc < p.out_channels; ++oc)
-        for (std::int64_t ic = 0; ic < p.group_in(); ++ic) rows(n, oc, ic);
-  }
+  for (std::int64_t mine = 0; mine < shared; ++mine)
+    for (std::int64_t other = 0; other < others; ++other)
+      for (std::int64_t ic = 0; ic < p.group_in(); ++ic)
+        by_filter ? rows(other, mine, ic) : rows(mine, other, ic);
 }
 
 }  // namespace stepladder::convolution
