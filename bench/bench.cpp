@@ -92,7 +92,7 @@ int run(Options& options) {
   fmt::print("{} rows ok ({} of them noisy), {} failed, {} unavailable, {} skipped{}\n{}\n{}\n",
              counts.ok, counts.flagged, counts.failed, counts.unavailable, counts.skipped,
              counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "",
-             run.meter().quiet_sentence(), (run.folder().directory() / "summary.csv").string());
+             run.meter().noise().sentence(), (run.folder().directory() / "summary.csv").string());
   return counts.failed > 0 ? 1 : 0;
 }
 

@@ -8,6 +8,15 @@
 
 namespace stepladder {
 
+namespace {
+
+NoiseTally tally_of(const nlohmann::json& noise) {
+  return {noise.value("repetitions", std::int64_t{0}), noise.value("disturbed", std::int64_t{0}),
+          noise.value("elapsed_s", 0.0), noise.value("stolen_s", 0.0)};
+}
+
+}  // namespace
+
 Run::Run(const RunOptions& options) : machine_(detect_machine()) {
   meter_ = std::make_unique<Meter>(records_);
   if (mpi_session().rank() == 0) {
@@ -22,8 +31,8 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
     environment_["commands"] =
         before.contains("commands") ? before["commands"] : nlohmann::json::array();
     environment_["commands"].push_back(options.command);
-    environment_["quiet_sentence"] =
-        before.contains("quiet_sentence") ? before["quiet_sentence"] : "";
+    if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
+    note_noise();
     folder_->write_json("environment.json", environment_);
     nlohmann::json recorded = folder_->read_json("benchmark.json");
     if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
@@ -56,9 +65,20 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
   folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
 }
 
+// Of the whole run, which may have been made by several commands.
+void Run::note_noise() {
+  NoiseTally all = noise_before_;
+  all += meter_->noise();
+  environment_["noise"] = {{"repetitions", all.repetitions},
+                           {"disturbed", all.disturbed},
+                           {"elapsed_s", all.elapsed_seconds},
+                           {"stolen_s", all.stolen_seconds}};
+  environment_["quiet_sentence"] = all.repetitions > 0 ? all.sentence() : "";
+}
+
 void Run::save() {
   if (!writes()) return;
-  if (meter_->has_timed()) environment_["quiet_sentence"] = meter_->quiet_sentence();
+  note_noise();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
   folder_->write_json("benchmark.json",

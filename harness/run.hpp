@@ -38,11 +38,13 @@ class Run {
   const RunFolder& folder() const { return *folder_; }
 
  private:
+  void note_noise();
   void load_or_measure_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
   std::optional<RunFolder> folder_;
   nlohmann::json environment_;
+  NoiseTally noise_before_;                           // of the commands that this one goes on from
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
   std::unique_ptr<Meter> meter_;

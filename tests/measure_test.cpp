@@ -130,10 +130,10 @@ TEST_F(Measure, ASignalEndsBetweenTwoRepetitionsAndLeavesTheMeterUsable) {
 }
 
 TEST_F(Measure, TheLastSentenceCountsRepetitions) {
-  EXPECT_EQ(meter.quiet_sentence(), "Nothing was timed.");
+  EXPECT_EQ(meter.noise().sentence(), "Nothing was timed.");
   const auto measured =
       measure({sleeper("sleep", 0.0005)}, {.repetitions = 4, .budget_seconds = 0.01});
-  EXPECT_TRUE(says(meter.quiet_sentence(),
+  EXPECT_TRUE(says(meter.noise().sentence(),
                    {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
 }
 

@@ -222,10 +222,7 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   sample.calibration_ratio = slowness;
   sample.stolen_seconds = stolen_now;
   sample.disturbed = mpi.max(NoiseGuard::is_disturbed(slowness, stolen_now, elapsed) ? 1 : 0) > 0;
-  ++repetitions_;
-  disturbed_ += sample.disturbed ? 1 : 0;
-  elapsed_ += elapsed;
-  stolen_ += stolen_now;
+  tally_ += {1, sample.disturbed ? 1 : 0, elapsed, stolen_now};
   return sample;
 }
 
@@ -239,19 +236,6 @@ Summary ratio(const Measured& numerator, const Measured& denominator) {
       }
   if (above.size() < 2) return paired_ratio(numerator.seconds(), denominator.seconds());
   return paired_ratio(above, below);
-}
-
-std::string Meter::quiet_sentence() const {
-  if (repetitions_ == 0) return "Nothing was timed.";
-  const double share = 100.0 * static_cast<double>(disturbed_) / static_cast<double>(repetitions_);
-  return fmt::format(
-      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time "
-      "were stolen "
-      "in {:.0f} s of timing.",
-      share < 5    ? "quiet"
-      : share < 25 ? "somewhat noisy"
-                   : "noisy",
-      disturbed_, repetitions_, share, stolen_, elapsed_);
 }
 
 }  // namespace stepladder

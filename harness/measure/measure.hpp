@@ -64,9 +64,7 @@ class Meter {
   std::vector<Measured> measure(const std::vector<Subject>& subjects,
                                 const MeasureOptions& options);
 
-  bool has_timed() const { return repetitions_ > 0; }
-  // One sentence for the end of a run.
-  std::string quiet_sentence() const;
+  const NoiseTally& noise() const { return tally_; }  // of all repetitions so far
   const Counters& counters() const { return counters_; }
 
   struct Trial;
@@ -77,8 +75,7 @@ class Meter {
   nlohmann::json& json_;
   NoiseGuard noise_;
   Counters counters_;
-  std::int64_t repetitions_ = 0, disturbed_ = 0;
-  double elapsed_ = 0, stolen_ = 0;
+  NoiseTally tally_;
 };
 
 }  // namespace stepladder

@@ -1,5 +1,6 @@
 #include "harness/measure/noise.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,26 @@ double NoiseGuard::stolen_seconds() {
   if (!(in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft_irq >> stolen))
     return 0;
   return stolen / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+NoiseTally& NoiseTally::operator+=(const NoiseTally& other) {
+  repetitions += other.repetitions;
+  disturbed += other.disturbed;
+  elapsed_seconds += other.elapsed_seconds;
+  stolen_seconds += other.stolen_seconds;
+  return *this;
+}
+
+std::string NoiseTally::sentence() const {
+  if (repetitions == 0) return "Nothing was timed.";
+  const double share = 100.0 * static_cast<double>(disturbed) / static_cast<double>(repetitions);
+  return fmt::format(
+      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time "
+      "were stolen in {:.0f} s of timing.",
+      share < 5    ? "quiet"
+      : share < 25 ? "somewhat noisy"
+                   : "noisy",
+      disturbed, repetitions, share, stolen_seconds, elapsed_seconds);
 }
 
 }  // namespace stepladder

@@ -3,8 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace stepladder {
+
+// What the guard saw of a number of repetitions.
+struct NoiseTally {
+  std::int64_t repetitions = 0, disturbed = 0;
+  double elapsed_seconds = 0, stolen_seconds = 0;
+
+  NoiseTally& operator+=(const NoiseTally& other);
+  std::string sentence() const;  // for the end of a run
+};
 
 class NoiseGuard {
  public:

@@ -174,3 +174,14 @@ def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
     process.send_signal(signal.SIGINT)
     command = process.communicate(timeout=30)[1].splitlines()[-2]
     assert shlex.split(command) == [*process.args, "--resume"]
+
+
+def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(stepladder, tiny, tmp_path):
+    run = stepladder.new_run(tmp_path / "run")
+    for variant, more in (("blocked", ()), ("serial_*", ("--resume",))):
+        done = stepladder("bench", "matmul", "--variant", variant, "--suite-file", tiny, *QUICK, "--out", run, *more)
+        assert done.returncode == 0, done.stderr
+        environment = json.loads((run / "environment.json").read_text())
+        repetitions = len(read_csv(run / "samples.csv"))
+        assert environment["noise"]["repetitions"] == repetitions
+        assert f" of {repetitions} repetitions" in environment["quiet_sentence"]
