@@ -16,8 +16,8 @@ void print_ladder(const PrimitiveType& type) {
     const VariantInfo& info = *variant.info;
     fmt::print("  {:<22} {:<8} {:<5} {}{}\n", variant.name, name_of(info.technique), info.precision,
                *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds);
-    if (!variant.why_unavailable.empty())
-      fmt::print("  {:<22} unavailable: {}\n", "", variant.why_unavailable);
+    if (const std::string why = why_not_here(type, variant); !why.empty())
+      fmt::print("  {:<22} unavailable: {}\n", "", why);
   }
 }
 

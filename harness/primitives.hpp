@@ -31,6 +31,10 @@ class PrimitiveType {
   std::vector<Variant> variants() const;  // in ladder order; unavailable ones included
 };
 
+// Why the variant can run no problem of the primitive here: why_unavailable, or what its factory says,
+// which opens the library that the variant stands for; empty when it can.
+std::string why_not_here(const PrimitiveType& primitive, const Variant& variant);
+
 // In the order of a training step: matmul, convolution, max_pool, sgd_update, all_reduce, layers.
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName

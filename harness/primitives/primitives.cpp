@@ -25,6 +25,19 @@ std::vector<Variant> PrimitiveType::variants() const {
   return all;
 }
 
+std::string why_not_here(const PrimitiveType& primitive, const Variant& variant) {
+  if (!variant.why_unavailable.empty()) return variant.why_unavailable;
+  Random random(1);
+  try {
+    primitive.random_case(random, 1)->plan(variant, {});
+  } catch (const NotHere& reason) {
+    return reason.what();
+  } catch (const Unsupported&) {
+    // this problem is outside its domain; others may not be
+  }
+  return "";
+}
+
 std::span<const PrimitiveType* const> primitives() {
   static const PrimitiveType* const all[] = {&matmul_type(),     &convolution_type(),
                                              &max_pool_type(),   &sgd_update_type(),

@@ -104,21 +104,21 @@ const bool registered = (register_device(find), true);
 cudaStream_t cuda_stream() { return cuda_device->stream(); }
 
 void require_cuda() {
-  if (device() == nullptr) throw Unsupported(device_status());
+  if (device() == nullptr) throw NotHere(device_status());
 }
 
 void require_compute_capability(int least) {
   require_cuda();
   if (cuda_device->compute_capability() >= least) return;
-  throw Unsupported("needs a GPU of compute capability " + std::to_string(least / 10) + "." +
-                    std::to_string(least % 10) + "; this is " + cuda_device->name());
+  throw NotHere("needs a GPU of compute capability " + std::to_string(least / 10) + "." +
+                std::to_string(least % 10) + "; this is " + cuda_device->name());
 }
 
 void require_tf32() {
   require_compute_capability(80);
   const char* setting = std::getenv("NVIDIA_TF32_OVERRIDE");  // which all NVIDIA libraries obey
   if (setting != nullptr && std::string(setting) == "0")
-    throw Unsupported("NVIDIA_TF32_OVERRIDE=0 forbids TF32");
+    throw NotHere("NVIDIA_TF32_OVERRIDE=0 forbids TF32");
 }
 
 }  // namespace stepladder

@@ -13,11 +13,11 @@ namespace stepladder {
 
 class SharedLibrary {
  public:
-  // Throws Unsupported, with the loader's words, when the library is not found. It is never closed:
+  // Throws NotHere, with the loader's words, when the library is not found. It is never closed:
   // plans hold its functions.
   explicit SharedLibrary(const std::string& name)
       : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) throw Unsupported(dlerror());
+    if (handle_ == nullptr) throw NotHere(dlerror());
   }
 
   // Becomes a pointer to a function of whatever type it initialises:
@@ -30,10 +30,10 @@ class SharedLibrary {
     }
   };
 
-  // Throws Unsupported when the library has no such function.
+  // Throws NotHere when the library has no such function.
   Symbol operator[](const char* function) const {
     void* address = dlsym(handle_, function);
-    if (address == nullptr) throw Unsupported(name_ + " has no function " + function);
+    if (address == nullptr) throw NotHere(name_ + " has no function " + function);
     return {address};
   }
 

@@ -57,6 +57,12 @@ class Unsupported : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// No problem can be planned on this machine, as when a library that is opened at run time is missing.
+class NotHere : public Unsupported {
+ public:
+  using Unsupported::Unsupported;
+};
+
 // One variant made ready for one problem. run() allocates nothing and is all that is timed;
 // prepare() is what must be repeated whenever the weights change, and is timed apart.
 template <class Operands>

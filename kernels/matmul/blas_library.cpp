@@ -14,7 +14,7 @@ SharedLibrary open_first(std::initializer_list<const char*> files, const std::st
       // the next one
     }
   }
-  throw Unsupported(std::string(*files.begin()) + " not found (" + package + ")");
+  throw NotHere(std::string(*files.begin()) + " not found (" + package + ")");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace stepladder::matmul {
 
 class BlasLibrary {
  public:
-  // Opens the first of `files` that the loader finds. Throws Unsupported when there is none, with
-  // the first name and the package that holds it.
+  // Opens the first of `files` that the loader finds. Throws NotHere when there is none, with the
+  // first name and the package that holds it.
   BlasLibrary(std::initializer_list<const char*> files, const std::string& package);
 
   // A function of the library; see SharedLibrary.

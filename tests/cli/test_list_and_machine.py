@@ -1,6 +1,7 @@
 """list tells what there is and why something cannot run here; machine describes the machine."""
 
 import json
+import re
 
 
 def test_list_shows_every_primitive_with_its_ladder(stepladder):
@@ -28,6 +29,17 @@ def test_cuda_rows_are_listed_and_without_a_gpu_say_why_they_cannot_run(stepladd
         for i in rows:
             following = lines[i + 1] if i + 1 < len(lines) else ""
             assert has_gpu or "unavailable: " in following and "CUDA" in following, lines[i]
+
+
+def test_libraries_are_listed_as_available_where_they_run_and_nowhere_else(stepladder):
+    lines = stepladder("list", "matmul").stdout.splitlines()
+    rows = [(i, line.split()[0]) for i, line in enumerate(lines) if line.split()[1:2] == ["vendor"]]
+    assert len(rows) >= 4
+    for i, name in rows:
+        listed = "unavailable: " not in (lines[i + 1] if i + 1 < len(lines) else "")
+        done = stepladder("verify", "matmul", "--variant", name, "--random", "3")
+        passed = int(re.search(r"(\d+) checks passed", done.stdout)[1])
+        assert done.returncode == 0 and (passed > 0) == listed, name
 
 
 def test_machine_describes_itself_as_json(stepladder):
