@@ -2,28 +2,13 @@
 // for the convolution, and pays for the reorders inside run().
 #pragma once
 
-#include <omp.h>
-
 #include <dnnl.hpp>
 #include <unordered_map>
 
+#include "kernels/common/openmp_threads.hpp"
 #include "kernels/convolution/convolution.hpp"
 
 namespace stepladder::convolution {
-
-// oneDNN takes as many threads as OpenMP would: sets that number for a scope.
-class OpenMpThreads {
- public:
-  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~OpenMpThreads() { omp_set_num_threads(before_); }
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
-
- private:
-  int before_;
-};
 
 template <dnnl::algorithm algorithm>
 class OneDnn final : public Plan {

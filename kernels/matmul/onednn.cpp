@@ -1,28 +1,13 @@
 // oneDNN's matmul primitive on plain row-major memory; transposes are strides. The primitive is
 // compiled for the problem with the plan; run() hands it the operands.
-#include <omp.h>
-
 #include <dnnl.hpp>
 #include <unordered_map>
 
+#include "kernels/common/openmp_threads.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
 namespace {
-
-// oneDNN takes the number of threads from OpenMP, when a primitive is made and when it runs.
-class OpenMpThreads {
- public:
-  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~OpenMpThreads() { omp_set_num_threads(before_); }
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
-
- private:
-  int before_;
-};
 
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
   using Dims = dnnl::memory::dims;

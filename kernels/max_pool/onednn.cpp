@@ -1,31 +1,16 @@
 // oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one byte
 // for each output, so the operand itself is handed over and nothing is converted.
-#include <omp.h>
-
 #include <algorithm>
 #include <dnnl.hpp>
 #include <unordered_map>
 
+#include "kernels/common/openmp_threads.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool {
 namespace {
 
 using dnnl::memory;
-
-// oneDNN takes the number of threads from OpenMP, when a primitive is made and when it runs.
-class OpenMpThreads {
- public:
-  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~OpenMpThreads() { omp_set_num_threads(before_); }
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
-
- private:
-  int before_;
-};
 
 class OneDnn final : public Plan {
  public:
