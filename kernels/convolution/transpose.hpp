@@ -28,8 +28,10 @@ void transpose(const float* from, std::int64_t from_pitch, float* to, std::int64
     for (; j < columns; ++j, ++f, t += to_pitch)
       for (std::int64_t l = 0; l < 4; ++l) t[l] = f[l * from_pitch];
   }
-  for (; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) to[j * to_pitch + i] = from[i * from_pitch + j];
+  const float* f = from + i * from_pitch;
+  float* t = to + i;
+  for (std::int64_t j = 0; j < columns; ++j, ++f, t += to_pitch)
+    for (std::int64_t l = 0; l < rows - i; ++l) t[l] = f[l * from_pitch];
 }
 
 }  // namespace stepladder::convolution
