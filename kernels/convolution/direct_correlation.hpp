@@ -135,18 +135,18 @@ class DirectCorrelation final : public Steps {
       const std::int64_t row = item % pass.h.pixels, block = item / pass.h.pixels;
       const std::int64_t index = block % panels(), image_group = block / panels();
       const std::int64_t channels = std::min(panel, target_channels_ - index * panel);
-      Row at{};
-      at.pass = &pass;
-      at.taps = inside(pass.h.source, pass.h.taps, 1, row * pass.h.stride + pass.h.origin);
-      at.source = source + image_group * source_channels_ * pass.h.source * pass.w.source +
-                  (row * pass.h.stride + pass.h.origin) * pass.w.source + pass.w.origin;
-      at.weights = packed_.get() + pass.packed +
-                   (image_group % p_.groups * panels() + index) * source_channels_ * pass.h.taps *
-                       pass.w.taps * panel;
-      at.target = target +
-                  (image_group * target_channels_ + index * panel) * pass.h.target * pass.w.target +
-                  (pass.h.first + row * pass.h.step) * pass.w.target + pass.w.first;
-      at.channels = channels;
+      const std::int64_t source_row = row * pass.h.stride + pass.h.origin;  // of tap 0
+      const std::int64_t filters = (image_group % p_.groups * panels() + index) * source_channels_;
+      const std::int64_t planes = image_group * target_channels_ + index * panel;  // before it
+      const Row at{
+          .pass = &pass,
+          .taps = inside(pass.h.source, pass.h.taps, 1, source_row),
+          .source = source + image_group * source_channels_ * pass.h.source * pass.w.source +
+                    source_row * pass.w.source + pass.w.origin,
+          .weights = packed_.get() + pass.packed + filters * pass.h.taps * pass.w.taps * panel,
+          .target = target + planes * pass.h.target * pass.w.target +
+                    (pass.h.first + row * pass.h.step) * pass.w.target + pass.w.first,
+          .channels = channels};
       const std::int64_t vectors = channels > lanes ? 2 : 1;
       for (const Stretch& stretch : pass.stretches)
         tiles[static_cast<std::size_t>((stretch.pixels - 1) * 2 + vectors - 1)](at, stretch,
