@@ -116,6 +116,10 @@ class ConvolutionType final : public PrimitiveType {
     p.kernel_w = random.integer(1, 6);
     p.stride_h = random.integer(1, 3);
     p.stride_w = random.integer(1, 3);
+    if (random.integer(0, 1) == 0) {  // as most layers are, and some rungs need
+      p.kernel_h = p.kernel_w = random.integer(1, 3) * 2 - 1;
+      p.stride_h = p.stride_w = random.integer(1, 2);
+    }
     // Now and then more padding than kernel: outputs that see nothing of x.
     const std::int64_t more = random.integer(0, 9) == 0 ? 2 : -1;
     p.pad_h = random.integer(0, p.kernel_h + more);

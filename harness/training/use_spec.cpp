@@ -97,7 +97,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   const auto best = [&] {
     std::vector<Variant> own = widest(type, [](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
-             v.info->technique != Technique::pthread && v.info->bound_factor <= 1.0;
+             v.info->technique != Technique::pthread;
     });
     return available(own.empty() ? widest(type, is_own_cpu) : own);
   };

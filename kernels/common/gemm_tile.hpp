@@ -24,13 +24,16 @@
 
 namespace stepladder {
 
-template <class Arch>
+//
+// 8 x 48, 6 x 16 or 6 x 8 floats, by 32 or 16 registers, unless the caller asks for another shape.
+template <class Arch, std::int64_t tile_rows = xsimd::batch<float, Arch>::size == 16 ? 8 : 6,
+          std::int64_t tile_vectors = xsimd::batch<float, Arch>::size == 16 ? 3 : 2>
 struct GemmTile {
   using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t vectors = lanes == 16 ? 3 : 2;
-  static constexpr std::int64_t rows = lanes == 16 ? 8 : 6;  // MR: 8 x 48, 6 x 16 or 6 x 8 floats,
-  static constexpr std::int64_t columns = vectors * lanes;   // NR  by 32 or 16 registers
+  static constexpr std::int64_t vectors = tile_vectors;
+  static constexpr std::int64_t rows = tile_rows;           // MR
+  static constexpr std::int64_t columns = vectors * lanes;  // NR
 
   // c[i, j] = (accumulate ? c[i, j] : 0) + sum over l of a_panel[l, i] · b_panel[l, j]
   // for i < m <= rows, j < n <= columns.

@@ -1,0 +1,175 @@
+// backward_weights by Winograd's method: dw is the correlation of x with dy, so a tile of dy takes
+// the filter's place and the kernel's taps are what is combined. Per block of tiles:
+//
+//   x   -> transformed tiles  [positions, tiles, in channels]
+//   dy  -> transformed tiles  [positions, tiles, panel]           a product per position, added to
+//          sums               [positions, in channels, panel]
+//
+// A panel is two vectors of output channels. Each thread sums over its own images; afterwards the
+// threads' sums are added and combined into dw, once.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/common/aligned.hpp"
+#include "kernels/common/gemm_tile.hpp"
+#include "kernels/convolution/steps.hpp"
+#include "kernels/convolution/transpose.hpp"
+#include "kernels/convolution/winograd_tiles.hpp"
+
+namespace stepladder::convolution {
+
+template <class Arch, int pairs, int kernel>
+class WinogradWeightGradient final : public Steps {
+ public:
+  WinogradWeightGradient(const Problem& problem, int threads)
+      : p_(problem),
+        threads_(threads),
+        panels_((p_.group_out() + panel - 1) / panel),
+        sums_size_(p_.group_in() * panel),
+        grid_(p_.batch, p_.out_h(), p_.out_w(), outputs) {
+    for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
+  }
+
+  void step(int step, int thread, const Operands& operands) override {
+    if (step == 0)
+      accumulate(thread, operands);
+    else
+      combine(thread, operands.w);
+  }
+
+ private:
+  using Source = WinogradSource<Arch, pairs>;
+  using Transform = typename Source::Transform;
+  static constexpr std::int64_t lanes = Source::lanes;
+  static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
+  static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of dy
+  static constexpr std::int64_t taps = kernel * kernel;
+  using Gemm = GemmTile<Arch, lanes == 16 ? 14 : 6, 2>;
+  static constexpr std::int64_t panel = Gemm::columns;
+
+  struct Workspace {
+    explicit Workspace(const WinogradWeightGradient& g)
+        : source({.channels = g.p_.group_in(),
+                  .height = g.p_.height,
+                  .width = g.p_.width,
+                  .top = -g.p_.pad_h,
+                  .left = -g.p_.pad_w},
+                 g.grid_, outputs),
+          pitch(g.grid_.block_tiles() * panel + lanes),
+          window(aligned_array<float>(static_cast<std::size_t>(
+              g.grid_.block_rows() * g.grid_.columns() * outputs * outputs * lanes))),
+          gradients(aligned_array<float>(static_cast<std::size_t>(positions * pitch))),
+          sums(aligned_array<float>(
+              static_cast<std::size_t>(g.p_.groups * g.panels_ * positions * g.sums_size_))) {
+      std::fill_n(gradients.get(), positions * pitch, 0.0F);
+    }
+
+    Source source;
+    std::int64_t pitch;             // of one position; see WinogradSource
+    AlignedArray<float> window;     // [rows, columns, lanes] of dy
+    AlignedArray<float> gradients;  // [positions, tiles, panel]
+    AlignedArray<float> sums;       // [groups, panels, positions, in channels, panel]
+  };
+
+  void accumulate(int thread, const Operands& operands) {
+    Workspace& work = workspaces_[static_cast<std::size_t>(thread)];
+    const std::int64_t x_image = p_.x_count() / p_.batch, y_image = p_.y_count() / p_.batch;
+    const Share share(grid_.blocks(), threads_, thread);
+    if (share.first == share.last)
+      std::fill_n(work.sums.get(), p_.groups * panels_ * positions * sums_size_, 0.0F);
+    for (std::int64_t group = 0; group < p_.groups; ++group)
+      for (std::int64_t item = share.first; item < share.last; ++item) {
+        const TileGrid::Block block = grid_.block(item);
+        const std::int64_t image_group = block.first_image * p_.groups + group;
+        work.source.transform(operands.x + image_group * (x_image / p_.groups), x_image, block);
+        for (std::int64_t i = 0; i < panels_; ++i) {
+          for (std::int64_t v = 0; v < panel && i * panel + v < p_.group_out(); v += lanes)
+            for (std::int64_t n = 0; n < block.images; ++n)
+              transform_gradient(work, block, n, v,
+                                 operands.y + image_group * (y_image / p_.groups) + n * y_image +
+                                     (i * panel + v) * p_.out_h() * p_.out_w(),
+                                 std::min(lanes, p_.group_out() - i * panel - v));
+          multiply(work, block,
+                   work.sums.get() + (group * panels_ + i) * positions * sums_size_,
+                   item > share.first);
+        }
+      }
+  }
+
+  // One vector of channels of the block's image n; dy: its first channel, [channels, h, w].
+  void transform_gradient(Workspace& work, const TileGrid::Block& block, std::int64_t n,
+                          std::int64_t v, const float* dy, std::int64_t channels) const {
+    alignas(cache_line) float half[tile * outputs * lanes];
+    const std::int64_t window_row = grid_.columns() * outputs * lanes;
+    load_window<Arch>(dy, channels, p_.out_h(), p_.out_w(), block.first_row * outputs, 0,
+                      block.rows * outputs, grid_.columns() * outputs, work.window.get());
+    float* to = work.gradients.get() + n * block.rows * grid_.columns() * panel + v;
+    for (std::int64_t i = 0; i < block.rows; ++i)
+      for (std::int64_t j = 0; j < grid_.columns(); ++j, to += panel) {
+        const float* from = work.window.get() + i * outputs * window_row + j * outputs * lanes;
+        for (std::int64_t b = 0; b < outputs; ++b)
+          Transform::template evaluate<outputs>(from + b * lanes, window_row, half + b * lanes,
+                                                outputs * lanes);
+        for (std::int64_t a = 0; a < tile; ++a)
+          Transform::template evaluate<outputs>(half + a * outputs * lanes, lanes,
+                                                to + a * tile * work.pitch, work.pitch);
+      }
+  }
+
+  // sums[position] (+)= tiles[position]ᵀ · gradients[position]
+  void multiply(Workspace& work, const TileGrid::Block& block, float* sums, bool add) const {
+    const std::int64_t tiles = block.images * block.rows * grid_.columns();
+    const std::int64_t stripes = (p_.group_in() + Gemm::rows - 1) / Gemm::rows;
+    for (std::int64_t position = 0; position < positions; ++position)
+      for (std::int64_t i = 0; i < stripes; ++i) {
+        const Share stripe(p_.group_in(), stripes, i);
+        Gemm::multiply_strided(tiles, work.source.matrix(position) + stripe.first, 1,
+                               work.source.row(), work.gradients.get() + position * work.pitch,
+                               panel, sums + position * sums_size_ + stripe.first * panel, panel,
+                               stripe.last - stripe.first, panel, add);
+      }
+  }
+
+  // This thread's share of dw, from the sums of all threads.
+  void combine(int thread, float* dw) const {
+    alignas(cache_line) float sum[positions * lanes];
+    alignas(cache_line) float half[kernel * tile * lanes], filter[taps * lanes];
+    const Share share(p_.groups * panels_ * p_.group_in(), threads_, thread);
+    for (std::int64_t item = share.first; item < share.last; ++item) {
+      const std::int64_t c = item % p_.group_in(), block = item / p_.group_in();
+      const std::int64_t first = block % panels_ * panel;
+      for (std::int64_t v = 0; v < panel && first + v < p_.group_out(); v += lanes) {
+        for (std::int64_t position = 0; position < positions; ++position)
+          add_threads((block * positions + position) * sums_size_ + c * panel + v,
+                      sum + position * lanes);
+        for (std::int64_t b = 0; b < tile; ++b)
+          Transform::template combine<kernel>(sum + b * lanes, tile * lanes, half + b * lanes,
+                                              tile * lanes);
+        for (std::int64_t r = 0; r < kernel; ++r)
+          Transform::template combine<kernel>(half + r * tile * lanes, lanes,
+                                              filter + r * kernel * lanes, lanes);
+        const std::int64_t k = block / panels_ * p_.group_out() + first + v;  // output channel
+        transpose<Arch>(filter, lanes, dw + (k * p_.group_in() + c) * taps, p_.group_in() * taps,
+                        taps, std::min(lanes, p_.group_out() - first - v));
+      }
+    }
+  }
+
+  void add_threads(std::int64_t at, float* sum) const {
+    using Vector = xsimd::batch<float, Arch>;
+    Vector all = Vector::load_aligned(workspaces_[0].sums.get() + at);
+    for (std::size_t thread = 1; thread < workspaces_.size(); ++thread)
+      all += Vector::load_aligned(workspaces_[thread].sums.get() + at);
+    all.store_aligned(sum);
+  }
+
+  Problem p_;
+  int threads_;
+  std::int64_t panels_, sums_size_;  // floats of one position's sums
+  TileGrid grid_;
+  std::vector<Workspace> workspaces_;
+};
+
+}  // namespace stepladder::convolution
