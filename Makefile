@@ -28,7 +28,7 @@ help: ## list the targets and the variables
 	@echo
 	@echo 'Variables of bench (all may be left out):'
 	@echo '  PRIMITIVE=matmul,max_pool   these only, and no training steps'
-	@echo '  VARIANT=open*               these rungs only'
+	@echo '  VARIANT=packed,open*        these rungs only'
 	@echo '  SUITE=layers                the problem sizes, see bench/suites'
 	@echo '  THREADS=1,2                 threads of each measurement (1 and all cores)'
 	@echo '  RANKS=2,4                   MPI ranks of all_reduce (2 and all cores); more ranks than'

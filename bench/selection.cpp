@@ -17,7 +17,7 @@ void Selection::add_options(CLI::App& app) {
   app.add_option("primitives", primitives,
                  "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
   app.add_option("--variant", variant,
-                 "Only variants whose name matches this glob, as simd_* or openblas");
+                 "Only variants whose name matches this glob, or one of several: simd_*,openblas");
   app.add_option("--suite", suite,
                  "A suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
   app.add_option("--suite-file", suite_file,

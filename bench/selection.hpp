@@ -19,7 +19,7 @@ struct Work {
 
 struct Selection {
   std::vector<std::string> primitives;  // empty: all five
-  std::string variant;                  // glob; empty: the ladder as `select_variants` has it
+  std::string variant;                  // globs; empty: the ladder as `select_variants` has it
   std::string suite, suite_file, problem, direction;  // the last two are globs
 
   void add_options(CLI::App& app);

@@ -39,9 +39,9 @@ std::string why_not_here(const PrimitiveType& primitive, const Variant& variant)
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
 
-// Variants whose full or family name matches the glob (`*`, `?`), in ladder order. Without a glob: for
-// each family built per ISA the widest this machine has, and for technique simd every width. Throws
-// UnknownName when a glob matches nothing.
-std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& glob);
+// Variants whose full or family name matches one of the globs (`*`, `?`; separated by commas), in
+// ladder order. Without a glob: for each family built per ISA the widest this machine has, and for
+// technique simd every width. Throws UnknownName when a glob matches nothing.
+std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs);
 
 }  // namespace stepladder

@@ -113,6 +113,12 @@ TEST(SelectVariants, AGlobTakesFullNamesAndFamilies) {
   EXPECT_EQ(select_variants(primitive("matmul"), "openmp").size(), 1U);
 }
 
+TEST(SelectVariants, SeveralGlobsTakeWhatAnyOfThemTakes) {
+  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42,serial_*,serial_ijk")),
+            (std::vector<std::string>{"serial_ijk", "serial_ikj", "packed_sse42"}));
+  EXPECT_THROW(select_variants(primitive("matmul"), "serial_*,no_such_rung"), UnknownName);
+}
+
 TEST(SelectVariants, AGlobThatMatchesNothingAnswersWithTheNearest) {
   try {
     select_variants(primitive("matmul"), "serial_ijj");

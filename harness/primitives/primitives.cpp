@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "harness/nearest.hpp"
 #include "harness/primitives/types.hpp"
@@ -54,29 +55,38 @@ const PrimitiveType& primitive(std::string_view name) {
   throw UnknownName("primitive", std::string(name), names);
 }
 
-std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& glob) {
+std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs) {
   const std::vector<Variant> all = primitive.variants();
-  std::vector<Variant> chosen;
   const auto is_narrower = [&](const Variant& variant) {  // than another build of the same family
     return std::any_of(all.begin(), all.end(), [&](const Variant& other) {
       return std::string_view(other.info->name) == variant.info->name &&
              other.info->isa > variant.info->isa && other.why_unavailable.empty();
     });
   };
-  for (const Variant& variant : all) {
+  const auto matches = [&](const std::string& glob, const Variant& variant) {
     const bool named = !glob.empty() && fnmatch(glob.c_str(), variant.name.c_str(), 0) == 0;
     const bool of_family = glob.empty() || fnmatch(glob.c_str(), variant.info->name, 0) == 0;
     const bool shows_widths = std::string_view(variant.info->name) == name_of(Technique::simd);
     const bool wanted_width = variant.info->isa == Isa::any || shows_widths ||
                               (variant.why_unavailable.empty() && !is_narrower(variant));
-    if (named || (of_family && wanted_width)) chosen.push_back(variant);
-  }
-  if (chosen.empty() && !glob.empty()) {
+    return named || (of_family && wanted_width);
+  };
+
+  std::vector<bool> chosen(all.size());
+  std::stringstream list(globs + ',');
+  for (std::string glob; std::getline(list, glob, ',');) {
+    bool found = glob.empty();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (matches(glob, all[i])) chosen[i] = found = true;
+    if (found) continue;
     std::vector<std::string> names;
     for (const Variant& variant : all) names.push_back(variant.name);
     throw UnknownName(fmt::format("variant of {}", primitive.name()), glob, names);
   }
-  return chosen;
+  std::vector<Variant> in_order;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (chosen[i]) in_order.push_back(all[i]);
+  return in_order;
 }
 
 }  // namespace stepladder

@@ -37,7 +37,7 @@ std::unique_ptr<Steps> smallest_steps(const Problem& p, int threads) {
   if (p.stride_h != 1 || p.stride_w != 1) throw Unsupported("Winograd needs a stride of 1");
   if (p.kernel_h != p.kernel_w || (p.kernel_h != 3 && p.kernel_h != 5))
     throw Unsupported("built for kernels of 3 x 3 and 5 x 5");
-  const bool large = products(p, 8) <= products(p, 6);
+  const bool large = products(p, 8) < products(p, 6);
   if (p.kernel_h == 3) return large ? steps_of<3, 3>(p, threads) : steps_of<2, 3>(p, threads);
   return large ? steps_of<3, 5>(p, threads) : steps_of<2, 5>(p, threads);
 }

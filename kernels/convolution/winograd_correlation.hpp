@@ -32,7 +32,7 @@ class WinogradCorrelation final : public Steps {
         target_h_(forward_ ? p_.out_h() : p_.height),
         target_w_(forward_ ? p_.out_w() : p_.width),
         panels_((target_channels_ + panel - 1) / panel),
-        grid_(p_.batch, target_h_, target_w_, outputs),
+        grid_(p_.batch, target_h_, target_w_, outputs, p_.group_in() * p_.group_out(), threads),
         weights_(aligned_array<float>(static_cast<std::size_t>(
             p_.groups * panels_ * positions * source_channels_ * panel))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);

@@ -24,14 +24,18 @@ class TileGrid {
     std::int64_t first_image, images, first_row, rows;
   };
 
-  TileGrid(std::int64_t images, std::int64_t height, std::int64_t width, std::int64_t outputs)
+  // Each block reads weights, or reads and writes sums, for every pair of an input and an output
+  // channel: many pairs call for large blocks. With few, a block's matrices stay in the second-level
+  // cache. Each of the threads should find a block.
+  TileGrid(std::int64_t images, std::int64_t height, std::int64_t width, std::int64_t outputs,
+           std::int64_t channel_pairs, int threads)
       : images_(images),
         rows_((height + outputs - 1) / outputs),
-        columns_((width + outputs - 1) / outputs),
-        block_rows_(std::min(rows_, std::max<std::int64_t>(1, most_tiles / columns_))),
-        block_images_(std::min(
-            images, std::max<std::int64_t>(1, most_tiles / (block_rows_ * columns_)))) {
-    if (block_rows_ < rows_) block_images_ = 1;
+        columns_((width + outputs - 1) / outputs) {
+    const std::int64_t most_tiles = std::min(std::clamp<std::int64_t>(channel_pairs / 512, 48, 192),
+                                             images * rows_ * columns_ / threads);
+    block_rows_ = equal_parts(rows_, most_tiles / columns_);
+    block_images_ = block_rows_ < rows_ ? 1 : equal_parts(images, most_tiles / (rows_ * columns_));
   }
 
   std::int64_t columns() const { return columns_; }          // tiles across an image
@@ -47,8 +51,12 @@ class TileGrid {
   }
 
  private:
-  // Enough rows for the matrix products; the transformed tiles of 32 channels are 400 KB then.
-  static constexpr std::int64_t most_tiles = 48;
+  // The size of parts of at most `most`, but at least 1, as equal as can be, that make up `whole`.
+  static std::int64_t equal_parts(std::int64_t whole, std::int64_t most) {
+    const std::int64_t limit = std::clamp<std::int64_t>(most, 1, whole);
+    const std::int64_t parts = (whole + limit - 1) / limit;
+    return (whole + parts - 1) / parts;
+  }
 
   std::int64_t blocks_down() const { return (rows_ + block_rows_ - 1) / block_rows_; }
   std::int64_t blocks_along() const { return (images_ + block_images_ - 1) / block_images_; }

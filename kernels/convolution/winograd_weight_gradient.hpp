@@ -28,7 +28,7 @@ class WinogradWeightGradient final : public Steps {
         threads_(threads),
         panels_((p_.group_out() + panel - 1) / panel),
         sums_size_(p_.group_in() * panel),
-        grid_(p_.batch, p_.out_h(), p_.out_w(), outputs) {
+        grid_(p_.batch, p_.out_h(), p_.out_w(), outputs, p_.group_in() * p_.group_out(), threads) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 
