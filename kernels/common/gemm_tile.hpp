@@ -51,28 +51,48 @@ struct GemmTile {
                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
                                std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate) {
     const std::int64_t width = (n + lanes - 1) / lanes;
-    tiles[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, c, ldc, n, accumulate);
+    tiles<false>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n,
+                                                accumulate);
+  }
+
+  // The same, and the columns of b that it reads become a panel [k, columns] for the next tiles: the
+  // copy costs a store beside arithmetic that is under way anyhow. Nothing beyond b's n columns is
+  // read; the panel is defined up to the next whole vector.
+  static void multiply_packing(std::int64_t k, const float* a, std::int64_t a_row,
+                               std::int64_t a_step, const float* b, std::int64_t b_step,
+                               float* b_panel, float* c, std::int64_t ldc, std::int64_t m,
+                               std::int64_t n, bool accumulate) {
+    const std::int64_t width = (n + lanes - 1) / lanes;
+    tiles<true>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n,
+                                               accumulate);
   }
 
  private:
   using Tile = void (*)(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
-                        const float* b, std::int64_t b_step, float* c, std::int64_t ldc,
-                        std::int64_t n, bool accumulate);
+                        const float* b, std::int64_t b_step, float* b_panel, float* c,
+                        std::int64_t ldc, std::int64_t n, bool accumulate);
+  static constexpr std::int64_t rows_ahead = 12;  // of b, prefetched while it is packed
 
   // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its
   // vectors.
-  template <std::int64_t Rows, std::int64_t Width, std::size_t... I, std::size_t... V>
+  template <bool packs, std::int64_t Rows, std::int64_t Width, std::size_t... I, std::size_t... V>
   static void multiply_tile(std::index_sequence<I...>, std::index_sequence<V...>, std::int64_t k,
                             const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
-                            std::int64_t b_step, float* c, std::int64_t ldc, std::int64_t n,
-                            bool accumulate) {
+                            std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
+                            std::int64_t n, bool accumulate) {
+    const std::int64_t rest = n - (Width - 1) * lanes;  // of the last vector, which may be partial
     Vector sum[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
-      const Vector b_l[] = {Vector::load_unaligned(b + V * lanes)...};
+      const Vector b_l[] = {packs && V + 1 == Width && rest < lanes
+                                ? load_partial<Arch>(b + V * lanes, rest)
+                                : Vector::load_unaligned(b + V * lanes)...};
+      if constexpr (packs) {
+        (b_l[V].store_aligned(b_panel + V * lanes), ...);
+        (__builtin_prefetch(b + rows_ahead * b_step + V * lanes), ...);
+        b_panel += columns;
+      }
       ((sum[I] = xsimd::fma(Vector(a[I / Width * a_row]), b_l[I % Width], sum[I])), ...);
     }
-    // Whole vectors first, then the one that may be partial.
-    const std::int64_t rest = n - (Width - 1) * lanes;
     ((I % Width + 1 < Width || rest == lanes
           ? store(c + I / Width * ldc + I % Width * lanes, sum[I], accumulate)
           : store(c + I / Width * ldc + I % Width * lanes, sum[I], accumulate, rest)),
@@ -86,21 +106,22 @@ struct GemmTile {
     store_partial<Arch>(c, accumulate ? sum + load_partial<Arch>(c, count) : sum, count);
   }
 
-  template <std::int64_t Rows, std::int64_t Width>
+  template <bool packs, std::int64_t Rows, std::int64_t Width>
   static void tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
-                   const float* b, std::int64_t b_step, float* c, std::int64_t ldc, std::int64_t n,
-                   bool accumulate) {
-    multiply_tile<Rows, Width>(std::make_index_sequence<Rows * Width>{},
-                               std::make_index_sequence<Width>{}, k, a, a_row, a_step, b, b_step, c,
-                               ldc, n, accumulate);
+                   const float* b, std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
+                   std::int64_t n, bool accumulate) {
+    multiply_tile<packs, Rows, Width>(std::make_index_sequence<Rows * Width>{},
+                                      std::make_index_sequence<Width>{}, k, a, a_row, a_step, b,
+                                      b_step, b_panel, c, ldc, n, accumulate);
   }
 
-  template <std::size_t... T>
+  template <bool packs, std::size_t... T>
   static constexpr std::array<Tile, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
-    return {&tile<T / vectors + 1, T % vectors + 1>...};
+    return {&tile<packs, T / vectors + 1, T % vectors + 1>...};
   }
+  template <bool packs>
   static constexpr std::array<Tile, rows* vectors> tiles =
-      all_tiles(std::make_index_sequence<rows * vectors>{});
+      all_tiles<packs>(std::make_index_sequence<rows * vectors>{});
 };
 
 }  // namespace stepladder

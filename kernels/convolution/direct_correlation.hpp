@@ -24,7 +24,7 @@
 #include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/inside.hpp"
 #include "kernels/convolution/steps.hpp"
-#include "kernels/convolution/transpose.hpp"
+#include "kernels/common/transpose.hpp"
 
 namespace stepladder::convolution {
 

@@ -15,7 +15,7 @@
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/gemm_tile.hpp"
 #include "kernels/convolution/steps.hpp"
-#include "kernels/convolution/transpose.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/winograd_tiles.hpp"
 
 namespace stepladder::convolution {

@@ -11,7 +11,7 @@
 
 #include "kernels/common/aligned.hpp"
 #include "kernels/convolution/inside.hpp"
-#include "kernels/convolution/transpose.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/winograd_transform.hpp"
 
 namespace stepladder::convolution {

@@ -12,9 +12,9 @@
 // (Lam, Rothberg and Wolf, The Cache Performance and Optimizations of Blocked Algorithms, 1991).
 #include <algorithm>
 
+#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "kernels/matmul/transpose.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -38,7 +38,7 @@ class Blocked final : public Plan {
         const std::int64_t width = std::min(block_width, p.n - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
         if (p.transpose_b)
-          transpose(width, depth, o.b + j * p.k + l, p.k, block_.get(), width_step);
+          transpose<xsimd::sse2>(o.b + j * p.k + l, p.k, block_.get(), width_step, width, depth);
         const float* b = p.transpose_b ? block_.get() : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         const std::int64_t a_step = p.transpose_a ? p.m : 1;

@@ -1,12 +1,16 @@
-// A tile of C stays in registers, and panels of A and B that were packed for it stream past. simd
-// does four multiply-adds per load and store of C and needs a load for each; the tile does 24 for
-// 11 loads and touches C once per 256 steps of k, so the arithmetic units and not the caches set
-// the pace. The loops around the tile, from the outside (Goto and van de Geijn 2008):
+// A tile of C stays in registers, and A and a packed panel of B stream past it. simd does four
+// multiply-adds per load and store of C and needs a load for each; the tile does 24 for 11 loads and
+// touches C once per 512 steps of k, so the arithmetic units and not the caches set the pace. The
+// loops around the tile, from the outside (after Goto and van de Geijn 2008):
 //
-//   depths of 256          so that a panel of B fits the first-level cache
-//     rows of 240          A's block packed, transposed or not: second-level cache
-//       columns of NR      B's panel packed, transposed or not: first-level cache
+//   depths of 512          so that C is read and written seldom
+//     rows of 240          A's block, read in place: second-level cache
+//       columns of NR      B's panel, packed while the first tile is computed
 //         rows of MR       the tile: kernels/common/gemm_tile.hpp
+//
+// Unlike theirs it does not pack A. Rows of A are read a float at a time, one line for 16 steps of
+// k: too seldom to be worth a copy.
+#include "kernels/common/aligned.hpp"
 #include "kernels/common/simd.hpp"
 #include "kernels/matmul/packed_product.hpp"
 
@@ -18,33 +22,23 @@ class Packed final : public Plan {
   Packed(const Problem& problem, const Resources&)
       : problem_(problem),
         product_(problem),
-        a_block_(aligned_array<float>(product_.block_size())),
-        b_strip_(aligned_array<float>(product_.strip_size())) {}
+        b_panel_(aligned_array<float>(static_cast<std::size_t>(product_.panel_size()))) {}
 
   void run(const Operands& o) override {
-    const Problem& p = problem_;
-    for (std::int64_t l = 0; l < p.k; l += product_.depth()) {
-      const Range depths{l, std::min(p.k, l + product_.depth())};
-      for (std::int64_t i = 0; i < p.m; i += product_.block_rows()) {
-        const Range rows{i, std::min(p.m, i + product_.block_rows())};
-        if (product_.packs_a()) product_.pack_a(o.a, rows, depths, a_block_.get());
-        product_.multiply(o, a_block_.get(), rows, {0, p.n}, depths, b_strip_.get());
-      }
-    }
+    product_.multiply(o, {0, problem_.m}, {0, problem_.n}, b_panel_.get());
   }
 
  private:
   Problem problem_;
   PackedProduct<Arch> product_;
-  AlignedArray<float> a_block_;  // [block_rows, depth]
-  AlignedArray<float> b_strip_;  // [depth, 48 or 64]
+  AlignedArray<float> b_panel_;  // [depth, NR]
 };
 
 constexpr VariantInfo info{
     .name = "packed",
     .technique = Technique::simd,
     .builds_on = "simd",
-    .adds = "a tile of C in registers, fed from packed panels of A and B",
+    .adds = "a tile of C in registers, fed from packed panels of B",
     .isa = build_isa,
 };
 

@@ -1,9 +1,9 @@
 // The same sums in another order: the innermost loop runs along a row of op(B) and a row of C, so
 // that every fetched cache line is used whole (16 floats instead of 1) and no addition waits for
 // the one before it. A transposed B is first turned into rows.
+#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "kernels/matmul/transpose.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -17,7 +17,7 @@ class SerialIkj final : public Plan {
 
   void run(const Operands& o) override {
     const Problem& p = problem_;
-    if (p.transpose_b) transpose(p.n, p.k, o.b, p.k, rows_of_b_.get(), b_step_);
+    if (p.transpose_b) transpose<xsimd::sse2>(o.b, p.k, rows_of_b_.get(), b_step_, p.n, p.k);
     const float* b = p.transpose_b ? rows_of_b_.get() : o.b;  // [k, n]
     for (std::int64_t i = 0; i < p.m; ++i) {
       float* c = o.c + i * p.n;

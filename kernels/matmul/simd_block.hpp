@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/partial_vector.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/range.hpp"
-#include "kernels/matmul/transpose.hpp"
 
 namespace stepladder::matmul {
 
@@ -33,13 +33,13 @@ class SimdBlock {
       for (std::int64_t l = 0; l < p.k; l += block_depth) {
         const std::int64_t width = std::min(block_width, columns.end - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
-        if (p.transpose_b) transpose(width, depth, o.b + j * p.k + l, p.k, b_block, width_step);
+        if (p.transpose_b) transpose<Arch>(o.b + j * p.k + l, p.k, b_block, width_step, width, depth);
         const float* b = p.transpose_b ? b_block : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         for (std::int64_t group = rows.begin; group < rows.end; group += row_group) {
           const std::int64_t height = std::min(row_group, rows.end - group);
           if (p.transpose_a)
-            transpose(depth, height, o.a + l * p.m + group, p.m, a_group, depth_step);
+            transpose<Arch>(o.a + l * p.m + group, p.m, a_group, depth_step, depth, height);
           for (std::int64_t i = group; i < group + height; ++i) {
             const float* a = p.transpose_a ? a_group + (i - group) * depth_step : o.a + i * p.k + l;
             add_products(a, b, b_step, o.c + i * p.n + j, width, depth, l == 0);
