@@ -10,7 +10,6 @@
 //
 // Unlike theirs it does not pack A. Rows of A are read a float at a time, one line for 16 steps of
 // k: too seldom to be worth a copy.
-#include "kernels/common/aligned.hpp"
 #include "kernels/common/simd.hpp"
 #include "kernels/matmul/packed_product.hpp"
 
@@ -19,19 +18,14 @@ namespace {
 
 class Packed final : public Plan {
  public:
-  Packed(const Problem& problem, const Resources&)
-      : problem_(problem),
-        product_(problem),
-        b_panel_(aligned_array<float>(static_cast<std::size_t>(product_.panel_size()))) {}
+  Packed(const Problem& problem, const Resources&) : product_(problem) {}
 
-  void run(const Operands& o) override {
-    product_.multiply(o, {0, problem_.m}, {0, problem_.n}, b_panel_.get());
+  void run(const Operands& operands) override {
+    product_.multiply(operands, {0, product_.computed().m}, {0, product_.computed().n});
   }
 
  private:
-  Problem problem_;
   PackedProduct<Arch> product_;
-  AlignedArray<float> b_panel_;  // [depth, NR]
 };
 
 constexpr VariantInfo info{

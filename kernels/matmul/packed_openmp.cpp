@@ -3,16 +3,15 @@
 // small to pay for waking a thread use fewer of them.
 #include <algorithm>
 
-#include "kernels/common/aligned.hpp"
 #include "kernels/common/simd.hpp"
 #include "kernels/matmul/packed_product.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-// A thread is worth waking for about 5 microseconds of work, several times a fork and join.
+// A thread is worth waking for about two microseconds of work, a fork and join.
 int threads_worth(const Problem& p, int threads) {
-  const double shares = flops(p) / 5e5;
+  const double shares = flops(p) / 2e5;
   return shares >= threads ? threads : std::max(1, static_cast<int>(shares));
 }
 
@@ -46,28 +45,24 @@ Grid grid_of(const Problem& p, int threads) {
 class PackedOpenMp final : public Plan {
  public:
   PackedOpenMp(const Problem& problem, const Resources& resources)
-      : problem_(problem),
-        threads_(threads_worth(problem, resources.threads)),
-        grid_(grid_of(problem, threads_)),
-        product_(problem),
-        b_panels_(aligned_array<float>(static_cast<std::size_t>(product_.panel_size() * threads_))) {}
+      : threads_(threads_worth(problem, resources.threads)),
+        product_(problem, threads_),
+        grid_(grid_of(product_.computed(), threads_)) {}
 
-  void run(const Operands& o) override {
-    const Problem& p = problem_;
+  void run(const Operands& operands) override {
+    const Problem& p = product_.computed();
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int thread = 0; thread < threads_; ++thread)
       product_.multiply(
-          o, part_of(p.m, GemmTile<Arch>::rows, thread / grid_.columns, grid_.rows),
+          operands, part_of(p.m, GemmTile<Arch>::rows, thread / grid_.columns, grid_.rows),
           part_of(p.n, GemmTile<Arch>::lanes, thread % grid_.columns, grid_.columns),
-          b_panels_.get() + thread * product_.panel_size());
+          thread);
   }
 
  private:
-  Problem problem_;
   int threads_;
-  Grid grid_;
   PackedProduct<Arch> product_;
-  AlignedArray<float> b_panels_;  // [threads, depth, NR]
+  Grid grid_;
 };
 
 constexpr VariantInfo info{
