@@ -1,5 +1,5 @@
-// backward_weights without unfolding: x is read where it lies; dy is transposed once, so that a
-// pixel's gradients of neighbouring output channels make a vector.
+// backward_weights without unfolding: x is read where it lies; dy is transposed, an image at a time in
+// the cache, so that a pixel's gradients of neighbouring output channels make a vector.
 //
 //   a tile of dw:  up to 14 taps of one kernel row x 2 vectors of output channels, its sums in
 //                  registers while all pixels of an image pass by
@@ -11,7 +11,7 @@
 //   …                       Rows of dy that a kernel row carries off the image are skipped; pixels
 //                           near a row's ends take only the taps that are on the image.
 //
-// Threads share the tiles, so that no sums are left to be added.
+// Threads share the rows of the batch; their sums are added in the end.
 #pragma once
 
 #include <algorithm>
@@ -51,16 +51,16 @@ class DirectWeightGradient final : public Steps {
         taps.whole.last = std::max(taps.whole.first, std::min(left.last, right.last));
         tap_rows_.push_back(taps);
       }
-    dy_ = aligned_array<float>(
-        static_cast<std::size_t>(p_.batch * p_.groups * panels() * pixels() * panel));
-    sums_ = aligned_array<float>(static_cast<std::size_t>(tiles() * most_taps * panel));
+    dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * pixels() * panel));
+    std::fill_n(dy_.get(), threads_ * pixels() * panel, 0.0F);
+    sums_ = aligned_array<float>(static_cast<std::size_t>(threads_ * sums_size()));
   }
 
   void step(int step, int thread, const Operands& operands) override {
     if (step == 0)
-      transpose_dy(thread, operands.y);
-    else
       add_products(thread, operands);
+    else
+      write(thread, operands.w);
   }
 
  private:
@@ -80,73 +80,77 @@ class DirectWeightGradient final : public Steps {
   std::int64_t tiles() const {
     return p_.groups * panels() * p_.kernel_h * static_cast<std::int64_t>(tap_rows_.size());
   }
+  std::int64_t sums_size() const { return tiles() * most_taps * panel; }  // floats
 
-  // dy into panels [image, group, panel, pixels, channels of the panel]; missing channels are zero.
-  void transpose_dy(int thread, const float* dy) {
-    const Share share(p_.batch * p_.groups * panels(), threads_, thread);
-    for (std::int64_t item = share.first; item < share.last; ++item) {
-      const std::int64_t image_group = item / panels(), first = item % panels() * panel;
-      const std::int64_t channels = std::min(panel, p_.group_out() - first);
-      float* to = dy_.get() + item * pixels() * panel;
-      if (channels < panel) std::fill_n(to, pixels() * panel, 0.0F);
-      transpose<Arch>(dy + (image_group * p_.group_out() + first) * pixels(), pixels(), to, panel,
-                      channels, pixels());
-    }
-  }
-
-  // One thread's tiles, image after image: an image's dy and x stay in the cache for all of them.
+  // One thread's rows of dy, image by image and panel by panel.
   void add_products(int thread, const Operands& operands) {
-    const Share share(tiles(), threads_, thread);
-    for (std::int64_t n = 0; n < p_.batch; ++n)
-      for (std::int64_t item = share.first; item < share.last; ++item) {
-        const Place at = place(item);
-        const float* x =
-            operands.x + (n * p_.groups + at.group) * p_.group_in() * p_.height * p_.width;
-        const float* dy =
-            dy_.get() + ((n * p_.groups + at.group) * panels() + at.panel) * pixels() * panel;
-        const std::int64_t vectors = p_.group_out() - at.panel * panel > lanes ? 2 : 1;
-        kernels[static_cast<std::size_t>((at.taps->count - 1) * 2 + vectors - 1)](
-            p_, *at.taps, at.kernel_row, x, dy, sums_.get() + item * most_taps * panel, n > 0);
-      }
-    for (std::int64_t item = share.first; item < share.last; ++item) write(item, operands.w);
+    float* sums = sums_.get() + thread * sums_size();
+    const Share share(p_.batch * p_.out_h(), threads_, thread);
+    if (share.first == share.last) std::fill_n(sums, sums_size(), 0.0F);
+    for (std::int64_t first = share.first; first < share.last;) {
+      const std::int64_t image = first / p_.out_h();
+      const std::int64_t last = std::min(share.last, (image + 1) * p_.out_h());
+      const Range rows{first - image * p_.out_h(), last - image * p_.out_h()};
+      for (std::int64_t block = 0; block < p_.groups * panels(); ++block)
+        add_panel(thread, operands, image, rows, block, first > share.first,
+                  sums + block * (sums_size() / p_.groups / panels()));
+      first = last;
+    }
   }
 
-  struct Place {
-    std::int64_t group, panel, kernel_row;
-    const TapRow* taps;
-  };
-  Place place(std::int64_t item) const {
-    const auto rows = static_cast<std::int64_t>(tap_rows_.size());
-    const std::int64_t block = item / rows / p_.kernel_h;
-    return {block / panels(), block % panels(), item / rows % p_.kernel_h,
-            &tap_rows_[static_cast<std::size_t>(item % rows)]};
-  }
-
-  // A finished tile to where dw has it.
-  void write(std::int64_t item, float* dw) const {
-    const Place at = place(item);
-    const float* sums = sums_.get() + item * most_taps * panel;
-    const std::int64_t first = at.panel * panel;
+  // block: the panel, counted through all groups. dy_ of the thread: [pixels, channels of the panel];
+  // what lies on lanes without a channel does not count.
+  void add_panel(int thread, const Operands& operands, std::int64_t image, const Range& rows,
+                 std::int64_t block, bool accumulate, float* sums) {
+    const std::int64_t group = block / panels(), first = block % panels() * panel;
     const std::int64_t channels = std::min(panel, p_.group_out() - first);
+    float* dy = dy_.get() + thread * pixels() * panel;
+    transpose<Arch>(operands.y + ((image * p_.groups + group) * p_.group_out() + first) * pixels() +
+                        rows.first * p_.out_w(),
+                    pixels(), dy, panel, channels, (rows.last - rows.first) * p_.out_w());
+    const float* x =
+        operands.x + (image * p_.groups + group) * p_.group_in() * p_.height * p_.width;
+    for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
+      for (const TapRow& taps : tap_rows_) {
+        kernels[static_cast<std::size_t>((taps.count - 1) * 2 + (channels > lanes ? 1 : 0))](
+            p_, taps, kernel_row, rows, x, dy, sums, accumulate);
+        sums += most_taps * panel;
+      }
+  }
+
+  // One thread's tiles, the sums of all threads added, to where dw has them.
+  void write(int thread, float* dw) const {
+    const auto rows = static_cast<std::int64_t>(tap_rows_.size());
     const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    for (std::int64_t o = 0; o < channels; ++o) {
-      float* filter = dw + (at.group * p_.group_out() + first + o) * p_.group_in() * plane +
-                      at.kernel_row * p_.kernel_w;
-      for (std::int64_t j = 0; j < at.taps->count; ++j) {
-        const auto tap = static_cast<std::size_t>(j);
-        filter[at.taps->channels[tap] * plane + at.taps->columns[tap]] = sums[j * panel + o];
+    const Share share(tiles(), threads_, thread);
+    for (std::int64_t item = share.first; item < share.last; ++item) {
+      const TapRow& taps = tap_rows_[static_cast<std::size_t>(item % rows)];
+      const std::int64_t kernel_row = item / rows % p_.kernel_h, block = item / rows / p_.kernel_h;
+      const std::int64_t first = block % panels() * panel;
+      const std::int64_t channels = std::min(panel, p_.group_out() - first);
+      for (std::int64_t o = 0; o < channels; ++o) {
+        const std::int64_t channel = block / panels() * p_.group_out() + first + o;
+        float* filter = dw + channel * p_.group_in() * plane + kernel_row * p_.kernel_w;
+        for (std::int64_t j = 0; j < taps.count; ++j) {
+          const float* sums = sums_.get() + (item * most_taps + j) * panel + o;
+          float sum = 0;
+          for (int t = 0; t < threads_; ++t) sum += sums[t * sums_size()];
+          const auto tap = static_cast<std::size_t>(j);
+          filter[taps.channels[tap] * plane + taps.columns[tap]] = sum;
+        }
       }
     }
   }
 
-  using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row, const float* x,
-                          const float* dy, float* sums, bool accumulate);
+  // `rows` of dy of one image: dy begins with them, x with the image.
+  using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row, const Range& rows,
+                          const float* x, const float* dy, float* sums, bool accumulate);
 
   // I runs over the sums, tap by tap, V over the vectors of channels.
   template <std::int64_t Taps, std::int64_t Vectors, std::size_t... I, std::size_t... V>
-  static void add_image(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
-                        const TapRow& taps, std::int64_t kernel_row, const float* x,
-                        const float* dy, float* sums, bool accumulate) {
+  static void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
+                        const TapRow& taps, std::int64_t kernel_row, const Range& rows,
+                        const float* x, const float* dy, float* sums, bool accumulate) {
     const auto at = [sums](std::size_t i) {
       return sums + static_cast<std::int64_t>(i) / Vectors * panel +
              static_cast<std::int64_t>(i) % Vectors * lanes;
@@ -157,9 +161,10 @@ class DirectWeightGradient final : public Steps {
       const auto tap = static_cast<std::size_t>(j);
       offset[j] = taps.channels[tap] * p.height * p.width + taps.columns[tap];
     }
-    const Range rows = inside(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
-    for (std::int64_t row = rows.first; row < rows.last; ++row) {
-      const float* d = dy + row * p.out_w() * panel;
+    const Range seen = inside(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
+    const std::int64_t last = std::min(seen.last, rows.last);
+    for (std::int64_t row = std::max(seen.first, rows.first); row < last; ++row) {
+      const float* d = dy + (row - rows.first) * p.out_w() * panel;
       const float* from = x + (row * p.stride_h - p.pad_h + kernel_row) * p.width - p.pad_w;
       for (std::int64_t q = 0; q < p.out_w(); ++q, d += panel, from += p.stride_w) {
         const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
@@ -179,16 +184,17 @@ class DirectWeightGradient final : public Steps {
   }
 
   template <std::int64_t Taps, std::int64_t Vectors>
-  static void add_image(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
-                        const float* x, const float* dy, float* sums, bool accumulate) {
-    add_image<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
-                             std::make_index_sequence<Vectors>{}, p, taps, kernel_row, x, dy, sums,
-                             accumulate);
+  static void add_rows(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
+                        const Range& rows, const float* x, const float* dy, float* sums,
+                        bool accumulate) {
+    add_rows<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
+                             std::make_index_sequence<Vectors>{}, p, taps, kernel_row, rows, x, dy,
+                             sums, accumulate);
   }
 
   template <std::size_t... T>
   static constexpr std::array<Kernel, sizeof...(T)> all_kernels(std::index_sequence<T...>) {
-    return {&add_image<T / 2 + 1, T % 2 + 1>...};
+    return {&add_rows<T / 2 + 1, T % 2 + 1>...};
   }
   static constexpr std::array<Kernel, 2 * most_taps> kernels =
       all_kernels(std::make_index_sequence<2 * most_taps>{});
@@ -196,7 +202,8 @@ class DirectWeightGradient final : public Steps {
   Problem p_;
   int threads_;
   std::vector<TapRow> tap_rows_;
-  AlignedArray<float> dy_, sums_;
+  AlignedArray<float> dy_;    // [threads, pixels, panel]
+  AlignedArray<float> sums_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
 };
 
 }  // namespace stepladder::convolution
