@@ -120,7 +120,7 @@ struct GemmTile {
     return {&tile<packs, T / vectors + 1, T % vectors + 1>...};
   }
   template <bool packs>
-  static constexpr std::array<Tile, rows* vectors> tiles =
+  static constexpr std::array<Tile, rows * vectors> tiles =
       all_tiles<packs>(std::make_index_sequence<rows * vectors>{});
 };
 

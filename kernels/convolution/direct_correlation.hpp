@@ -21,10 +21,10 @@
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/aligned.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/inside.hpp"
 #include "kernels/convolution/steps.hpp"
-#include "kernels/common/transpose.hpp"
 
 namespace stepladder::convolution {
 

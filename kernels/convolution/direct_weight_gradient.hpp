@@ -22,9 +22,9 @@
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/aligned.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/inside.hpp"
 #include "kernels/convolution/steps.hpp"
-#include "kernels/common/transpose.hpp"
 
 namespace stepladder::convolution {
 
@@ -149,8 +149,8 @@ class DirectWeightGradient final : public Steps {
   // I runs over the sums, tap by tap, V over the vectors of channels.
   template <std::int64_t Taps, std::int64_t Vectors, std::size_t... I, std::size_t... V>
   static void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
-                        const TapRow& taps, std::int64_t kernel_row, const Range& rows,
-                        const float* x, const float* dy, float* sums, bool accumulate) {
+                       const TapRow& taps, std::int64_t kernel_row, const Range& rows,
+                       const float* x, const float* dy, float* sums, bool accumulate) {
     const auto at = [sums](std::size_t i) {
       return sums + static_cast<std::int64_t>(i) / Vectors * panel +
              static_cast<std::int64_t>(i) % Vectors * lanes;
@@ -185,11 +185,11 @@ class DirectWeightGradient final : public Steps {
 
   template <std::int64_t Taps, std::int64_t Vectors>
   static void add_rows(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
-                        const Range& rows, const float* x, const float* dy, float* sums,
-                        bool accumulate) {
+                       const Range& rows, const float* x, const float* dy, float* sums,
+                       bool accumulate) {
     add_rows<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
-                             std::make_index_sequence<Vectors>{}, p, taps, kernel_row, rows, x, dy,
-                             sums, accumulate);
+                            std::make_index_sequence<Vectors>{}, p, taps, kernel_row, rows, x, dy,
+                            sums, accumulate);
   }
 
   template <std::size_t... T>

@@ -21,10 +21,10 @@
 
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/gemm_tile.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/inside.hpp"
 #include "kernels/convolution/pixel_block.hpp"
 #include "kernels/convolution/steps.hpp"
-#include "kernels/common/transpose.hpp"
 
 namespace stepladder::convolution {
 

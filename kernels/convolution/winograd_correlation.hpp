@@ -4,8 +4,8 @@
 //   weights -> transformed once   [positions, source channels, panel]    a product per position:
 //              products           [positions, tiles, panel]            -> target
 //
-// A panel is two vectors of target channels. backward_data is the same correlation, from dy to dx,
-// with the kernel turned round.
+// A panel is as many target channels as the tile of the matrix product has columns. backward_data is
+// the same correlation, from dy to dx, with the kernel turned round.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/gemm_tile.hpp"
-#include "kernels/convolution/steps.hpp"
 #include "kernels/common/transpose.hpp"
+#include "kernels/convolution/steps.hpp"
 #include "kernels/convolution/winograd_tiles.hpp"
 
 namespace stepladder::convolution {
@@ -33,8 +33,8 @@ class WinogradCorrelation final : public Steps {
         target_w_(forward_ ? p_.out_w() : p_.width),
         panels_((target_channels_ + panel - 1) / panel),
         grid_(p_.batch, target_h_, target_w_, outputs, p_.group_in() * p_.group_out(), threads),
-        weights_(aligned_array<float>(static_cast<std::size_t>(
-            p_.groups * panels_ * positions * source_channels_ * panel))) {
+        weights_(aligned_array<float>(
+            static_cast<std::size_t>(p_.groups * panels_ * positions * source_channels_ * panel))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 
@@ -52,7 +52,7 @@ class WinogradCorrelation final : public Steps {
   static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of the target
   static constexpr std::int64_t taps = kernel * kernel;
-  using Gemm = GemmTile<Arch, lanes == 16 ? 14 : 6, 2>;
+  using Gemm = GemmTile<Arch, 6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   struct Workspace {

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "kernels/common/aligned.hpp"
-#include "kernels/convolution/inside.hpp"
 #include "kernels/common/transpose.hpp"
+#include "kernels/convolution/inside.hpp"
 #include "kernels/convolution/winograd_transform.hpp"
 
 namespace stepladder::convolution {
@@ -38,8 +38,8 @@ class TileGrid {
     block_images_ = block_rows_ < rows_ ? 1 : equal_parts(images, most_tiles / (rows_ * columns_));
   }
 
-  std::int64_t columns() const { return columns_; }          // tiles across an image
-  std::int64_t block_rows() const { return block_rows_; }    // at most
+  std::int64_t columns() const { return columns_; }        // tiles across an image
+  std::int64_t block_rows() const { return block_rows_; }  // at most
   std::int64_t block_tiles() const { return block_images_ * block_rows_ * columns_; }  // at most
   std::int64_t blocks() const { return blocks_down() * blocks_along(); }
 
@@ -67,9 +67,9 @@ class TileGrid {
 // window[i, j, c] = image[c, top + i, left + j], or zero outside the image, for c < channels; the
 // lanes beyond stay as they are.
 template <class Arch>
-void load_window(const float* image, std::int64_t channels, std::int64_t height,
-                 std::int64_t width, std::int64_t top, std::int64_t left, std::int64_t rows,
-                 std::int64_t columns, float* window) {
+void load_window(const float* image, std::int64_t channels, std::int64_t height, std::int64_t width,
+                 std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns,
+                 float* window) {
   constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
   const Range seen = inside(width, columns, 1, left);
   for (std::int64_t i = 0; i < rows; ++i, window += columns * lanes) {
@@ -146,8 +146,8 @@ class WinogradSource {
 
   Image image_;
   std::int64_t columns_, outputs_, window_columns_;
-  std::int64_t row_, pitch_;    // of one tile, of one position; one line more than the tiles need, or
-                                // all positions of a tile would compete for one set of the cache
+  std::int64_t row_, pitch_;  // of one tile, of one position; one line more than the tiles need, or
+                              // all positions of a tile would compete for one set of the cache
   AlignedArray<float> window_;  // [rows, window_columns, lanes]
   AlignedArray<float> half_;    // [tile, window_columns, lanes]
   AlignedArray<float> tiles_;   // [positions, tiles, channels]

@@ -49,8 +49,7 @@ class WinogradTransform {
 
   // [n] -> [tile]
   template <int n>
-  static void evaluate(const float* from, std::int64_t from_step, float* to,
-                       std::int64_t to_step) {
+  static void evaluate(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
     std::array<Vector, n> g;
     unroll<n>([&](auto j) { g[j] = Vector::load_aligned(from + j * from_step); });
     (g[0] * Vector(static_cast<float>(1 / coefficients(none)[0]))).store_aligned(to);
@@ -129,18 +128,16 @@ class WinogradTransform {
   static Vector polynomial(const std::array<Vector, tile>& d) {
     constexpr Polynomial c = coefficients(without);
     Vector sum = d[first + 2 * (terms - 1)];
-    unroll<terms - 1>([&](auto i) {
-      sum = xsimd::fma(Vector(static_cast<float>(c[i])), d[first + 2 * i], sum);
-    });
+    unroll<terms - 1>(
+        [&](auto i) { sum = xsimd::fma(Vector(static_cast<float>(c[i])), d[first + 2 * i], sum); });
     return sum;
   }
 
   // f(0), f(1), …: the index is a constant, so that arrays of vectors can stay in registers.
   template <int count, class Function>
   static void unroll(Function f) {
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-      (f(std::integral_constant<int, I>{}), ...);
-    }(std::make_integer_sequence<int, count>{});
+    [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
+    (std::make_integer_sequence<int, count>{});
   }
 };
 

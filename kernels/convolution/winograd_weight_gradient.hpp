@@ -5,8 +5,8 @@
 //   dy  -> transformed tiles  [positions, tiles, panel]           a product per position, added to
 //          sums               [positions, in channels, panel]
 //
-// A panel is two vectors of output channels. Each thread sums over its own images; afterwards the
-// threads' sums are added and combined into dw, once.
+// A panel is as many output channels as the tile of the matrix product has columns. Each thread sums
+// over its own images; afterwards the threads' sums are added and combined into dw, once.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/gemm_tile.hpp"
-#include "kernels/convolution/steps.hpp"
 #include "kernels/common/transpose.hpp"
+#include "kernels/convolution/steps.hpp"
 #include "kernels/convolution/winograd_tiles.hpp"
 
 namespace stepladder::convolution {
@@ -46,7 +46,7 @@ class WinogradWeightGradient final : public Steps {
   static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of dy
   static constexpr std::int64_t taps = kernel * kernel;
-  using Gemm = GemmTile<Arch, lanes == 16 ? 14 : 6, 2>;
+  using Gemm = GemmTile<Arch, 6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   struct Workspace {
@@ -91,8 +91,7 @@ class WinogradWeightGradient final : public Steps {
                                  operands.y + image_group * (y_image / p_.groups) + n * y_image +
                                      (i * panel + v) * p_.out_h() * p_.out_w(),
                                  std::min(lanes, p_.group_out() - i * panel - v));
-          multiply(work, block,
-                   work.sums.get() + (group * panels_ + i) * positions * sums_size_,
+          multiply(work, block, work.sums.get() + (group * panels_ + i) * positions * sums_size_,
                    item > share.first);
         }
       }

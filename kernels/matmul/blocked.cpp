@@ -12,8 +12,8 @@
 // (Lam, Rothberg and Wolf, The Cache Performance and Optimizations of Blocked Algorithms, 1991).
 #include <algorithm>
 
-#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {

@@ -55,8 +55,7 @@ class PackedOpenMp final : public Plan {
     for (int thread = 0; thread < threads_; ++thread)
       product_.multiply(
           operands, part_of(p.m, GemmTile<Arch>::rows, thread / grid_.columns, grid_.rows),
-          part_of(p.n, GemmTile<Arch>::lanes, thread % grid_.columns, grid_.columns),
-          thread);
+          part_of(p.n, GemmTile<Arch>::lanes, thread % grid_.columns, grid_.columns), thread);
   }
 
  private:

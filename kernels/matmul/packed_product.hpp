@@ -33,7 +33,8 @@ class PackedProduct {
         depth_(equal_blocks(problem_.k, 512, 1)),
         block_rows_(equal_blocks(problem_.m, 240, Tile::rows)),
         b_panels_(aligned_array<float>(static_cast<std::size_t>(threads * panel_size()))),
-        c_turned_(aligned_array<float>(turned_ ? static_cast<std::size_t>(size_of_c(problem)) : 0)) {}
+        c_turned_(
+            aligned_array<float>(turned_ ? static_cast<std::size_t>(size_of_c(problem)) : 0)) {}
 
   // The product that is computed: the problem itself, or the other way round.
   const Problem& computed() const { return problem_; }
@@ -62,7 +63,8 @@ class PackedProduct {
 
   // Cᵀ = op(B)ᵀ op(A)ᵀ
   static Problem turn(const Problem& p) {
-    return {.m = p.n, .n = p.m, .k = p.k, .transpose_a = !p.transpose_b, .transpose_b = !p.transpose_a};
+    return {
+        .m = p.n, .n = p.m, .k = p.k, .transpose_a = !p.transpose_b, .transpose_b = !p.transpose_a};
   }
   static double size_of_c(const Problem& p) { return static_cast<double>(p.m * p.n); }
 
@@ -110,8 +112,8 @@ class PackedProduct {
 
   bool turned_;
   Problem problem_;
-  std::int64_t depth_;       // KC: of k at a time
-  std::int64_t block_rows_;  // MC: rows of A at a time
+  std::int64_t depth_;            // KC: of k at a time
+  std::int64_t block_rows_;       // MC: rows of A at a time
   AlignedArray<float> b_panels_;  // [threads, depth, NR]
   AlignedArray<float> c_turned_;  // [computed m, computed n]
 };

@@ -1,8 +1,8 @@
 // The same sums in another order: the innermost loop runs along a row of op(B) and a row of C, so
 // that every fetched cache line is used whole (16 floats instead of 1) and no addition waits for
 // the one before it. A transposed B is first turned into rows.
-#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
-#include "kernels/common/transpose.hpp"
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/partial_vector.hpp"
+#include "kernels/common/transpose.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/range.hpp"
 
@@ -33,7 +33,8 @@ class SimdBlock {
       for (std::int64_t l = 0; l < p.k; l += block_depth) {
         const std::int64_t width = std::min(block_width, columns.end - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
-        if (p.transpose_b) transpose<Arch>(o.b + j * p.k + l, p.k, b_block, width_step, width, depth);
+        if (p.transpose_b)
+          transpose<Arch>(o.b + j * p.k + l, p.k, b_block, width_step, width, depth);
         const float* b = p.transpose_b ? b_block : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         for (std::int64_t group = rows.begin; group < rows.end; group += row_group) {
