@@ -133,7 +133,7 @@ Command train_command(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   app->add_option("--threads", options->threads, "Threads inside an operation")
       ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Of weights, batches and generated data; the same with the same plans trains the same");
+  app->add_option("--seed", options->seed, "Of weights, batches and generated data");
   app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Go on with the run in that folder");
   return {app, [options] {
