@@ -19,7 +19,7 @@ export OLD NEW RUN
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench plots report compare format lint clean
+.PHONY: help setup build test bench peers plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -48,6 +48,9 @@ test: setup ## build and run all tests (SANITIZE=address,undefined)
 
 bench: build ## verify, measure, draw the charts, print the table
 	@scripts/bench.sh
+
+peers: build ## the same training steps in PyTorch, installed apart, in turns with ours
+	@scripts/peers.sh
 
 plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
 	@run=$${OUT:-$(lastword $(sort $(wildcard results/local/*/)))}; \

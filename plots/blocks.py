@@ -5,6 +5,7 @@ summary            per primitive: the best own rung against the first rung and t
 directions         the same for each direction apart
 steps              the time of a training step per network and configuration
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
+peers              the same training steps in PyTorch, from the run's folder peers/
 training           the last row of every training
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung below, and in total
 chart-NAME         the chart of that name in the run's charts folder
@@ -20,8 +21,8 @@ from plots import schema
 from plots.names import Rung
 from plots.numbers import binary_size, milliseconds, times
 from plots.ratios import Ladder, Mean, Resource, ladders, mean_ratio, resources_of
-from plots.reading import Run
-from plots.steps import baseline, configurations, thread_sweep
+from plots.reading import Run, read_json, read_table
+from plots.steps import Configuration, baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
 
 # Makes the block for a file in the given folder; None where the run has nothing for it.
@@ -38,6 +39,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
         "thread-sweep": lambda _: sweep(run),
+        "peers": lambda _: peers(run),
         "training": lambda _: training(run),
     }
     for primitive in sorted({*primitives, *found}):
@@ -223,6 +225,32 @@ def sweep(run: Run) -> str | None:
               *(f"{network}, `{use}`" for network, use in columns)]
     return (f"{source(run)} Milliseconds per step and gain over the first line; threads were free "
             "to move between the cores.\n\n" + markdown_table(labels, rows, 2))
+
+
+def peers(run: Run) -> str | None:
+    """The fastest mode of PyTorch beside our own best rung and the libraries'."""
+    folder = run.folder / "peers"
+    step = read_table(folder / "step.csv", schema.STEP, [])
+    about = read_json(folder / "environment.json")
+    if not step or not about:
+        return None
+    fastest: dict[tuple[str, Resource, str], Configuration] = {}
+    for c in configurations(step):
+        key = (c.network, c.resource, c.use)
+        fastest[key] = min(c, fastest.get(key, c), key=lambda c: c.total_s)
+    rows = []
+    for (network, resource, use), peer in fastest.items():
+        own = fastest.get((network, resource, "best"))
+        if use != "pytorch" or own is None:
+            continue
+        vendor = fastest.get((network, resource, "vendor"))
+        rows.append([network, resource.label, milliseconds(own.total_s),
+                     milliseconds(vendor.total_s) if vendor else NOTHING,
+                     milliseconds(peer.total_s), peer.mode, times(peer.total_s / own.total_s)])
+    labels = ("network", "on", "`best`, ms", "`vendor`, ms", "PyTorch, ms", "its fastest mode",
+              "PyTorch / `best`")
+    return (f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in turns.\n\n"
+            + markdown_table(labels, rows, 2))
 
 
 def training(run: Run) -> str | None:

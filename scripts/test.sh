@@ -21,7 +21,7 @@ ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-log "$l
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder
-  for tests in tests/plots tests/scripts tests/cli; do # apart: their files may have the same names
+  for tests in tests/plots tests/scripts tests/peers tests/cli; do # apart: their files may have the same names
     .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")
   done
 else

@@ -7,7 +7,7 @@ from run_folder import row, summary_row, write_csv
 
 from plots import schema
 from plots.__main__ import main
-from plots.blocks import sweep
+from plots.blocks import peers, sweep
 from plots.errors import InputError
 from plots.reading import load_run
 from plots.report import rewrite
@@ -171,3 +171,21 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tm
     assert table_row(text, "1", "1")[2:] == ["8.00 (1.00x)", "90.0 (1.00x)"]
     assert table_row(text, "1", "2")[2:] == ["2.00 (4.00x)", "–"]
     assert table_row(text, "2", "1")[2:] == ["4.00 (2.00x)", "–"]
+
+
+def test_the_fastest_mode_of_a_peer_stands_beside_best(tmp_path):
+    def total(use, mode, threads, seconds):
+        return row(schema.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
+                   device="cpu", layer="total", phase="total", median_s=seconds)
+    write_csv(tmp_path, schema.STEP, [total("best", "single", 1, 0.002)])
+    assert peers(load_run(tmp_path)) is None
+    (tmp_path / "peers").mkdir()
+    (tmp_path / "peers/environment.json").write_text('{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
+    write_csv(tmp_path / "peers", schema.STEP, [
+        total("best", "single", 1, 0.002), total("vendor", "single", 1, 0.004),
+        total("pytorch", "eager", 1, 0.008), total("pytorch", "compile", 1, 0.006),
+        total("best", "single", 2, 0.002)])
+    text = peers(load_run(tmp_path))
+    assert "PyTorch 2.9; medians of 3 rounds" in text
+    assert table_row(text, "mlp")[1:] == ["1 thread", "2.00", "4.00", "6.00", "compile", "3.00x"]
+    assert text.count("| mlp ") == 1

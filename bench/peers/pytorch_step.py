@@ -1,0 +1,144 @@
+"""Times training steps of one network in PyTorch, as `stepladder step` times its own.
+
+Prints one line of JSON: the version of PyTorch, and the seconds of every step and of its phases
+(forward, backward, update). One process measures one number of threads in one mode, since a team of
+OpenMP threads is bound to its cores when it starts.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import torch
+from torch import nn
+
+
+def pair(layer, name, default=None):
+    """`kernel: 5` or `kernel_h: 5, kernel_w: 3`, as (height, width)."""
+    if name in layer:
+        return (layer[name], layer[name])
+    return (layer.get(f"{name}_h", default), layer.get(f"{name}_w", default))
+
+
+def layer_of(layer, shape):
+    """The module of one layer of networks.json, and the shape (channels, height, width) after it."""
+    channels, height, width = shape
+    kind = layer["type"]
+    if kind == "fully_connected":
+        features = channels * height * width
+        flatten = [nn.Flatten()] if (height, width) != (1, 1) else []
+        return [*flatten, nn.Linear(features, layer["outputs"])], (layer["outputs"], 1, 1)
+    if kind in ("convolution", "max_pool"):
+        window = pair(layer, "kernel" if kind == "convolution" else "window")
+        stride = pair(layer, "stride", 1 if kind == "convolution" else None)
+        stride = tuple(s or w for s, w in zip(stride, window))
+        pad = pair(layer, "pad", 0)
+        size = [(n + 2 * p - w) // s + 1 for n, p, w, s in zip((height, width), pad, window, stride)]
+        if kind == "max_pool":
+            return [nn.MaxPool2d(window, stride, pad)], (channels, *size)
+        module = nn.Conv2d(channels, layer["filters"], window, stride, pad,
+                           groups=layer.get("groups", 1))
+        return [module], (layer["filters"], *size)
+    if kind == "local_response_normalization":
+        return [nn.LocalResponseNorm(layer.get("size", 5), layer.get("alpha", 1e-4),
+                                     layer.get("beta", 0.75), layer.get("k", 2.0))], shape
+    if kind == "dropout":
+        return [nn.Dropout(layer.get("rate", 0.5))], shape
+    simple = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
+    if kind in simple:
+        return [simple[kind]()], shape
+    raise SystemExit(f"pytorch_step: layer type {kind!r} is not known here")
+
+
+def network_of(description):
+    shape = tuple(description["input"][key] for key in ("channels", "height", "width"))
+    modules = []
+    for layer in description["layers"]:
+        if layer["type"] == "softmax_cross_entropy":
+            continue  # the loss
+        found, shape = layer_of(layer, shape)
+        modules += found
+    return nn.Sequential(*modules)
+
+
+def optimizer_of(description, model):
+    """Learning rate 0: the weights stand still, the work is the same."""
+    optimizer = description["optimizer"]
+    kinds = {"all": (nn.Linear, nn.Conv2d), "fully_connected": (nn.Linear,), "convolution": (nn.Conv2d,)}
+    decayed = [m.weight for m in model.modules()
+               if isinstance(m, kinds[optimizer.get("weight_decay_on", "all")])]
+    rest = [p for p in model.parameters() if not any(p is d for d in decayed)]
+    groups = [{"params": decayed, "weight_decay": optimizer.get("weight_decay", 0.0)},
+              {"params": rest, "weight_decay": 0.0}]
+    kind = optimizer["type"]
+    if kind == "sgd":
+        return torch.optim.SGD(groups, lr=0.0, fused=True)
+    if kind == "momentum":
+        return torch.optim.SGD(groups, lr=0.0, momentum=optimizer.get("momentum", 0.9), fused=True)
+    if kind == "adagrad":
+        return torch.optim.Adagrad(groups, lr=0.0, fused=True)
+    if kind == "adam":
+        return torch.optim.Adam(groups, lr=0.0, fused=True)
+    return {"adadelta": torch.optim.Adadelta, "rmsprop": torch.optim.RMSprop}[kind](groups, lr=0.0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("network", help="a name of the file")
+    parser.add_argument("--file", required=True, help="networks.json")
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--mode", choices=["eager", "channels_last", "compile"], required=True)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, at least 10 steps")
+    options = parser.parse_args()
+
+    torch.manual_seed(1)
+    torch.set_num_threads(options.threads)
+    with open(options.file, encoding="utf-8") as file:
+        description = json.load(file)[options.network]
+    layout = torch.channels_last if options.mode == "channels_last" else torch.contiguous_format
+    device = torch.device(options.device)
+    model = network_of(description).to(device, memory_format=layout).train()
+    optimizer = optimizer_of(description, model)
+    size = [description["input"][key] for key in ("channels", "height", "width")]
+    images = torch.rand(description["batch"], *size, device=device)
+    images = images.contiguous(memory_format=layout)
+    labels = torch.randint(description["classes"], (description["batch"],), device=device)
+    loss_of = nn.CrossEntropyLoss()
+    forward = lambda: loss_of(model(images), labels)  # noqa: E731
+    if options.mode == "compile":
+        forward = torch.compile(forward)
+
+    def now():
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def step():
+        marks = [now()]
+        loss = forward()
+        marks.append(now())
+        loss.backward()
+        marks.append(now())
+        optimizer.step()
+        optimizer.zero_grad()
+        marks.append(now())
+        return [after - before for before, after in zip(marks, marks[1:])]
+
+    for _ in range(5):
+        step()
+    steps = []
+    end = time.perf_counter() + options.seconds
+    while len(steps) < 10 or time.perf_counter() < end:
+        steps.append(step())
+    print(json.dumps({
+        "torch": torch.__version__,
+        "total": [sum(step) for step in steps],
+        "phases": {name: statistics.median(times)
+                   for name, times in zip(("forward", "backward", "update"), zip(*steps))},
+    }))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The k-loop of the register tile, as the compiler left it: the sums stay in registers."""
+
+import re
+import subprocess
+
+import pytest
+
+# One FMA for each vector of the tile; SSE4.2 multiplies and adds.
+TILES = {  # arch: (tile of GemmTile, arithmetic instruction, how many of them)
+    "sse4_2": ("6l, 2l", "addps", 12),
+    "fma3<xsimd::avx2>": ("6l, 2l", "vfmadd", 12),
+    "avx512dq": ("8l, 3l", "vfmadd", 24),
+}
+
+
+def functions(program):
+    """Demangled name -> (address, size)."""
+    listing = subprocess.run(["nm", "--demangle", "--print-size", program], capture_output=True, text=True, check=True)
+    found = {}
+    for line in listing.stdout.splitlines():
+        fields = line.split(maxsplit=3)
+        if len(fields) == 4 and fields[2] in "tTwW":
+            found[fields[3]] = (int(fields[0], 16), int(fields[1], 16))
+    return found
+
+
+def instructions(program, address, size):
+    """(address, text) of each."""
+    listing = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", f"--start-address={address}",
+                              f"--stop-address={address + size}", program], capture_output=True, text=True, check=True)
+    matches = (re.match(r"\s*([0-9a-f]+):\s+(.*)", line) for line in listing.stdout.splitlines())
+    return [(int(m[1], 16), m[2]) for m in matches if m]
+
+
+def loops(code):
+    """The instructions between each backward jump and its target, shortest first."""
+    found = []
+    for at, text in code:
+        jump = re.match(r"j\w+\s+([0-9a-f]+)\b", text)
+        if jump and code[0][0] <= int(jump[1], 16) <= at:
+            found.append([t for a, t in code if int(jump[1], 16) <= a <= at])
+    return sorted(found, key=len)
+
+
+@pytest.mark.parametrize("arch", TILES)
+@pytest.mark.parametrize("packs", ["false", "true"])
+def test_the_k_loop_of_the_tile_keeps_its_sums_in_registers(stepladder, arch, packs):
+    shape, arithmetic, count = TILES[arch]
+    names = functions(stepladder.path)
+    if any(name.startswith("__asan_init") for name in names):
+        pytest.skip("a sanitized build is not what is measured")
+    tile = f"GemmTile<xsimd::{arch}, {shape}>::tile<{packs}, {shape}>"
+    place = next(place for name, place in names.items() if tile in name)
+    arithmetic_in = lambda loop: sum(text.startswith(arithmetic) for text in loop)
+    body = next(loop for loop in loops(instructions(stepladder.path, *place)) if arithmetic_in(loop) >= count)
+    assert arithmetic_in(body) == count
+    on_stack = [text for text in body if re.search(r"\(%r[sb]p", text)]
+    if packs == "true":  # it has more pointers than there are registers for them
+        on_stack = [text for text in on_stack if "mm" in text]
+    assert not on_stack, "\n".join(body)
