@@ -46,6 +46,22 @@ def run_pytorch(file, network, mode, threads, device):
     return statistics.median(result["total"]), result["phases"], {"torch": result["torch"]}
 
 
+def write_results(out, seconds, phases, rounds, versions):
+    """Medians over the rounds so far."""
+    about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch")}
+    (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
+    with (out / "step.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        for key, totals in seconds.items():
+            network, use, mode, threads, device = key
+            head = [network, use, mode, threads, 1, device]
+            for phase in PHASES:
+                median = statistics.median(p[phase] for p in phases[key])
+                rows.writerow([*head, "all", phase, "", f"{median:.6g}", ""])
+            rows.writerow([*head, "total", "total", "", f"{statistics.median(totals):.6g}", ""])
+
+
 def has_cuda():
     import torch
     return torch.cuda.is_available()
@@ -101,19 +117,7 @@ def main():
                 phases.setdefault(key, []).append(of_phases)
                 samples.writerow([*key, round_number, f"{total:.6g}"])
                 file.flush()
-
-    (options.out / "environment.json").write_text(json.dumps(
-        {"schema_version": 1, "rounds": options.rounds, "pytorch": versions.get("torch")}, indent=1) + "\n")
-    with (options.out / "step.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(COLUMNS)
-        for key, totals in seconds.items():
-            network, use, mode, count, device = key
-            head = [network, use, mode, count, 1, device]
-            for phase in PHASES:
-                median = statistics.median(p[phase] for p in phases[key])
-                rows.writerow([*head, "all", phase, "", f"{median:.6g}", ""])
-            rows.writerow([*head, "total", "total", "", f"{statistics.median(totals):.6g}", ""])
+            write_results(options.out, seconds, phases, round_number, versions)
 
     print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; milliseconds "
           "of a step, and the ratio of medians to best")
