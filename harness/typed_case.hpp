@@ -194,14 +194,17 @@ class TypedCase : public Case {
     // The fp32 bound as often as the variant declares, and what it loses by rounding its operands.
     const double factor =
         variant.bound_factor + (expected.unit > 0 ? variant.operand_error / expected.unit : 0);
+    // Of a normwise variant: 2^-24 of the largest magnitude, for every element.
     const double largest =
-        variant.normwise ? *std::max_element(expected.bound.begin(), expected.bound.end()) : 0;
+        variant.normwise && expected.unit > 0
+            ? *std::max_element(expected.bound.begin(), expected.bound.end()) / expected.unit * 0x1p-24
+            : 0;
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < field.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
       double got = field.element == 4 ? double{got_floats[i]} : double(got_places[i]);
       if (expected.change) got -= double{before[i]};
-      const double bound = std::max(double{expected.bound[at]}, largest) * factor;
+      const double bound = (variant.normwise ? largest : double{expected.bound[at]}) * factor;
       const double error = std::abs(got - expected.value[at]);
       if (error <= bound) {  // NaN fails here
         if (bound > 0) result.error_ratio = std::max(result.error_ratio, error / bound);

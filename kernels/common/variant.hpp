@@ -40,8 +40,10 @@ struct VariantInfo {
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must follow every change of the weights
   double bound_factor = 1.0;  // declared accuracy bound, in units of the primitive's fp32 bound
-  bool normwise = false;  // that bound is the same for all elements, and that of the largest: for
-                          // methods whose sums mix neighbouring elements and cancel them again
+  // The bound of every element is bound_factor · 2^-24 · the largest magnitude: for methods whose sums
+  // mix neighbouring elements and cancel them again. A bound that grew with the number of terms, as
+  // that of fp32 does, times such a factor, would let wrong sums of thousands of terms pass.
+  bool normwise = false;
   double operand_error =
       0.0;  // relative error of a product from rounding its factors to a narrower
             // format, which the bound allows besides; 2^-9 + 2^-20 for TF32

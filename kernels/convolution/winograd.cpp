@@ -66,7 +66,7 @@ constexpr VariantInfo info{
     .adds = "4 to 6 times fewer products: tiles transformed, multiplied by position, combined",
     .isa = build_isa,
     .threaded = true,
-    .bound_factor = 64,
+    .bound_factor = 512,
     .normwise = true,
 };
 
