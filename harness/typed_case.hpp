@@ -195,10 +195,10 @@ class TypedCase : public Case {
     const double factor =
         variant.bound_factor + (expected.unit > 0 ? variant.operand_error / expected.unit : 0);
     // Of a normwise variant: 2^-24 of the largest magnitude, for every element.
-    const double largest =
-        variant.normwise && expected.unit > 0
-            ? *std::max_element(expected.bound.begin(), expected.bound.end()) / expected.unit * 0x1p-24
-            : 0;
+    const double largest = variant.normwise && expected.unit > 0
+                               ? *std::max_element(expected.bound.begin(), expected.bound.end()) /
+                                     expected.unit * 0x1p-24
+                               : 0;
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < field.count; ++i) {
       const auto at = static_cast<std::size_t>(i);

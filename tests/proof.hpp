@@ -29,12 +29,14 @@ inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
 
 // A variant that no registry holds, so that no ladder, step or other test meets it.
 template <class Primitive>
-Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0) {
+Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0,
+                     bool normwise = false) {
   static std::deque<VariantInfo> infos;  // a Variant points to its own
   const VariantInfo& info = infos.emplace_back(VariantInfo{.name = name,
                                                            .technique = Technique::serial,
                                                            .adds = "a fault",
-                                                           .bound_factor = bound_factor});
+                                                           .bound_factor = bound_factor,
+                                                           .normwise = normwise});
   return {Primitive::name,
           name,
           &info,

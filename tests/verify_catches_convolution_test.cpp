@@ -226,6 +226,28 @@ TEST(VerifyCatchesConvolution, WeightsThatAreLaidOutOnce) {
         "second run of the plan, on other values: " + result_name(direction) + "["));
 }
 
+// dw of 25,600 terms without those of one image in 64, by a variant with the wide bound of Winograd's: a
+// bound that grew with the number of terms would let it pass.
+TEST(VerifyCatchesConvolution, LostTermsOfALongSumUnderANormwiseBound) {
+  const Problem problem{.direction = Direction::backward_weights,
+                        .batch = 64,
+                        .in_channels = 1,
+                        .height = 20,
+                        .width = 20,
+                        .out_channels = 2,
+                        .kernel_h = 3,
+                        .kernel_w = 3,
+                        .pad_h = 1,
+                        .pad_w = 1};
+  EXPECT_TRUE(is_caught<Convolution>(
+      problem, unregistered<Convolution>("broken_batch", plan_of<last_image_left_out>, 512, true),
+      "elements wrong"));
+  const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
+  EXPECT_EQ(
+      prove(*owned, unregistered<Convolution>("honest", plan_of<convolve>, 512, true)).outcome,
+      Outcome::passed);
+}
+
 TEST(VerifyCatchesConvolution, AnInputThatIsChanged) {
   const Variant variant = unregistered<Convolution>("broken_input", plan_of<changes_input>);
   EXPECT_TRUE(
