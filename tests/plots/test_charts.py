@@ -18,10 +18,10 @@ from plots.reading import load_run
 EXPECTED = {
     "ladder-matmul", "ladder-max_pool", "ladder-all_reduce", "size-matmul", "size-max_pool",
     "roof-matmul", "roof-max_pool", "step-mnist_cnn", "ablation-mnist_cnn", "scaling-matmul",
-    "scaling-max_pool", "scaling-step", "bus-bandwidth", "loss", "predicted", "noise"}
+    "scaling-max_pool", "scaling-step", "bus-bandwidth", "roofline", "loss", "predicted", "noise"}
 ONE_OF_EACH_KIND = {
     "ladder-max_pool", "size-max_pool", "roof-max_pool", "step-mnist_cnn", "scaling-max_pool",
-    "bus-bandwidth", "loss", "predicted", "noise"}
+    "bus-bandwidth", "roofline", "loss", "predicted", "noise"}
 
 
 @pytest.fixture(scope="session")
@@ -198,6 +198,29 @@ def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
     write_csv(tmp_path, schema.SUMMARY, [summary_row("fast", 1.0, flops=1e11, gflops_per_s=100)])
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
+
+
+def test_the_roofline_places_the_first_the_fastest_and_the_library(tmp_path):
+    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0},
+                {"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": "DRAM", "value": 9.0},
+                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L2", "value": 60.0},
+                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L1", "value": 66.0}]
+    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    work = {"flops": 1e9, "bytes": 1e8}  # 10 FLOP per byte
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("serial", 1.0, gflops_per_s=1, **work),
+        summary_row("slow", 0.1, technique="simd", builds_on="serial", gflops_per_s=10, **work),
+        summary_row("fast", 0.02, technique="simd", builds_on="slow", gflops_per_s=50, **work),
+        summary_row("library", 0.025, technique="vendor", gflops_per_s=40, **work)])
+    axes = drawn(tmp_path)["roofline"].panels()[0]
+    points = {(line.get_label(), line.get_xdata()[0], line.get_ydata()[0])
+              for line in axes.lines if len(line.get_xdata()) == 1}
+    assert points == {("serial", 10, 1), ("simd", 10, 50), ("vendor", 10, 40)}
+    ridges = {line.get_xdata()[1] for line in axes.lines if line.get_ydata()[-1] == 90.0} - {
+        axes.get_xlim()[1]}
+    assert ridges == {10.0, 90 / 66}
+    texts = {text.get_text() for text in axes.texts}
+    assert texts == {"peak 90 GFLOP/s", "L1, L2 66 GB/s", "DRAM 9 GB/s", "matmul"}
 
 
 def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):

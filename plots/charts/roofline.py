@@ -1,0 +1,162 @@
+"""roofline: rate against arithmetic intensity, under the measured peak and bandwidths (Williams,
+Waterman and Patterson, Communications of the ACM 52(4), 2009)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+
+from plots import style
+from plots.page import Page, caption, plain_log
+from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
+                          resources_of)
+from plots.reading import Row, Run
+
+MOST_PANELS_ACROSS = 2
+MARGIN = 1.7  # of the axes beyond the points and roofs
+ALIKE = 1.3   # bandwidths nearer than this are one line
+
+Span = tuple[float, float]
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    if run.summary is None:
+        yield "roofline", "no summary.csv"
+        return
+    placed = [ladder for ladder in ladders(run) if any(on_the_chart(row) for row in ladder.rows)]
+    with_roofs = [r for r in first_and_last(resources_of(row for ladder in placed
+                                                         for row in ladder.measured))
+                  if roofs(run, r)[0]]
+    if not placed:
+        yield "roofline", "no row has a rate, FLOPs and bytes"
+    elif not with_roofs:
+        yield "roofline", "no measured peak in ceilings.json"
+    else:
+        yield "roofline", draw_roofline(run, placed, with_roofs)
+
+
+def on_the_chart(row: Row) -> bool:
+    return bool(row["gflops_per_s"] and row["flops"] and row["bytes"])
+
+
+def intensity(row: Row) -> float:
+    """FLOPs for each byte that has to move at least."""
+    return row["flops"] / row["bytes"]
+
+
+def roofs(run: Run, resource: Resource) -> tuple[float | None, dict[str, float]]:
+    """The peak in GFLOP/s and, by level, the best bandwidth in GB/s, on these threads."""
+    peak, bandwidths = None, {}
+    for ceiling in run.ceilings or []:
+        if ceiling["threads"] != resource.threads or resource.device or resource.ranks > 1:
+            continue
+        if ceiling["name"] == "fma_peak":
+            peak = ceiling["value"]
+        elif ceiling["level"]:
+            level = ceiling["level"]
+            bandwidths[level] = max(bandwidths.get(level, 0.0), ceiling["value"])
+    return peak, bandwidths
+
+
+def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> Page:
+    shown = {(ladder.primitive, resource): shown_rows(ladder, resource)
+             for ladder in placed for resource in resources}
+    techniques = {row["technique"] for rows in shown.values() for row in rows}
+    across, up = limits(run, [row for rows in shown.values() for row in rows], resources)
+    columns = min(MOST_PANELS_ACROSS, len(resources))
+    page = Page(
+        "Roofline", caption(run, resources,
+                            "Of every problem the first rung of the ladder, the fastest rung and "
+                            "the fastest library. Dashed: measured peak of multiply-add, best "
+                            "measured bandwidth of each level. Intensity counts the FLOPs of the "
+                            "definition and every operand once; Winograd's convolution, with "
+                            "fewer products, may pass the peak."),
+        -(-len(resources) // columns), columns, panel_height=3.1, share_x=True, share_y=True,
+        legend=style.technique_handles(techniques), legend_columns=7)
+    for axes, resource in zip(page.panels(), resources):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(across)
+        axes.set_ylim(up)
+        of_resource = {ladder.primitive: shown[ladder.primitive, resource] for ladder in placed}
+        for row in (row for rows in of_resource.values() for row in rows):
+            axes.plot(intensity(row), row["gflops_per_s"], alpha=0.7, label=row["technique"],
+                      **style.technique_style(row["technique"]).marks)
+        peak, bandwidths = roofs(run, resource)
+        draw_roofs(axes, peak, bandwidths)
+        for primitive, rows in of_resource.items():
+            name_cluster(axes, primitive, rows)
+        axes.set_title(resource.label, loc="left")
+        axes.set_xlabel("arithmetic intensity (FLOP per byte)")
+        axes.set_ylabel("GFLOP/s")
+        plain_log(axes.xaxis)
+        plain_log(axes.yaxis)
+    page.hide_from(len(resources))
+    return page
+
+
+def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
+    """Of every problem the first rung, the fastest rung and the fastest library. A rung for one
+    thread stands for itself wherever it is measured."""
+    shown = []
+    problems: dict[tuple, list[Row]] = {}
+    for row in ladder.measured:
+        if on_the_chart(row) and resource_of(row) == resource:
+            problems.setdefault(problem_key(row), []).append(row)
+    for rows in problems.values():
+        libraries = [row for row in rows if row["technique"] == "vendor"]
+        rungs = [row for row in rows if row["technique"] != "vendor"]
+        first = ladder.first_rung.name if ladder.first_rung else None
+        shown += [row for row in rungs if row["variant"] == first]
+        shown += [max(group, key=lambda row: row["gflops_per_s"])
+                  for group in (rungs, libraries) if group]
+    return shown
+
+
+def limits(run: Run, rows: list[Row], resources: list[Resource]) -> tuple[Span, Span]:
+    """The same for all panels: intensities and rates, points and peaks with some room."""
+    found = [intensity(row) for row in rows]
+    rates = [row["gflops_per_s"] for row in rows]
+    highest = max(rates + [peak for peak, _ in (roofs(run, r) for r in resources) if peak])
+    return ((min(found) / MARGIN ** 2, max(found) * MARGIN), (min(rates) / MARGIN ** 2,
+                                                         highest * MARGIN))
+
+
+def draw_roofs(axes: Axes, peak: float, bandwidths: dict[str, float]) -> None:
+    """Every bandwidth up to the peak, and the peak from there on."""
+    left, right = axes.get_xlim()
+    low, _ = axes.get_ylim()
+    line = {"color": style.REFERENCE, "linewidth": 0.9, "linestyle": (0, (5, 2)), "zorder": 1}
+    ridge = peak / max(bandwidths.values(), default=peak / left)
+    axes.plot([max(left, ridge), right], [peak, peak], **line)
+    axes.annotate(f"peak {peak:.0f} GFLOP/s", (right, peak), xytext=(-2, 3), ha="right",
+                  textcoords="offset points", fontsize=6, color=style.REFERENCE)
+    for levels, bandwidth in alike(bandwidths):
+        start, end = max(left, low / bandwidth), peak / bandwidth
+        axes.plot([start, end], [start * bandwidth, peak], **line)
+        axes.text(start * 1.1, start * 1.1 * bandwidth, f"{levels} {bandwidth:.0f} GB/s",
+                  rotation=math.degrees(math.atan(bandwidth)), rotation_mode="anchor",
+                  transform_rotates_text=True, va="bottom", fontsize=6, color=style.REFERENCE)
+
+
+def alike(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
+    """Levels that are nearly as fast as the fastest of a line share it."""
+    groups: list[tuple[str, float]] = []
+    for level, value in sorted(bandwidths.items(), key=lambda item: -item[1]):
+        if groups and value * ALIKE >= groups[-1][1]:
+            groups[-1] = (", ".join(sorted((*groups[-1][0].split(", "), level))), groups[-1][1])
+        else:
+            groups.append((level, value))
+    return groups
+
+
+def name_cluster(axes: Axes, primitive: str, rows: list[Row]) -> None:
+    """The primitive's name under its lowest point."""
+    if not rows:
+        return
+    lowest = min(rows, key=lambda row: row["gflops_per_s"])
+    axes.annotate(primitive, (intensity(lowest), lowest["gflops_per_s"]), xytext=(0, -6),
+                  textcoords="offset points", ha="center", va="top", fontsize=6.5,
+                  color=style.TEXT)
