@@ -8,19 +8,25 @@
 // overhang, and direct_tile leaves out padding), less the transforms, which are a fifth of the
 // time: 2x to 3x with 32 channels and more. With few channels there is nothing to share them.
 // The price is accuracy: large intermediate values cancel, and errors grow some tenfold.
-// See winograd_transform.hpp, winograd_tiles.hpp, winograd_correlation.hpp and
-// winograd_weight_gradient.hpp.
+// See winograd_transform.hpp, winograd_tiles.hpp, winograd_correlation.hpp,
+// winograd_weight_gradient.hpp and, for many channels, winograd_wide_gradient.hpp.
 #include "kernels/common/simd.hpp"
 #include "kernels/convolution/winograd_correlation.hpp"
 #include "kernels/convolution/winograd_weight_gradient.hpp"
+#include "kernels/convolution/winograd_wide_gradient.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
 template <int pairs, int kernel>
 std::unique_ptr<Steps> steps_of(const Problem& problem, int threads) {
-  if (problem.direction == Direction::backward_weights)
+  if (problem.direction == Direction::backward_weights) {
+    const TileGrid grid(problem.batch, problem.out_h(), problem.out_w(),
+                        WinogradGradient<Arch, pairs, kernel>::outputs);
+    if (problem.groups == 1 && grid.tiles() <= std::max(problem.in_channels, problem.out_channels))
+      return std::make_unique<WinogradWideGradient<Arch, pairs, kernel>>(problem, threads);
     return std::make_unique<WinogradWeightGradient<Arch, pairs, kernel>>(problem, threads);
+  }
   return std::make_unique<WinogradCorrelation<Arch, pairs, kernel>>(problem, threads);
 }
 

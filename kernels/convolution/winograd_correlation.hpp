@@ -63,12 +63,14 @@ class WinogradCorrelation final : public Steps {
                   .top = c.forward_ ? -c.p_.pad_h : c.p_.pad_h - (kernel - 1),
                   .left = c.forward_ ? -c.p_.pad_w : c.p_.pad_w - (kernel - 1)},
                  c.grid_, outputs),
+          tiles(aligned_array<float>(static_cast<std::size_t>(source.tiles_size()))),
           pitch(c.grid_.block_tiles() * panel + lanes),
           products(aligned_array<float>(static_cast<std::size_t>(positions * pitch))),
           window(aligned_array<float>(static_cast<std::size_t>(
               c.grid_.block_rows() * c.grid_.columns() * outputs * outputs * lanes))) {}
 
     Source source;
+    AlignedArray<float> tiles;
     std::int64_t pitch;            // of one position; see WinogradSource
     AlignedArray<float> products;  // [positions, tiles, panel]
     AlignedArray<float> window;    // [rows, columns, lanes] of the target
@@ -111,7 +113,8 @@ class WinogradCorrelation final : public Steps {
       const std::int64_t group = item / grid_.blocks();
       const TileGrid::Block block = grid_.block(item % grid_.blocks());
       const std::int64_t image_group = block.first_image * p_.groups + group;
-      work.source.transform(source + image_group * (source_image / p_.groups), source_image, block);
+      work.source.transform(source + image_group * (source_image / p_.groups), source_image, block,
+                            source_channels_, work.tiles.get());
       for (std::int64_t i = 0; i < panels_; ++i) {
         multiply(work, block,
                  weights_.get() + (group * panels_ + i) * positions * source_channels_ * panel,
@@ -135,10 +138,12 @@ class WinogradCorrelation final : public Steps {
     for (std::int64_t position = 0; position < positions; ++position) {
       for (std::int64_t i = 0; i < stripes; ++i) {
         const Share stripe(tiles, stripes, i);
-        Gemm::multiply_strided(source_channels_, work.source.matrix(position) + stripe.first * row,
-                               row, 1, weights + position * source_channels_ * panel, panel,
-                               work.products.get() + position * work.pitch + stripe.first * panel,
-                               panel, stripe.last - stripe.first, columns, false);
+        Gemm::multiply_strided(
+            source_channels_,
+            work.tiles.get() + position * work.source.pitch() + stripe.first * row, row, 1,
+            weights + position * source_channels_ * panel, panel,
+            work.products.get() + position * work.pitch + stripe.first * panel, panel,
+            stripe.last - stripe.first, columns, false);
       }
     }
   }

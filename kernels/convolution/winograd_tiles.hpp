@@ -24,20 +24,27 @@ class TileGrid {
     std::int64_t first_image, images, first_row, rows;
   };
 
+  // All images in one block.
+  TileGrid(std::int64_t images, std::int64_t height, std::int64_t width, std::int64_t outputs)
+      : images_(images),
+        rows_((height + outputs - 1) / outputs),
+        columns_((width + outputs - 1) / outputs),
+        block_rows_(rows_),
+        block_images_(images) {}
+
   // Each block reads weights, or reads and writes sums, for every pair of an input and an output
   // channel: many pairs call for large blocks. With few, a block's matrices stay in the second-level
   // cache. Each of the threads should find a block.
   TileGrid(std::int64_t images, std::int64_t height, std::int64_t width, std::int64_t outputs,
            std::int64_t channel_pairs, int threads)
-      : images_(images),
-        rows_((height + outputs - 1) / outputs),
-        columns_((width + outputs - 1) / outputs) {
-    const std::int64_t most_tiles = std::min(std::clamp<std::int64_t>(channel_pairs / 512, 48, 192),
-                                             images * rows_ * columns_ / threads);
+      : TileGrid(images, height, width, outputs) {
+    const std::int64_t most_tiles =
+        std::min(std::clamp<std::int64_t>(channel_pairs / 512, 48, 192), tiles() / threads);
     block_rows_ = equal_parts(rows_, most_tiles / columns_);
     block_images_ = block_rows_ < rows_ ? 1 : equal_parts(images, most_tiles / (rows_ * columns_));
   }
 
+  std::int64_t tiles() const { return images_ * rows_ * columns_; }
   std::int64_t columns() const { return columns_; }        // tiles across an image
   std::int64_t block_rows() const { return block_rows_; }  // at most
   std::int64_t block_tiles() const { return block_images_ * block_rows_ * columns_; }  // at most
@@ -85,7 +92,8 @@ void load_window(const float* image, std::int64_t channels, std::int64_t height,
   }
 }
 
-// Turns blocks of images into transformed tiles. Each thread has one of its own.
+// Turns blocks of images into transformed tiles. Each thread has one of its own; the tiles may be
+// shared.
 template <class Arch, int pairs>
 class WinogradSource {
  public:
@@ -94,8 +102,8 @@ class WinogradSource {
   static constexpr std::int64_t tile = Transform::tile, positions = tile * tile;
 
   struct Image {
-    std::int64_t channels, height, width;
-    std::int64_t top, left;  // where the first tile begins: minus the padding
+    std::int64_t channels, height, width;  // channels: at most
+    std::int64_t top, left;                // where the first tile begins: minus the padding
   };
 
   // Neighbouring tiles overlap: they begin `outputs` pixels apart.
@@ -108,27 +116,30 @@ class WinogradSource {
         pitch_(grid.block_tiles() * row_ + lanes),
         window_(aligned_array<float>(static_cast<std::size_t>(
             ((grid.block_rows() - 1) * outputs + tile) * window_columns_ * lanes))),
-        half_(aligned_array<float>(static_cast<std::size_t>(tile * window_columns_ * lanes))),
-        tiles_(aligned_array<float>(static_cast<std::size_t>(positions * pitch_))) {}
+        half_(aligned_array<float>(static_cast<std::size_t>(tile * window_columns_ * lanes))) {}
 
-  // `source` is the group's first channel in the block's first image; its images are image_pitch
-  // apart.
-  void transform(const float* source, std::int64_t image_pitch, const TileGrid::Block& block) {
+  // Floats of the tiles of any block: [positions, tiles of the block, channels].
+  std::int64_t tiles_size() const { return positions * pitch_; }
+
+  // The first `channels` of them. `source` is the first channel in the block's first image; images
+  // are image_pitch apart.
+  void transform(const float* source, std::int64_t image_pitch, const TileGrid::Block& block,
+                 std::int64_t channels, float* tiles) {
     const std::int64_t rows = (block.rows - 1) * outputs_ + tile;
     for (std::int64_t n = 0; n < block.images; ++n, source += image_pitch)
-      for (std::int64_t c = 0; c < image_.channels; c += lanes) {
-        load_window<Arch>(source + c * image_.height * image_.width,
-                          std::min(lanes, image_.channels - c), image_.height, image_.width,
-                          image_.top + block.first_row * outputs_, image_.left, rows,
-                          window_columns_, window_.get());
+      for (std::int64_t c = 0; c < channels; c += lanes) {
+        load_window<Arch>(source + c * image_.height * image_.width, std::min(lanes, channels - c),
+                          image_.height, image_.width, image_.top + block.first_row * outputs_,
+                          image_.left, rows, window_columns_, window_.get());
         for (std::int64_t i = 0; i < block.rows; ++i)
           transform_row(window_.get() + i * outputs_ * window_columns_ * lanes,
-                        tiles_.get() + (n * block.rows + i) * columns_ * row_ + c);
+                        tiles + (n * block.rows + i) * columns_ * row_ + c);
       }
   }
 
-  // Matrix [tiles of the block, channels] of one position; its rows are row() apart.
-  const float* matrix(std::int64_t position) const { return tiles_.get() + position * pitch_; }
+  // The tiles have a matrix [tiles of the block, channels] for each position, pitch() from the one
+  // before; its rows are row() apart.
+  std::int64_t pitch() const { return pitch_; }
   std::int64_t row() const { return row_; }
 
  private:
@@ -150,7 +161,6 @@ class WinogradSource {
                               // all positions of a tile would compete for one set of the cache
   AlignedArray<float> window_;  // [rows, window_columns, lanes]
   AlignedArray<float> half_;    // [tile, window_columns, lanes]
-  AlignedArray<float> tiles_;   // [positions, tiles, channels]
 };
 
 }  // namespace stepladder::convolution

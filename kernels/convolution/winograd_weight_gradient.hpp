@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "kernels/common/aligned.hpp"
-#include "kernels/common/gemm_tile.hpp"
-#include "kernels/common/transpose.hpp"
 #include "kernels/convolution/steps.hpp"
+#include "kernels/convolution/winograd_gradient.hpp"
 #include "kernels/convolution/winograd_tiles.hpp"
 
 namespace stepladder::convolution {
@@ -41,13 +40,10 @@ class WinogradWeightGradient final : public Steps {
 
  private:
   using Source = WinogradSource<Arch, pairs>;
-  using Transform = typename Source::Transform;
-  static constexpr std::int64_t lanes = Source::lanes;
-  static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
-  static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of dy
-  static constexpr std::int64_t taps = kernel * kernel;
-  using Gemm = GemmTile<Arch, 6, lanes == 16 ? 4 : 2>;
-  static constexpr std::int64_t panel = Gemm::columns;
+  using Gradient = WinogradGradient<Arch, pairs, kernel>;
+  using Gemm = typename Gradient::Gemm;
+  static constexpr std::int64_t lanes = Gradient::lanes, panel = Gradient::panel;
+  static constexpr std::int64_t positions = Gradient::positions, outputs = Gradient::outputs;
 
   struct Workspace {
     explicit Workspace(const WinogradWeightGradient& g)
@@ -57,20 +53,15 @@ class WinogradWeightGradient final : public Steps {
                   .top = -g.p_.pad_h,
                   .left = -g.p_.pad_w},
                  g.grid_, outputs),
-          pitch(g.grid_.block_tiles() * panel + lanes),
-          window(aligned_array<float>(static_cast<std::size_t>(
-              g.grid_.block_rows() * g.grid_.columns() * outputs * outputs * lanes))),
-          gradients(aligned_array<float>(static_cast<std::size_t>(positions * pitch))),
+          tiles(aligned_array<float>(static_cast<std::size_t>(source.tiles_size()))),
+          gradient(g.p_, g.grid_),
           sums(aligned_array<float>(
-              static_cast<std::size_t>(g.p_.groups * g.panels_ * positions * g.sums_size_))) {
-      std::fill_n(gradients.get(), positions * pitch, 0.0F);
-    }
+              static_cast<std::size_t>(g.p_.groups * g.panels_ * positions * g.sums_size_))) {}
 
     Source source;
-    std::int64_t pitch;             // of one position; see WinogradSource
-    AlignedArray<float> window;     // [rows, columns, lanes] of dy
-    AlignedArray<float> gradients;  // [positions, tiles, panel]
-    AlignedArray<float> sums;       // [groups, panels, positions, in channels, panel]
+    AlignedArray<float> tiles;
+    Gradient gradient;
+    AlignedArray<float> sums;  // [groups, panels, positions, in channels, panel]
   };
 
   void accumulate(int thread, const Operands& operands) {
@@ -83,37 +74,13 @@ class WinogradWeightGradient final : public Steps {
       for (std::int64_t item = share.first; item < share.last; ++item) {
         const TileGrid::Block block = grid_.block(item);
         const std::int64_t image_group = block.first_image * p_.groups + group;
-        work.source.transform(operands.x + image_group * (x_image / p_.groups), x_image, block);
+        work.source.transform(operands.x + image_group * (x_image / p_.groups), x_image, block,
+                              p_.group_in(), work.tiles.get());
         for (std::int64_t i = 0; i < panels_; ++i) {
-          for (std::int64_t v = 0; v < panel && i * panel + v < p_.group_out(); v += lanes)
-            for (std::int64_t n = 0; n < block.images; ++n)
-              transform_gradient(work, block, n, v,
-                                 operands.y + image_group * (y_image / p_.groups) + n * y_image +
-                                     (i * panel + v) * p_.out_h() * p_.out_w(),
-                                 std::min(lanes, p_.group_out() - i * panel - v));
+          work.gradient.transform(operands.y + image_group * (y_image / p_.groups), block, i);
           multiply(work, block, work.sums.get() + (group * panels_ + i) * positions * sums_size_,
                    item > share.first);
         }
-      }
-  }
-
-  // One vector of channels of the block's image n; dy: its first channel, [channels, h, w].
-  void transform_gradient(Workspace& work, const TileGrid::Block& block, std::int64_t n,
-                          std::int64_t v, const float* dy, std::int64_t channels) const {
-    alignas(cache_line) float half[tile * outputs * lanes];
-    const std::int64_t window_row = grid_.columns() * outputs * lanes;
-    load_window<Arch>(dy, channels, p_.out_h(), p_.out_w(), block.first_row * outputs, 0,
-                      block.rows * outputs, grid_.columns() * outputs, work.window.get());
-    float* to = work.gradients.get() + n * block.rows * grid_.columns() * panel + v;
-    for (std::int64_t i = 0; i < block.rows; ++i)
-      for (std::int64_t j = 0; j < grid_.columns(); ++j, to += panel) {
-        const float* from = work.window.get() + i * outputs * window_row + j * outputs * lanes;
-        for (std::int64_t b = 0; b < outputs; ++b)
-          Transform::template evaluate<outputs>(from + b * lanes, window_row, half + b * lanes,
-                                                outputs * lanes);
-        for (std::int64_t a = 0; a < tile; ++a)
-          Transform::template evaluate<outputs>(half + a * outputs * lanes, lanes,
-                                                to + a * tile * work.pitch, work.pitch);
       }
   }
 
@@ -124,9 +91,10 @@ class WinogradWeightGradient final : public Steps {
     for (std::int64_t position = 0; position < positions; ++position)
       for (std::int64_t i = 0; i < stripes; ++i) {
         const Share stripe(p_.group_in(), stripes, i);
-        Gemm::multiply_strided(tiles, work.source.matrix(position) + stripe.first, 1,
-                               work.source.row(), work.gradients.get() + position * work.pitch,
-                               panel, sums + position * sums_size_ + stripe.first * panel, panel,
+        Gemm::multiply_strided(tiles,
+                               work.tiles.get() + position * work.source.pitch() + stripe.first, 1,
+                               work.source.row(), work.gradient.matrix(position), panel,
+                               sums + position * sums_size_ + stripe.first * panel, panel,
                                stripe.last - stripe.first, panel, add);
       }
   }
@@ -134,7 +102,6 @@ class WinogradWeightGradient final : public Steps {
   // This thread's share of dw, from the sums of all threads.
   void combine(int thread, float* dw) const {
     alignas(cache_line) float sum[positions * lanes];
-    alignas(cache_line) float half[kernel * tile * lanes], filter[taps * lanes];
     const Share share(p_.groups * panels_ * p_.group_in(), threads_, thread);
     for (std::int64_t item = share.first; item < share.last; ++item) {
       const std::int64_t c = item % p_.group_in(), block = item / p_.group_in();
@@ -143,15 +110,8 @@ class WinogradWeightGradient final : public Steps {
         for (std::int64_t position = 0; position < positions; ++position)
           add_threads((block * positions + position) * sums_size_ + c * panel + v,
                       sum + position * lanes);
-        for (std::int64_t b = 0; b < tile; ++b)
-          Transform::template combine<kernel>(sum + b * lanes, tile * lanes, half + b * lanes,
-                                              tile * lanes);
-        for (std::int64_t r = 0; r < kernel; ++r)
-          Transform::template combine<kernel>(half + r * tile * lanes, lanes,
-                                              filter + r * kernel * lanes, lanes);
-        const std::int64_t k = block / panels_ * p_.group_out() + first + v;  // output channel
-        transpose<Arch>(filter, lanes, dw + (k * p_.group_in() + c) * taps, p_.group_in() * taps,
-                        taps, std::min(lanes, p_.group_out() - first - v));
+        Gradient::combine(p_, sum, lanes, block / panels_ * p_.group_out() + first + v, c,
+                          std::min(lanes, p_.group_out() - first - v), dw);
       }
     }
   }
