@@ -6,6 +6,8 @@
 //
 // There are no tests for padding or for the end of a row: planes with padding are first copied into
 // lines that have it, and what a row's last vector writes beyond the row is overwritten in its turn.
+// Windows of 3x3 with stride 2 read them where they are: lanes that would see what lies beside the
+// plane take −∞ instead, and rows above and below are left out.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +25,8 @@ struct ForwardPlane {
   float* y;
   std::uint8_t* argmax;
   std::int64_t room;  // elements from y on that may be written before their turn
-  const float*
-      first_inside;  // [out_w, rounded up]: first column of each window that is not padding;
-                     // null where there is no padding
+  const float* first_inside;  // [out_w, rounded up]: the first and the last column of each window
+  const float* last_inside;   // that is not padding; null where there is no padding
 };
 
 // The largest values of a vector of windows, or of a row of them, and their places.
@@ -39,19 +40,9 @@ struct Best {
   }
 };
 
-// Outputs [j, j + lanes) of row i.
+// A vector of outputs, from y[at] on.
 template <class V>
-inline void store(const Problem& p, const ForwardPlane& plane, std::int64_t i, std::int64_t j,
-                  Best<V> best) {
-  if (plane.first_inside !=
-      nullptr) {  // a window of nothing but −∞ or NaN must not name the padding
-    const std::int64_t first_row = std::max<std::int64_t>(0, p.pad_h - i * p.stride_h);
-    const V first =
-        V(static_cast<float>(first_row * p.window_w)) + V::load_unaligned(plane.first_inside + j);
-    best.place =
-        xsimd::select(best.value == V(-std::numeric_limits<float>::infinity()), first, best.place);
-  }
-  const std::int64_t at = i * p.out_w() + j;
+inline void store(const ForwardPlane& plane, std::int64_t at, const Best<V>& best) {
   store_within(plane.y + at, best.value, plane.room - at);
   store_places_within(plane.argmax + at, best.place, plane.room - at);
 }
@@ -89,36 +80,67 @@ void forward_plane(const Problem& problem, const ForwardPlane& given) {
           }
         for (; s < window_w; ++s) best.compare(strided<known_stride, V>(row + s, steps), place(s));
       }
-      store(p, plane, i, j, best);
+      if (plane.first_inside != nullptr) {  // a window of nothing but −∞ must not name the padding
+        const std::int64_t first_row = std::max<std::int64_t>(0, p.pad_h - i * p.stride_h);
+        const V first =
+            V(static_cast<float>(first_row * window_w)) + V::load_unaligned(plane.first_inside + j);
+        best.place = xsimd::select(best.value == V(-std::numeric_limits<float>::infinity()), first,
+                                   best.place);
+      }
+      store(plane, i * out_w + j, best);
     }
 }
 
 // 3x3, stride 2. Windows above each other share a row of x: its three columns are compared once.
-template <Isa isa, class V>
+//   beside   x has no padding that could be read, and begins where it would
+//   narrow   a row is shorter than a vector: the third column of a window is the first of the next
+template <Isa isa, class V, bool beside, bool narrow>
 void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
+  constexpr V* vector = nullptr;
   const Problem p = problem;
   const ForwardPlane plane = given;
-  const std::int64_t out_h = p.out_h(), blocks = (p.out_w() + lanes - 1) / lanes;
-  const auto best_of_row = [&](std::int64_t row, std::int64_t j) {
-    const float* x = plane.x + row * plane.pitch + 2 * j;
-    const auto [first, second] = even_odd(x, static_cast<V*>(nullptr));
-    Best<V> best{first, V(0.0F)};
-    best.compare(second, V(1.0F));
-    best.compare(even(x + 2, static_cast<V*>(nullptr)), V(2.0F));
-    return best;
-  };
+  const std::int64_t out_h = p.out_h(), blocks = narrow ? 1 : (p.out_w() + lanes - 1) / lanes;
+  const std::int64_t first_row = beside ? p.pad_h : 0;  // rows outside, [0, first_row) and from
+  const std::int64_t end_row = beside ? p.pad_h + p.height : 2 * out_h + 1;  // end_row on, not read
   // From right to left: what the last block writes beyond its row is the start of the next row, in the
   // first block, whose turn comes after.
   for (std::int64_t j = (blocks - 1) * lanes; j >= 0; j -= lanes) {
-    Best<V> shared = best_of_row(0, j);
+    V start(0.0F), end(2.0F);  // columns on the image
+    if constexpr (beside)
+      start = V::load_unaligned(plane.first_inside + j), end = V::load_unaligned(plane.last_inside + j);
+    const auto column = [&](const V& v, float s) {
+      if constexpr (beside)
+        return xsimd::select(start <= V(s) && end >= V(s), v,
+                             V(-std::numeric_limits<float>::infinity()));
+      else
+        return v;
+    };
+    const auto best_of_row = [&](std::int64_t row) {
+      const float* x = plane.x + row * plane.pitch + 2 * j;
+      const auto [first, second] = even_odd(x, vector);
+      const V third = narrow ? next(first) : even(x + 2, vector);
+      Best<V> best{column(first, 0), start};
+      best.compare(column(second, 1), V(1.0F));
+      best.compare(column(third, 2), V(2.0F));
+      return best;
+    };
+    const auto inside = [&](std::int64_t row) { return row >= first_row && row < end_row; };
+    Best<V> upper{};
+    if (inside(0)) upper = best_of_row(0);
     for (std::int64_t i = 0; i < out_h; ++i) {
-      Best<V> best = shared;
-      const Best<V> middle = best_of_row(2 * i + 1, j);
-      best.compare(middle.value, middle.place + V(3.0F));
-      shared = best_of_row(2 * i + 2, j);
-      best.compare(shared.value, shared.place + V(6.0F));
-      store(p, plane, i, j, best);
+      Best<V> best = upper;
+      bool found = inside(2 * i);
+      const auto compare = [&](const Best<V>& row, float first_place) {
+        if (found)
+          best.compare(row.value, row.place + V(first_place));
+        else
+          best = {row.value, row.place + V(first_place)};
+        found = true;
+      };
+      if (inside(2 * i + 1)) compare(best_of_row(2 * i + 1), 3);
+      if (inside(2 * i + 2)) compare(upper = best_of_row(2 * i + 2), 6);
+      store(plane, i * p.out_w() + j, best);
     }
   }
 }

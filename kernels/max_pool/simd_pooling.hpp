@@ -80,14 +80,23 @@ class SimdPooling {
     const std::int64_t read = (columns - 1) * p.stride_w + p.window_w;  // of a row
     line_rows_ = (p.out_h() - 1) * p.stride_h + p.window_h;
     pitch_ = std::max(read, p.pad_w + p.width);
-    if (p.pad_h == 0 && p.pad_w == 0)
+    const bool padded = p.pad_h > 0 || p.pad_w > 0;
+    if (!padded) {
       direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
-    if (direct_planes_ < p.planes())
+    } else if (is(3, p.pad_h)) {
+      first_direct_ = 1;  // the first plane would be read before it begins
+      direct_planes_ = planes_within((p.height - 1) * p.width + read, p.height * p.width);
+    }
+    if (first_direct_ > 0 || direct_planes_ < p.planes())
       allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
-    if (p.pad_h > 0 || p.pad_w > 0) {
+    if (padded) {
       first_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
-      for (std::int64_t j = 0; j < columns; ++j)
-        first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, p.pad_w - j * p.stride_w));
+      last_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const std::int64_t corner = j * p.stride_w - p.pad_w;
+        first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, -corner));
+        last_inside_[j] = static_cast<float>(std::min(p.window_w, p.width - corner) - 1);
+      }
     }
 
     if (is(2, p.pad_h))
@@ -108,20 +117,29 @@ class SimdPooling {
     const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
     for (std::int64_t plane = first; plane < last; ++plane) {
       const float* x = o.x + plane * in;
-      const bool direct = plane < direct_planes_;
+      const bool direct = plane >= first_direct_ && plane < direct_planes_;
       if (!direct)
         for (std::int64_t h = 0; h < std::min(p_.height, line_rows_ - p_.pad_h); ++h)
           std::copy_n(x + h * p_.width, p_.width, lines + (h + p_.pad_h) * pitch_ + p_.pad_w);
-      const ForwardPlane operands{.x = direct ? x : lines,
-                                  .pitch = direct ? p_.width : pitch_,
-                                  .y = o.y + plane * out,
-                                  .argmax = o.argmax + plane * out,
-                                  .room = (last - plane) * out,
-                                  .first_inside = first_inside_.get()};
-      if constexpr (stride == 2 && window == 3)
-        forward_plane_3x3<isa, V>(p_, operands);
-      else
+      const ForwardPlane operands{
+          .x = direct ? x - p_.pad_h * p_.width - p_.pad_w : lines,
+          .pitch = direct ? p_.width : pitch_,
+          .y = o.y + plane * out,
+          .argmax = o.argmax + plane * out,
+          .room = (last - plane) * out,
+          .first_inside = first_inside_.get(),
+          .last_inside = last_inside_.get()};
+      if constexpr (stride == 2 && window == 3) {
+        const bool narrow = p_.out_w() < static_cast<std::int64_t>(V::size);
+        if (first_inside_)
+          narrow ? forward_plane_3x3<isa, V, true, true>(p_, operands)
+                 : forward_plane_3x3<isa, V, true, false>(p_, operands);
+        else
+          narrow ? forward_plane_3x3<isa, V, false, true>(p_, operands)
+                 : forward_plane_3x3<isa, V, false, false>(p_, operands);
+      } else {
         forward_plane<isa, V, stride, window>(p_, operands);
+      }
     }
   }
 
@@ -204,7 +222,7 @@ class SimdPooling {
   AlignedArray<float> lines_;  // [threads][lines_count_]: x forward, dy backward
   AlignedArray<std::uint8_t> argmax_lines_;
   std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
-  AlignedArray<float> first_inside_;  // forward, see ForwardPlane
+  AlignedArray<float> first_inside_, last_inside_;  // forward, see ForwardPlane
   AlignedArray<float> inside_;        // backward, see BackwardPlane: [2][columns]
   std::int64_t offset_[256];          // scatter: of a place from the corner of its window, in x
 };
