@@ -33,8 +33,8 @@ std::atomic<std::uint32_t> buffers_made = 0;
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
     : bytes_(bytes), device_(device), number_(buffers_made++) {
-  const std::size_t whole = (bytes + 2 * guard + cache_line - 1) / cache_line * cache_line;
-  memory_ = device_ != nullptr ? device_->allocate(whole) : std::aligned_alloc(cache_line, whole);
+  const std::size_t whole = bytes + 2 * guard;
+  memory_ = device_ != nullptr ? device_->allocate(whole) : allocate_aligned(whole);
   if (memory_ == nullptr) throw std::bad_alloc{};
   std::vector<unsigned char> zone(guard);
   const GuardPattern pattern(number_);

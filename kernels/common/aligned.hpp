@@ -1,14 +1,19 @@
-// Workspace for plans: cache-line aligned floats, allocated once, freed with the plan.
+// Memory for plans and operands: cache-line aligned, allocated once, freed with its owner.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <new>
 
 namespace stepladder {
 
 inline constexpr std::size_t cache_line = 64;  // bytes
+
+// Uninitialised, aligned to a cache line, to be released by std::free. From a few MiB on it asks for
+// huge pages, where the system gives them to those who ask: a core's table of translations reaches
+// some MiB in pages of 4 KiB, and beyond that every page costs a walk through memory. Throws
+// std::bad_alloc.
+void* allocate_aligned(std::size_t bytes);
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
@@ -17,13 +22,10 @@ struct Free {
 template <class T>
 using AlignedArray = std::unique_ptr<T[], Free>;
 
-// `count` elements, uninitialised, aligned to a cache line. Throws std::bad_alloc.
+// `count` elements, uninitialised. Throws std::bad_alloc.
 template <class T>
 AlignedArray<T> aligned_array(std::size_t count) {
-  const std::size_t bytes = (count * sizeof(T) + cache_line - 1) / cache_line * cache_line;
-  void* memory = std::aligned_alloc(cache_line, bytes == 0 ? cache_line : bytes);
-  if (memory == nullptr) throw std::bad_alloc{};
-  return AlignedArray<T>(static_cast<T*>(memory));
+  return AlignedArray<T>(static_cast<T*>(allocate_aligned(count * sizeof(T))));
 }
 
 }  // namespace stepladder

@@ -6,15 +6,10 @@
 namespace stepladder::max_pool {
 namespace {
 
-constexpr std::int64_t worth_a_thread = 16384;  // elements of x: a few microseconds of work
-
 class OpenMp final : public Plan {
  public:
   OpenMp(const Problem& p, const Resources& resources)
-      : planes_(p.planes()),
-        parts_(static_cast<int>(std::clamp<std::int64_t>(
-            std::min(p.planes(), p.x_count() / worth_a_thread), 1, resources.threads))),
-        pooling_(p, parts_) {}
+      : planes_(p.planes()), parts_(threads_worth(p, resources.threads)), pooling_(p, parts_) {}
 
   void run(const Operands& o) override {
     if (parts_ == 1) return pooling_.run(o, 0, planes_, 0);

@@ -42,15 +42,21 @@ struct Windows {
 };
 
 // A row of dx from its even and odd columns. Writes beyond the row, not beyond `room`.
-template <class V>
+template <bool past_caches, class V>
 inline void store_row(float* dx, const V& even, const V& odd, std::int64_t room) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   const auto [low, high] = interleaved(even, odd);
-  store_within(dx, low, room);
-  store_within(dx + lanes, high, room - lanes);
+  if constexpr (past_caches) {
+    stream(dx, low);
+    stream(dx + lanes, high);
+  } else {
+    store_within(dx, low, room);
+    store_within(dx + lanes, high, room - lanes);
+  }
 }
 
-template <Isa isa, class V, int window, int pad>
+// past_caches: vectors end with the rows, and dx is aligned to them; see stream().
+template <Isa isa, class V, int window, int pad, bool past_caches>
 void backward_plane(const Problem& p, const BackwardPlane plane) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   constexpr std::int64_t smallest = shift(0, pad),
@@ -91,9 +97,10 @@ void backward_plane(const Problem& p, const BackwardPlane plane) {
       (std::make_integer_sequence<int, window * window>{});
       above = below;
       const std::int64_t at = 2 * (k * width + m);
-      store_row(plane.dx + at, sum[0][0], sum[0][1], plane.room - at);
+      store_row<past_caches>(plane.dx + at, sum[0][0], sum[0][1], plane.room - at);
       if (2 * k + 1 < height)
-        store_row(plane.dx + at + width, sum[1][0], sum[1][1], plane.room - at - width);
+        store_row<past_caches>(plane.dx + at + width, sum[1][0], sum[1][1],
+                               plane.room - at - width);
     }
   }
 }

@@ -24,10 +24,19 @@ struct ForwardPlane {
   std::int64_t pitch;
   float* y;
   std::uint8_t* argmax;
-  std::int64_t room;  // elements from y on that may be written before their turn
+  std::int64_t room;          // elements from y on that may be written before their turn
   const float* first_inside;  // [out_w, rounded up]: the first and the last column of each window
   const float* last_inside;   // that is not padding; null where there is no padding
+  bool announced;             // rows are to be announced
 };
+
+// Announces rows of x that are some way ahead of these, in the order of memory: windows take several
+// rows in turns, which the processor does not see through. Past the caches that results may need.
+static inline void announce(const float* row, std::int64_t count) {
+  constexpr std::int64_t ahead = 3584, line = 16;  // floats: 14 KiB
+  for (std::int64_t k = 0; k < count; k += line)
+    _mm_prefetch(reinterpret_cast<const char*>(row + ahead + k), _MM_HINT_NTA);
+}
 
 // The largest values of a vector of windows, or of a row of them, and their places.
 template <class V>
@@ -64,7 +73,8 @@ void forward_plane(const Problem& problem, const ForwardPlane& given) {
       multiples[lane] = lane * static_cast<std::int32_t>(stride_w);
     steps = xsimd::as_integer_t<V>::load_unaligned(multiples);
   }
-  for (std::int64_t i = 0; i < out_h; ++i)
+  for (std::int64_t i = 0; i < out_h; ++i) {
+    if (plane.announced) announce(plane.x + i * p.stride_h * plane.pitch, p.stride_h * plane.pitch);
     for (std::int64_t j = 0; j < out_w; j += lanes) {
       const float* corner = plane.x + i * p.stride_h * plane.pitch + j * stride_w;
       Best<V> best{strided<known_stride, V>(corner, steps), V(0.0F)};
@@ -89,6 +99,7 @@ void forward_plane(const Problem& problem, const ForwardPlane& given) {
       }
       store(plane, i * out_w + j, best);
     }
+  }
 }
 
 // 3x3, stride 2. Windows above each other share a row of x: its three columns are compared once.
@@ -108,7 +119,8 @@ void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
   for (std::int64_t j = (blocks - 1) * lanes; j >= 0; j -= lanes) {
     V start(0.0F), end(2.0F);  // columns on the image
     if constexpr (beside)
-      start = V::load_unaligned(plane.first_inside + j), end = V::load_unaligned(plane.last_inside + j);
+      start = V::load_unaligned(plane.first_inside + j),
+      end = V::load_unaligned(plane.last_inside + j);
     const auto column = [&](const V& v, float s) {
       if constexpr (beside)
         return xsimd::select(start <= V(s) && end >= V(s), v,
@@ -129,6 +141,7 @@ void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
     Best<V> upper{};
     if (inside(0)) upper = best_of_row(0);
     for (std::int64_t i = 0; i < out_h; ++i) {
+      if (plane.announced) announce(plane.x + 2 * i * plane.pitch, 2 * plane.pitch);
       Best<V> best = upper;
       bool found = inside(2 * i);
       const auto compare = [&](const Best<V>& row, float first_place) {

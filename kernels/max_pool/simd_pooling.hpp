@@ -12,11 +12,20 @@
 
 namespace stepladder::max_pool {
 
+// Threads worth waking, of those there are: each for a few microseconds of work.
+static inline int threads_worth(const Problem& p, int threads) {
+  constexpr std::int64_t worth_a_thread = 16384;  // elements of x
+  return static_cast<int>(
+      std::clamp<std::int64_t>(std::min(p.planes(), p.x_count() / worth_a_thread), 1, threads));
+}
+
 template <Isa isa>
 class SimdPooling {
  public:
-  // `threads` may run at once, each on planes of its own.
-  SimdPooling(const Problem& p, int threads) : p_(p), threads_(threads) {
+  // `threads` may run at once, each on planes of its own. With `streaming`, x is announced in the order
+  // of memory, and dx written past the caches where vectors end with its rows.
+  SimdPooling(const Problem& p, int threads, bool streaming = false)
+      : p_(p), threads_(threads), streaming_(streaming) {
     if (p.direction == Direction::forward)
       with_width(p.out_w(), [&]<class V>(V*) { prepare_forward<V>(); });
     else if (is(2, 0))
@@ -121,14 +130,14 @@ class SimdPooling {
       if (!direct)
         for (std::int64_t h = 0; h < std::min(p_.height, line_rows_ - p_.pad_h); ++h)
           std::copy_n(x + h * p_.width, p_.width, lines + (h + p_.pad_h) * pitch_ + p_.pad_w);
-      const ForwardPlane operands{
-          .x = direct ? x - p_.pad_h * p_.width - p_.pad_w : lines,
-          .pitch = direct ? p_.width : pitch_,
-          .y = o.y + plane * out,
-          .argmax = o.argmax + plane * out,
-          .room = (last - plane) * out,
-          .first_inside = first_inside_.get(),
-          .last_inside = last_inside_.get()};
+      const ForwardPlane operands{.x = direct ? x - p_.pad_h * p_.width - p_.pad_w : lines,
+                                  .pitch = direct ? p_.width : pitch_,
+                                  .y = o.y + plane * out,
+                                  .argmax = o.argmax + plane * out,
+                                  .room = (last - plane) * out,
+                                  .first_inside = first_inside_.get(),
+                                  .last_inside = last_inside_.get(),
+                                  .announced = streaming_};
       if constexpr (stride == 2 && window == 3) {
         const bool narrow = p_.out_w() < static_cast<std::int64_t>(V::size);
         if (first_inside_)
@@ -180,15 +189,25 @@ class SimdPooling {
           std::copy_n(dy + i * out_w, out_w, lines + (i + 1) * pitch_);
           std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
         }
-      backward_plane<isa, V, window, pad>(p_, {.dy = direct ? dy : lines + pitch_,
-                                               .argmax = direct ? argmax : argmax_lines + pitch_,
-                                               .pitch = direct ? out_w : pitch_,
-                                               .no_dy = lines,
-                                               .no_argmax = argmax_lines,
-                                               .inside = {inside_.get(), inside_.get() + columns},
-                                               .dx = o.x + plane * in,
-                                               .room = (last - plane) * in});
+      const bool past_caches = streaming_ && ends_with_rows<V>(o.x);
+      const auto kernel = past_caches ? backward_plane<isa, V, window, pad, true>
+                                      : backward_plane<isa, V, window, pad, false>;
+      kernel(p_, {.dy = direct ? dy : lines + pitch_,
+                  .argmax = direct ? argmax : argmax_lines + pitch_,
+                  .pitch = direct ? out_w : pitch_,
+                  .no_dy = lines,
+                  .no_argmax = argmax_lines,
+                  .inside = {inside_.get(), inside_.get() + columns},
+                  .dx = o.x + plane * in,
+                  .room = (last - plane) * in});
     }
+  }
+
+  // Whether the vectors of dx are aligned, and none runs past the end of its row.
+  template <class V>
+  bool ends_with_rows(const float* dx) const {
+    return p_.width % (2 * static_cast<std::int64_t>(V::size)) == 0 &&
+           reinterpret_cast<std::uintptr_t>(dx) % sizeof(V) == 0;
   }
 
   void prepare_scatter() {
@@ -216,6 +235,7 @@ class SimdPooling {
 
   Problem p_;
   int threads_;
+  bool streaming_;
   Run run_ = nullptr;
   // Planes [first_direct_, direct_planes_) are read where they are, the others from padded copies.
   std::int64_t first_direct_ = 0, direct_planes_ = 0;
@@ -223,8 +243,8 @@ class SimdPooling {
   AlignedArray<std::uint8_t> argmax_lines_;
   std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
   AlignedArray<float> first_inside_, last_inside_;  // forward, see ForwardPlane
-  AlignedArray<float> inside_;        // backward, see BackwardPlane: [2][columns]
-  std::int64_t offset_[256];          // scatter: of a place from the corner of its window, in x
+  AlignedArray<float> inside_;                      // backward, see BackwardPlane: [2][columns]
+  std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
 };
 
 }  // namespace stepladder::max_pool

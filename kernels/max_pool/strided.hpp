@@ -5,6 +5,7 @@
 //   even_odd(p)                  p[0], p[2], … and p[1], p[3], …
 //   next(v)                      lane i takes lane i + 1; the last one does not count
 //   interleaved(even, odd)       the other way: even[0], odd[0], even[1], odd[1], … in two vectors
+//   stream(p, v)                 stores past the caches; p is aligned to the vector
 //   load_places / store_places   a vector of floats from and to bytes
 #pragma once
 
@@ -30,9 +31,8 @@ inline std::pair<Vector4, Vector4> even_odd(const float* p, Vector4*) {
   return {_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)),
           _mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))};
 }
-inline Vector4 next(Vector4 v) {
-  return _mm_shuffle_ps(v, v, _MM_SHUFFLE(3, 3, 2, 1));
-}
+inline Vector4 next(Vector4 v) { return _mm_shuffle_ps(v, v, _MM_SHUFFLE(3, 3, 2, 1)); }
+inline void stream(float* p, Vector4 v) { _mm_stream_ps(p, v); }
 inline std::pair<Vector4, Vector4> interleaved(Vector4 even, Vector4 odd) {
   return {_mm_unpacklo_ps(even, odd), _mm_unpackhi_ps(even, odd)};
 }
@@ -65,6 +65,7 @@ inline std::pair<Vector8, Vector8> even_odd(const float* p, Vector8*) {
 inline Vector8 next(Vector8 v) {
   return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 7));
 }
+inline void stream(float* p, Vector8 v) { _mm256_stream_ps(p, v); }
 inline std::pair<Vector8, Vector8> interleaved(Vector8 even, Vector8 odd) {
   const __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
   return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
@@ -100,6 +101,7 @@ inline Vector16 next(Vector16 v) {
   const __m512i bits = _mm512_castps_si512(v);
   return _mm512_castsi512_ps(_mm512_alignr_epi32(bits, bits, 1));
 }
+inline void stream(float* p, Vector16 v) { _mm512_stream_ps(p, v); }
 inline std::pair<Vector16, Vector16> interleaved(Vector16 even, Vector16 odd) {
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const __m512i high =
