@@ -8,30 +8,20 @@
 #include "kernels/common/simd.hpp"
 #include "kernels/convolution/direct_correlation.hpp"
 #include "kernels/convolution/direct_weight_gradient.hpp"
+#include "kernels/convolution/openmp_plan.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-class DirectTile final : public Plan {
- public:
-  DirectTile(const Problem& problem, const Resources& resources) : threads_(resources.threads) {
-    if (problem.direction == Direction::backward_weights)
-      steps_ = std::make_unique<DirectWeightGradient<Arch>>(problem, threads_);
-    else
-      steps_ = std::make_unique<DirectCorrelation<Arch>>(problem, threads_);
-  }
+std::unique_ptr<Steps> steps_of(const Problem& problem, int threads) {
+  if (problem.direction == Direction::backward_weights)
+    return std::make_unique<DirectWeightGradient<Arch>>(problem, threads);
+  return std::make_unique<DirectCorrelation<Arch>>(problem, threads);
+}
 
-  void run(const Operands& operands) override {
-    for (int step = 0; step < Steps::count; ++step) {
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread) steps_->step(step, thread, operands);
-    }
-  }
-
- private:
-  int threads_;
-  std::unique_ptr<Steps> steps_;
-};
+std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
+  return std::make_unique<OpenMpPlan>(steps_of(problem, resources.threads), resources.threads);
+}
 
 constexpr VariantInfo info{
     .name = "direct_tile",
@@ -43,7 +33,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, DirectTile>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -7,6 +7,7 @@
 // and 14 x 14; with a stride of 2, where direct_tile reads and broadcasts pixel by pixel, more.
 // See pointwise_correlation.hpp, pointwise_data_gradient.hpp and pointwise_weight_gradient.hpp.
 #include "kernels/common/simd.hpp"
+#include "kernels/convolution/openmp_plan.hpp"
 #include "kernels/convolution/pointwise_correlation.hpp"
 #include "kernels/convolution/pointwise_data_gradient.hpp"
 #include "kernels/convolution/pointwise_weight_gradient.hpp"
@@ -26,22 +27,9 @@ std::unique_ptr<Steps> steps_of(const Problem& p, int threads) {
   return std::make_unique<PointwiseCorrelation<Arch>>(p, threads);
 }
 
-class Pointwise final : public Plan {
- public:
-  Pointwise(const Problem& problem, const Resources& resources)
-      : threads_(resources.threads), steps_(steps_of(problem, threads_)) {}
-
-  void run(const Operands& operands) override {
-    for (int step = 0; step < Steps::count; ++step) {
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread) steps_->step(step, thread, operands);
-    }
-  }
-
- private:
-  int threads_;
-  std::unique_ptr<Steps> steps_;
-};
+std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
+  return std::make_unique<OpenMpPlan>(steps_of(problem, resources.threads), resources.threads);
+}
 
 constexpr VariantInfo info{
     .name = "pointwise",
@@ -52,7 +40,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, Pointwise>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -64,7 +64,6 @@ class PointwiseWeightGradient final : public Steps {
 
  private:
   using Tile = GemmTile<Arch>;
-  using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Tile::lanes;
   static constexpr std::int64_t most_depth = 512;  // pixels at a time
   static constexpr std::int64_t most_rows = 384;   // output channels at a time

@@ -11,6 +11,7 @@
 // See winograd_transform.hpp, winograd_tiles.hpp, winograd_correlation.hpp,
 // winograd_weight_gradient.hpp and, for many channels, winograd_wide_gradient.hpp.
 #include "kernels/common/simd.hpp"
+#include "kernels/convolution/openmp_plan.hpp"
 #include "kernels/convolution/winograd_correlation.hpp"
 #include "kernels/convolution/winograd_weight_gradient.hpp"
 #include "kernels/convolution/winograd_wide_gradient.hpp"
@@ -48,22 +49,10 @@ std::unique_ptr<Steps> smallest_steps(const Problem& p, int threads) {
   return large ? steps_of<3, 5>(p, threads) : steps_of<2, 5>(p, threads);
 }
 
-class Winograd final : public Plan {
- public:
-  Winograd(const Problem& problem, const Resources& resources)
-      : threads_(resources.threads), steps_(smallest_steps(problem, threads_)) {}
-
-  void run(const Operands& operands) override {
-    for (int step = 0; step < Steps::count; ++step) {
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread) steps_->step(step, thread, operands);
-    }
-  }
-
- private:
-  int threads_;
-  std::unique_ptr<Steps> steps_;
-};
+std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
+  return std::make_unique<OpenMpPlan>(smallest_steps(problem, resources.threads),
+                                      resources.threads);
+}
 
 constexpr VariantInfo info{
     .name = "winograd",
@@ -76,7 +65,7 @@ constexpr VariantInfo info{
     .normwise = true,
 };
 
-const Registration registration{info, make_plan<Convolution, Winograd>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -12,18 +12,12 @@
 
 namespace stepladder::max_pool {
 
-// Threads worth waking, of those there are: each for a few microseconds of work.
-static inline int threads_worth(const Problem& p, int threads) {
-  constexpr std::int64_t worth_a_thread = 16384;  // elements of x
-  return static_cast<int>(
-      std::clamp<std::int64_t>(std::min(p.planes(), p.x_count() / worth_a_thread), 1, threads));
-}
-
 template <Isa isa>
 class SimdPooling {
  public:
   // `threads` may run at once, each on planes of its own. With `streaming`, x is announced in the order
-  // of memory, and dx written past the caches where vectors end with its rows.
+  // of memory, and dx written past the caches. Throws Unsupported where the vectors of dx do not end
+  // with its rows.
   SimdPooling(const Problem& p, int threads, bool streaming = false)
       : p_(p), threads_(threads), streaming_(streaming) {
     if (p.direction == Direction::forward)
@@ -36,11 +30,16 @@ class SimdPooling {
       with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
     else
       prepare_scatter();
+    if (streaming && !whole_vectors_)
+      throw Unsupported(
+          "backward writes past the caches whole vectors of a row: windows of 2 x 2 or 3 x 3, "
+          "stride 2, on rows that are a multiple of two vectors");
   }
 
   // Planes [first, last) of batch · channels; 0 <= thread < threads.
   void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
     (this->*run_)(o, first, last, thread);
+    if (streaming_) _mm_sfence();  // what went past the caches is there for all
   }
 
  private:
@@ -171,6 +170,7 @@ class SimdPooling {
         const std::int64_t j = m - smallest - t;
         inside_[t * columns + m] = std::bit_cast<float>(j >= 0 && j < p.out_w() ? ~0U : 0U);
       }
+    whole_vectors_ = p.width % (2 * static_cast<std::int64_t>(V::size)) == 0;
     run_ = &SimdPooling::backward<V, window, pad>;
   }
 
@@ -189,7 +189,7 @@ class SimdPooling {
           std::copy_n(dy + i * out_w, out_w, lines + (i + 1) * pitch_);
           std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
         }
-      const bool past_caches = streaming_ && ends_with_rows<V>(o.x);
+      const bool past_caches = streaming_ && reinterpret_cast<std::uintptr_t>(o.x) % sizeof(V) == 0;
       const auto kernel = past_caches ? backward_plane<isa, V, window, pad, true>
                                       : backward_plane<isa, V, window, pad, false>;
       kernel(p_, {.dy = direct ? dy : lines + pitch_,
@@ -203,16 +203,10 @@ class SimdPooling {
     }
   }
 
-  // Whether the vectors of dx are aligned, and none runs past the end of its row.
-  template <class V>
-  bool ends_with_rows(const float* dx) const {
-    return p_.width % (2 * static_cast<std::int64_t>(V::size)) == 0 &&
-           reinterpret_cast<std::uintptr_t>(dx) % sizeof(V) == 0;
-  }
-
   void prepare_scatter() {
     for (std::int64_t place = 0; place < p_.window_h * p_.window_w; ++place)
       offset_[place] = place / p_.window_w * p_.width + place % p_.window_w;
+    whole_vectors_ = false;
     run_ = &SimdPooling::scatter;
   }
 
@@ -236,6 +230,7 @@ class SimdPooling {
   Problem p_;
   int threads_;
   bool streaming_;
+  bool whole_vectors_ = true;  // backward: none runs past the end of its row of dx
   Run run_ = nullptr;
   // Planes [first_direct_, direct_planes_) are read where they are, the others from padded copies.
   std::int64_t first_direct_ = 0, direct_planes_ = 0;

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 
 from plots import style
+from plots.charts.size import peaks
 from plots.page import Page, caption, plain_log
 from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
                           resources_of)
@@ -28,7 +29,7 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
     placed = [ladder for ladder in ladders(run) if any(on_the_chart(row) for row in ladder.rows)]
     with_roofs = [r for r in first_and_last(resources_of(row for ladder in placed
                                                          for row in ladder.measured))
-                  if roofs(run, r)[0]]
+                  if r.ranks == 1 and peaks(run, "GFLOP/s", r)]
     if not placed:
         yield "roofline", "no row has a rate, FLOPs and bytes"
     elif not with_roofs:
@@ -44,20 +45,6 @@ def on_the_chart(row: Row) -> bool:
 def intensity(row: Row) -> float:
     """FLOPs for each byte that has to move at least."""
     return row["flops"] / row["bytes"]
-
-
-def roofs(run: Run, resource: Resource) -> tuple[float | None, dict[str, float]]:
-    """The peak in GFLOP/s and, by level, the best bandwidth in GB/s, on these threads."""
-    peak, bandwidths = None, {}
-    for ceiling in run.ceilings or []:
-        if ceiling["threads"] != resource.threads or resource.device or resource.ranks > 1:
-            continue
-        if ceiling["name"] == "fma_peak":
-            peak = ceiling["value"]
-        elif ceiling["level"]:
-            level = ceiling["level"]
-            bandwidths[level] = max(bandwidths.get(level, 0.0), ceiling["value"])
-    return peak, bandwidths
 
 
 def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> Page:
@@ -84,8 +71,7 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
         for row in (row for rows in of_resource.values() for row in rows):
             axes.plot(intensity(row), row["gflops_per_s"], alpha=0.7, label=row["technique"],
                       **style.technique_style(row["technique"]).marks)
-        peak, bandwidths = roofs(run, resource)
-        draw_roofs(axes, peak, bandwidths)
+        draw_roofs(axes, peaks(run, "GFLOP/s", resource)["peak"], peaks(run, "GB/s", resource))
         for primitive, rows in of_resource.items():
             name_cluster(axes, primitive, rows)
         axes.set_title(resource.label, loc="left")
@@ -98,8 +84,8 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
 
 
 def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
-    """Of every problem the first rung, the fastest rung and the fastest library. A rung for one
-    thread stands for itself wherever it is measured."""
+    """Of every problem the first rung, the fastest rung and the fastest library, as far as they were
+    measured on this resource."""
     shown = []
     problems: dict[tuple, list[Row]] = {}
     for row in ladder.measured:
@@ -119,7 +105,7 @@ def limits(run: Run, rows: list[Row], resources: list[Resource]) -> tuple[Span, 
     """The same for all panels: intensities and rates, points and peaks with some room."""
     found = [intensity(row) for row in rows]
     rates = [row["gflops_per_s"] for row in rows]
-    highest = max(rates + [peak for peak, _ in (roofs(run, r) for r in resources) if peak])
+    highest = max(rates + [peaks(run, "GFLOP/s", r)["peak"] for r in resources])
     return ((min(found) / MARGIN ** 2, max(found) * MARGIN), (min(rates) / MARGIN ** 2,
                                                          highest * MARGIN))
 
