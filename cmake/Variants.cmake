@@ -9,14 +9,14 @@
 
 set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma)
-# GCC 12's own AVX-512 headers read registers that they leave undefined on purpose, and warn of it.
+# GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on purpose.
 set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-                     -Wno-maybe-uninitialized)
+                     -Wno-maybe-uninitialized -Wno-uninitialized)
 
 # What a file includes, the variable that says it is there, and what its absence is called.
 set(needs
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
-  "dnnl.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
+  "kernels/[a-z]*/onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
   "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc was not found)")

@@ -123,8 +123,8 @@ class TypedCase : public Case {
   }
 
   std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) override {
-    const auto factory = reinterpret_cast<Factory<Primitive>>(variant.entry.factory);
-    return std::make_unique<TypedRunner>(*this, factory(problem_, resources));
+    return std::make_unique<TypedRunner>(
+        *this, plan_variant<Primitive>(variant.entry, problem_, resources));
   }
 
   Check check(const VariantInfo& variant, std::size_t copy) override {

@@ -14,25 +14,34 @@ struct Adapter<Matmul> {
   static std::vector<Field> fields(const Problem& p) {
     return {{"a", p.m * p.k, Role::input},
             {"b", p.k * p.n, Role::input},
-            {"c", p.m * p.n, Role::output}};
+            {"c", p.m * p.n, Role::output},
+            {"bias", p.n, has_epilogue(p) ? Role::input : Role::unused}};
   }
   static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2]),
+            static_cast<float*>(at[3])};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
-    fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 0), p.m * p.k);
-    fill_factor(tier, static_cast<double>(p.k), random, floats(contents, 1), p.k * p.n);
+    fill_factor(tier, terms(p), random, floats(contents, 0), p.m * p.k);
+    fill_factor(tier, terms(p), random, floats(contents, 1), p.k * p.n);
+    if (has_epilogue(p)) fill_factor(tier, terms(p), random, floats(contents, 3), p.n);
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
     Expected& c = expected[2];
     c.value.resize(static_cast<std::size_t>(p.m * p.n));
     std::vector<double> magnitude(c.value.size());
-    matmul::reference(p, floats(contents, 0), floats(contents, 1), c.value.data(),
-                      magnitude.data());
-    bound_sums(tier, static_cast<double>(p.k), magnitude, c);
+    matmul::reference(p, floats(contents, 0), floats(contents, 1), floats(contents, 3),
+                      c.value.data(), magnitude.data());
+    bound_sums(tier, terms(p), magnitude, c);
   }
-  static bool has_exact_tier(const Problem& p) { return p.k <= (1 << 24); }
+  static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
+
+ private:
+  static bool has_epilogue(const Problem& p) { return p.epilogue != matmul::Epilogue::none; }
+  static double terms(const Problem& p) {  // of one element's sum
+    return static_cast<double>(p.k + (has_epilogue(p) ? 1 : 0));
+  }
 };
 
 template <>
@@ -50,13 +59,15 @@ class MatmulType final : public PrimitiveType {
   std::vector<std::string> suite_columns() const override {
     return {"m", "n", "k", "transpose_a", "transpose_b"};
   }
+  std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     constexpr std::int64_t most = 1 << 24;
     const matmul::Problem p{.m = row.integer("m", 1, most),
                             .n = row.integer("n", 1, most),
                             .k = row.integer("k", 1, most),
                             .transpose_a = row.integer("transpose_a", 0, 1) == 1,
-                            .transpose_b = row.integer("transpose_b", 0, 1) == 1};
+                            .transpose_b = row.integer("transpose_b", 0, 1) == 1,
+                            .epilogue = epilogue(row)};
     std::vector<std::unique_ptr<Case>> all;
     all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
     return all;
@@ -67,8 +78,19 @@ class MatmulType final : public PrimitiveType {
       const std::int64_t kind = random.integer(0, 9);
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
     };
-    const matmul::Problem p{size(), size(), size(), random.coin(), random.coin()};
+    const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-3, 2));
+    const matmul::Problem p{size(),        size(),        size(),
+                            random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue)};
     return make_case<Matmul>(p, "random", "random." + shape(p));
+  }
+
+ private:
+  static matmul::Epilogue epilogue(const CsvRow& row) {
+    const std::string& name = row.text("epilogue");
+    if (name.empty()) return matmul::Epilogue::none;
+    if (name == "bias") return matmul::Epilogue::bias;
+    if (name == "bias_relu") return matmul::Epilogue::bias_relu;
+    row.fail("column epilogue holds \"" + name + "\"; expected nothing, bias or bias_relu");
   }
 };
 

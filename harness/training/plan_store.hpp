@@ -40,8 +40,7 @@ class PlanStore {
     const Resources resources{threads, mpi_session().communicator()};
     const std::vector<Variant> candidates = use.candidates(type);
     const Variant winner = fastest(case_of<Primitive>(problem, type), candidates, resources);
-    const auto factory = reinterpret_cast<Factory<Primitive>>(winner.entry.factory);
-    return {factory(problem, resources), winner};
+    return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
 
  private:

@@ -24,7 +24,16 @@
 
 namespace stepladder {
 
-//
+// What a tile does to its finished sums before it stores them: nothing. Other ways to finish have
+// the same two members, see kernels/matmul/finish.hpp.
+struct AsItIs {
+  // Row and column of the tile; `count` columns of the vector are wanted.
+  template <class Vector>
+  Vector operator()(Vector sum, std::int64_t, std::int64_t, std::int64_t) const {
+    return sum;
+  }
+};
+
 // 8 x 48, 6 x 16 or 6 x 8 floats, by 32 or 16 registers, unless the caller asks for another shape.
 template <class Arch, std::int64_t tile_rows = xsimd::batch<float, Arch>::size == 16 ? 8 : 6,
           std::int64_t tile_vectors = xsimd::batch<float, Arch>::size == 16 ? 3 : 2>
@@ -35,51 +44,58 @@ struct GemmTile {
   static constexpr std::int64_t rows = tile_rows;           // MR
   static constexpr std::int64_t columns = vectors * lanes;  // NR
 
-  // c[i, j] = (accumulate ? c[i, j] : 0) + sum over l of a_panel[l, i] · b_panel[l, j]
+  // c[i, j] = finish((accumulate ? c[i, j] : 0) + sum over l of a_panel[l, i] · b_panel[l, j])
   // for i < m <= rows, j < n <= columns.
   //   a_panel  [k, rows]     element (l, i) at l * rows + i; columns i >= m are not read
   //   b_panel  [k, columns]  columns j >= n may be read, their values do not count
   //   c        [m, n]        row i at c + i * ldc, any alignment; nothing beyond it is touched
+  template <class Finish = AsItIs>
   static void multiply(std::int64_t k, const float* a_panel, const float* b_panel, float* c,
-                       std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate) {
-    multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate);
+                       std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate,
+                       Finish finish = {}) {
+    multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate, finish);
   }
 
   // The same on operands that were not packed: element (l, i) of a at l * a_step + i * a_row, row l
   // of b at l * b_step. Each row of b is read up to the next whole vector after n.
+  template <class Finish = AsItIs>
   static void multiply_strided(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
-                               std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate) {
+                               std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate,
+                               Finish finish = {}) {
     const std::int64_t width = (n + lanes - 1) / lanes;
-    tiles<false>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n,
-                                                accumulate);
+    tiles<false, Finish>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, nullptr, c,
+                                                        ldc, n, accumulate, finish);
   }
 
   // The same, and the columns of b that it reads become a panel [k, columns] for the next tiles: the
   // copy costs a store beside arithmetic that is under way anyhow. Nothing beyond b's n columns is
   // read; the panel is defined up to the next whole vector.
+  template <class Finish = AsItIs>
   static void multiply_packing(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step,
                                float* b_panel, float* c, std::int64_t ldc, std::int64_t m,
-                               std::int64_t n, bool accumulate) {
+                               std::int64_t n, bool accumulate, Finish finish = {}) {
     const std::int64_t width = (n + lanes - 1) / lanes;
-    tiles<true>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n,
-                                               accumulate);
+    tiles<true, Finish>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, b_panel, c,
+                                                       ldc, n, accumulate, finish);
   }
 
  private:
+  template <class Finish>
   using Tile = void (*)(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
                         const float* b, std::int64_t b_step, float* b_panel, float* c,
-                        std::int64_t ldc, std::int64_t n, bool accumulate);
+                        std::int64_t ldc, std::int64_t n, bool accumulate, Finish finish);
   static constexpr std::int64_t rows_ahead = 12;  // of b, prefetched while it is packed
 
   // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its
   // vectors.
-  template <bool packs, std::int64_t Rows, std::int64_t Width, std::size_t... I, std::size_t... V>
+  template <bool packs, std::int64_t Rows, std::int64_t Width, class Finish, std::size_t... I,
+            std::size_t... V>
   static void multiply_tile(std::index_sequence<I...>, std::index_sequence<V...>, std::int64_t k,
                             const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
                             std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
-                            std::int64_t n, bool accumulate) {
+                            std::int64_t n, bool accumulate, Finish finish) {
     const std::int64_t rest = n - (Width - 1) * lanes;  // of the last vector, which may be partial
     Vector sum[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
@@ -94,34 +110,42 @@ struct GemmTile {
       ((sum[I] = xsimd::fma(Vector(a[I / Width * a_row]), b_l[I % Width], sum[I])), ...);
     }
     ((I % Width + 1 < Width || rest == lanes
-          ? store(c + I / Width * ldc + I % Width * lanes, sum[I], accumulate)
-          : store(c + I / Width * ldc + I % Width * lanes, sum[I], accumulate, rest)),
+          ? store<I / Width, I % Width * lanes>(c, ldc, sum[I], accumulate, finish)
+          : store<I / Width, I % Width * lanes>(c, ldc, sum[I], accumulate, finish, rest)),
      ...);
   }
 
-  static void store(float* c, Vector sum, bool accumulate) {
-    (accumulate ? sum + Vector::load_unaligned(c) : sum).store_unaligned(c);
+  template <std::int64_t row, std::int64_t column, class Finish>
+  static void store(float* c, std::int64_t ldc, Vector sum, bool accumulate, const Finish& finish) {
+    float* at = c + row * ldc + column;
+    finish(accumulate ? sum + Vector::load_unaligned(at) : sum, row, column, lanes)
+        .store_unaligned(at);
   }
-  static void store(float* c, Vector sum, bool accumulate, std::int64_t count) {
-    store_partial<Arch>(c, accumulate ? sum + load_partial<Arch>(c, count) : sum, count);
+  template <std::int64_t row, std::int64_t column, class Finish>
+  static void store(float* c, std::int64_t ldc, Vector sum, bool accumulate, const Finish& finish,
+                    std::int64_t count) {
+    float* at = c + row * ldc + column;
+    store_partial<Arch>(
+        at, finish(accumulate ? sum + load_partial<Arch>(at, count) : sum, row, column, count),
+        count);
   }
 
-  template <bool packs, std::int64_t Rows, std::int64_t Width>
+  template <bool packs, std::int64_t Rows, std::int64_t Width, class Finish>
   static void tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
                    const float* b, std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
-                   std::int64_t n, bool accumulate) {
+                   std::int64_t n, bool accumulate, Finish finish) {
     multiply_tile<packs, Rows, Width>(std::make_index_sequence<Rows * Width>{},
                                       std::make_index_sequence<Width>{}, k, a, a_row, a_step, b,
-                                      b_step, b_panel, c, ldc, n, accumulate);
+                                      b_step, b_panel, c, ldc, n, accumulate, finish);
   }
 
-  template <bool packs, std::size_t... T>
-  static constexpr std::array<Tile, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
-    return {&tile<packs, T / vectors + 1, T % vectors + 1>...};
+  template <bool packs, class Finish, std::size_t... T>
+  static constexpr std::array<Tile<Finish>, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
+    return {&tile<packs, T / vectors + 1, T % vectors + 1, Finish>...};
   }
-  template <bool packs>
-  static constexpr std::array<Tile, rows * vectors> tiles =
-      all_tiles<packs>(std::make_index_sequence<rows * vectors>{});
+  template <bool packs, class Finish>
+  static constexpr std::array<Tile<Finish>, rows * vectors> tiles =
+      all_tiles<packs, Finish>(std::make_index_sequence<rows * vectors>{});
 };
 
 }  // namespace stepladder

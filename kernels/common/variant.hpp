@@ -39,6 +39,7 @@ struct VariantInfo {
   Place place = Place::cpu;
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must follow every change of the weights
+  bool epilogue = false;      // matmul: takes problems with an epilogue too
   double bound_factor = 1.0;  // declared accuracy bound, in units of the primitive's fp32 bound
   // The bound of every element is bound_factor · 2^-24 · the largest magnitude: for methods whose sums
   // mix neighbouring elements and cancel them again. A bound that grew with the number of terms, as
@@ -99,6 +100,17 @@ void add(const char* primitive, const Entry& entry);
 std::span<const Entry> entries(const char* primitive);  // in ladder order
 
 }  // namespace detail
+
+// The plan of a registered variant. Throws Unsupported when the problem is outside the variant's
+// domain, be it by its own word or by what its VariantInfo leaves out.
+template <class Primitive>
+std::unique_ptr<PlanOf<Primitive>> plan_variant(const detail::Entry& entry,
+                                                const typename Primitive::Problem& problem,
+                                                const Resources& resources) {
+  if constexpr (requires { Primitive::require(problem, *entry.info); })
+    Primitive::require(problem, *entry.info);
+  return reinterpret_cast<Factory<Primitive>>(entry.factory)(problem, resources);
+}
 
 template <class Primitive>
 class Registration {

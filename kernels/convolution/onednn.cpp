@@ -1,7 +1,5 @@
 // oneDNN with the algorithm of its own choice. That may be Winograd's, hence its bound (see
 // onednn_winograd.cpp).
-#include <dnnl.hpp>
-
 #include "kernels/convolution/onednn_plan.hpp"
 
 namespace stepladder::convolution {

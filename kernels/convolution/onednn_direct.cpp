@@ -1,6 +1,4 @@
 // oneDNN's direct convolution, on blocked layouts of its choice.
-#include <dnnl.hpp>
-
 #include "kernels/convolution/onednn_plan.hpp"
 
 namespace stepladder::convolution {

@@ -2,9 +2,9 @@
 // for the convolution, and pays for the reorders inside run().
 #pragma once
 
-#include <dnnl.hpp>
 #include <unordered_map>
 
+#include "kernels/common/onednn.hpp"
 #include "kernels/common/openmp_threads.hpp"
 #include "kernels/convolution/convolution.hpp"
 
@@ -93,9 +93,9 @@ class OneDnn final : public Plan {
     // The backward primitives ask for the forward one as a hint.
     const auto forward_kind = direction_ == Direction::forward ? dnnl::prop_kind::forward_inference
                                                                : dnnl::prop_kind::forward_training;
-    const dnnl::convolution_forward::primitive_desc forward(
-        {forward_kind, algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes,
-        engine_);
+    const auto forward =
+        describe<dnnl::convolution_forward>(engine_, attributes, forward_kind, algorithm, any(x),
+                                            any(w), any(y), strides, padding, padding);
 
     const auto set = [&](const Memory::desc& x_chosen, const Memory::desc& w_chosen,
                          const Memory::desc& y_chosen, const Memory::desc& scratch) {
@@ -114,9 +114,9 @@ class OneDnn final : public Plan {
             {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DST, y_.chosen}});
         break;
       case Direction::backward_data: {
-        const dnnl::convolution_backward_data::primitive_desc backward(
-            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_,
-            forward);
+        const auto backward = describe_backward<dnnl::convolution_backward_data>(
+            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            padding);
         set(backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
         convolution_ = dnnl::convolution_backward_data(backward);
@@ -126,9 +126,9 @@ class OneDnn final : public Plan {
         break;
       }
       case Direction::backward_weights: {
-        const dnnl::convolution_backward_weights::primitive_desc backward(
-            {algorithm, any(x), any(w), any(y), strides, padding, padding}, attributes, engine_,
-            forward);
+        const auto backward = describe_backward<dnnl::convolution_backward_weights>(
+            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            padding);
         set(backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
         convolution_ = dnnl::convolution_backward_weights(backward);

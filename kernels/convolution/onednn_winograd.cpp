@@ -3,8 +3,6 @@
 // longer give exact sums and rounding errors grow about tenfold (Lavin and Gray, Fast algorithms
 // for convolutional neural networks, 2016). The error of an element follows the magnitude of its
 // whole tile, so the bound is that of the largest element.
-#include <dnnl.hpp>
-
 #include "kernels/convolution/onednn_plan.hpp"
 
 namespace stepladder::convolution {

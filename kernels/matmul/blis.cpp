@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernels/matmul/blas_library.hpp"
+#include "kernels/matmul/separate_epilogue.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -42,6 +43,7 @@ class Blis final : public Plan {
   void run(const Operands& operands) override {
     set_threads_(threads_);  // plans with other numbers of threads may have run in between
     library_.multiply(problem_, operands);
+    separate_epilogue(problem_, operands, threads_);
   }
 
  private:
@@ -58,6 +60,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "BLIS' cblas_sgemm",
     .threaded = true,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_plan<Matmul, Blis>};

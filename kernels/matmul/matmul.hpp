@@ -3,6 +3,10 @@
 //   forward          y[batch, out] = x[batch, in] · w[in, out]          transpose none
 //   input_gradient   dx[batch, in] = dy[batch, out] · w[in, out]ᵀ       transpose b
 //   weight_gradient  dw[in, out]   = x[batch, in]ᵀ · dy[batch, out]     transpose a
+//
+// A problem may have an epilogue, what a layer does to C next: C = op(A) op(B) + bias, the bias of
+// column j added to all of it, and C = max(0, op(A) op(B) + bias). Only variants whose VariantInfo
+// says so take such problems.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +16,19 @@
 
 namespace stepladder::matmul {
 
+enum class Epilogue { none, bias, bias_relu };
+
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  Epilogue epilogue = Epilogue::none;
 };
 
 struct Operands {
-  const float* a;  // [m, k], or [k, m] when transpose_a
-  const float* b;  // [k, n], or [n, k] when transpose_b
-  float* c;        // [m, n], written; its former content does not count
+  const float* a;               // [m, k], or [k, m] when transpose_a
+  const float* b;               // [k, n], or [n, k] when transpose_b
+  float* c;                     // [m, n], written; its former content does not count
+  const float* bias = nullptr;  // [n]; null without an epilogue
 };
 
 struct Matmul {
@@ -28,6 +36,8 @@ struct Matmul {
   static constexpr const char* plain_layout = "row_major";
   using Problem = matmul::Problem;
   using Operands = matmul::Operands;
+  // Throws Unsupported when the problem has an epilogue and the variant takes none.
+  static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
@@ -35,15 +45,17 @@ using Registration = stepladder::Registration<Matmul>;
 
 std::string direction(
     const Problem& problem);  // forward, input_gradient, weight_gradient, both_transposed
-std::string shape(const Problem& problem);     // "64x512x784 nt": m x n x k and the transposes
-double flops(const Problem& problem);          // 2 m n k
-double bytes_read(const Problem& problem);     // A and B once
+std::string shape(
+    const Problem& problem);  // "64x512x784 nt bias relu": m x n x k, the transposes, the epilogue
+double flops(const Problem& problem);          // 2 m n k, and m n for each of bias and ReLU
+double bytes_read(const Problem& problem);     // A, B and the bias once
 double bytes_written(const Problem& problem);  // C once
 
 // The truth, in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|, by which the rounding error
 // of any order of summation is bounded: |error| <= gamma(k + 2) magnitude (Higham, Accuracy and
-// Stability of Numerical Algorithms, 2nd ed., section 3.5).
-void reference(const Problem& problem, const float* a, const float* b, double* c,
+// Stability of Numerical Algorithms, 2nd ed., section 3.5). A bias is a term more, and max(0, x) makes
+// no error larger.
+void reference(const Problem& problem, const float* a, const float* b, const float* bias, double* c,
                double* magnitude);
 
 }  // namespace stepladder::matmul

@@ -1,6 +1,7 @@
 // Intel's MKL. Its threads are told to be GNU OpenMP's, which this program already runs; two OpenMP
 // libraries in one process would fight for the cores.
 #include "kernels/matmul/blas_library.hpp"
+#include "kernels/matmul/separate_epilogue.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -18,6 +19,7 @@ class Mkl final : public Plan {
   void run(const Operands& operands) override {
     set_threads_(threads_);  // plans with other numbers of threads may have run in between
     library_.multiply(problem_, operands);
+    separate_epilogue(problem_, operands, threads_);
   }
 
  private:
@@ -33,6 +35,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "MKL's cblas_sgemm",
     .threaded = true,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_plan<Matmul, Mkl>};

@@ -1,6 +1,8 @@
 // oneDNN's matmul primitive on plain row-major memory; transposes are strides. The primitive is
-// compiled for the problem with the plan; run() hands it the operands.
-#include <dnnl.hpp>
+// compiled for the problem with the plan; run() hands it the operands. An epilogue is its own: a bias and
+// a post-op.
+#include "kernels/common/onednn.hpp"
+
 #include <unordered_map>
 
 #include "kernels/common/openmp_threads.hpp"
@@ -25,8 +27,15 @@ class OneDnn final : public Plan {
     a_ = dnnl::memory(a, engine_, nullptr);
     b_ = dnnl::memory(b, engine_, nullptr);
     c_ = dnnl::memory(c, engine_, nullptr);
-    multiply_ = dnnl::matmul({{a, b, c}, engine_});
     arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
+    if (p.epilogue == Epilogue::none) {
+      multiply_ = dnnl::matmul(describe<dnnl::matmul>(engine_, {}, a, b, c));
+      return;
+    }
+    const auto bias = matrix(1, p.n, false);
+    bias_ = dnnl::memory(bias, engine_, nullptr);
+    arguments_.emplace(DNNL_ARG_BIAS, bias_);
+    multiply_ = dnnl::matmul(describe<dnnl::matmul>(engine_, post_ops(p.epilogue), a, b, bias, c));
   }
 
   void run(const Operands& o) override {
@@ -34,15 +43,24 @@ class OneDnn final : public Plan {
     a_.set_data_handle(const_cast<float*>(o.a), stream_);
     b_.set_data_handle(const_cast<float*>(o.b), stream_);
     c_.set_data_handle(o.c, stream_);
+    if (o.bias != nullptr) bias_.set_data_handle(const_cast<float*>(o.bias), stream_);
     multiply_.execute(stream_, arguments_);
     stream_.wait();
   }
 
  private:
+  static dnnl::primitive_attr post_ops(Epilogue epilogue) {
+    dnnl::post_ops after;
+    if (epilogue == Epilogue::bias_relu) append_eltwise(after, dnnl::algorithm::eltwise_relu);
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(after);
+    return attributes;
+  }
+
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  dnnl::memory a_, b_, c_;
+  dnnl::memory a_, b_, c_, bias_;
   dnnl::matmul multiply_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
@@ -52,6 +70,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "oneDNN's matmul primitive, compiled at run time for the problem",
     .threaded = true,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_plan<Matmul, OneDnn>};

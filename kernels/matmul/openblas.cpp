@@ -1,6 +1,7 @@
 // OpenBLAS, the library behind most builds of numpy on Debian. Its hand-written kernels follow the
 // same plan as `packed`: Goto and van de Geijn's.
 #include "kernels/matmul/blas_library.hpp"
+#include "kernels/matmul/separate_epilogue.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -15,6 +16,7 @@ class OpenBlas final : public Plan {
   void run(const Operands& operands) override {
     set_threads_(threads_);  // plans with other numbers of threads may have run in between
     library_.multiply(problem_, operands);
+    separate_epilogue(problem_, operands, threads_);
   }
 
  private:
@@ -32,6 +34,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "OpenBLAS' cblas_sgemm",
     .threaded = true,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_plan<Matmul, OpenBlas>};

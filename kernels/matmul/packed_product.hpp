@@ -8,7 +8,8 @@
 //
 // The first tile of a column packs B's panel in passing; a transposed B is packed before, in squares
 // that turn in registers. When that, or lanes left empty, would cost more, the product is computed
-// the other way round, Cᵀ = op(B)ᵀ op(A)ᵀ, and Cᵀ is turned at the end.
+// the other way round, Cᵀ = op(B)ᵀ op(A)ᵀ, and Cᵀ is turned at the end. A product that fuses applies
+// the problem's epilogue to the tile before it stores it, in the last depths.
 #pragma once
 
 #include <algorithm>
@@ -17,24 +18,28 @@
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/gemm_tile.hpp"
 #include "kernels/common/transpose.hpp"
+#include "kernels/matmul/finish.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/range.hpp"
 
 namespace stepladder::matmul {
 
-template <class Arch>
+template <class Arch, bool fuses = false>
 class PackedProduct {
  public:
   using Tile = GemmTile<Arch>;
 
   explicit PackedProduct(const Problem& problem, int threads = 1)
-      : turned_(cost(turn(problem)) + turning * size_of_c(problem) < cost(problem)),
+      : asked_(problem),
+        turned_(cost(turn(problem)) + turning * size_of_c(problem) < cost(problem)),
         problem_(turned_ ? turn(problem) : problem),
         depth_(equal_blocks(problem_.k, 512, 1)),
         block_rows_(equal_blocks(problem_.m, 240, Tile::rows)),
         b_panels_(aligned_array<float>(static_cast<std::size_t>(threads * panel_size()))),
         c_turned_(
             aligned_array<float>(turned_ ? static_cast<std::size_t>(size_of_c(problem)) : 0)) {}
+
+  const Problem& problem() const { return asked_; }
 
   // The product that is computed: the problem itself, or the other way round.
   const Problem& computed() const { return problem_; }
@@ -43,7 +48,7 @@ class PackedProduct {
   void multiply(const Operands& o, Range rows, Range columns, int thread = 0) {
     const Problem& p = problem_;
     const Operands computed{turned_ ? o.b : o.a, turned_ ? o.a : o.b,
-                            turned_ ? c_turned_.get() : o.c};
+                            turned_ ? c_turned_.get() : o.c, o.bias};
     float* b_panel = b_panels_.get() + thread * panel_size();
     for (std::int64_t l = 0; l < p.k; l += depth_)
       for (std::int64_t i = rows.begin; i < rows.end; i += block_rows_)
@@ -63,8 +68,12 @@ class PackedProduct {
 
   // Cᵀ = op(B)ᵀ op(A)ᵀ
   static Problem turn(const Problem& p) {
-    return {
-        .m = p.n, .n = p.m, .k = p.k, .transpose_a = !p.transpose_b, .transpose_b = !p.transpose_a};
+    return {.m = p.n,
+            .n = p.m,
+            .k = p.k,
+            .transpose_a = !p.transpose_b,
+            .transpose_b = !p.transpose_a,
+            .epilogue = p.epilogue};
   }
   static double size_of_c(const Problem& p) { return static_cast<double>(p.m * p.n); }
 
@@ -84,9 +93,26 @@ class PackedProduct {
 
   std::int64_t panel_size() const { return depth_ * Tile::columns; }  // floats
 
-  // One column of tiles, some depths; the first depths overwrite C.
+  // One column of tiles, some depths; the first depths overwrite C, the last finish it.
   void multiply_column(const Operands& o, Range rows, Range columns, Range depths,
                        float* b_panel) const {
+    if constexpr (fuses) {
+      const bool last = depths.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
+      if (last && turned_)  // a bias for each row of Cᵀ
+        return multiply_column(o, rows, columns, depths, b_panel,
+                               [&](std::int64_t row) { return RowBias<Arch>(o.bias + row, relu); });
+      if (last)
+        return multiply_column(o, rows, columns, depths, b_panel, [&](std::int64_t) {
+          return ColumnBias<Arch>(o.bias + columns.begin, relu);
+        });
+    }
+    multiply_column(o, rows, columns, depths, b_panel, [](std::int64_t) { return AsItIs{}; });
+  }
+
+  // finish_from(i) finishes the tile whose first row is i.
+  template <class FinishFrom>
+  void multiply_column(const Operands& o, Range rows, Range columns, Range depths, float* b_panel,
+                       FinishFrom finish_from) const {
     const Problem& p = problem_;
     const std::int64_t depth = depths.end - depths.begin, width = columns.end - columns.begin;
     const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
@@ -103,15 +129,16 @@ class PackedProduct {
       if (t == 0 && !p.transpose_b)
         Tile::multiply_packing(depth, a + i * a_row, a_row, a_step,
                                o.b + depths.begin * p.n + columns.begin, p.n, b_panel, c + i * p.n,
-                               p.n, next - i, width, depths.begin > 0);
+                               p.n, next - i, width, depths.begin > 0, finish_from(i));
       else
         Tile::multiply_strided(depth, a + i * a_row, a_row, a_step, b_panel, Tile::columns,
-                               c + i * p.n, p.n, next - i, width, depths.begin > 0);
+                               c + i * p.n, p.n, next - i, width, depths.begin > 0, finish_from(i));
     }
   }
 
+  Problem asked_;
   bool turned_;
-  Problem problem_;
+  Problem problem_;               // computed
   std::int64_t depth_;            // KC: of k at a time
   std::int64_t block_rows_;       // MC: rows of A at a time
   AlignedArray<float> b_panels_;  // [threads, depth, NR]

@@ -5,7 +5,8 @@
 
 namespace stepladder::matmul {
 
-void reference(const Problem& p, const float* a, const float* b, double* c, double* magnitude) {
+void reference(const Problem& p, const float* a, const float* b, const float* bias, double* c,
+               double* magnitude) {
 #pragma omp parallel for
   for (std::int64_t i = 0; i < p.m; ++i) {
     double* c_row = c + i * p.n;
@@ -21,6 +22,12 @@ void reference(const Problem& p, const float* a, const float* b, double* c, doub
         c_row[j] += product;
         magnitude_row[j] += std::abs(product);
       }
+    }
+    if (p.epilogue == Epilogue::none) continue;
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      c_row[j] += bias[j];
+      magnitude_row[j] += std::abs(double{bias[j]});
+      if (p.epilogue == Epilogue::bias_relu) c_row[j] = std::max(0.0, c_row[j]);
     }
   }
 }

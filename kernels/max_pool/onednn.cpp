@@ -1,7 +1,8 @@
 // oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one byte
 // for each output, so the operand itself is handed over and nothing is converted.
+#include "kernels/common/onednn.hpp"
+
 #include <algorithm>
-#include <dnnl.hpp>
 #include <unordered_map>
 
 #include "kernels/common/openmp_threads.hpp"
@@ -23,19 +24,19 @@ class OneDnn final : public Plan {
     const memory::desc y(outputs, memory::data_type::f32, memory::format_tag::nchw);
     const memory::desc argmax(outputs, memory::data_type::u8, memory::format_tag::nchw);
     const memory::dims stride{p.stride_h, p.stride_w}, window{p.window_h, p.window_w},
-        pad{p.pad_h, p.pad_w};
+        pad{p.pad_h, p.pad_w}, dilation{0, 0};
 
-    using Forward = dnnl::pooling_forward;
-    using Backward = dnnl::pooling_backward;
     constexpr auto algorithm = dnnl::algorithm::pooling_max;
-    const Forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, x, y, stride, window, pad, pad}, engine_);
-    const Backward::primitive_desc backward({algorithm, x, y, stride, window, pad, pad}, engine_,
-                                            forward);
+    const auto forward =
+        describe<PoolingForward>(engine_, {}, dnnl::prop_kind::forward_training, algorithm, x, y,
+                                 stride, window, dilation, pad, pad);
+    const auto backward = describe_backward<PoolingBackward>(engine_, {}, forward, algorithm, x, y,
+                                                             stride, window, dilation, pad, pad);
     if ((is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
       throw Unsupported(
           "oneDNN keeps the places of this window in a form other than one byte each");
-    pool_ = is_forward ? dnnl::primitive(Forward(forward)) : dnnl::primitive(Backward(backward));
+    pool_ = is_forward ? dnnl::primitive(PoolingForward(forward))
+                       : dnnl::primitive(PoolingBackward(backward));
 
     x_ = memory(x, engine_, nullptr);
     y_ = memory(y, engine_, nullptr);
