@@ -18,11 +18,12 @@ class PackedGrid final : public Plan {
         grid_(grid_of(product_.computed(), threads_)) {}
 
   void run(const Operands& operands) override {
-    const Problem& p = product_.computed();
+    if (threads_ == 1) {
+      product_.multiply(operands, {0, product_.computed().m}, {0, product_.computed().n});
+    } else {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int thread = 0; thread < threads_; ++thread)
-      product_.multiply(operands, part_of(p.m, Tile::rows, thread / grid_.columns, grid_.rows),
-                        part_of(p.n, Tile::lanes, thread % grid_.columns, grid_.columns), thread);
+      for (int thread = 0; thread < threads_; ++thread) multiply_share(operands, thread);
+    }
     if (!fuses) separate_epilogue(product_.problem(), operands, threads_);
   }
 
@@ -33,9 +34,15 @@ class PackedGrid final : public Plan {
     int rows, columns;  // threads along m and along n
   };
 
-  // A thread is worth waking for about two microseconds of work, a fork and join.
+  void multiply_share(const Operands& operands, int thread) {
+    const Problem& p = product_.computed();
+    product_.multiply(operands, part_of(p.m, Tile::rows, thread / grid_.columns, grid_.rows),
+                      part_of(p.n, Tile::lanes, thread % grid_.columns, grid_.columns), thread);
+  }
+
+  // A thread is worth waking for about a microsecond of work, a fork and join.
   static int threads_worth(const Problem& p, int threads) {
-    const double shares = flops(p) / 2e5;
+    const double shares = flops(p) / 1.2e5;
     return shares >= threads ? threads : std::max(1, static_cast<int>(shares));
   }
 
