@@ -86,7 +86,11 @@ struct GemmTile {
   using Tile = void (*)(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
                         const float* b, std::int64_t b_step, float* b_panel, float* c,
                         std::int64_t ldc, std::int64_t n, bool accumulate, Finish finish);
-  static constexpr std::int64_t rows_ahead = 12;  // of b, prefetched while it is packed
+  // A row of b is prefetched for the panels to come while it is packed for this one: its next lines
+  // lie in the same page of memory. One panel ahead would do where rows begin with a line; where not,
+  // panels share lines. The first level could not wait for so many lines, the second can.
+  static constexpr std::int64_t panels_ahead = 2;
+  static void prefetch_to_second_level(const float* p) { __builtin_prefetch(p, 0, 2); }
 
   // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its
   // vectors.
@@ -104,7 +108,7 @@ struct GemmTile {
                                 : Vector::load_unaligned(b + V * lanes)...};
       if constexpr (packs) {
         (b_l[V].store_aligned(b_panel + V * lanes), ...);
-        (__builtin_prefetch(b + rows_ahead * b_step + V * lanes), ...);
+        (prefetch_to_second_level(b + panels_ahead * columns + V * lanes), ...);
         b_panel += columns;
       }
       ((sum[I] = xsimd::fma(Vector(a[I / Width * a_row]), b_l[I % Width], sum[I])), ...);
