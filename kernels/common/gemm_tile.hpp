@@ -90,6 +90,8 @@ struct GemmTile {
   // lie in the same page of memory. One panel ahead would do where rows begin with a line; where not,
   // panels share lines. The first level could not wait for so many lines, the second can.
   static constexpr std::int64_t panels_ahead = 2;
+  // A narrow tile takes about as much from a as from b. Of the rows of the next tile, one at each step.
+  static constexpr std::int64_t rows_ahead = 8, floats_ahead = 16;
   static void prefetch_to_second_level(const float* p) { __builtin_prefetch(p, 0, 2); }
 
   // A tile of `Rows` rows and `Width` vectors. I runs over its sums, row by row; V over its
@@ -103,6 +105,8 @@ struct GemmTile {
     const std::int64_t rest = n - (Width - 1) * lanes;  // of the last vector, which may be partial
     Vector sum[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
+      if constexpr (Width < vectors)
+        prefetch_to_second_level(a + (Rows + l % rows_ahead) * a_row + floats_ahead);
       const Vector b_l[] = {packs && V + 1 == Width && rest < lanes
                                 ? load_partial<Arch>(b + V * lanes, rest)
                                 : Vector::load_unaligned(b + V * lanes)...};
