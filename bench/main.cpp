@@ -28,7 +28,7 @@ int dispatch(int count, char** arguments) {
   const std::vector<Command> commands = {list_command(program),   machine_command(program),
                                          verify_command(program), bench_command(program),
                                          step_command(program),   train_command(program),
-                                         compare_command(program)};
+                                         tune_command(program),   compare_command(program)};
   try {
     // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its nearest names.
     if (count > 1 && arguments[1][0] != '-') {

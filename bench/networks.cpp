@@ -6,6 +6,7 @@
 #include "harness/data/generated.hpp"
 #include "harness/data/load.hpp"
 #include "harness/data/normalization.hpp"
+#include "harness/machine.hpp"
 #include "harness/network/load.hpp"
 #include "harness/suites.hpp"
 
@@ -42,6 +43,10 @@ network::NetworkDescription NetworkChoice::load() const {
   if (without_optional) description = network::without_optional(std::move(description));
   if (batch > 0) description.batch = batch;
   return description;
+}
+
+Tuning load_tuning(const std::string& file) {
+  return file.empty() ? Tuning() : Tuning(file, detect_machine().cpu_model);
 }
 
 data::DatasetPair load_data(const std::string& directory,

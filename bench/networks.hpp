@@ -5,6 +5,7 @@
 
 #include "harness/data/dataset.hpp"
 #include "harness/network/description.hpp"
+#include "harness/training/tuning.hpp"
 
 namespace stepladder {
 
@@ -15,6 +16,9 @@ struct NetworkChoice {
 
   network::NetworkDescription load() const;  // throws UnknownName, std::runtime_error
 };
+
+// The choices in the file of --tuned, or none when that is empty. Throws std::runtime_error.
+Tuning load_tuning(const std::string& file);
 
 // The pictures of `directory`, or generated ones when it is empty; cropped to the network's input and
 // normalised. Throws std::runtime_error when they do not fit the network.

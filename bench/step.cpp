@@ -25,7 +25,7 @@ struct Options {
   std::vector<int> threads = default_threads(), inter = {1};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
   std::uint64_t seed = 1;
-  std::string out;
+  std::string out, tuned;
   bool resume = false;
 };
 
@@ -89,6 +89,7 @@ void allow_two_teams(const Options& options) {
 int run(const Options& options) {
   allow_two_teams(options);
   const network::NetworkDescription description = options.network.load();
+  const Tuning tuning = load_tuning(options.tuned);
   std::vector<Configuration> configurations = configurations_of(options);
   for (const Configuration& c : configurations)
     UseSpec{c.use};  // misspelt rungs show before anything is measured
@@ -103,7 +104,7 @@ int run(const Options& options) {
     if (run.writes()) fmt::print("{}: these steps are measured already\n", description.name);
     return 0;
   }
-  PlanStore plans(options.seed);
+  PlanStore plans(options.seed, tuning);
   for (Configuration& c : configurations) {
     c.network = std::make_unique<TrainableNetwork>(description, UseSpec(c.use), c.options, plans);
     fill_batch(*c.network, options.seed);
@@ -153,6 +154,8 @@ Command step_command(CLI::App& program) {
       "--use", options->use,
       "A rung for all primitives and exceptions, as best,convolution=direct; may be given "
       "several times, and these then take turns");
+  app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
+      ->check(CLI::ExistingFile);
   app->add_flag("--ablate", options->ablate,
                 "Also with one primitive at a time on its serial rung");
   app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")

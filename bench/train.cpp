@@ -23,7 +23,7 @@ struct Options {
   int threads = default_threads().back();
   int shift = 2;
   std::uint64_t seed = 1;
-  std::string out;
+  std::string out, tuned;
   bool resume = false;
 };
 
@@ -66,6 +66,7 @@ int run(const Options& options) {
     throw std::runtime_error("train runs on one rank; start it without mpirun");
   const network::NetworkDescription description = options.network.load();
   const UseSpec use(options.use);
+  const Tuning tuning = load_tuning(options.tuned);
   const data::DatasetPair data = load_data(options.data, description, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
     if (set->count() < description.batch)
@@ -78,7 +79,7 @@ int run(const Options& options) {
            .seed = options.seed,
            .data = data.train.origin,
            .threads = {options.threads}});
-  PlanStore plans(options.seed);
+  PlanStore plans(options.seed, tuning);
   TrainableNetwork network(description, use, {.threads = options.threads, .seed = options.seed},
                            plans);
   fmt::print(
@@ -114,6 +115,8 @@ Command train_command(CLI::App& program) {
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
                   "A rung for all primitives and exceptions, as best,convolution=direct");
+  app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
+      ->check(CLI::ExistingFile);
   app->add_option(
       "--data", options->data,
       "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not; generated digits without it");

@@ -15,6 +15,21 @@ double time_once(Runner& runner) {
 
 }  // namespace
 
+std::vector<Variant> PlanStore::tuned(const Case& problem, std::vector<Variant> candidates,
+                                      const Resources& resources) const {
+  const Tuning::Choice* choice = tuning_.find(problem.info().name, resources.threads);
+  if (choice == nullptr) return candidates;
+  const auto found =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&](const Variant& variant) { return variant.name == choice->variant; });
+  if (found == candidates.end())
+    throw std::runtime_error(
+        fmt::format("the tuned choice for {} on {} threads is {}, which is not among the rungs to "
+                    "choose from here; run `stepladder tune` again",
+                    problem.info().name, resources.threads, choice->variant));
+  return {*found};
+}
+
 Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates,
                            const Resources& resources) {
   const Variant* winner = nullptr;

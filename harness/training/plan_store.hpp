@@ -11,6 +11,7 @@
 
 #include "harness/primitives/types.hpp"
 #include "harness/ranks.hpp"
+#include "harness/training/tuning.hpp"
 #include "harness/training/use_spec.hpp"
 #include "harness/verify.hpp"
 
@@ -30,18 +31,31 @@ class NoVariant : public std::runtime_error {
 
 class PlanStore {
  public:
-  explicit PlanStore(std::uint64_t seed) : seed_(seed) {}
+  explicit PlanStore(std::uint64_t seed, Tuning tuning = {})
+      : seed_(seed), tuning_(std::move(tuning)) {}
 
-  // The fastest candidate of `use` on this problem that passes verification. Throws NoVariant when
-  // none can run, std::runtime_error when one fails.
+  // The fastest candidate of `use` on this problem that passes verification; where `use` asks for
+  // the best and the tuning knows it, that one. Throws NoVariant when none can run,
+  // std::runtime_error when one fails.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {
     const Resources resources{threads, mpi_session().communicator()};
-    const std::vector<Variant> candidates = use.candidates(type);
-    const Variant winner = fastest(case_of<Primitive>(problem, type), candidates, resources);
+    Case& known = case_of<Primitive>(problem, type);
+    std::vector<Variant> candidates = use.candidates(type);
+    if (use.asks_for_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
+    choices_.push_back({&known, candidates, resources});
+    const Variant winner = fastest(known, candidates, resources);
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
+
+  // What was chosen so far, in order.
+  struct Choice {
+    Case* problem;
+    std::vector<Variant> candidates;
+    Resources resources;
+  };
+  const std::vector<Choice>& choices() const { return choices_; }
 
  private:
   template <class Primitive>
@@ -57,10 +71,16 @@ class PlanStore {
     return *known;
   }
 
+  // The candidate that the tuning names, or all of them. Throws std::runtime_error when it names
+  // one that is not among them.
+  std::vector<Variant> tuned(const Case& problem, std::vector<Variant> candidates,
+                             const Resources& resources) const;
   Variant fastest(Case& problem, const std::vector<Variant>& candidates,
                   const Resources& resources);
 
   std::uint64_t seed_;
+  Tuning tuning_;
+  std::vector<Choice> choices_;
   std::map<std::string, std::unique_ptr<Case>> cases_;
   std::map<std::string, double> proved_;  // "case | variant | threads" -> seconds of one run
 };

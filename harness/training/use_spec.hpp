@@ -18,6 +18,8 @@ class UseSpec {
   const std::string& text() const { return text_; }
   UseSpec with(const std::string& primitive, const std::string& rung) const;
 
+  bool asks_for_best(const std::string& primitive) const { return rung_of(primitive) == "best"; }
+
   // The variants to choose from; the fastest on the problem wins when there are several.
   //   best            every rung of our own but the serial ones and those of Pthreads, whose team
   //                   would wait for work on the cores that OpenMP's works on

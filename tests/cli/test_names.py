@@ -53,7 +53,7 @@ def test_wrong_usage_exits_2_and_points_to_the_help(stepladder, arguments, messa
     assert "--help" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["list", "machine", "verify", "bench", "step", "train", "compare"])
+@pytest.mark.parametrize("command", ["list", "machine", "verify", "bench", "step", "train", "tune", "compare"])
 def test_every_subcommand_has_help(stepladder, command):
     done = stepladder(command, "--help")
     assert done.returncode == 0

@@ -1,0 +1,121 @@
+// stepladder tune: measures which rung is best for each layer and direction of a network, and keeps the
+// choices in a file that step and train take with --tuned.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "bench/commands.hpp"
+#include "bench/networks.hpp"
+#include "bench/selection.hpp"
+#include "harness/machine.hpp"
+#include "harness/measure/measure.hpp"
+#include "harness/ranks.hpp"
+#include "harness/training/network.hpp"
+
+namespace stepladder {
+namespace {
+
+struct Options {
+  std::vector<std::string> networks = {"mlp", "mnist_cnn", "cifar_cnn"};
+  std::vector<int> threads = default_threads();
+  MeasureOptions measure{.repetitions = 11, .budget_seconds = 0.05};
+  std::uint64_t seed = 1;
+  std::string out = "results/local/tuned.csv";
+};
+
+// What was measured of one candidate.
+struct Timed {
+  std::string variant;
+  double median_seconds;
+};
+
+// Candidates of one choice, taking turns; the fastest first. A single one is not measured.
+std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
+                                  const MeasureOptions& options) {
+  std::vector<std::unique_ptr<Runner>> runners;
+  std::vector<Subject> subjects;
+  std::vector<Timed> timed;
+  for (const Variant& variant : choice.candidates) {
+    try {
+      runners.push_back(choice.problem->plan(variant, choice.resources));
+    } catch (const Unsupported&) {
+      continue;  // making the network proved that another candidate takes the problem
+    }
+    subjects.push_back({.name = fmt::format("tune/{}/{}/{}", choice.problem->info().name,
+                                            choice.resources.threads, variant.name),
+                        .run = [runner = runners.back().get()](std::int64_t) { runner->run(0); }});
+    timed.push_back({variant.name, 0});
+  }
+  if (subjects.size() < 2) return timed;
+  const std::vector<Measured> measured = meter.measure(subjects, options);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    if (!measured[i].error.empty())
+      throw std::runtime_error(subjects[i].name + ": " + measured[i].error);
+    timed[i].median_seconds = summarize(measured[i].seconds()).median;
+  }
+  std::sort(timed.begin(), timed.end(),
+            [](const Timed& a, const Timed& b) { return a.median_seconds < b.median_seconds; });
+  return timed;
+}
+
+int run(const Options& options) {
+  if (mpi_session().ranks() > 1)
+    throw std::runtime_error("tune runs on one rank; start it without mpirun");
+  const std::string cpu_model = detect_machine().cpu_model;
+  const std::filesystem::path file = options.out;
+  Tuning tuning = std::filesystem::exists(file) ? Tuning(file, cpu_model) : Tuning();
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+  tuning.save(file, cpu_model);  // what cannot be written shows before anything is measured
+
+  nlohmann::json records = nlohmann::json::array();
+  Meter meter(records);
+  for (const std::string& name : options.networks) {
+    const network::NetworkDescription description = NetworkChoice{.name = name}.load();
+    for (const int threads : without_repeats(options.threads)) {
+      PlanStore plans(options.seed);
+      const TrainableNetwork network(description, UseSpec("best"),
+                                     {.threads = threads, .seed = options.seed}, plans);
+      fmt::print("{}, {} thread{}\n", description.name, threads, threads == 1 ? "" : "s");
+      for (const PlanStore::Choice& choice : plans.choices()) {
+        const std::vector<Timed> timed = measure_choice(choice, meter, options.measure);
+        if (timed.size() < 2) continue;  // there is nothing to choose
+        const auto& [variant, seconds] = timed.front();
+        tuning.set(choice.problem->info().name, threads, {variant, seconds});
+        fmt::print("  {:<84} {:<22} {:9.1f} us, {:.2f}x {}\n", choice.problem->info().name, variant,
+                   1e6 * seconds, timed[1].median_seconds / seconds, timed[1].variant);
+      }
+      tuning.save(file, cpu_model);
+    }
+  }
+  fmt::print("{}\n{}\n", meter.noise().sentence(), file.string());
+  return 0;
+}
+
+}  // namespace
+
+Command tune_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "tune", "Measure the best rung of each layer, for step and train --tuned");
+  auto options = std::make_shared<Options>();
+  app->add_option("--network", options->networks,
+                  "mlp, mnist_cnn, cifar_cnn, alexnet or JSON files; the first three by default")
+      ->delimiter(',');
+  app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app->add_option("--repetitions", options->measure.repetitions, "Repetitions of each candidate")
+      ->check(CLI::Range(2, 1000));
+  app->add_option("--budget", options->measure.budget_seconds,
+                  "Seconds of timing for each candidate")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--seed", options->seed, "Of weights and data");
+  app->add_option(
+      "--out", options->out,
+      "The file; results/local/tuned.csv by default. Choices that are there stay, unless "
+      "they are measured again");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace stepladder

@@ -1,0 +1,54 @@
+#include "harness/training/tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "harness/csv.hpp"
+#include "harness/results.hpp"
+
+namespace stepladder {
+namespace {
+
+const std::vector<std::string> columns = {"machine", "problem", "threads", "variant", "median_s"};
+
+}  // namespace
+
+Tuning::Tuning(const std::filesystem::path& file, const std::string& cpu_model) {
+  const CsvFile csv(file, columns);
+  for (const CsvRow& row : csv.rows()) {
+    if (row.text("machine") != cpu_model)
+      row.fail(
+          fmt::format("measured on \"{}\", and this is \"{}\"; run `stepladder tune` here, "
+                      "with another file for --out",
+                      row.text("machine"), cpu_model));
+    // The time is for readers of the file; the choice alone is used again.
+    set(row.text("problem"), static_cast<int>(row.integer("threads", 1, 1024)),
+        {row.text("variant"), std::strtod(row.text("median_s").c_str(), nullptr)});
+  }
+}
+
+const Tuning::Choice* Tuning::find(const std::string& problem, int threads) const {
+  const auto found = choices_.find({problem, threads});
+  return found == choices_.end() ? nullptr : &found->second;
+}
+
+void Tuning::set(const std::string& problem, int threads, Choice choice) {
+  choices_[{problem, threads}] = std::move(choice);
+}
+
+void Tuning::save(const std::filesystem::path& file, const std::string& cpu_model) const {
+  const std::filesystem::path unfinished = file.string() + ".unfinished";
+  {
+    std::ofstream out(unfinished);
+    out << csv_line(columns);
+    for (const auto& [key, choice] : choices_)
+      out << csv_line({cpu_model, key.first, std::to_string(key.second), choice.variant,
+                       number(choice.median_seconds)});
+    out.close();
+    if (!out) throw std::runtime_error(fmt::format("{}: cannot be written", unfinished.string()));
+  }
+  std::filesystem::rename(unfinished, file);
+}
+
+}  // namespace stepladder

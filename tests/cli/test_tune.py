@@ -1,0 +1,94 @@
+"""tune: the measured choices of best, kept in a file that step and train take."""
+
+import csv
+import json
+
+import pytest
+from conftest import read_csv
+
+NETWORK = {
+    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,
+    "layers": [
+        {"type": "convolution", "name": "conv", "filters": 4, "kernel": 3}, {"type": "relu"},
+        {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
+    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
+
+BRIEF = ("--repetitions", "3", "--budget", "0.005")
+
+
+@pytest.fixture
+def network(tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(NETWORK))
+    return path
+
+
+@pytest.fixture
+def tuned(stepladder, network, tmp_path):
+    path = tmp_path / "tuned.csv"
+    done = stepladder("tune", "--network", network, "--threads", "1", *BRIEF, "--out", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def rewrite(path, **values):
+    rows = read_csv(path)
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0].keys())
+        out.writeheader()
+        out.writerows(row | values for row in rows)
+
+
+def step(stepladder, network, tuned, run, *arguments):
+    return stepladder("step", "--network", network, *BRIEF, "--threads", "1", "--tuned", tuned, "--out", run,
+                      *arguments)
+
+
+def test_there_is_a_choice_for_each_problem_of_the_network_that_several_rungs_take(tuned):
+    chosen = {(row["problem"].split()[0], row["problem"].split()[1]) for row in read_csv(tuned)}
+    assert {("matmul", "forward"), ("matmul", "input_gradient"), ("matmul", "weight_gradient"),
+            ("convolution", "forward"), ("convolution", "backward_weights")} <= chosen
+    assert all(float(row["median_s"]) > 0 for row in read_csv(tuned))
+
+
+def test_a_step_runs_what_the_file_says(stepladder, network, tuned, tmp_path):
+    rows = read_csv(tuned)
+    forward = next(row for row in rows if row["problem"].startswith("matmul forward"))
+    family, isa = forward["variant"].rsplit("_", 1)
+    forward["variant"] = ("packed" if family == "openmp" else "openmp") + "_" + isa
+    with tuned.open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0].keys())
+        out.writeheader()
+        out.writerows(rows)
+    run = stepladder.new_run(tmp_path / "run")
+    done = step(stepladder, network, tuned, run)
+    assert done.returncode == 0, done.stderr
+    fc = next(row for row in read_csv(run / "step.csv") if row["layer"] == "fc" and row["phase"] == "forward")
+    assert fc["variant"] == forward["variant"]
+
+
+def test_choices_of_other_networks_stay(stepladder, tuned, tmp_path):
+    before = {row["problem"] for row in read_csv(tuned)}
+    wider = json.loads(json.dumps(NETWORK))
+    wider["layers"][0]["filters"] = 5
+    path = tmp_path / "wider.json"
+    path.write_text(json.dumps(wider))
+    assert stepladder("tune", "--network", path, "--threads", "1", *BRIEF, "--out", tuned).returncode == 0
+    assert before < {row["problem"] for row in read_csv(tuned)}
+
+
+@pytest.mark.parametrize("command", ["step", "train", "tune"])
+def test_a_file_of_another_machine_is_refused(stepladder, network, tuned, tmp_path, command):
+    rewrite(tuned, machine="Analytical Engine")
+    where = ("--out", tuned) if command == "tune" else ("--tuned", tuned, "--out", tmp_path / "run")
+    done = stepladder(command, "--network", network, *where)
+    assert done.returncode == 1
+    assert "Analytical Engine" in done.stderr and "stepladder tune" in done.stderr
+    assert all(row["machine"] == "Analytical Engine" for row in read_csv(tuned))
+
+
+def test_a_choice_that_is_no_rung_is_refused(stepladder, network, tuned, tmp_path):
+    rewrite(tuned, variant="quantum")
+    done = step(stepladder, network, tuned, tmp_path / "run")
+    assert done.returncode == 1
+    assert "quantum" in done.stderr and "stepladder tune" in done.stderr
