@@ -40,10 +40,10 @@ class OneDnn final : public Plan {
 
   void run(const Operands& o) override {
     const OpenMpThreads scope(threads_);
-    a_.set_data_handle(const_cast<float*>(o.a), stream_);
-    b_.set_data_handle(const_cast<float*>(o.b), stream_);
-    c_.set_data_handle(o.c, stream_);
-    if (o.bias != nullptr) bias_.set_data_handle(const_cast<float*>(o.bias), stream_);
+    a_.set_data_handle(const_cast<float*>(o.a));
+    b_.set_data_handle(const_cast<float*>(o.b));
+    c_.set_data_handle(o.c);
+    if (o.bias != nullptr) bias_.set_data_handle(const_cast<float*>(o.bias));
     multiply_.execute(stream_, arguments_);
     stream_.wait();
   }

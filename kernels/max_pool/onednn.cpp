@@ -48,9 +48,9 @@ class OneDnn final : public Plan {
 
   void run(const Operands& o) override {
     const OpenMpThreads scope(threads_);
-    x_.set_data_handle(o.x, stream_);
-    y_.set_data_handle(o.y, stream_);
-    argmax_.set_data_handle(o.argmax, stream_);
+    x_.set_data_handle(o.x);
+    y_.set_data_handle(o.y);
+    argmax_.set_data_handle(o.argmax);
     pool_.execute(stream_, arguments_);
     stream_.wait();
   }
