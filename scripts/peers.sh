@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the peers apart from everything else, and measures the training steps beside them.
-#   OUT=FOLDER   the run folder (results/local/<time>-peers)
+# Installs the peers apart from everything else, and measures beside them: the training steps with
+# PyTorch, and the matmul ladder with the newest MKL among the vendors' libraries.
+#   OUT=FOLDER   the run folder (results/local/<time>-peers); the matmul rows come into its matmul/
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -9,12 +10,17 @@ requirements=bench/peers/requirements.txt
 stamp=$environment/requirements.sha256
 wanted=$({ /usr/bin/python3 --version && cat "$requirements"; } | sha256sum)
 if [[ $(cat "$stamp" 2>/dev/null) != "$wanted" ]]; then
-  say "Installing PyTorch into $environment (some gigabytes)"
+  say "Installing PyTorch and MKL into $environment (some gigabytes)"
   /usr/bin/python3 -m venv --clear "$environment"
   "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" ||
-    die "pip could not install PyTorch; nothing else needs it."
+    die "pip could not install the peers; nothing else needs them."
   say "$wanted" >"$stamp"
 fi
 
-"$environment/bin/python" bench/peers/run.py --program "${BUILD:-build}/stepladder" \
-  --out "${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-peers}"
+program=${BUILD:-build}/stepladder
+out=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-peers}
+"$environment/bin/python" bench/peers/run.py --program "$program" --out "$out"
+
+say "The matmul ladder with MKL"
+LD_LIBRARY_PATH=$PWD/$environment/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+  "$program" bench matmul --suite layers --variant 'packed*,openblas,blis,onednn,mkl' --out "$out/matmul"

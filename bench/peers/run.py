@@ -1,8 +1,8 @@
 """The same training steps in stepladder and in PyTorch, in turns, on the same threads.
 
 Every round measures each configuration once, in a process of its own; the machine's drift so hits all
-alike. Writes into OUT: step.csv, in the columns of `stepladder step`; samples.csv, one row for each round;
-environment.json, what was installed.
+alike. Writes into OUT: tuned.csv, the choices of our best, made once before; step.csv, in the columns of
+`stepladder step`; samples.csv, one row for each round; environment.json, what was installed.
 """
 
 import argparse
@@ -21,12 +21,19 @@ COLUMNS = ["network", "use", "mode", "threads", "ranks", "device", "layer", "pha
 PHASES = ["forward", "backward", "update"]
 
 
-def run_stepladder(program, network, use, threads):
+def tune(program, networks, threads, file):
+    done = subprocess.run([program, "tune", "--network", ",".join(networks), "--threads", ",".join(map(str, threads)),
+                           "--out", file])
+    if done.returncode != 0:
+        raise SystemExit("peers: choosing the best rungs failed; nothing was measured")
+
+
+def run_stepladder(program, network, use, threads, tuned):
     """Seconds of a step, and of its phases."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         done = subprocess.run([program, "step", "--network", network, "--use", use, "--threads", str(threads),
-                               "--out", out], capture_output=True, text=True)
+                               "--tuned", tuned, "--out", out], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
         rows = list(csv.DictReader((out / "step.csv").open()))
@@ -82,6 +89,8 @@ def main():
 
     threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
     networks = options.networks.split(",")
+    tuned = options.out / "tuned.csv"
+    tune(options.program, networks, threads, tuned)
     descriptions = json.loads(Path(options.file).read_text())
     configurations = []  # (network, use, mode, threads, device)
     for network in networks:
@@ -108,7 +117,8 @@ def main():
                     if use == "pytorch":
                         total, of_phases, version = run_pytorch(options.file, network, mode, count, device)
                     else:
-                        total, of_phases, version = run_stepladder(options.program, network, use, count)
+                        total, of_phases, version = run_stepladder(options.program, network, use, count,
+                                                                     tuned)
                 except RuntimeError as error:
                     failed[key] = str(error)
                     continue

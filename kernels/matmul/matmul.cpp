@@ -10,8 +10,12 @@ void Matmul::require(const Problem& problem, const VariantInfo& info) {
 }
 
 std::string direction(const Problem& p) {
-  if (p.transpose_a) return p.transpose_b ? "both_transposed" : "weight_gradient";
-  return p.transpose_b ? "input_gradient" : "forward";
+  const std::string name = p.transpose_a   ? p.transpose_b ? "both_transposed" : "weight_gradient"
+                           : p.transpose_b ? "input_gradient"
+                                           : "forward";
+  return name + (p.epilogue == Epilogue::bias        ? "_bias"
+                 : p.epilogue == Epilogue::bias_relu ? "_bias_relu"
+                                                     : "");
 }
 
 std::string shape(const Problem& p) {

@@ -43,8 +43,8 @@ struct Matmul {
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Matmul>;
 
-std::string direction(
-    const Problem& problem);  // forward, input_gradient, weight_gradient, both_transposed
+// forward, input_gradient, weight_gradient, both_transposed; "forward_bias_relu" with that epilogue
+std::string direction(const Problem& problem);
 std::string shape(
     const Problem& problem);  // "64x512x784 nt bias relu": m x n x k, the transposes, the epilogue
 double flops(const Problem& problem);          // 2 m n k, and m n for each of bias and ReLU

@@ -19,7 +19,8 @@ def peers(monkeypatch):
     spec.loader.exec_module(module)
     phases = {"forward": 0.25, "backward": 0.5, "update": 0.25}
 
-    def of_stepladder(program, network, use, threads):
+    def of_stepladder(program, network, use, threads, tuned):
+        assert tuned.exists()
         return 1.0 / threads, {p: s / threads for p, s in phases.items()}, {}
 
     def of_pytorch(file, network, mode, threads, device):
@@ -28,6 +29,7 @@ def peers(monkeypatch):
         return 2.0 / threads, phases, {"torch": "2.0"}
 
     monkeypatch.setattr(module, "has_cuda", lambda: False)
+    monkeypatch.setattr(module, "tune", lambda program, networks, threads, file: file.touch())
     monkeypatch.setattr(module, "run_stepladder", of_stepladder)
     monkeypatch.setattr(module, "run_pytorch", of_pytorch)
     return module
