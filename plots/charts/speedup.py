@@ -32,6 +32,11 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     means = {direction: found for direction, found in means.items() if any(found)}
     if not means:
         return "no row has a speedup"
+    # Rungs of problems that the first rung does not take, as those with an epilogue, have no speedup.
+    has_speedup = [any(of_row) for of_row in zip(*means.values())]
+    rows = [row for row, has in zip(rows, has_speedup) if has]
+    means = {direction: [mean for mean, has in zip(found, has_speedup) if has]
+             for direction, found in means.items()}
     grid = grid_of(len(means))
     techniques = {row.rung.technique for row in rows}
     remark = (f"Geometric mean over the problems of the suite ({suites(ladder)}); error bars: 95 % "

@@ -181,6 +181,15 @@ def test_one_row_is_enough_for_a_ladder(tmp_path):
     assert found["scaling-matmul"] == "no variant was measured at two or more thread counts"
 
 
+def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("serial", 1.0, speedup_vs_serial=1),
+        summary_row("fused", 0.5, direction="forward_bias_relu", speedup_vs_serial="")])
+    labels = [label.get_text() for label in drawn(tmp_path)["ladder-matmul"].panels()[0].get_yticklabels()]
+    assert any("serial" in label for label in labels)
+    assert not any("fused" in label for label in labels)
+
+
 def test_rows_that_all_failed(tmp_path):
     write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 0, status="failed", median_s="")])
     found = drawn(tmp_path)
