@@ -69,7 +69,7 @@ struct Copy {
   std::size_t bytes, valid;
 
   void take_effect() const {
-    std::memcpy(shared, global, valid);
+    if (valid > 0) std::memcpy(shared, global, valid);  // of none, global may be null
     std::memset(static_cast<std::byte*>(shared) + valid, 0, bytes - valid);
   }
 };
