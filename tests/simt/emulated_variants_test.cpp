@@ -51,6 +51,23 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .kernel_w = kernel,
                                        .pad_h = kernel / 2,
                                        .pad_w = kernel / 2});
+  // Enough channels, pixels or weights for the largest tiles of matrix products to be worth it.
+  const auto add_large = [&](convolution::Direction direction, std::int64_t batch,
+                             std::int64_t in_channels, std::int64_t out_channels) {
+    add(convolution::Convolution{}, {.direction = direction,
+                                     .batch = batch,
+                                     .in_channels = in_channels,
+                                     .height = 8,
+                                     .width = 8,
+                                     .out_channels = out_channels,
+                                     .kernel_h = 5,
+                                     .kernel_w = 5,
+                                     .pad_h = 2,
+                                     .pad_w = 2});
+  };
+  add_large(convolution::Direction::forward, 8, 1, 256);
+  add_large(convolution::Direction::backward_data, 8, 256, 1);
+  add_large(convolution::Direction::backward_weights, 1, 16, 256);
   for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
     for (const std::int64_t window : {2, 2, 3})
       add(max_pool::MaxPool{}, {.direction = direction,
