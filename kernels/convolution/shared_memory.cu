@@ -186,6 +186,7 @@ __global__ void backward_weights_kernel(Correlation c, SourceTile tile, const fl
 class SharedMemoryPlan final : public Plan {
  public:
   SharedMemoryPlan(const Problem& p, const Resources&) : p_(p) {
+    require_cuda();
     require_int_indices(p);
     Problem axes = p;
     if (p.direction == Direction::backward_weights) axes.direction = Direction::forward;

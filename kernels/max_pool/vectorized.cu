@@ -169,6 +169,7 @@ void with_lanes(const float* x, std::int64_t width, const Function& function) {
 class VectorizedPlan final : public Plan {
  public:
   VectorizedPlan(const Problem& p, const Resources&) : p_(p) {
+    require_cuda();
     const bool square = p.window_h == p.window_w && p.pad_h == p.pad_w;
     const bool usual = p.stride_h == stride && p.stride_w == stride && p.pad_h <= 1 &&
                        (p.window_h == 2 || p.window_h == 3);
@@ -176,7 +177,6 @@ class VectorizedPlan final : public Plan {
       throw Unsupported("takes windows of 2x2 and 3x3 with stride 2 and padding 0 or 1");
     if (p.x_count() > std::numeric_limits<std::int32_t>::max())
       throw Unsupported("takes no more than 2147483647 elements of x");
-    require_cuda();
 
     const bool forward = p.direction == Direction::forward;
     const std::int64_t across =
