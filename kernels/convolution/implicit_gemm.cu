@@ -15,43 +15,14 @@
 // 1.5 to 2 times shared_memory; gathering costs one instruction for every three to six products.
 // backward_weights has few blocks for all that it sums: the next rung.
 // Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
-#include <vector>
-
-#include "kernels/convolution/implicit_gemm_correlation.hpp"
-#include "kernels/convolution/implicit_gemm_gradient.hpp"
+#include "kernels/convolution/implicit_gemm_plan.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-class CorrelationPlan final : public Plan {
- public:
-  explicit CorrelationPlan(const Problem& p) : forward_(p.direction == Direction::forward) {
-    for (const Correlation& c : correlations(p)) products_.emplace_back(c);
-  }
-  void run(const Operands& o) override {
-    for (const CorrelationProduct& product : products_)
-      product.run(forward_ ? o.x : o.y, o.w, forward_ ? o.y : o.x);
-  }
-
- private:
-  bool forward_;
-  std::vector<CorrelationProduct> products_;
-};
-
-class GradientPlan final : public Plan {
- public:
-  explicit GradientPlan(const Problem& p) : gradient_(p) {}
-  void run(const Operands& o) override { gradient_.run(o, o.w); }
-
- private:
-  WeightGradient gradient_;
-};
-
 std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
   require_cuda();
-  require_int_indices(p);
-  if (p.direction == Direction::backward_weights) return std::make_unique<GradientPlan>(p);
-  return std::make_unique<CorrelationPlan>(p);
+  return make_implicit_gemm<FmaTiles>(p);
 }
 
 constexpr VariantInfo info{

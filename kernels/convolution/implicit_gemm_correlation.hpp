@@ -40,7 +40,8 @@ struct Filters {
   __device__ void put(typename Tile::LeftStep& shared) const {
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] = values[j];
+      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
+          Tile::stored(values[j]);
   }
 };
 
@@ -81,7 +82,7 @@ struct SeenByPixels {
   __device__ void put(typename Tile::RightStep& shared) const {
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      shared[threadIdx.x / Tile::n + j * stride][threadIdx.x % Tile::n] = values[j];
+      shared[threadIdx.x / Tile::n + j * stride][threadIdx.x % Tile::n] = Tile::stored(values[j]);
   }
 };
 
@@ -108,14 +109,18 @@ __global__ void __launch_bounds__(Tile::threads)
   SeenByPixels<Tile> right(g, source, group, first_pixel);
   sum_products<Tile>(left, right, 0, (g.term_count + Tile::depth - 1) / Tile::depth, sums);
 
+  constexpr int run = Tile::side_by_side;
+  struct alignas(run * sizeof(float)) Run {
+    float sums[run];
+  };
   const int plane = g.c.rows.target * g.c.columns.target;
 #pragma unroll
-  for (int j = 0; j < Tile::sums_n; j += 4) {
+  for (int j = 0; j < Tile::sums_n; j += run) {
     const int pixel = first_pixel + Tile::column(j);
     if (pixel >= g.pixels) continue;
-    std::int64_t places[4];
-    const int present = min(4, g.pixels - pixel);
-    for (int q = 0; q < 4; ++q)
+    std::int64_t places[run];
+    const int present = min(run, g.pixels - pixel);
+    for (int q = 0; q < run; ++q)
       places[q] = place_in_target(g, group, q < present ? pixel + q : pixel);
 #pragma unroll
     for (int i = 0; i < Tile::sums_m; ++i) {
@@ -123,11 +128,13 @@ __global__ void __launch_bounds__(Tile::threads)
       if (channel >= g.c.target_channels) continue;
       float* to = target + std::int64_t{channel} * plane;
       if (g.in_fours) {
-        *reinterpret_cast<float4*>(to + places[0]) =
-            make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+        Run stored;
+#pragma unroll
+        for (int q = 0; q < run; ++q) stored.sums[q] = sums[i][j + q];
+        *reinterpret_cast<Run*>(to + places[0]) = stored;
       } else {
 #pragma unroll
-        for (int q = 0; q < 4; ++q)
+        for (int q = 0; q < run; ++q)
           if (q < present) to[places[q]] = sums[i][j + q];
       }
     }
@@ -135,6 +142,7 @@ __global__ void __launch_bounds__(Tile::threads)
 }
 
 // The product's sizes and table, ready to launch.
+template <class Tiles>
 class CorrelationProduct {
  public:
   explicit CorrelationProduct(const Correlation& c)
@@ -152,7 +160,7 @@ class CorrelationProduct {
     const int plane = g.c.rows.target * g.c.columns.target;
     g.in_fours = g.c.rows.step == 1 && g.c.columns.step == 1 && plane % 4 == 0 &&
                  reinterpret_cast<std::uintptr_t>(target) % sizeof(float4) == 0;
-    with_tile(g.c.target_channels, g.pixels, g.c.groups, [&](auto tile) {
+    with_tile(Tiles{}, g.c.target_channels, g.pixels, g.c.groups, [&](auto tile) {
       const dim3 blocks(blocks_for(g.pixels, tile.n), blocks_for(g.c.target_channels, tile.m),
                         g.c.groups);
       launch(correlation_kernel<decltype(tile)>, {blocks, tile.threads}, g, source, w, target);

@@ -43,7 +43,8 @@ struct Gradients {  // dy
   __device__ void put(typename Tile::LeftStep& shared) const {
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] = values[j];
+      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
+          Tile::stored(values[j]);
   }
 };
 
@@ -77,7 +78,8 @@ struct SeenByFilters {  // x
   __device__ void put(typename Tile::RightStep& shared) const {
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] = values[j];
+      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
+          Tile::stored(values[j]);
   }
 };
 
@@ -110,6 +112,7 @@ __global__ void __launch_bounds__(Tile::threads)
 }
 
 // The product's sizes and table, ready to launch.
+template <class Tiles>
 class WeightGradient {
  public:
   explicit WeightGradient(const Problem& p) : WeightGradient(as_forward(p)) {}
@@ -121,7 +124,7 @@ class WeightGradient {
   void run(const Operands& o, float* result) const {
     const Correlation& c = problem_.c;
     const int slices = c.groups * problem_.parts;
-    with_tile(c.target_channels, problem_.term_count, slices, [&](auto tile) {
+    with_tile(Tiles{}, c.target_channels, problem_.term_count, slices, [&](auto tile) {
       const dim3 blocks(blocks_for(problem_.term_count, tile.n),
                         blocks_for(c.target_channels, tile.m), slices);
       launch(gradient_kernel<decltype(tile)>, {blocks, tile.threads}, problem_, o.x, o.y, result);

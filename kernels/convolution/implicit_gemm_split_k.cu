@@ -46,15 +46,15 @@ class SplitPlan final : public Plan {
   }
 
  private:
-  WeightGradient gradient_;
+  WeightGradient<FmaTiles> gradient_;
   std::int64_t w_count_;
   DeviceMemory parts_;
 };
 
 std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
+  require_cuda();
   if (p.direction != Direction::backward_weights)
     throw Unsupported("cuts the sum of backward_weights only; the others have blocks enough");
-  require_cuda();
   require_int_indices(p);
   return std::make_unique<SplitPlan>(p);
 }

@@ -21,11 +21,14 @@
 
 namespace stepladder::convolution {
 
+// On the ordinary multipliers, in fp32.
 template <int m_, int n_, int sums_n_>
-struct Tile {
+struct FmaTile {
   static constexpr int m = m_, n = n_, depth = 8;
   static constexpr int sums_m = 8, sums_n = sums_n_;
   static constexpr int threads_n = n / sums_n, threads = m / sums_m * threads_n;
+  static constexpr int side_by_side = 4;  // sums of a thread in neighbouring columns
+  static constexpr int speed = 1;         // products in the time of an FMA
 
   // Where a thread's sums lie in the tile.
   __device__ static int row(int i) {
@@ -38,7 +41,36 @@ struct Tile {
   using Sums = float[sums_m][sums_n];
   using LeftStep = float[depth][m + 4];  // 4 more: columns of it are written without conflicts
   using RightStep = float[depth][n + 4];
+
+  __device__ static float stored(float value) { return value; }  // as shared memory holds it
+
+  __device__ static void accumulate(const LeftStep& a, const RightStep& b, Sums& sums) {
+#pragma unroll
+    for (int k = 0; k < depth; ++k) {
+      float rows[sums_m], columns[sums_n];
+#pragma unroll
+      for (int i = 0; i < sums_m; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(&a[k][row(i)]);
+        rows[i] = four.x, rows[i + 1] = four.y, rows[i + 2] = four.z, rows[i + 3] = four.w;
+      }
+#pragma unroll
+      for (int j = 0; j < sums_n; j += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(&b[k][column(j)]);
+        columns[j] = four.x, columns[j + 1] = four.y, columns[j + 2] = four.z,
+        columns[j + 3] = four.w;
+      }
+#pragma unroll
+      for (int i = 0; i < sums_m; ++i)
+#pragma unroll
+        for (int j = 0; j < sums_n; ++j) sums[i][j] += rows[i] * columns[j];
+    }
+  }
 };
+
+template <class... Tiles>
+struct TileSizes {};
+using FmaTiles = TileSizes<FmaTile<128, 128, 8>, FmaTile<64, 128, 8>, FmaTile<64, 64, 4>,
+                           FmaTile<32, 128, 4>, FmaTile<32, 64, 4>>;
 
 // sums += Left · Right over the steps [first, last), each of Tile::depth terms. Left::fetch(step) loads
 // this thread's elements of a step, Left::put writes them to shared memory; Right likewise.
@@ -61,47 +93,26 @@ __device__ void sum_products(Left& left, Right& right, int first, int last,
       left.fetch(step + 1);
       right.fetch(step + 1);
     }
-#pragma unroll
-    for (int k = 0; k < Tile::depth; ++k) {
-      float row[Tile::sums_m], column[Tile::sums_n];
-#pragma unroll
-      for (int i = 0; i < Tile::sums_m; i += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(&a[k][Tile::row(i)]);
-        row[i] = four.x, row[i + 1] = four.y, row[i + 2] = four.z, row[i + 3] = four.w;
-      }
-#pragma unroll
-      for (int j = 0; j < Tile::sums_n; j += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(&b[k][Tile::column(j)]);
-        column[j] = four.x, column[j + 1] = four.y, column[j + 2] = four.z, column[j + 3] = four.w;
-      }
-#pragma unroll
-      for (int i = 0; i < Tile::sums_m; ++i)
-#pragma unroll
-        for (int j = 0; j < Tile::sums_n; ++j) sums[i][j] += row[i] * column[j];
-    }
+    Tile::accumulate(a, b, sums);
   }
 }
 
 // Calls function(tile) with the tile that should take least time for a product [rows, columns] in each
 // of `slices`: a large one fetches less, a small one leaves less of the last round of blocks empty.
-template <class Function>
-void with_tile(std::int64_t rows, std::int64_t columns, std::int64_t slices,
+template <class... Tiles, class Function>
+void with_tile(TileSizes<Tiles...>, std::int64_t rows, std::int64_t columns, std::int64_t slices,
                const Function& function) {
-  const auto choose = [&]<class... Tiles>(Tiles... tiles) {
-    const auto time = [&](auto tile) {
-      constexpr std::int64_t fetch = 10;  // instructions to fetch an element, about
-      const std::int64_t blocks =
-          std::int64_t{blocks_for(rows, tile.m)} * blocks_for(columns, tile.n) * slices;
-      return blocks_for(blocks, cuda_multiprocessors()) *
-             (tile.m * tile.n + fetch * (tile.m + tile.n));
-    };
-    const std::int64_t times[] = {time(tiles)...};
-    const auto best = std::min_element(std::begin(times), std::end(times)) - std::begin(times);
-    int number = 0;
-    ((number++ == best ? function(tiles) : void()), ...);
+  const auto time = [&](auto tile) {
+    constexpr std::int64_t fetch = 10;  // instructions to fetch an element, about
+    const std::int64_t blocks =
+        std::int64_t{blocks_for(rows, tile.m)} * blocks_for(columns, tile.n) * slices;
+    return blocks_for(blocks, cuda_multiprocessors()) *
+           (tile.m * tile.n / tile.speed + fetch * (tile.m + tile.n));
   };
-  choose(Tile<128, 128, 8>{}, Tile<64, 128, 8>{}, Tile<64, 64, 4>{}, Tile<32, 128, 4>{},
-         Tile<32, 64, 4>{});
+  const std::int64_t times[] = {time(Tiles{})...};
+  const auto best = std::min_element(std::begin(times), std::end(times)) - std::begin(times);
+  int number = 0;
+  ((number++ == best ? function(Tiles{}) : void()), ...);
 }
 
 }  // namespace stepladder::convolution
