@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/random.hpp"
+#include "kernels/common/fast_divisor.hpp"
 #include "kernels/convolution/cuda_element.hpp"
 #include "kernels/matmul/column_major.hpp"
 #include "kernels/matmul/cuda_element.hpp"
@@ -37,6 +38,22 @@ matmul::Problem random_matmul(Random& random) {
           .k = random.integer(1, 20),
           .transpose_a = random.coin(),
           .transpose_b = random.coin()};
+}
+
+TEST(CudaIndex, AFastDivisorDivides) {
+  Random random(5);
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  for (int round = 0; round < 20000; ++round) {
+    const auto d = random.integer(1, most >> random.integer(0, 30));
+    const FastDivisor divisor(static_cast<std::uint32_t>(d));
+    const auto multiple = random.integer(0, most / d) * d;
+    for (const auto n : {multiple, multiple + d - 1, random.integer(0, most), most}) {
+      if (n > most) continue;
+      const auto [quotient, remainder] = divisor.divide(static_cast<std::uint32_t>(n));
+      ASSERT_EQ(quotient, n / d) << n << " / " << d;
+      ASSERT_EQ(remainder, n % d) << n << " / " << d;
+    }
+  }
 }
 
 // `compute` fills c; it must be op(A) op(B) for random shapes and transposes.

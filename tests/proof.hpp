@@ -15,7 +15,7 @@ namespace stepladder {
 
 // One plan, run on every filling until it fails.
 inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
-  problem.allocate(1, nullptr);
+  problem.allocate(1, variant.info->place == Place::cuda ? device() : nullptr);
   std::unique_ptr<Runner> plan;
   Verdict verdict;
   for (const Filling& filling : fillings(problem, {variant}, 1)) {

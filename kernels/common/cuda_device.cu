@@ -58,6 +58,8 @@ class CudaDevice final : public Device {
 
   cudaStream_t stream() const { return stream_; }
   int compute_capability() const { return 10 * properties_.major + properties_.minor; }
+  std::size_t shared_memory() const { return properties_.sharedMemPerBlockOptin; }
+  int multiprocessors() const { return properties_.multiProcessorCount; }
 
  private:
   // On the stream, so that it comes after the kernels launched before it.
@@ -103,6 +105,8 @@ const bool registered = (register_device(find), true);
 
 cudaStream_t cuda_stream() { return cuda_device->stream(); }
 
+int cuda_multiprocessors() { return cuda_device->multiprocessors(); }
+
 void require_cuda() {
   if (device() == nullptr) throw NotHere(device_status());
 }
@@ -112,6 +116,13 @@ void require_compute_capability(int least) {
   if (cuda_device->compute_capability() >= least) return;
   throw NotHere("needs a GPU of compute capability " + std::to_string(least / 10) + "." +
                 std::to_string(least % 10) + "; this is " + cuda_device->name());
+}
+
+void require_shared_memory(std::size_t bytes) {
+  require_cuda();
+  if (cuda_device->shared_memory() >= bytes) return;
+  throw NotHere("needs " + std::to_string(bytes) + " bytes of shared memory for a block; " +
+                cuda_device->name() + " has " + std::to_string(cuda_device->shared_memory()));
 }
 
 void require_tf32() {

@@ -24,17 +24,16 @@ __global__ void backward_weights_kernel(Geometry g, Operands o, std::int64_t cou
 }
 
 void convolve(const Problem& p, const Operands& o) {
-  const auto launch = [&](auto kernel, std::int64_t count) {
-    kernel<<<blocks_for(count), block_threads, 0, cuda_stream()>>>(Geometry(p), o, count);
-    STEPLADDER_CUDA_CHECK(cudaGetLastError());
+  const auto for_each = [&](auto kernel, std::int64_t count) {
+    launch(kernel, {blocks_for(count), block_threads}, Geometry(p), o, count);
   };
   switch (p.direction) {
     case Direction::forward:
-      return launch(forward_kernel, p.y_count());
+      return for_each(forward_kernel, p.y_count());
     case Direction::backward_data:
-      return launch(backward_data_kernel, p.x_count());
+      return for_each(backward_data_kernel, p.x_count());
     case Direction::backward_weights:
-      return launch(backward_weights_kernel, p.w_count());
+      return for_each(backward_weights_kernel, p.w_count());
   }
 }
 

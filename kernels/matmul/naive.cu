@@ -20,8 +20,7 @@ __global__ void multiply_kernel(Problem p, Operands o) {
 }
 
 void multiply(const Problem& p, const Operands& o) {
-  multiply_kernel<<<blocks_for(p.m * p.n), block_threads, 0, cuda_stream()>>>(p, o);
-  STEPLADDER_CUDA_CHECK(cudaGetLastError());
+  launch(multiply_kernel, {blocks_for(p.m * p.n), block_threads}, p, o);
 }
 
 constexpr VariantInfo info{

@@ -25,8 +25,7 @@ void pool(const Problem& p, const Operands& o) {
   const bool forward = p.direction == Direction::forward;
   const std::int64_t count = forward ? p.y_count() : p.x_count();
   const auto kernel = forward ? forward_kernel : backward_kernel;
-  kernel<<<blocks_for(count), block_threads, 0, cuda_stream()>>>(Geometry(p), o, count);
-  STEPLADDER_CUDA_CHECK(cudaGetLastError());
+  launch(kernel, {blocks_for(count), block_threads}, Geometry(p), o, count);
 }
 
 constexpr VariantInfo info{

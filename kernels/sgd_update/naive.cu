@@ -13,9 +13,7 @@ __global__ void update_kernel(Problem p, Operands o, Corrections correction) {
 }
 
 void update(const Problem& p, const Operands& o) {
-  update_kernel<<<blocks_for(p.count), block_threads, 0, cuda_stream()>>>(p, o,
-                                                                          Corrections(p, o.step));
-  STEPLADDER_CUDA_CHECK(cudaGetLastError());
+  launch(update_kernel, {blocks_for(p.count), block_threads}, p, o, Corrections(p, o.step));
 }
 
 constexpr VariantInfo info{

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/common/host_device.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 
 namespace stepladder::sgd_update {
@@ -47,8 +48,8 @@ struct Constants {
 
 // Changes weight and the states that the optimizer keeps.
 template <Optimizer optimizer, class Number>
-inline void update(const Constants<Number>& c, Number& weight, Number gradient, Number& state1,
-                   Number& state2) {
+STEPLADDER_HOST_DEVICE inline void update(const Constants<Number>& c, Number& weight,
+                                          Number gradient, Number& state1, Number& state2) {
   using std::sqrt;  // for float; the vector's own is found by its type
   const Number g = gradient + c.weight_decay * weight;
   if constexpr (optimizer == Optimizer::sgd) {

@@ -1,0 +1,78 @@
+// forward and backward_data as one thing for CUDA kernels: correlations of a source with the filters,
+// with axes as in axis.hpp. Forward is one correlation from x to y. backward_data is one from dy to dx
+// for each place that stride_h x stride_w has: all elements of dx with the same remainders meet the
+// same elements of the filters, so that no thread multiplies by the zeros between strided gradients.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "kernels/convolution/axis.hpp"
+#include "kernels/convolution/convolution.hpp"
+
+namespace stepladder::convolution {
+
+// An Axis in 32-bit numbers, which a GPU adds and multiplies in one instruction.
+struct CudaAxis {
+  explicit CudaAxis(const Axis& a)
+      : source(static_cast<int>(a.source)),
+        target(static_cast<int>(a.target)),
+        pixels(static_cast<int>(a.pixels)),
+        first(static_cast<int>(a.first)),
+        step(static_cast<int>(a.step)),
+        stride(static_cast<int>(a.stride)),
+        taps(static_cast<int>(a.taps)),
+        origin(static_cast<int>(a.origin)),
+        kernel_first(static_cast<int>(a.kernel_first)),
+        kernel_step(static_cast<int>(a.kernel_step)) {}
+  int source, target, pixels, first, step, stride, taps, origin, kernel_first, kernel_step;
+};
+
+struct Correlation {
+  CudaAxis rows, columns;
+  int batch, groups;
+  int source_channels, target_channels;    // of a group
+  int w_group, w_source, w_target, w_row;  // w between neighbouring groups, channels, rows
+
+  int taps() const { return rows.taps * columns.taps; }
+  std::int64_t pixels() const { return std::int64_t{batch} * rows.pixels * columns.pixels; }
+};
+
+// Those of the problem, which is forward or backward_data, that write at least one pixel.
+inline std::vector<Correlation> correlations(const Problem& p) {
+  const int filter = static_cast<int>(p.kernel_h * p.kernel_w);
+  const int in = static_cast<int>(p.group_in()), out = static_cast<int>(p.group_out());
+  const auto make = [&](const Axis& rows, const Axis& columns) {
+    const bool forward = p.direction == Direction::forward;
+    return Correlation{.rows = CudaAxis(rows),
+                       .columns = CudaAxis(columns),
+                       .batch = static_cast<int>(p.batch),
+                       .groups = static_cast<int>(p.groups),
+                       .source_channels = forward ? in : out,
+                       .target_channels = forward ? out : in,
+                       .w_group = out * in * filter,
+                       .w_source = forward ? filter : in * filter,
+                       .w_target = forward ? in * filter : filter,
+                       .w_row = static_cast<int>(p.kernel_w)};
+  };
+  if (p.direction == Direction::forward)
+    return {make(forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),
+                 forward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w))};
+  std::vector<Correlation> all;
+  for (std::int64_t row = 0; row < p.stride_h && row < p.height; ++row)
+    for (std::int64_t column = 0; column < p.stride_w && column < p.width; ++column)
+      all.push_back(
+          make(backward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h, row),
+               backward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w, column)));
+  return all;
+}
+
+// Indices of elements are ints.
+inline void require_int_indices(const Problem& p) {
+  for (const std::int64_t count : {p.x_count(), p.w_count(), p.y_count()})
+    if (count > std::numeric_limits<int>::max())
+      throw Unsupported("takes no operand of more than 2147483647 elements");
+}
+
+}  // namespace stepladder::convolution

@@ -1,0 +1,154 @@
+// backward_weights as a matrix product: dw [out channels, terms] is dy [out channels, pixels of the
+// batch] times the transpose of x as the filters see it [terms, pixels], which is never written down.
+// The sum over pixels can be cut into parts, each by blocks of its own.
+#pragma once
+
+#include "kernels/common/fast_divisor.hpp"
+#include "kernels/convolution/implicit_gemm_terms.hpp"
+#include "kernels/convolution/implicit_gemm_tile.hpp"
+
+namespace stepladder::convolution {
+
+// Forward's correlation, for which dw is the gradient.
+struct GradientProblem {
+  Correlation c;
+  const Term* terms;
+  int term_count, pixels, parts;
+  FastDivisor image, row;  // pixels of an image of dy, of a row
+};
+
+// Both operands of a step: of `depth` pixels, lanes next to each other take pixels next to each other.
+template <class Tile>
+struct Gradients {  // dy
+  static constexpr int stride = Tile::threads / Tile::depth, count = Tile::m / stride;
+  const GradientProblem& g;
+  const float* dy;
+  int group, first_channel;
+  float values[count];
+
+  __device__ void fetch(int step) {
+    const int pixel = step * Tile::depth + static_cast<int>(threadIdx.x) % Tile::depth;
+    const auto [image, within] = g.image.divide(pixel);
+    const int plane_size = g.c.rows.pixels * g.c.columns.pixels;
+    const int channel = first_channel + static_cast<int>(threadIdx.x) / Tile::depth;
+    const int plane =
+        (static_cast<int>(image) * g.c.groups + group) * g.c.target_channels + channel;
+    const float* from = dy + std::int64_t{plane} * plane_size + within;
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const bool there = pixel < g.pixels && channel + j * stride < g.c.target_channels;
+      values[j] = there ? from[std::int64_t{j} * stride * plane_size] : 0.0F;
+    }
+  }
+  __device__ void put(typename Tile::LeftStep& shared) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
+          Tile::stored(values[j]);
+  }
+};
+
+template <class Tile>
+struct SeenByFilters {  // x
+  static constexpr int stride = Tile::threads / Tile::depth, count = Tile::n / stride;
+  const GradientProblem& g;
+  const float* x;
+  int group, first_term;
+  float values[count];
+
+  __device__ void fetch(int step) {
+    const int pixel = step * Tile::depth + static_cast<int>(threadIdx.x) % Tile::depth;
+    const auto [image, within] = g.image.divide(pixel);
+    const auto [a, b] = g.row.divide(within);
+    const int row = static_cast<int>(a) * g.c.rows.stride + g.c.rows.origin;
+    const int column = static_cast<int>(b) * g.c.columns.stride + g.c.columns.origin;
+    const int plane = (static_cast<int>(image) * g.c.groups + group) * g.c.source_channels;
+    const int start = (plane * g.c.rows.source + row) * g.c.columns.source + column;
+    const int first = first_term + static_cast<int>(threadIdx.x) / Tile::depth;
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      values[j] = 0;
+      if (pixel >= g.pixels || first + j * stride >= g.term_count) continue;
+      const Term term = g.terms[first + j * stride];
+      if (inside(row + term.row, g.c.rows.source) &&
+          inside(column + term.column, g.c.columns.source))
+        values[j] = x[start + term.source];
+    }
+  }
+  __device__ void put(typename Tile::RightStep& shared) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
+          Tile::stored(values[j]);
+  }
+};
+
+// Blocks: terms, channels, (group, part). Part p of the sum goes to result + p · w_count.
+template <class Tile>
+__global__ void __launch_bounds__(Tile::threads)
+    gradient_kernel(GradientProblem g, const float* x, const float* dy, float* result) {
+  const int part = static_cast<int>(blockIdx.z) % g.parts;
+  const int group = static_cast<int>(blockIdx.z) / g.parts;
+  const int first_term = static_cast<int>(blockIdx.x) * Tile::n;
+  const int first_channel = static_cast<int>(blockIdx.y) * Tile::m;
+  const std::int64_t steps = (g.pixels + Tile::depth - 1) / Tile::depth;
+  const int first = static_cast<int>(steps * part / g.parts);
+  const int last = static_cast<int>(steps * (part + 1) / g.parts);
+
+  typename Tile::Sums sums = {};
+  Gradients<Tile> left{g, dy, group, first_channel, {}};
+  SeenByFilters<Tile> right{g, x, group, first_term, {}};
+  sum_products<Tile>(left, right, first, last, sums);
+
+  float* dw = result + (std::int64_t{part} * g.c.groups + group) * g.c.w_group;
+#pragma unroll
+  for (int i = 0; i < Tile::sums_m; ++i)
+#pragma unroll
+    for (int j = 0; j < Tile::sums_n; ++j) {
+      const int channel = first_channel + Tile::row(i), term = first_term + Tile::column(j);
+      if (channel < g.c.target_channels && term < g.term_count)
+        dw[channel * g.c.w_target + term] = sums[i][j];
+    }
+}
+
+// The product's sizes and table, ready to launch.
+template <class Tiles>
+class WeightGradient {
+ public:
+  explicit WeightGradient(const Problem& p) : WeightGradient(as_forward(p)) {}
+  void split(int parts) { problem_.parts = parts; }
+  int pixels() const { return problem_.pixels; }
+  int parts() const { return problem_.parts; }
+
+  // result: [parts, w_count]
+  void run(const Operands& o, float* result) const {
+    const Correlation& c = problem_.c;
+    const int slices = c.groups * problem_.parts;
+    with_tile(Tiles{}, c.target_channels, problem_.term_count, slices, [&](auto tile) {
+      const dim3 blocks(blocks_for(problem_.term_count, tile.n),
+                        blocks_for(c.target_channels, tile.m), slices);
+      launch(gradient_kernel<decltype(tile)>, {blocks, tile.threads}, problem_, o.x, o.y, result);
+    });
+  }
+
+ private:
+  explicit WeightGradient(const Correlation& c)
+      : terms_(c),
+        problem_{.c = c,
+                 .terms = terms_.data(),
+                 .term_count = terms_.count(),
+                 .pixels = static_cast<int>(c.pixels()),
+                 .parts = 1,
+                 .image = FastDivisor(static_cast<std::uint32_t>(c.rows.pixels * c.columns.pixels)),
+                 .row = FastDivisor(static_cast<std::uint32_t>(c.columns.pixels))} {}
+
+  static Correlation as_forward(Problem p) {
+    p.direction = Direction::forward;
+    return correlations(p).front();
+  }
+
+  Terms terms_;
+  GradientProblem problem_;
+};
+
+}  // namespace stepladder::convolution

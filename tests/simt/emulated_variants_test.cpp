@@ -1,0 +1,128 @@
+// Every CUDA rung that is emulated is right on random problems, with the proof that `verify` asks for.
+// One test for each: --gtest_filter='*matmul_naive'.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "harness/random.hpp"
+#include "kernels/convolution/convolution.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "kernels/max_pool/max_pool.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+#include "tests/proof.hpp"
+#include "tests/simt/multiprocessor.hpp"
+
+namespace stepladder {
+namespace {
+
+using Cases = std::vector<std::unique_ptr<Case>>;
+
+// Sizes that whole tiles and vectors divide, and their neighbours, come up too seldom by chance.
+void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
+  const auto add = [&]<class Primitive>(Primitive, const typename Primitive::Problem& problem) {
+    if (std::string(type.name()) == Primitive::name)
+      cases.push_back(make_case<Primitive>(problem, "even", "even." + shape(problem)));
+  };
+  const auto multiple = [&](std::int64_t of, std::int64_t most) {
+    return of * random.integer(1, most / of);
+  };
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      for (const std::int64_t of : {4, 4, 32, 128})
+        add(matmul::Matmul{}, {.m = multiple(of, 260),
+                               .n = multiple(of, 260),
+                               .k = multiple(of, 130),
+                               .transpose_a = transpose_a,
+                               .transpose_b = transpose_b});
+  for (const auto direction :
+       {convolution::Direction::forward, convolution::Direction::backward_data,
+        convolution::Direction::backward_weights})
+    for (const std::int64_t kernel : {1, 3, 5})
+      add(convolution::Convolution{}, {.direction = direction,
+                                       .batch = multiple(2, 4),
+                                       .in_channels = multiple(8, 40),
+                                       .height = multiple(4, 12),
+                                       .width = multiple(4, 16),
+                                       .out_channels = multiple(16, 64),
+                                       .kernel_h = kernel,
+                                       .kernel_w = kernel,
+                                       .pad_h = kernel / 2,
+                                       .pad_w = kernel / 2});
+  // Enough channels, pixels or weights for the largest tiles of matrix products to be worth it.
+  const auto add_large = [&](convolution::Direction direction, std::int64_t batch,
+                             std::int64_t in_channels, std::int64_t out_channels) {
+    add(convolution::Convolution{}, {.direction = direction,
+                                     .batch = batch,
+                                     .in_channels = in_channels,
+                                     .height = 8,
+                                     .width = 8,
+                                     .out_channels = out_channels,
+                                     .kernel_h = 5,
+                                     .kernel_w = 5,
+                                     .pad_h = 2,
+                                     .pad_w = 2});
+  };
+  add_large(convolution::Direction::forward, 8, 1, 256);
+  add_large(convolution::Direction::backward_data, 8, 256, 1);
+  add_large(convolution::Direction::backward_weights, 1, 16, 256);
+  for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
+    for (const std::int64_t window : {2, 2, 3})
+      add(max_pool::MaxPool{}, {.direction = direction,
+                                .batch = 2,
+                                .channels = multiple(4, 8),
+                                .height = multiple(8, 32),
+                                .width = multiple(8, 64),
+                                .window_h = window,
+                                .window_w = window,
+                                .stride_h = 2,
+                                .stride_w = 2});
+}
+
+struct Emulated {
+  const PrimitiveType* type;
+  Variant variant;
+};
+std::ostream& operator<<(std::ostream& out, const Emulated& emulated) {
+  return out << emulated.variant.name;
+}
+
+std::vector<Emulated> emulated_variants() {
+  std::vector<Emulated> all;
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : type->variants())
+      if (variant.info->place == Place::cuda) all.push_back({type, variant});
+  return all;
+}
+
+class EmulatedVariant : public testing::TestWithParam<Emulated> {};
+
+TEST_P(EmulatedVariant, PassesRandomProblems) {
+  const auto& [type, variant] = GetParam();
+  ASSERT_EQ(variant.why_unavailable, "");
+  simt::seed_order(1);
+  constexpr int problems = 30;
+  Random random(40, type->name());
+  Cases cases;
+  for (int i = 0; i < problems; ++i) cases.push_back(type->random_case(random, 1));
+  add_even_cases(*type, random, cases);
+  int passed = 0;
+  for (const std::unique_ptr<Case>& problem : cases) {
+    const Verdict verdict = prove(*problem, variant);
+    EXPECT_NE(verdict.outcome, Outcome::failed)
+        << problem->info().direction << " " << problem->info().shape << ": " << verdict.reason;
+    passed += verdict.outcome == Outcome::passed;
+  }
+  EXPECT_GT(passed, 0) << variant.name << " took none of the problems";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, EmulatedVariant, testing::ValuesIn(emulated_variants()),
+                         [](const auto& info) {
+                           return std::string(info.param.type->name()) + "_" +
+                                  info.param.variant.name;
+                         });
+
+}  // namespace
+}  // namespace stepladder

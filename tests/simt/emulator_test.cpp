@@ -1,0 +1,380 @@
+// The emulator computes what CUDA says, and shows kernels that break its rules: each fault here stands
+// beside the kernel without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/random.hpp"
+#include "kernels/common/cuda_async_copy.hpp"
+#include "kernels/common/cuda_launch.hpp"
+#include "kernels/common/cuda_mma.hpp"
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/common/cuda_shared.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "tests/proof.hpp"
+
+namespace stepladder {
+namespace {
+
+constexpr unsigned threads = 128;
+
+std::vector<float> counted(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+// What the kernel throws, and "" when it throws nothing.
+template <class Kernel, class... Arguments>
+std::string complaint(Kernel kernel, const Grid& grid, Arguments... arguments) {
+  try {
+    launch(kernel, grid, arguments...);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// --- barriers ------------------------------------------------------------------------------------
+
+enum class Fault { none, present };
+
+// Each block turns its part of x round. Faulty: a thread may read before another has written.
+template <Fault missing_barrier>
+__global__ void reverse(float* x) {
+  __shared__ float part[threads];
+  float* mine = x + blockIdx.x * threads;
+  part[threadIdx.x] = mine[threadIdx.x];
+  if constexpr (missing_barrier == Fault::none) __syncthreads();
+  mine[threadIdx.x] = part[threads - 1 - threadIdx.x];
+}
+
+template <Fault fault>
+bool reverses() {
+  constexpr unsigned blocks = 5;
+  std::vector<float> x = counted(blocks * threads), expected = x;
+  for (unsigned b = 0; b < blocks; ++b)
+    std::reverse(expected.begin() + b * threads, expected.begin() + (b + 1) * threads);
+  launch(reverse<fault>, {blocks, threads}, x.data());
+  return x == expected;
+}
+
+TEST(Emulator, ShowsAMissingBarrier) {
+  EXPECT_TRUE(reverses<Fault::none>());
+  EXPECT_FALSE(reverses<Fault::present>());
+}
+
+// A running sum over tiles. Faulty: a fast thread writes the next tile while others read this one.
+template <Fault missing_barrier>
+__global__ void sum_of_tiles(const float* x, float* sum, int tiles) {
+  __shared__ float tile[threads];
+  float total = 0;
+  for (int t = 0; t < tiles; ++t) {
+    tile[threadIdx.x] = x[t * threads + threadIdx.x];
+    __syncthreads();
+    for (const float value : tile) total += value;
+    if constexpr (missing_barrier == Fault::none) __syncthreads();
+  }
+  sum[threadIdx.x] = total;
+}
+
+template <Fault fault>
+bool sums_tiles() {
+  constexpr int tiles = 4;
+  const std::vector<float> x = counted(tiles * threads);
+  std::vector<float> sum(threads);
+  launch(sum_of_tiles<fault>, {1, threads}, x.data(), sum.data(), tiles);
+  const float expected = std::accumulate(x.begin(), x.end(), 0.0F);
+  return std::all_of(sum.begin(), sum.end(), [&](float got) { return got == expected; });
+}
+
+TEST(Emulator, ShowsATileOverwrittenTooEarly) {
+  EXPECT_TRUE(sums_tiles<Fault::none>());
+  EXPECT_FALSE(sums_tiles<Fault::present>());
+}
+
+__global__ void half_of_the_threads_wait() {
+  if (threadIdx.x < threads / 2) __syncthreads();
+}
+
+__global__ void two_barriers_for_one() {
+  if (threadIdx.x < threads / 2)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+
+TEST(Emulator, RefusesABarrierThatNotAllThreadsReach) {
+  EXPECT_TRUE(says(complaint(half_of_the_threads_wait, {2, threads}),
+                   {"waits for ever", "at the barrier", "emulator_test.cpp",
+                    "64 of 128 threads are at a barrier, 64 have ended"}));
+  EXPECT_TRUE(
+      says(complaint(two_barriers_for_one, {1, threads}), {"another", "emulator_test.cpp"}));
+}
+
+// --- warps ---------------------------------------------------------------------------------------
+
+__global__ void sum_of_each_warp(const float* x, float* sum) {
+  float value = x[threadIdx.x];
+  for (int other = 16; other > 0; other /= 2) value += __shfl_xor_sync(0xffffffffU, value, other);
+  sum[threadIdx.x] = value;
+}
+
+__global__ void shuffles(int* up, int* down, int* from_5, unsigned* odd) {
+  const int lane = static_cast<int>(threadIdx.x);
+  up[lane] = __shfl_up_sync(0xffffffffU, lane, 3U, 16);
+  down[lane] = __shfl_down_sync(0xffffffffU, lane, 3U, 16);
+  from_5[lane] = __shfl_sync(0xffffffffU, lane, 5, 8);
+  odd[lane] = __ballot_sync(0xffffffffU, lane % 2 == 1);
+}
+
+TEST(Emulator, ShufflesWithinWarps) {
+  const std::vector<float> x = counted(threads);
+  std::vector<float> sum(threads);
+  launch(sum_of_each_warp, {1, threads}, x.data(), sum.data());
+  for (std::size_t i = 0; i < threads; ++i) {
+    const auto warp = x.begin() + static_cast<std::ptrdiff_t>(i / 32 * 32);
+    EXPECT_EQ(sum[i], std::accumulate(warp, warp + 32, 0.0F));
+  }
+  std::vector<int> up(32), down(32), from_5(32);
+  std::vector<unsigned> odd(32);
+  launch(shuffles, {1, 32}, up.data(), down.data(), from_5.data(), odd.data());
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto i = static_cast<std::size_t>(lane);
+    EXPECT_EQ(up[i], lane % 16 < 3 ? lane : lane - 3);
+    EXPECT_EQ(down[i], lane % 16 >= 13 ? lane : lane + 3);
+    EXPECT_EQ(from_5[i], lane / 8 * 8 + 5);
+    EXPECT_EQ(odd[i], 0xaaaaaaaaU);
+  }
+}
+
+__global__ void a_lane_stays_away() {
+  if (threadIdx.x != 7) __syncwarp();
+}
+
+__global__ void lanes_in_two_places() {
+  if (threadIdx.x < 16)
+    __syncwarp();
+  else
+    __shfl_sync(0xffffffffU, 1, 0);
+}
+
+TEST(Emulator, RefusesAWarpThatIsNotComplete) {
+  EXPECT_TRUE(
+      says(complaint(a_lane_stays_away, {1, 32}), {"waits for ever", "its warp in __syncwarp"}));
+  EXPECT_TRUE(says(complaint(lanes_in_two_places, {1, 32}), {"__syncwarp", "__shfl_sync", "lane"}));
+}
+
+// Faulty: relies on the lockstep of a warp.
+template <Fault missing_barrier>
+__global__ void neighbours(float* x) {
+  __shared__ float part[32];
+  part[threadIdx.x] = x[threadIdx.x];
+  if constexpr (missing_barrier == Fault::none) __syncwarp();
+  x[threadIdx.x] = part[threadIdx.x ^ 1];
+}
+
+TEST(Emulator, KnowsNoLockstep) {
+  std::vector<float> x = counted(32), y = x, expected = x;
+  for (std::size_t i = 0; i < 32; ++i) expected[i] = x[i ^ 1];
+  launch(neighbours<Fault::none>, {1, 32}, x.data());
+  launch(neighbours<Fault::present>, {1, 32}, y.data());
+  EXPECT_EQ(x, expected);
+  EXPECT_NE(y, expected);
+}
+
+// --- shared memory -------------------------------------------------------------------------------
+
+// Faulty: relies on shared memory that is zero, or as the block before left it.
+__global__ void reads_what_nobody_wrote(float* seen) {
+  __shared__ float fresh[threads];
+  seen[blockIdx.x * threads + threadIdx.x] =
+      fresh[threadIdx.x] + dynamic_shared<float>()[threadIdx.x];
+  __syncthreads();
+  fresh[threadIdx.x] = dynamic_shared<float>()[threadIdx.x] = 1;
+}
+
+TEST(Emulator, FillsSharedMemoryWithNaNBeforeEachBlock) {
+  std::vector<float> seen(3 * threads);
+  launch(reads_what_nobody_wrote, {3, threads, threads * sizeof(float)}, seen.data());
+  EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](float value) { return std::isnan(value); }));
+}
+
+__global__ void writes_dynamic_shared(unsigned count) {
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) dynamic_shared<float>()[i] = 0;
+}
+
+TEST(Emulator, ShowsAWritePastDynamicSharedMemory) {
+  EXPECT_EQ(complaint(writes_dynamic_shared, {1, threads, 400}, 100U), "");
+  EXPECT_TRUE(says(complaint(writes_dynamic_shared, {1, threads, 400}, 101U),
+                   {"out of the bounds of its 400 bytes of dynamic shared memory"}));
+}
+
+TEST(Emulator, TakesLaunchesWithinTheDevicesLimits) {
+  EXPECT_EQ(complaint(writes_dynamic_shared, {1, 1024, 200 << 10}, 50U << 10), "");
+  EXPECT_NE(complaint(writes_dynamic_shared, {1, 1024, 228 << 10}, 1U), "");
+  EXPECT_NE(complaint(writes_dynamic_shared, {1, 1025}, 0U), "");
+  EXPECT_NE(complaint(writes_dynamic_shared, {0, 32}, 0U), "");
+  EXPECT_NE(complaint(writes_dynamic_shared, {{1, 65536}, 32}, 0U), "");
+}
+
+// --- global memory -------------------------------------------------------------------------------
+
+__global__ void copy_vectors(const float* from, float* to) {
+  const auto* source = reinterpret_cast<const float4*>(from);
+  reinterpret_cast<float4*>(to)[threadIdx.x] = source[threadIdx.x];
+}
+
+TEST(Emulator, RefusesAVectorThatIsNotAligned) {
+  alignas(16) float from[4 * 32 + 4]{}, to[4 * 32];
+  EXPECT_EQ(complaint(copy_vectors, {1, 32}, from, to), "");
+  EXPECT_TRUE(says(complaint(copy_vectors, {1, 32}, from + 1, to), {"16 bytes", "4 bytes off"}));
+}
+
+// Whole rows of 4 elements of C, whatever n is.
+__global__ void ones_in_whole_vectors(matmul::Problem p, matmul::Operands o) {
+  for (std::int64_t j = 0; j < (p.n + 3) / 4 * 4; ++j) o.c[threadIdx.x * p.n + j] = 1;
+}
+
+void product_of_ones(const matmul::Problem& p, const matmul::Operands& o) {
+  launch(ones_in_whole_vectors, {1, static_cast<unsigned>(p.m)}, p, o);
+}
+
+TEST(Emulator, ShowsAWritePastAnOperand) {
+  EXPECT_TRUE(is_caught<matmul::Matmul>(
+      {.m = 3, .n = 7, .k = 2},
+      unregistered<matmul::Matmul>("past_the_end", make_cuda_plan<matmul::Matmul, product_of_ones>),
+      "out of bounds"));
+}
+
+__global__ void add_to_one_place(float* sum) { atomicAdd(sum, 1.0F); }
+
+__global__ void name_threads(int* order, int* next) {
+  order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+}
+
+TEST(Emulator, RunsEveryThreadOnceInRandomOrder) {
+  float sum = 0;
+  launch(add_to_one_place, {{3, 4, 5}, {8, 4, 2}}, &sum);
+  EXPECT_EQ(sum, 3 * 4 * 5 * 8 * 4 * 2);
+  std::vector<int> order(4 * threads);
+  int next = 0;
+  launch(name_threads, {4, threads}, order.data(), &next);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
+}
+
+// --- asynchronous copies -------------------------------------------------------------------------
+
+enum class CopyFault { none, missing_wait, waits_too_little, missing_barrier, overwrites };
+
+// A running sum as above, over tiles that are copied two ahead into a ring of three.
+template <CopyFault fault>
+__global__ void sum_of_copied_tiles(const float* x, float* sum, int tiles) {
+  constexpr int ring = 3;
+  __shared__ __align__(16) float tile[ring][threads];
+  const auto fetch = [&](int t) {
+    if (t < tiles && threadIdx.x < threads / 4)
+      copy_async<16>(&tile[t % ring][4 * threadIdx.x], x + t * threads + 4 * threadIdx.x);
+    commit_copies();
+  };
+  fetch(0);
+  fetch(1);
+  float total = 0;
+  for (int t = 0; t < tiles; ++t) {
+    if constexpr (fault == CopyFault::waits_too_little)
+      wait_for_copies<2>();
+    else if constexpr (fault != CopyFault::missing_wait)
+      wait_for_copies<1>();
+    if constexpr (fault != CopyFault::missing_barrier) __syncthreads();
+    fetch(t + (fault == CopyFault::overwrites ? 3 : 2));
+    for (const float value : tile[t % ring]) total += value;
+  }
+  sum[threadIdx.x] = total;
+}
+
+template <CopyFault fault>
+bool sums_copied_tiles() {
+  constexpr int tiles = 7;
+  const std::vector<float> counting = counted(tiles * threads + 4);
+  alignas(16) static float x[tiles * threads];
+  std::copy_n(counting.begin(), tiles * threads, x);
+  std::vector<float> sum(threads);
+  launch(sum_of_copied_tiles<fault>, {1, threads}, x, sum.data(), tiles);
+  const float expected = std::accumulate(std::begin(x), std::end(x), 0.0F);
+  return std::all_of(sum.begin(), sum.end(), [&](float got) { return got == expected; });
+}
+
+TEST(Emulator, ShowsAsynchronousCopiesThatAreNotWaitedFor) {
+  EXPECT_TRUE(sums_copied_tiles<CopyFault::none>());
+  EXPECT_FALSE(sums_copied_tiles<CopyFault::missing_wait>());
+  EXPECT_FALSE(sums_copied_tiles<CopyFault::waits_too_little>());
+  EXPECT_FALSE(sums_copied_tiles<CopyFault::missing_barrier>());
+  EXPECT_FALSE(sums_copied_tiles<CopyFault::overwrites>());
+}
+
+__global__ void copy_a_tail(const float* x, float* seen, int valid) {
+  __shared__ __align__(16) float part[4];
+  copy_async<16>(part, x, valid);
+  commit_copies();
+  wait_for_copies<0>();
+  for (int i = 0; i < 4; ++i) seen[i] = part[i];
+}
+
+TEST(Emulator, FillsTheRestOfAnAsynchronousCopyWithZeros) {
+  alignas(16) const float x[4] = {1, 2, 3, 4};
+  std::vector<float> seen(4);
+  launch(copy_a_tail, {1, 1}, x, seen.data(), 12);
+  EXPECT_EQ(seen, (std::vector<float>{1, 2, 3, 0}));
+  const float* nothing = nullptr;
+  launch(copy_a_tail, {1, 1}, nothing, seen.data(), 0);
+  EXPECT_EQ(seen, (std::vector<float>{0, 0, 0, 0}));
+  EXPECT_TRUE(says(complaint(copy_a_tail, {1, 1}, x + 1, seen.data(), 12), {"no multiple"}));
+}
+
+// --- tensor cores --------------------------------------------------------------------------------
+
+// C [16, 8] = A [16, 8] B [8, 8], the elements of each lane taken from the figures of the PTX ISA.
+__global__ void multiply_on_tensor_cores(const float* a, const float* b, float* c) {
+  const unsigned group = threadIdx.x / 4, member = threadIdx.x % 4;
+  const std::uint32_t fragment_a[4] = {
+      to_tf32(a[group * 8 + member]), to_tf32(a[(group + 8) * 8 + member]),
+      to_tf32(a[group * 8 + member + 4]), to_tf32(a[(group + 8) * 8 + member + 4])};
+  const std::uint32_t fragment_b[2] = {to_tf32(b[member * 8 + group]),
+                                       to_tf32(b[(member + 4) * 8 + group])};
+  float fragment_c[4] = {};
+  mma_16x8x8_tf32(fragment_c, fragment_a, fragment_b);
+  c[group * 8 + 2 * member] = fragment_c[0];
+  c[group * 8 + 2 * member + 1] = fragment_c[1];
+  c[(group + 8) * 8 + 2 * member] = fragment_c[2];
+  c[(group + 8) * 8 + 2 * member + 1] = fragment_c[3];
+}
+
+TEST(Emulator, MultipliesMatricesOfAWarp) {
+  Random random(6);
+  std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8);
+  for (float& value : a) value = static_cast<float>(random.integer(-99, 99));
+  for (float& value : b) value = static_cast<float>(random.integer(-99, 99));
+  launch(multiply_on_tensor_cores, {1, 32}, a.data(), b.data(), c.data());
+  for (std::size_t i = 0; i < 16; ++i)
+    for (std::size_t j = 0; j < 8; ++j) {
+      float expected = 0;
+      for (std::size_t l = 0; l < 8; ++l) expected += a[i * 8 + l] * b[l * 8 + j];
+      EXPECT_EQ(c[i * 8 + j], expected) << i << ", " << j;
+    }
+}
+
+TEST(Emulator, RoundsToTf32HalvesAwayFromZero) {
+  EXPECT_EQ(__uint_as_float(to_tf32(1 + 0x1p-11F)), 1 + 0x1p-10F);
+  EXPECT_EQ(__uint_as_float(to_tf32(-1 - 0x1p-11F)), -1 - 0x1p-10F);
+  EXPECT_EQ(__uint_as_float(to_tf32(1 + 0x1p-12F)), 1.0F);
+  EXPECT_TRUE(std::isinf(__uint_as_float(to_tf32(0x1.fffp127F))));
+}
+
+}  // namespace
+}  // namespace stepladder
