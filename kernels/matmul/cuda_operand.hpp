@@ -38,35 +38,14 @@ STEPLADDER_HOST_DEVICE inline Factor factor_b(const Problem& p, const Operands& 
   return {o.b, p.n, p.k, p.transpose_b};
 }
 
-// A tile of a factor: where it begins, and how much of it the factor holds. Offsets within a tile are
-// 32-bit numbers, which cost a GPU less.
-struct TileEdges {
-  const float* corner;
-  int row, extent, depth;
-
-  STEPLADDER_HOST_DEVICE bool hold(int dx, int dl) const { return dx < extent && dl < depth; }
-};
-
-template <int tile_extent, int tile_depth>
-STEPLADDER_HOST_DEVICE TileEdges edges_of(const Factor& factor, std::int64_t x, std::int64_t l) {
-  const std::int64_t extent = factor.extent - x, depth = factor.depth - l;
-  return {factor.address(x, l), static_cast<int>(factor.row()),
-          static_cast<int>(extent < tile_extent ? extent : tile_extent),
-          static_cast<int>(depth < tile_depth ? depth : tile_depth)};
-}
-
-// For plans of kernels that use edges_of: 127 rows further on is still within 32 bits.
-inline void require_32_bit_offsets(const Problem& p) {
-  constexpr std::int64_t most = std::int64_t{1} << 24;
-  if (p.m > most || p.n > most || p.k > most)
-    throw Unsupported("a side is longer than 2^24, and offsets in a tile have 32 bits");
-}
-
 // Whether each row of a matrix can be read and written in vectors of four floats, from its start.
 inline bool in_vectors(const float* matrix, std::int64_t row) {
   return row % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
 inline bool in_vectors(const Factor& factor) { return in_vectors(factor.at, factor.row()); }
+inline bool in_vectors(const Problem& p, const Operands& o) {
+  return in_vectors(factor_a(p, o)) && in_vectors(factor_b(p, o)) && in_vectors(o.c, p.n);
+}
 
 // Calls call<…>() with the choices as constants, so that one kernel is compiled for each.
 template <bool... chosen, class Call>

@@ -12,17 +12,21 @@ __device__ inline void store(const Problem& p, const Operands& o, std::int64_t i
   if (i < p.m && j < p.n) o.c[i * p.n + j] = sum;
 }
 
-// `vectors` says that C's rows are in_vectors; j is a multiple of 4.
-template <bool vectors>
-__device__ void store_four(const Problem& p, const Operands& o, std::int64_t i, std::int64_t j,
-                           const float* sums) {
+// 2 or 4 sums; `vectors` says that C's rows are in_vectors; j is a multiple of `count`.
+template <int count, bool vectors>
+__device__ void store_neighbours(const Problem& p, const Operands& o, std::int64_t i,
+                                 std::int64_t j, const float* sums) {
+  static_assert(count == 2 || count == 4);
   if constexpr (vectors) {
-    if (i < p.m && j < p.n)
-      *reinterpret_cast<float4*>(o.c + i * p.n + j) =
-          make_float4(sums[0], sums[1], sums[2], sums[3]);
+    if (i >= p.m || j >= p.n) return;
+    float* const to = o.c + i * p.n + j;
+    if constexpr (count == 4)
+      *reinterpret_cast<float4*>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
+    else
+      *reinterpret_cast<float2*>(to) = make_float2(sums[0], sums[1]);
   } else {
 #pragma unroll
-    for (int v = 0; v < 4; ++v) store(p, o, i, j + v, sums[v]);
+    for (int v = 0; v < count; ++v) store(p, o, i, j + v, sums[v]);
   }
 }
 
