@@ -1,8 +1,8 @@
-// naive with its threads counted the other way: neighbouring threads take neighbouring columns. The 32
-// of a warp then read 32 neighbours of an untransposed B and write 32 neighbours of C, which the
+// naive with its threads counted the other way: neighbouring threads take neighbouring columns. The
+// 32 of a warp then read 32 neighbours of an untransposed B and write 32 neighbours of C, which the
 // memory serves in four 32-byte sectors instead of 32 (CUDA C++ Best Practices Guide, "Coalesced
-// Access to Global Memory"), and read one element of A, the same for all. Expected gain for nn: 4 to
-// 10. Where B is transposed the threads stride over its rows as before, and nothing is gained.
+// Access to Global Memory"), and read one element of A, the same for all. Expected gain for nn: 4
+// to 10. Where B is transposed the threads stride over its rows as before, and nothing is gained.
 //
 //           j →
 //     C    0   1    …  n-1     the number of the thread that computes C[i, j]

@@ -1,5 +1,6 @@
-// A strip of a factor, tile after tile along l, copied asynchronously into shared memory by a block. Only
-// .cu files include this; their plans call require_compute_capability(80) and require_32_bit_offsets.
+// A strip of a factor, tile after tile along l, copied asynchronously into shared memory by a
+// block. Only .cu files include this; their plans call require_compute_capability(80) and
+// require_32_bit_offsets.
 #pragma once
 
 #include "kernels/common/cuda_async_copy.hpp"
@@ -7,7 +8,8 @@
 
 namespace stepladder::matmul {
 
-// Offsets within a tile are 32-bit numbers, which cost a GPU less: 127 rows further on is still within.
+// Offsets within a tile are 32-bit numbers, which cost a GPU less: 127 rows further on is still
+// within.
 inline void require_32_bit_offsets(const Problem& p) {
   constexpr std::int64_t most = std::int64_t{1} << 24;
   if (p.m > most || p.n > most || p.k > most)
@@ -18,7 +20,8 @@ inline void require_32_bit_offsets(const Problem& p) {
 //
 //     along_depth, depth       of the factor; of a tile
 //     width                    floats to a copy, neighbours in global memory
-//     count, repeats           copies of a thread; `repeats` times at the same x, repeat_step further in l
+//     count, repeats           copies of a thread; how many follow each other at the same x,
+//     repeat_step              each so much further in l
 //     x(i), l(i)               where the i-th copy begins
 //     at(x, l)                 its place in the tile
 //

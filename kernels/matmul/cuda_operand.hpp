@@ -1,6 +1,6 @@
-// The two factors of a product as the CUDA rungs read them. With x the index of C that a factor shares
-// (a row of op(A), a column of op(B)) and l the index that is summed, each factor is a matrix of
-// `extent` x and `depth` l, and lies in memory in one of two ways:
+// The two factors of a product as the CUDA rungs read them. With x the index of C that a factor
+// shares (a row of op(A), a column of op(B)) and l the index that is summed, each factor is a
+// matrix of `extent` x and `depth` l, and lies in memory in one of two ways:
 //
 //     along_depth    [extent, depth]   A as it is, B transposed: neighbours in memory differ in l
 //     otherwise      [depth, extent]   A transposed, B as it is: neighbours in memory differ in x

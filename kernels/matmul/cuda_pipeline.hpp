@@ -1,14 +1,14 @@
-// Copies from global to shared memory kept in flight while the block computes. Only .cu files include
-// this.
+// Copies from global to shared memory kept in flight while the block computes. Only .cu files
+// include this.
 #pragma once
 
 #include "kernels/common/cuda_async_copy.hpp"
 
 namespace stepladder::matmul {
 
-// Calls compute(stage) for step after step, with what copy(stage) had started to bring into that stage
-// of shared memory stages - 1 steps earlier. With two stages: one is filled while the
-// other is read.
+// Calls compute(stage) for step after step, with what copy(stage) had started to bring into that
+// stage of shared memory stages - 1 steps earlier. With two stages: one is filled while the other
+// is read.
 template <int stages, class Copy, class Compute>
 __device__ void pipeline(int steps, const Copy& copy, const Compute& compute) {
 #pragma unroll

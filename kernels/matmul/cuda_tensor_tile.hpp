@@ -4,13 +4,15 @@
 //     warp     64 x warp_columns   products of 16 x 8 x 8
 //
 // A factor lies in shared memory as it lies in global memory, so that 16-byte copies bring either
-// kind. The rows are as much too long as sends the 32 elements of a fragment (8 x by 4 l) to 32 banks:
+// kind. The rows are as much too long as sends the 32 elements of a fragment (8 x by 4 l) to 32
+// banks:
 //
 //     along_depth   [x, 16 + 4]    bank of (x, l):  20 x + l, modulo 32
 //     otherwise     [l, 128 + 8]                     8 l + x
 //
 // Arithmetic says what becomes of the factors' elements and how sums are kept: see
-// tf32_tensor_core.cu. Only .cu files include this; their plans call require_compute_capability(80).
+// tf32_tensor_core.cu. Only .cu files include this; their plans call
+// require_compute_capability(80).
 #pragma once
 
 #include "kernels/common/cuda_mma.hpp"

@@ -4,8 +4,8 @@
 //     warp     32 x  64   4 x 8 threads
 //     thread    8 x   8   2 x 2 squares of 4 x 4, half a warp's tile apart
 //
-// Both factors lie in shared memory as [l, x], and for each l a thread reads two vectors of four from
-// both. Only .cu files include this; their plans call require_compute_capability(80).
+// Both factors lie in shared memory as [l, x], and for each l a thread reads two vectors of four
+// from both. Only .cu files include this; their plans call require_compute_capability(80).
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,8 @@
 
 namespace stepladder::matmul {
 
-// Whether all that the tile reads and writes in vectors is in_vectors: a factor that is turned is not.
+// Whether all that the tile reads and writes in vectors is in_vectors: a factor that is turned is
+// not.
 inline bool tile_in_vectors(const Problem& p, const Operands& o) {
   const Factor a = factor_a(p, o), b = factor_b(p, o);
   return (a.along_depth || in_vectors(a)) && (b.along_depth || in_vectors(b)) &&
@@ -52,7 +53,8 @@ class WarpTile {
         });
   }
 
-  // Calls store(i, j, sums) for every four neighbours of a row; i and j count from the tile's corner.
+  // Calls store(i, j, sums) for every four neighbours of a row; i and j count from the tile's
+  // corner.
   template <class Store>
   __device__ void for_each_four(const Store& store) const {
 #pragma unroll

@@ -1,9 +1,9 @@
-// A block of threads computes a tile of C together and shares what it reads. Step by step along k it
-// copies a tile of A and one of B into shared memory, and every thread takes its row and its column
-// from there. A float fetched from global memory serves 32 threads instead of one: 32 / 4 = 8
-// products a byte, where naive leaves the reuse to the caches. Expected gain: 1.5 to 3; what binds
-// then is the shared memory, two loads for each product (CUDA C++ Best Practices Guide, "Shared
-// Memory in Matrix Multiplication").
+// A block of threads computes a tile of C together and shares what it reads. Step by step along k
+// it copies a tile of A and one of B into shared memory, and every thread takes its row and its
+// column from there. A float fetched from global memory serves 32 threads instead of one: 32 / 4 =
+// 8 products a byte, where naive leaves the reuse to the caches. Expected gain: 1.5 to 3; what
+// binds then is the shared memory, two loads for each product (CUDA C++ Best Practices Guide,
+// "Shared Memory in Matrix Multiplication").
 //
 //                    l →            j →
 //     C tile =  i ↓ [A tile]  · l ↓ [B tile]   summed over the tiles along k; each side is 32

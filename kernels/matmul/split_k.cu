@@ -1,9 +1,10 @@
 // warp_tile for the thin products of a small network. A C of 64 x 512 is four tiles: 128 of 132
-// multiprocessors would stand idle while four walk along the whole of k. So k is cut too: the blocks
-// of a slice of k write their sums to a workspace of their own, and a second kernel adds the slices,
-// always in the same order, so that every run gives the same bits (atomic additions would not).
-// Expected gain over warp_tile: near to the number of slices where C has few tiles, none where it
-// has more than the GPU multiprocessors; the workspace costs 8 bytes for each sum and slice.
+// multiprocessors would stand idle while four walk along the whole of k. So k is cut too: the
+// blocks of a slice of k write their sums to a workspace of their own, and a second kernel adds the
+// slices, always in the same order, so that every run gives the same bits (atomic additions would
+// not). Expected gain over warp_tile: near to the number of slices where C has few tiles, none
+// where it has more than the GPU multiprocessors; the workspace costs 8 bytes for each sum and
+// slice.
 //
 //     k →   [ slice 0 | slice 1 | … ]      workspace [slices, m, n] → C [m, n]
 #include <algorithm>

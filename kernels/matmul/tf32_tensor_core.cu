@@ -1,12 +1,12 @@
 // The tensor cores instead of the multiply-add units: one instruction of a warp does 1024 products,
-// of factors rounded to TF32 (8-bit exponent, 10-bit fraction), and adds them in fp32. An H200 has 495
-// TFLOP/s of them against 67 of fp32 (NVIDIA, H200 datasheet, without sparsity), of which mma.sync,
-// made before Hopper, is known to reach about two thirds. To feed them four stages of copies are in
-// flight, and the layout of shared memory lets every load of a fragment run at full width. Expected
-// gain over warp_tile: 4 to 5.
+// of factors rounded to TF32 (8-bit exponent, 10-bit fraction), and adds them in fp32. An H200 has
+// 495 TFLOP/s of them against 67 of fp32 (NVIDIA, H200 datasheet, without sparsity), not all within
+// reach of mma.sync, which is older than Hopper. To feed them four stages of copies are in flight,
+// and the layout of shared memory lets every load of a fragment run at full width. Expected gain
+// over warp_tile: 4 to 5, if mma.sync reaches two thirds of the peak.
 //
-// The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, so a product by
-// at most 2⁻¹⁰ + 2⁻²². How the sums round: see three_tf32.cu.
+// The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, so a product
+// by at most 2⁻¹⁰ + 2⁻²². How the sums round: see three_tf32.cu.
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/matmul/cuda_tensor_tile.hpp"
 

@@ -1,14 +1,15 @@
-// register_tile with its loads and stores in vectors of 128 bits, a quarter of the instructions that
-// are not multiply-adds: of shared memory 4 loads for 64 products, of global memory one for each
-// factor and step. A thread reads four neighbours along l of a factor that lies that way and stores
-// them down a column of the tile, so that the inner loop finds both factors in rows. Expected gain:
-// 1.3 to 1.5 (S. Boehm, "How to Optimize a CUDA Matmul Kernel", 2022, kernel 6, describes the step).
+// register_tile with its loads and stores in vectors of 128 bits, a quarter of the instructions
+// that are not multiply-adds: of shared memory 4 loads for 64 products, of global memory one for
+// each factor and step. A thread reads four neighbours along l of a factor that lies that way and
+// stores them down a column of the tile, so that the inner loop finds both factors in rows.
+// Expected gain: 1.3 to 1.5 (S. Boehm, "How to Optimize a CUDA Matmul Kernel", 2022, kernel 6,
+// describes the step).
 //
-//     C tile, 128 x 128, of 16 x 16 threads: thread (y, x) has the rows 4y … 4y + 3 and 64 more, the
-//     columns 4x … 4x + 3 and 64 more.
+//     C tile, 128 x 128, of 16 x 16 threads: thread (y, x) has the rows 4y … 4y + 3 and those 64
+//     further on, the columns 4x … 4x + 3 and those 64 further on.
 //
-// A GPU reads a vector only from a multiple of its size: where the rows of a matrix do not all begin at
-// one, the kernel of single floats runs.
+// A GPU reads a vector only from a multiple of its size: where the rows of a matrix do not all
+// begin at one, the kernel of single floats runs.
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/matmul/cuda_blocks.hpp"
 #include "kernels/matmul/cuda_operand.hpp"

@@ -1,15 +1,15 @@
 // vectorized with a third level of tiles, the warp's, and with copies that nobody waits for.
 //
-// The warp. Of a block's 128 x 128 elements of C vectorized gives a warp 16 x 128, for which it reads
-// 16 + 128 floats of shared memory at each l; 32 x 64, nearer to a square, needs 32 + 64 for as many
-// sums.
-// The copies. cp.async brings the next 16 l into a second pair of tiles while the block computes with
-// the first: one barrier for 16 l, no register in between, and no wait for the memory.
+// The warp. Of a block's 128 x 128 elements of C vectorized gives a warp 16 x 128, for which it
+// reads 16 + 128 floats of shared memory at each l; 32 x 64, nearer to a square, needs 32 + 64 for
+// as many sums.
+// The copies. cp.async brings the next 16 l into a second pair of tiles while the block computes
+// with the first: one barrier for 16 l, no register in between, and no wait for the memory.
 //
-// nvcc 13.0 makes of the loop for sm_90a 1158 instructions (nn; 1163 nt, 1145 tn), 1024 of them FFMA: at
-// best 88 % of the fp32 peak, against 79 % in vectorized. Expected gain: 1.2 to 1.5, to 90 % of cuBLAS
-// at 4096³. The tile is drawn in cuda_warp_tile.hpp; CUTLASS, "Efficient GEMM in CUDA", tells of the
-// three levels.
+// nvcc 13.0 makes of the loop for sm_90a 1158 instructions (nn; 1163 nt, 1145 tn), 1024 of them
+// FFMA: at best 88 % of the fp32 peak, against 79 % in vectorized. Expected gain: 1.2 to 1.5, to
+// nine tenths of cuBLAS at 4096³. The tile is drawn in cuda_warp_tile.hpp; CUTLASS, "Efficient GEMM in CUDA",
+// tells of the three levels.
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/matmul/cuda_blocks.hpp"
 #include "kernels/matmul/cuda_warp_tile.hpp"
