@@ -37,6 +37,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                .k = multiple(of, 130),
                                .transpose_a = transpose_a,
                                .transpose_b = transpose_b});
+  for (const std::int64_t k : {257, 784})  // few rows and columns, and long sums
+    add(matmul::Matmul{}, {.m = 64, .n = multiple(2, 12), .k = k});
   for (const auto direction :
        {convolution::Direction::forward, convolution::Direction::backward_data,
         convolution::Direction::backward_weights})

@@ -1,0 +1,69 @@
+// The tensor cores instead of the multiply-add units: one instruction of a warp does 1024 products,
+// of factors rounded to TF32 (8-bit exponent, 10-bit fraction), and adds them in fp32. An H200 has
+// 495 TFLOP/s of them against 67 of fp32 (NVIDIA, H200 datasheet, without sparsity), not all within
+// reach of mma.sync, which is older than Hopper. To feed them four stages of copies are in flight,
+// and the layout of shared memory lets every load of a fragment run at full width. Expected gain
+// over warp_tile: 4 to 5, if mma.sync reaches two thirds of the peak.
+//
+// The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, so a product
+// by at most 2⁻¹⁰ + 2⁻²². How the sums round: see three_tf32.cu.
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/matmul/cuda_tensor_tile.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+struct Tf32 {
+  template <int count>
+  struct Fragment {
+    std::uint32_t bits[count];
+    __device__ void set(int e, float value) { bits[e] = to_tf32(value); }
+  };
+  struct Sums {
+    float c[4] = {};
+    __device__ void add(const Fragment<4>& a, const Fragment<2>& b) {
+      mma_16x8x8_tf32(c, a.bits, b.bits);
+    }
+    __device__ float value(int e) const { return c[e]; }
+  };
+};
+using Tile = TensorTile<Tf32, 64>;
+
+template <bool transpose_a, bool transpose_b, bool vectors>
+__global__ void __launch_bounds__(Tile::threads, 2) multiply_kernel(Problem p, Operands o) {
+  const Corner corner = tile_start<Tile::tile, Tile::tile>(p, blockIdx.x);
+  Tile c;
+  c.multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner);
+  c.store_all<vectors>(p, o, corner);
+}
+
+void multiply(const Problem& p, const Operands& o) {
+  const auto start = [&]<bool transpose_a, bool transpose_b, bool vectors>() {
+    launch(multiply_kernel<transpose_a, transpose_b, vectors>,
+           {tiles_of<Tile::tile, Tile::tile>(p), Tile::threads, Tile::shared_bytes}, p, o);
+  };
+  choose(start, p.transpose_a, p.transpose_b, in_vectors(p, o));
+}
+
+std::unique_ptr<Plan> make(const Problem& problem, const Resources& resources) {
+  require_tf32();
+  require_shared_memory(Tile::shared_bytes);
+  require_32_bit_offsets(problem);
+  return plan_of<multiply>(problem, resources);
+}
+
+constexpr VariantInfo info{
+    .name = "tf32_tensor_core",
+    .technique = Technique::cuda,
+    .builds_on = "warp_tile",
+    .adds = "tensor cores: 16 x 8 x 8 products of TF32 factors in one instruction",
+    .precision = "tf32",
+    .place = Place::cuda,
+    .bound_factor = 3,
+    .operand_error = 0x1p-10 + 0x1p-22,
+};
+
+const Registration registration{info, make};
+
+}  // namespace
+}  // namespace stepladder::matmul

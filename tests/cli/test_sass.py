@@ -1,0 +1,93 @@
+"""The CUDA rungs of matmul, as the compiler left them: the loop is made of what the rung is about."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ARCH = "sm_90a"
+# Of the instructions of the longest loop, the least share that multiply and add: 0.79, 0.85 to 0.89 and
+# 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
+FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
+TENSOR_CORE = ["tf32_tensor_core", "three_tf32"]
+RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
+
+
+@pytest.fixture(scope="module")
+def kernels(program_path):
+    """{(rung, mangled kernel): [(address, instruction)]}"""
+    if shutil.which("cuobjdump") is None:
+        pytest.skip("cuobjdump was not found")
+    listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH, str(program_path)], capture_output=True, text=True)
+    found, code = {}, None
+    for line in listing.stdout.splitlines():
+        if name := re.match(r"\s*Function : (\S*6matmul.*?\d+_([a-z][a-z0-9_]*)_cu_\S*)", line):
+            code = found.setdefault((name[2], name[1]), [])
+        elif "Function :" in line:
+            code = None
+        elif (instruction := re.match(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;", line)) and code is not None:
+            code.append((int(instruction[1], 16), instruction[2]))
+    if not found:
+        pytest.skip(f"built without CUDA, or not for {ARCH}")
+    return found
+
+
+def of_rung(kernels, rung):
+    found = {name: code for (of, name), code in kernels.items() if of == rung}
+    assert found, f"no kernel of {rung} among {sorted({of for of, _ in kernels})}"
+    return found
+
+
+def operation(instruction):
+    if instruction.startswith("@!PT"):  # never: padding that nvcc puts beside asynchronous copies
+        return ""
+    return re.sub(r"^@!?U?P\w+\s+", "", instruction).split()[0]
+
+
+def count(code, what):
+    return sum(operation(text).startswith(what) for _, text in code)
+
+
+def main_loop(code):
+    """The instructions between a backward branch and its target, where most of them are multiply-adds."""
+    jumps = ((at, re.search(r"\bBRA\b.*?0x([0-9a-f]+)", text)) for at, text in code)
+    loops = [[line for line in code if int(jump[1], 16) <= line[0] <= at]
+             for at, jump in jumps if jump and int(jump[1], 16) < at]
+    return max(loops, key=lambda loop: count(loop, "FFMA"))
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_nothing_is_spilled_to_local_memory(kernels, rung):
+    for name, code in of_rung(kernels, rung).items():
+        assert not count(code, ("STL", "LDL")), name
+
+
+@pytest.mark.parametrize("rung", FFMA_SHARE)
+def test_the_main_loop_is_multiply_adds(kernels, rung):
+    loops = [main_loop(code) for code in of_rung(kernels, rung).values() if count(code, "FFMA") >= 512]
+    if rung == "vectorized":  # its other kernel takes single floats
+        loops = [loop for loop in loops if count(loop, "LDG.E.128")]
+    assert loops
+    for loop in loops:
+        assert count(loop, "FFMA") >= FFMA_SHARE[rung] * len(loop)
+        assert count(loop, "LDS") == count(loop, "LDS.128") == count(loop, "FFMA") / 16  # 4 for 64 sums
+
+
+def test_vectorized_reads_and_writes_128_bits(kernels):
+    found = of_rung(kernels, "vectorized").values()
+    assert any(count(code, "LDG.E.128") and count(code, "STG.E.128") for code in found)
+
+
+@pytest.mark.parametrize("rung", ["warp_tile", "split_k", *TENSOR_CORE])
+def test_copies_go_to_shared_memory_past_the_registers(kernels, rung):
+    found = [code for code in of_rung(kernels, rung).values() if count(code, ("FFMA", "HMMA"))]
+    assert all(count(code, "LDGSTS") for code in found)
+    assert any(count(code, "LDGSTS.E.BYPASS.128") for code in found)
+
+
+@pytest.mark.parametrize("rung", TENSOR_CORE)
+def test_the_tensor_cores_multiply(kernels, rung):
+    for name, code in of_rung(kernels, rung).items():
+        assert count(code, "HMMA.1688.F32.TF32"), name
+        assert not count(code, "FFMA"), name
