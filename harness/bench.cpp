@@ -267,6 +267,7 @@ void Bench::compare(std::vector<Row>& rows) const {
       const bool comparable =
           other.variant->info->technique == Technique::vendor && other.threads == row.threads &&
           std::string_view(other.variant->info->precision) == row.variant->info->precision &&
+          other.variant->info->prepacked == row.variant->info->prepacked &&
           other.variant->info->place == row.variant->info->place;
       if (comparable && (vendor == nullptr || other.summary.median < vendor->summary.median))
         vendor = &other;

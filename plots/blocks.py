@@ -125,9 +125,11 @@ def summary(run: Run, by_direction: bool) -> str | None:
 
 
 def best_line(ladder: Ladder, direction: str | None, resource: Resource) -> list[str] | None:
-    """Of the own rungs measured on the most problems, the one that gains most."""
+    """Of the own rungs measured on the most problems, the one that gains most; those that pack the weights
+    beforehand do not count."""
     means = {rung: mean_ratio(ladder.speedups(rung, direction, resource))
-             for rung in ladder.measured_rungs if rung.technique != "vendor"}
+             for rung in ladder.measured_rungs
+             if rung.technique != "vendor" and not ladder.is_prepacked(rung)}
     means = {rung: mean for rung, mean in means.items() if mean}
     if not means:
         return None

@@ -153,6 +153,9 @@ class Ladder:
     def directions(self) -> list[str]:
         return list(dict.fromkeys(row["direction"] for row in self.rows))
 
+    def is_prepacked(self, rung: Rung) -> bool:
+        return any(row["prepacked"] == "yes" for row in self.of(rung))
+
     def of(self, rung: Rung, direction: str | None = None,
            resource: Resource | None = None) -> list[Row]:
         """Measured rows of a rung, of one direction and resource if given."""

@@ -89,7 +89,7 @@ def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
     shown = []
     problems: dict[tuple, list[Row]] = {}
     for row in ladder.measured:
-        if on_the_chart(row) and resource_of(row) == resource:
+        if on_the_chart(row) and resource_of(row) == resource and row["prepacked"] != "yes":
             problems.setdefault(problem_key(row), []).append(row)
     for rows in problems.values():
         libraries = [row for row in rows if row["technique"] == "vendor"]

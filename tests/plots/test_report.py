@@ -103,6 +103,15 @@ def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_pat
         == "2.00x"
 
 
+def test_a_rung_that_packs_beforehand_is_not_the_best_of_the_summary(tmp_path, root):
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
+        summary_row("packed", 0.5, speedup_vs_serial=2, prepacked="no"),
+        summary_row("prepacked", 0.25, speedup_vs_serial=4, prepacked="yes")])
+    rewrite(load_run(tmp_path), root)
+    assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`packed`")[3] == "2.00x"
+
+
 def test_a_block_that_the_run_has_nothing_for_is_kept_with_a_warning(run_dir, root):
     (root / "README.md").write_text(block("training", "of another day\n"))
     (run_dir / "train.csv").unlink()
