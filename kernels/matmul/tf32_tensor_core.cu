@@ -7,8 +7,8 @@
 //
 // The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, so a product
 // by at most 2⁻¹⁰ + 2⁻²². How the sums round: see three_tf32.cu.
-#include "kernels/common/cuda_plan.hpp"
-#include "kernels/matmul/cuda_tensor_tile.hpp"
+#include "kernels/common/cuda_mma.hpp"
+#include "kernels/matmul/cuda_tensor_plan.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -27,30 +27,7 @@ struct Tf32 {
     __device__ float value(int e) const { return c[e]; }
   };
 };
-using Tile = TensorTile<Tf32, 64>;
-
-template <bool transpose_a, bool transpose_b, bool vectors>
-__global__ void __launch_bounds__(Tile::threads, 2) multiply_kernel(Problem p, Operands o) {
-  const Corner corner = tile_start<Tile::tile, Tile::tile>(p, blockIdx.x);
-  Tile c;
-  c.multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner);
-  c.store_all<vectors>(p, o, corner);
-}
-
-void multiply(const Problem& p, const Operands& o) {
-  const auto start = [&]<bool transpose_a, bool transpose_b, bool vectors>() {
-    launch(multiply_kernel<transpose_a, transpose_b, vectors>,
-           {tiles_of<Tile::tile, Tile::tile>(p), Tile::threads, Tile::shared_bytes}, p, o);
-  };
-  choose(start, p.transpose_a, p.transpose_b, in_vectors(p, o));
-}
-
-std::unique_ptr<Plan> make(const Problem& problem, const Resources& resources) {
-  require_tf32();
-  require_shared_memory(Tile::shared_bytes);
-  require_32_bit_offsets(problem);
-  return plan_of<multiply>(problem, resources);
-}
+using Tile = TensorTile<Tf32, 64>;  // two blocks to a multiprocessor
 
 constexpr VariantInfo info{
     .name = "tf32_tensor_core",
@@ -63,7 +40,7 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-10 + 0x1p-22,
 };
 
-const Registration registration{info, make};
+const Registration registration{info, make_tensor_plan<Tile, 2>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -14,8 +14,8 @@
 // the result, where fp32 would round: 10 times 2⁻²³ for 8 products, 2.5 times the fp32 bound. The
 // small products have sums of their own, or their cuts would come to three times that; their own
 // cuts are 2⁻¹⁰ of it, and the last addition rounds once: 3 is enough.
-#include "kernels/common/cuda_plan.hpp"
-#include "kernels/matmul/cuda_tensor_tile.hpp"
+#include "kernels/common/cuda_mma.hpp"
+#include "kernels/matmul/cuda_tensor_plan.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -41,29 +41,6 @@ struct ThreeTf32 {
 };
 using Tile = TensorTile<ThreeTf32, 32>;  // two sums for each element leave registers for 32 columns
 
-template <bool transpose_a, bool transpose_b, bool vectors>
-__global__ void __launch_bounds__(Tile::threads) multiply_kernel(Problem p, Operands o) {
-  const Corner corner = tile_start<Tile::tile, Tile::tile>(p, blockIdx.x);
-  Tile c;
-  c.multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner);
-  c.store_all<vectors>(p, o, corner);
-}
-
-void multiply(const Problem& p, const Operands& o) {
-  const auto start = [&]<bool transpose_a, bool transpose_b, bool vectors>() {
-    launch(multiply_kernel<transpose_a, transpose_b, vectors>,
-           {tiles_of<Tile::tile, Tile::tile>(p), Tile::threads, Tile::shared_bytes}, p, o);
-  };
-  choose(start, p.transpose_a, p.transpose_b, in_vectors(p, o));
-}
-
-std::unique_ptr<Plan> make(const Problem& problem, const Resources& resources) {
-  require_tf32();
-  require_shared_memory(Tile::shared_bytes);
-  require_32_bit_offsets(problem);
-  return plan_of<multiply>(problem, resources);
-}
-
 constexpr VariantInfo info{
     .name = "three_tf32",
     .technique = Technique::cuda,
@@ -74,7 +51,7 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-21,
 };
 
-const Registration registration{info, make};
+const Registration registration{info, make_tensor_plan<Tile, 1>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -4,6 +4,7 @@ STEPLADDER names the program (build/test/stepladder without it).
 """
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -19,6 +20,13 @@ TINY_SUITE = MATMUL_HEADER + "tiny,one,33,20,17,0,0,\ntiny,two,16,16,16,0,1,\n"
 
 TINY_VARIANTS = "[bs]*"  # blis, blocked, serial_*, simd_*
 
+TINY_NETWORK = {
+    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,
+    "layers": [
+        {"type": "convolution", "name": "conv", "filters": 4, "kernel": 3}, {"type": "relu"},
+        {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
+    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
+
 # Short, and on one thread, whose ceilings `ceilings` has.
 QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
 
@@ -26,6 +34,14 @@ QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
 def read_csv(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def network(tmp_path):
+    """The file of a network with a convolution and a fully connected layer."""
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(TINY_NETWORK))
+    return path
 
 
 class Program:

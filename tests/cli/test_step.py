@@ -6,21 +6,7 @@ import os
 import pytest
 from conftest import read_csv
 
-NETWORK = {
-    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,
-    "layers": [
-        {"type": "convolution", "name": "conv", "filters": 4, "kernel": 3}, {"type": "relu"},
-        {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
-    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
-
 BRIEF = ("--repetitions", "3", "--budget", "0.01")
-
-
-@pytest.fixture
-def network(tmp_path):
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(NETWORK))
-    return path
 
 
 @pytest.fixture
@@ -42,11 +28,11 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     done, rows = step("--use", "simd", "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert [(row["layer"], row["phase"]) for row in rows] == [
-        ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
+        ("conv", "forward"), ("conv.bias_relu", "forward"), ("fc", "forward"),
         ("fc.bias", "forward"), ("softmax1", "forward"), ("softmax1", "backward"),
         ("fc.input_gradient", "backward"), ("fc.weight_gradient", "backward"),
-        ("fc.bias", "backward"), ("relu1", "backward"), ("conv.weight_gradient", "backward"),
-        ("conv.bias", "backward"), ("parameters", "update"), ("total", "total")]
+        ("fc.bias", "backward"), ("conv.bias_relu", "backward"),
+        ("conv.weight_gradient", "backward"), ("parameters", "update"), ("total", "total")]
     assert all(float(row["median_s"]) > 0 and float(row["predicted_s"]) > 0 for row in rows)
     assert all(row["variant"] for row in rows[:-1]) and rows[-1]["variant"] == ""
     parts = sum(float(row["predicted_s"]) for row in rows[:-1])

@@ -4,23 +4,9 @@ import csv
 import json
 
 import pytest
-from conftest import read_csv
-
-NETWORK = {
-    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,
-    "layers": [
-        {"type": "convolution", "name": "conv", "filters": 4, "kernel": 3}, {"type": "relu"},
-        {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
-    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
+from conftest import TINY_NETWORK, read_csv
 
 BRIEF = ("--repetitions", "3", "--budget", "0.005")
-
-
-@pytest.fixture
-def network(tmp_path):
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(NETWORK))
-    return path
 
 
 @pytest.fixture
@@ -69,7 +55,7 @@ def test_a_step_runs_what_the_file_says(stepladder, network, tuned, tmp_path):
 
 def test_choices_of_other_networks_stay(stepladder, tuned, tmp_path):
     before = {row["problem"] for row in read_csv(tuned)}
-    wider = json.loads(json.dumps(NETWORK))
+    wider = json.loads(json.dumps(TINY_NETWORK))
     wider["layers"][0]["filters"] = 5
     path = tmp_path / "wider.json"
     path.write_text(json.dumps(wider))
