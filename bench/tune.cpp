@@ -43,13 +43,9 @@ std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
     } catch (const Unsupported&) {
       continue;  // making the network proved that another candidate takes the problem
     }
-    subjects.push_back(
-        {.name = fmt::format("tune/{}/{}/{}", choice.problem->info().name, choice.resources.threads,
-                             variant.name),
-         .run = [runner = runners.back().get(), prepacked = variant.info->prepacked](std::int64_t) {
-           if (prepacked) runner->prepare();  // a step has new weights each time
-           runner->run(0);
-         }});
+    subjects.push_back({.name = fmt::format("tune/{}/{}/{}", choice.problem->info().name,
+                                            choice.resources.threads, variant.name),
+                        .run = [runner = runners.back().get()](std::int64_t) { runner->run(0); }});
     timed.push_back({variant.name, 0});
   }
   if (subjects.size() < 2) return timed;

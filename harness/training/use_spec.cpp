@@ -97,14 +97,15 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   const auto best = [&] {
     std::vector<Variant> own = widest(type, [](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
-             v.info->technique != Technique::pthread;
+             v.info->technique != Technique::pthread && !v.info->prepacked;
     });
     return available(own.empty() ? widest(type, is_own_cpu) : own);
   };
   if (rung == "best") return best();
   if (rung == "vendor") {
     std::vector<Variant> vendor = available(widest(type, [](const Variant& v) {
-      return v.info->place == Place::cpu && v.info->technique == Technique::vendor;
+      return v.info->place == Place::cpu && v.info->technique == Technique::vendor &&
+             !v.info->prepacked;
     }));
     return vendor.empty() ? best() : vendor;
   }

@@ -22,8 +22,9 @@ class UseSpec {
 
   // The variants to choose from; the fastest on the problem wins when there are several.
   //   best            every rung of our own but the serial ones and those of Pthreads, whose team
-  //                   would wait for work on the cores that OpenMP's works on
-  //   vendor          the vendor's; of a primitive without any, as best
+  //                   would wait for work on the cores that OpenMP's works on, and those that
+  //                   pack beforehand, since weights change with every step
+  //   vendor          the vendor's but those; of a primitive without any, as best
   //   cuda            the CUDA ladder's own rungs
   //   anything else   a variant of that name; or the first of that technique; or one with the word in its
   //                   name (simd_openmp for simd); or the nearest lower technique that the ladder has
