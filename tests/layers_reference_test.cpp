@@ -33,7 +33,7 @@ class Gradient : public testing::TestWithParam<Problem> {
       dy_.push_back(static_cast<float>(quarter(random)) / 256 - 1);
     }
     for (std::int64_t c = 0; c < p_.channels; ++c)
-      bias_.push_back((static_cast<float>(quarter(random)) + 0.5F) / 256);  // x + bias is never 0
+      bias_.push_back(static_cast<float>(quarter(random)) / 256);
     for (std::int64_t n = 0; n < p_.batch; ++n)
       labels_.push_back(static_cast<std::uint8_t>(random() % static_cast<unsigned>(p_.channels)));
   }
@@ -98,7 +98,7 @@ TEST_P(Gradient, BackwardIsTheCentralDifferenceOfForward) {
   reference(problem, operands,
             {.dx = dx.data(), .dbias = dbias.data(), .magnitude = magnitude.data()});
 
-  const bool of_bias = p_.layer == Layer::bias || p_.layer == Layer::bias_relu;
+  const bool of_bias = p_.layer == Layer::bias;
   std::vector<float>& variables = of_bias ? bias_ : x_;
   const Doubles& gradient = of_bias ? dbias : dx;
   for (std::size_t i = 0; i < variables.size(); ++i)
@@ -134,7 +134,6 @@ Problem dropout(float rate) {
 INSTANTIATE_TEST_SUITE_P(
     Layers, Gradient,
     testing::Values(problem(Layer::bias, 3, 5, 1), problem(Layer::bias, 2, 4, 6),
-                    problem(Layer::bias_relu, 3, 5, 1), problem(Layer::bias_relu, 2, 4, 6),
                     problem(Layer::relu, 2, 3, 5), problem(Layer::sigmoid, 2, 3, 5),
                     problem(Layer::tanh, 2, 3, 5), dropout(0), dropout(0.3F),
                     problem(Layer::local_response_normalization, 2, 7, 3),

@@ -33,13 +33,6 @@ void relu_past_the_end(const Problem& p, const Operands& o) {
 void bias_along_the_wrong_axis(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] += o.bias[i % p.channels];
 }
-void relu_of_the_gradient(const Problem& p, const Operands& o) {  // not of y
-  for (std::int64_t c = 0; c < p.channels; ++c) o.dbias[c] = 0;
-  for (std::int64_t i = 0; i < p.count(); ++i) {
-    o.dx[i] = o.dy[i] > 0 ? o.dy[i] : 0;
-    o.dbias[i / p.spatial % p.channels] += o.dx[i];
-  }
-}
 void bias_gradient_not_cleared(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.dbias[i / p.spatial % p.channels] += o.dy[i];
 }
@@ -89,7 +82,6 @@ const Fault faults[] = {
     {"broken_past", Layer::relu, forward, plan_of<relu_past_the_end>,
      "y was written out of bounds, "},
     {"broken_axis", Layer::bias, forward, plan_of<bias_along_the_wrong_axis>, "y["},
-    {"broken_mask", Layer::bias_relu, backward, plan_of<relu_of_the_gradient>, "dx["},
     {"broken_accumulates", Layer::bias, backward, plan_of<bias_gradient_not_cleared>,
      "dbias[0] is "},
     {"broken_scale", Layer::dropout, forward, plan_of<dropout_not_scaled>, "y["},
@@ -109,9 +101,8 @@ TEST(VerifyCatchesLayers, Faults) {
 }
 
 TEST(VerifyCatchesLayers, NothingInHonestKernels) {
-  for (const Layer layer :
-       {Layer::bias, Layer::bias_relu, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
-        Layer::local_response_normalization, Layer::softmax_cross_entropy})
+  for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
+                            Layer::local_response_normalization, Layer::softmax_cross_entropy})
     for (const Direction direction : {forward, backward})
       EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
 }

@@ -33,12 +33,6 @@ struct Adapter<Layers> {
         set(Role::input, {forward ? bias : dy});
         if (!forward) set(Role::output, {dbias});
         break;
-      case Layer::bias_relu:
-        if (forward)
-          set(Role::in_out, {y}), set(Role::input, {bias});
-        else
-          set(Role::input, {y, dy}), set(Role::output, {dx, dbias});
-        break;
       case Layer::relu:
       case Layer::sigmoid:
       case Layer::tanh:
@@ -107,11 +101,6 @@ struct Adapter<Layers> {
       label =
           static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
     if (p.direction == Direction::forward || contents[y].empty()) return;
-    if (p.layer == Layer::bias_relu) {  // any y that is not negative
-      std::for_each_n(floats(contents, y), p.count(),
-                      [](float& value) { value = std::max(value, 0.0F); });
-      return;
-    }
     // Backward reads what forward left: y (and scale) must belong to some x.
     std::vector<float> inputs = {floats(contents, y), floats(contents, y) + p.count()};
     if (!contents[x].empty()) std::copy_n(floats(contents, x), p.count(), inputs.data());
@@ -129,8 +118,7 @@ struct Adapter<Layers> {
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
     Truth truth(p);
-    if ((p.layer == Layer::bias || p.layer == Layer::bias_relu) &&
-        p.direction == Direction::forward)
+    if (p.layer == Layer::bias && p.direction == Direction::forward)
       std::copy_n(floats(contents, y), p.count(), truth.y.begin());
     layers::reference(p, host(contents), truth.view());
     const std::vector<Field> f = fields(p);
@@ -160,7 +148,7 @@ struct Adapter<Layers> {
       keep(dx, truth.dx, elementwise(truth.dx));
   }
   static bool has_exact_tier(const Problem& p) {
-    return p.layer == Layer::bias || p.layer == Layer::bias_relu || p.layer == Layer::relu;
+    return p.layer == Layer::bias || p.layer == Layer::relu;
   }
 };
 
@@ -181,7 +169,7 @@ class LayersType final : public PrimitiveType {
   std::vector<std::unique_ptr<Case>> cases(const CsvRow&, int) const override { return {}; }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     layers::Problem p;
-    p.layer = static_cast<Layer>(random.integer(0, 7));
+    p.layer = static_cast<Layer>(random.integer(0, 6));
     p.direction = random.coin() ? Direction::forward : Direction::backward;
     p.batch = random.integer(1, 9);
     p.channels = random.integer(1, 40);

@@ -22,7 +22,7 @@ const char* name_of(Phase phase);
 
 // One timed piece of a step: a plan bound to the network's tensors.
 struct Operation {
-  std::string layer;  // "conv1"; "conv1.bias", or "conv1.bias_relu" where a ReLU follows
+  std::string layer;  // "conv1"; "conv1.bias" for its bias
   Phase phase;
   std::string variant;
   std::function<void()> run;

@@ -177,8 +177,7 @@ void NetworkBuilder::add_layer(std::size_t index) {
   } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
     add_max_pool(index, *pool);
   } else if (is<network::Relu>(layer)) {
-    if (index == 0 || !ends_in_relu(index - 1))
-      add_pointwise(index, pointwise(layers::Layer::relu));
+    add_pointwise(index, pointwise(layers::Layer::relu));
   } else if (is<network::Sigmoid>(layer)) {
     add_pointwise(index, pointwise(layers::Layer::sigmoid));
   } else if (is<network::Tanh>(layer)) {
@@ -265,36 +264,23 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
   add_bias(index);
 }
 
-// Whether the layer has biases and a ReLU follows, which are one operation then.
-bool NetworkBuilder::ends_in_relu(std::size_t index) const {
-  const auto& layers = net_.description_.layers;
-  return (is<network::FullyConnected>(layers[index]) || is<network::Convolution>(layers[index])) &&
-         index + 1 < layers.size() && is<network::Relu>(layers[index + 1]);
-}
-
-// With the ReLU it comes first in the backward phase: the layer's other gradients need what it passes
-// on. Without, it needs no one and no one needs it.
 void NetworkBuilder::add_bias(std::size_t index) {
   const network::LayerDescription& layer = net_.description_.layers[index];
   const Parameters p = parameters(index);
   float *y = net_.activations_[index + 1], *dy = net_.activation_gradients_[index + 1];
-  const bool relu = ends_in_relu(index);
-  const std::string name = layer.name + (relu ? ".bias_relu" : ".bias");
-  layers::Problem problem{.layer = relu ? layers::Layer::bias_relu : layers::Layer::bias,
+  layers::Problem problem{.layer = layers::Layer::bias,
                           .batch = net_.batch(),
                           .channels = layer.output.channels,
                           .spatial = layer.output.spatial()};
-  Operation forward = make<layers::Layers>(name, Phase::forward, layers_type(), problem, [=] {
-    return layers::Operands{.y = y, .bias = p.biases};
-  });
+  Operation forward =
+      make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
+                           [=] { return layers::Operands{.y = y, .bias = p.biases}; });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
   problem.direction = layers::Direction::backward;
-  Operation backward = make<layers::Layers>(name, Phase::backward, layers_type(), problem, [=] {
-    return layers::Operands{.y = y, .dy = dy, .dx = dy, .dbias = p.dbiases};
-  });
-  backward_[index].insert(relu ? backward_[index].begin() : backward_[index].end(),
-                          std::move(backward));
+  backward_[index].push_back(
+      make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
+                           [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
 }
 
 void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {

@@ -26,7 +26,6 @@ class NetworkBuilder {
   void add_layer(std::size_t index);
   void add_fully_connected(std::size_t index);
   void add_convolution(std::size_t index, const network::Convolution& layer);
-  bool ends_in_relu(std::size_t index) const;
   void add_bias(std::size_t index);
   void add_max_pool(std::size_t index, const network::MaxPool& layer);
   void add_pointwise(std::size_t index, layers::Problem problem);

@@ -13,8 +13,6 @@ const char* name_of(Layer layer) {
   switch (layer) {
     case Layer::bias:
       return "bias";
-    case Layer::bias_relu:
-      return "bias_relu";
     case Layer::relu:
       return "relu";
     case Layer::sigmoid:
@@ -49,8 +47,6 @@ double flops(const Problem& p) {
     case Layer::relu:
     case Layer::dropout:
       return elements;
-    case Layer::bias_relu:
-      return elements * 2;
     case Layer::sigmoid:
       return elements * 3;  // exp, +, /          dy y (1 − y)
     case Layer::tanh:
@@ -71,8 +67,6 @@ double bytes_read(const Problem& p) {
   switch (p.layer) {
     case Layer::bias:  // forward: y and bias; backward: dy
       return array + (forward ? float_bytes * static_cast<double>(p.channels) : 0);
-    case Layer::bias_relu:  // forward: y and bias; backward: y and dy
-      return array + (forward ? float_bytes * static_cast<double>(p.channels) : array);
     case Layer::relu:
     case Layer::sigmoid:
     case Layer::tanh:
@@ -93,8 +87,6 @@ double bytes_written(const Problem& p) {
   switch (p.layer) {
     case Layer::bias:
       return forward ? array : float_bytes * static_cast<double>(p.channels);
-    case Layer::bias_relu:  // y; dx and dbias
-      return array + (forward ? 0 : float_bytes * static_cast<double>(p.channels));
     case Layer::relu:
     case Layer::sigmoid:
     case Layer::tanh:

@@ -2,7 +2,6 @@
 // (spatial = height · width; 1 after a fully connected layer).
 //
 //   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of dy[n, c, s]
-//   bias_relu y[n, c, s] = max(y[n, c, s] + bias[c], 0) in place;   dx = y > 0 ? dy : 0, and dbias[c] its sum over n, s
 //   relu      y = max(x, 0);                              dx = y > 0 ? dy : 0
 //   sigmoid   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y)
 //   tanh      y = tanh x;                                 dx = dy · (1 − y²)
@@ -23,7 +22,6 @@ namespace stepladder::layers {
 
 enum class Layer {
   bias,
-  bias_relu,
   relu,
   sigmoid,
   tanh,
@@ -45,7 +43,7 @@ struct Problem {
   std::int64_t count() const { return batch * channels * spatial; }
 };
 
-// relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy; bias_relu with dx == dy.
+// relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy.
 struct Operands {
   float* x = nullptr;           // [batch, channels, spatial]
   float* y = nullptr;           // [batch, channels, spatial]
@@ -95,7 +93,7 @@ inline std::uint32_t drop_threshold(float rate) {
 }
 
 // The truth, in double. Every array has the size of its operand; those the layer and direction do
-// not write stay untouched. For bias and bias_relu forward `y` holds the former y on entry.
+// not write stay untouched. For bias forward `y` holds the former y on entry.
 struct Reference {
   double* y = nullptr;
   double* dx = nullptr;

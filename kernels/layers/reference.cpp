@@ -24,22 +24,6 @@ void bias(const Problem& p, const Operands& o, const Reference& result) {
   }
 }
 
-void bias_relu(const Problem& p, const Operands& o, const Reference& result) {
-  if (p.direction == Direction::forward) {
-    bias(p, o, result);
-    for (std::int64_t i = 0; i < p.count(); ++i) result.y[i] = std::max(result.y[i], 0.0);
-    return;
-  }
-  std::fill_n(result.dbias, p.channels, 0.0);
-  std::fill_n(result.magnitude, p.channels, 0.0);
-  for (std::int64_t i = 0; i < p.count(); ++i) {
-    const std::int64_t c = i / p.spatial % p.channels;
-    result.dx[i] = o.y[i] > 0 ? o.dy[i] : 0.0;
-    result.dbias[c] += result.dx[i];
-    result.magnitude[c] += std::abs(result.dx[i]);
-  }
-}
-
 // relu, sigmoid, tanh and dropout: element by element.
 void elementwise(const Problem& p, const Operands& o, const Reference& result) {
   const std::uint32_t key = dropout_key(p.seed, o.step), threshold = drop_threshold(p.rate);
@@ -131,8 +115,6 @@ void reference(const Problem& p, const Operands& o, const Reference& result) {
   switch (p.layer) {
     case Layer::bias:
       return bias(p, o, result);
-    case Layer::bias_relu:
-      return bias_relu(p, o, result);
     case Layer::relu:
     case Layer::sigmoid:
     case Layer::tanh:

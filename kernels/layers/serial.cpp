@@ -21,21 +21,6 @@ void bias_backward(const Problem& p, const Operands& o) {
       o.dbias[row % p.channels] += o.dy[i];
 }
 
-void bias_relu_forward(const Problem& p, const Operands& o) {
-  for (std::int64_t row = 0; row < p.batch * p.channels; ++row)
-    for (std::int64_t i = row * p.spatial; i < (row + 1) * p.spatial; ++i)
-      o.y[i] = std::max(o.y[i] + o.bias[row % p.channels], 0.0F);
-}
-
-void bias_relu_backward(const Problem& p, const Operands& o) {
-  for (std::int64_t c = 0; c < p.channels; ++c) o.dbias[c] = 0;
-  for (std::int64_t row = 0; row < p.batch * p.channels; ++row)
-    for (std::int64_t i = row * p.spatial; i < (row + 1) * p.spatial; ++i) {
-      o.dx[i] = o.y[i] > 0 ? o.dy[i] : 0;
-      o.dbias[row % p.channels] += o.dx[i];
-    }
-}
-
 void relu_forward(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = std::max(o.x[i], 0.0F);
 }
@@ -131,8 +116,6 @@ void layer(const Problem& p, const Operands& o) {
   switch (p.layer) {
     case Layer::bias:
       return forward ? bias_forward(p, o) : bias_backward(p, o);
-    case Layer::bias_relu:
-      return forward ? bias_relu_forward(p, o) : bias_relu_backward(p, o);
     case Layer::relu:
       return forward ? relu_forward(p, o) : relu_backward(p, o);
     case Layer::sigmoid:

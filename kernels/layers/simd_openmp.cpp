@@ -22,11 +22,8 @@ class SimdOpenMp final : public Plan {
     const bool forward = p_.direction == Direction::forward;
     switch (p_.layer) {
       case Layer::bias:
-        return forward ? bias_forward<Vector, false>(p_, o, threads_)
-                       : bias_backward<Vector, false>(p_, o, threads_);
-      case Layer::bias_relu:
-        return forward ? bias_forward<Vector, true>(p_, o, threads_)
-                       : bias_backward<Vector, true>(p_, o, threads_);
+        return forward ? bias_forward<Vector>(p_, o, threads_)
+                       : bias_backward<Vector>(p_, o, threads_);
       case Layer::relu:
         return forward ? relu_forward<Vector>(p_, o, threads_)
                        : relu_backward<Vector>(p_, o, threads_);

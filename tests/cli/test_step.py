@@ -28,11 +28,11 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     done, rows = step("--use", "simd", "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert [(row["layer"], row["phase"]) for row in rows] == [
-        ("conv", "forward"), ("conv.bias_relu", "forward"), ("fc", "forward"),
+        ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
         ("fc.bias", "forward"), ("softmax1", "forward"), ("softmax1", "backward"),
         ("fc.input_gradient", "backward"), ("fc.weight_gradient", "backward"),
-        ("fc.bias", "backward"), ("conv.bias_relu", "backward"),
-        ("conv.weight_gradient", "backward"), ("parameters", "update"), ("total", "total")]
+        ("fc.bias", "backward"), ("relu1", "backward"), ("conv.weight_gradient", "backward"),
+        ("conv.bias", "backward"), ("parameters", "update"), ("total", "total")]
     assert all(float(row["median_s"]) > 0 and float(row["predicted_s"]) > 0 for row in rows)
     assert all(row["variant"] for row in rows[:-1]) and rows[-1]["variant"] == ""
     parts = sum(float(row["predicted_s"]) for row in rows[:-1])

@@ -1,5 +1,4 @@
-// bias, alone or with the ReLU after it: vectors along a plane where there is one, along the channels
-// where spatial is 1.
+// bias: vectors along a plane where there is one, along the channels where spatial is 1.
 #pragma once
 
 #include "kernels/layers/layers.hpp"
@@ -7,7 +6,7 @@
 
 namespace stepladder::layers {
 
-template <class V, bool relu>
+template <class V>
 void bias_forward(const Problem& p, const Operands& o, int threads) {
   const bool planes = p.spatial > 1;
   const std::int64_t rows = planes ? p.batch * p.channels : p.batch;
@@ -17,26 +16,14 @@ void bias_forward(const Problem& p, const Operands& o, int threads) {
       float* y = o.y + row * length;
       const V everywhere(o.bias[planes ? row % p.channels : 0]);
       over_vectors<V>(length, [&](std::int64_t, const auto& load, const auto& store) {
-        const V sum = load(y) + (planes ? everywhere : load(o.bias));
-        store(y, relu ? xsimd::max(V(0.0F), sum) : sum);
+        store(y, load(y) + (planes ? everywhere : load(o.bias)));
       });
     }
   });
 }
 
-// What of dy goes into the sum; with ReLU, dx, which is stored on the way.
-template <class V, bool relu, class Load, class Store>
-inline V passed_on(const Operands& o, std::int64_t first, const Load& load, const Store& store) {
-  V dx = load(o.dy + first);
-  if constexpr (relu) {
-    dx = xsimd::select(load(o.y + first) > V(0.0F), dx, V(0.0F));
-    store(o.dx + first, dx);
-  }
-  return dx;
-}
-
 // A channel is summed by one thread, so that the sum does not depend on the number of threads.
-template <class V, bool relu>
+template <class V>
 void bias_backward(const Problem& p, const Operands& o, int threads) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   if (p.spatial > 1) {  // a vector of partial sums for each channel
@@ -45,8 +32,8 @@ void bias_backward(const Problem& p, const Operands& o, int threads) {
           for (std::int64_t c = begin; c < end; ++c) {
             V sum(0.0F);
             for (std::int64_t n = 0; n < p.batch; ++n)
-              over_vectors<V>(p.spatial, [&](std::int64_t, const auto& load, const auto& store) {
-                sum = sum + passed_on<V, relu>(o, (n * p.channels + c) * p.spatial, load, store);
+              over_vectors<V>(p.spatial, [&](std::int64_t, const auto& load, const auto&) {
+                sum = sum + load(o.dy + (n * p.channels + c) * p.spatial);
               });
             o.dbias[c] = xsimd::hadd(sum);
           }
@@ -61,7 +48,7 @@ void bias_backward(const Problem& p, const Operands& o, int threads) {
                     over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
                       V sum(0.0F);
                       for (std::int64_t n = 0; n < p.batch; ++n)
-                        sum = sum + passed_on<V, relu>(o, n * p.channels + first, load, store);
+                        sum = sum + load(o.dy + n * p.channels + first);
                       store(o.dbias + first, sum);
                     });
                   });
