@@ -23,4 +23,4 @@ out=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-peers}
 
 say "The matmul ladder with MKL"
 LD_LIBRARY_PATH=$PWD/$environment/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-  "$program" bench matmul --suite layers --variant 'packed*,openblas,blis,onednn,mkl' --out "$out/matmul"
+  "$program" bench matmul --suite layers --variant 'packed*,fused*,openblas,blis,onednn,mkl' --out "$out/matmul"

@@ -24,8 +24,8 @@
 
 namespace stepladder {
 
-// What a tile does to its finished sums before it stores them: nothing. Other ways to finish have
-// the same two members, see kernels/matmul/finish.hpp.
+// What a tile does to its finished sums before it stores them: nothing. Other ways to finish are
+// called the same way, see kernels/matmul/finish.hpp.
 struct AsItIs {
   // Row and column of the tile; `count` columns of the vector are wanted.
   template <class Vector>
@@ -44,20 +44,19 @@ struct GemmTile {
   static constexpr std::int64_t rows = tile_rows;           // MR
   static constexpr std::int64_t columns = vectors * lanes;  // NR
 
-  // c[i, j] = finish((accumulate ? c[i, j] : 0) + sum over l of a_panel[l, i] · b_panel[l, j])
+  // c[i, j] = (accumulate ? c[i, j] : 0) + sum over l of a_panel[l, i] · b_panel[l, j]
   // for i < m <= rows, j < n <= columns.
   //   a_panel  [k, rows]     element (l, i) at l * rows + i; columns i >= m are not read
   //   b_panel  [k, columns]  columns j >= n may be read, their values do not count
   //   c        [m, n]        row i at c + i * ldc, any alignment; nothing beyond it is touched
-  template <class Finish = AsItIs>
   static void multiply(std::int64_t k, const float* a_panel, const float* b_panel, float* c,
-                       std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate,
-                       Finish finish = {}) {
-    multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate, finish);
+                       std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate) {
+    multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate);
   }
 
   // The same on operands that were not packed: element (l, i) of a at l * a_step + i * a_row, row l
-  // of b at l * b_step. Each row of b is read up to the next whole vector after n.
+  // of b at l * b_step. Each row of b is read up to the next whole vector after n. What is stored is
+  // finish(c[i, j]).
   template <class Finish = AsItIs>
   static void multiply_strided(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,

@@ -38,10 +38,7 @@ struct Filters {
     }
   }
   __device__ void put(typename Tile::LeftStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
-          Tile::stored(values[j]);
+    put_along_depth<Tile>(values, shared);
   }
 };
 

@@ -41,10 +41,7 @@ struct Gradients {  // dy
     }
   }
   __device__ void put(typename Tile::LeftStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
-          Tile::stored(values[j]);
+    put_along_depth<Tile>(values, shared);
   }
 };
 
@@ -76,10 +73,7 @@ struct SeenByFilters {  // x
     }
   }
   __device__ void put(typename Tile::RightStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x % Tile::depth][threadIdx.x / Tile::depth + j * stride] =
-          Tile::stored(values[j]);
+    put_along_depth<Tile>(values, shared);
   }
 };
 

@@ -72,6 +72,15 @@ struct TileSizes {};
 using FmaTiles = TileSizes<FmaTile<128, 128, 8>, FmaTile<64, 128, 8>, FmaTile<64, 64, 4>,
                            FmaTile<32, 128, 4>, FmaTile<32, 64, 4>>;
 
+// Writes what a Left or a Right fetched with lanes next to each other along the depth.
+template <class Tile, class Step, int count>
+__device__ void put_along_depth(const float (&values)[count], Step& shared) {
+#pragma unroll
+  for (int j = 0; j < count; ++j)
+    shared[threadIdx.x % Tile::depth]
+          [threadIdx.x / Tile::depth + j * (Tile::threads / Tile::depth)] = Tile::stored(values[j]);
+}
+
 // sums += Left · Right over the steps [first, last), each of Tile::depth terms. Left::fetch(step) loads
 // this thread's elements of a step, Left::put writes them to shared memory; Right likewise.
 template <class Tile, class Left, class Right>

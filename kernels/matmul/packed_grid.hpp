@@ -13,7 +13,8 @@ template <class Arch, bool fuses = false>
 class PackedGrid final : public Plan {
  public:
   PackedGrid(const Problem& problem, const Resources& resources)
-      : threads_(threads_worth(problem, resources.threads)),
+      : problem_(problem),
+        threads_(threads_worth(problem, resources.threads)),
         product_(problem, threads_),
         grid_(grid_of(product_.computed(), threads_)) {}
 
@@ -24,7 +25,7 @@ class PackedGrid final : public Plan {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
       for (int thread = 0; thread < threads_; ++thread) multiply_share(operands, thread);
     }
-    if (!fuses) separate_epilogue(product_.problem(), operands, threads_);
+    if constexpr (!fuses) separate_epilogue(problem_, operands, threads_);
   }
 
  private:
@@ -69,6 +70,7 @@ class PackedGrid final : public Plan {
     return best;
   }
 
+  Problem problem_;
   int threads_;
   PackedProduct<Arch, fuses> product_;
   Grid grid_;

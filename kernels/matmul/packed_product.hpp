@@ -30,16 +30,13 @@ class PackedProduct {
   using Tile = GemmTile<Arch>;
 
   explicit PackedProduct(const Problem& problem, int threads = 1)
-      : asked_(problem),
-        turned_(cost(turn(problem)) + turning * size_of_c(problem) < cost(problem)),
+      : turned_(cost(turn(problem)) + turning * size_of_c(problem) < cost(problem)),
         problem_(turned_ ? turn(problem) : problem),
         depth_(equal_blocks(problem_.k, 512, 1)),
         block_rows_(equal_blocks(problem_.m, 240, Tile::rows)),
         b_panels_(aligned_array<float>(static_cast<std::size_t>(threads * panel_size()))),
         c_turned_(
             aligned_array<float>(turned_ ? static_cast<std::size_t>(size_of_c(problem)) : 0)) {}
-
-  const Problem& problem() const { return asked_; }
 
   // The product that is computed: the problem itself, or the other way round.
   const Problem& computed() const { return problem_; }
@@ -136,7 +133,6 @@ class PackedProduct {
     }
   }
 
-  Problem asked_;
   bool turned_;
   Problem problem_;               // computed
   std::int64_t depth_;            // KC: of k at a time

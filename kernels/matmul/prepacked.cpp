@@ -40,9 +40,9 @@ class Prepacked final : public Plan {
   }
 
   void run(const Operands& o) override {
+    if (threads_ == 1) return multiply(o, {0, problem_.m}, {0, panels_});
     // Whole panels for each thread, or rows where there are too few panels.
     const bool by_panels = panels_ % threads_ == 0 || panels_ > 8 * threads_;
-    if (threads_ == 1) return multiply(o, {0, problem_.m}, {0, panels_});
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int thread = 0; thread < threads_; ++thread)
       if (by_panels)
@@ -69,11 +69,12 @@ class Prepacked final : public Plan {
           const std::int64_t height = std::min(most_rows, rows.end - first);
           const std::int64_t tiles = (height + Tile::rows - 1) / Tile::rows;
           for (std::int64_t t = 0; t < tiles; ++t) {  // of heights as equal as can be
-            const std::int64_t i = first + height * t / tiles;
+            const Range tile = part_of(height, 1, t, tiles);
+            const std::int64_t i = first + tile.begin;
             Tile::multiply_strided(std::min(most_depth, p.k - l), o.a + i * a_row + l * a_step,
                                    a_row, a_step, b, Tile::columns,
                                    o.c + i * p.n + panel * Tile::columns, p.n,
-                                   first + height * (t + 1) / tiles - i, width_of(panel), l > 0);
+                                   tile.end - tile.begin, width_of(panel), l > 0);
           }
         }
   }
