@@ -123,6 +123,25 @@ TEST(BuiltinNetworks, WithoutOptionalKeepsTheOtherLayersAndTheirNames) {
                                              "fc1", "relu3", "fc2", "softmax1"}));
 }
 
+// That both orders are one function is what network_gradient_test.cpp shows.
+TEST(BuiltinNetworks, PoolingRunsBeforeReluAndNothingElseMoves) {
+  const auto order = [](const char* name) {
+    const NetworkDescription network = pool_before_relu(load_network(name, builtin()));
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+      names.push_back(network.layers[i].name);
+      EXPECT_EQ(network.layers[i].input, i == 0 ? network.input : network.layers[i - 1].output);
+    }
+    return names;
+  };
+  EXPECT_EQ(order("cifar_cnn"),
+            (std::vector<std::string>{"conv1", "pool1", "relu1", "dropout1", "conv2", "pool2",
+                                      "relu2", "fc1", "relu3", "fc2", "relu4", "fc3", "softmax1"}));
+  EXPECT_EQ(order("mnist_cnn"),
+            (std::vector<std::string>{"conv1", "relu1", "lrn1", "pool1", "conv2", "relu2", "lrn2",
+                                      "pool2", "fc1", "relu3", "fc2", "softmax1"}));
+}
+
 TEST(BuiltinNetworks, OverlappingPoolsAndGroupsHaveTheRightShapes) {
   const NetworkDescription cifar = load_network("cifar_cnn", builtin());
   EXPECT_EQ(cifar.layers[2].output, (Shape{64, 12, 12}));

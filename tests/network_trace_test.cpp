@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t seed = 11;
 constexpr int steps = 10;
 
-// Sums in another order differ by 1e-7 or so; ten steps of a network that learns spread that, by
-// less than this share of the loss (or of 1, for a loss below).
-constexpr double tolerance = 1e-4;
+// Sums in another order differ by 1e-7 or so, Winograd's by some 1e-6; ten steps of a network that learns
+// spread that: to 1.3e-4 at most as far as seen, of the loss (or of 1, for a loss below).
+constexpr double tolerance = 5e-4;
 
 std::vector<double> trace(TrainableNetwork& network) {
   std::vector<double> losses;

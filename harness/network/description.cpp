@@ -1,6 +1,7 @@
 #include "harness/network/description.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace stepladder::network {
 namespace {
@@ -78,6 +79,14 @@ std::int64_t LayerDescription::biases() const {
 
 NetworkDescription without_optional(NetworkDescription network) {
   std::erase_if(network.layers, [](const LayerDescription& layer) { return layer.optional; });
+  infer_shapes(network);
+  return network;
+}
+
+NetworkDescription pool_before_relu(NetworkDescription network) {
+  for (std::size_t i = 1; i < network.layers.size(); ++i)
+    if (is_one_of<Relu>(network.layers[i - 1].layer) && is_one_of<MaxPool>(network.layers[i].layer))
+      std::swap(network.layers[i - 1], network.layers[i]);
   infer_shapes(network);
   return network;
 }

@@ -154,6 +154,11 @@ void infer_shapes(NetworkDescription& network);
 // The network without its optional layers, shapes inferred anew.
 NetworkDescription without_optional(NetworkDescription network);
 
+// The same function with less work: every max_pool that follows relu runs before it, on which relu meets only the
+// largest of each window. relu(max(x)) = max(relu(x)), and the gradient of both goes to the place of that maximum if
+// it is above 0, or else nowhere. Layers with weights keep their index.
+NetworkDescription pool_before_relu(NetworkDescription network);
+
 // Weights and biases of all layers.
 std::int64_t parameter_count(const NetworkDescription& network);
 

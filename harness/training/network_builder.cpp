@@ -61,7 +61,7 @@ void NetworkBuilder::build() {
   lay_out_activations();
   lay_out_parameters();
   draw_weights();
-  for (std::size_t i = 0; i < net_.description_.layers.size(); ++i) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
     backward_.emplace_back();
     add_layer(i);
   }
@@ -78,21 +78,20 @@ float* NetworkBuilder::new_array(std::int64_t count) {
 }
 
 void NetworkBuilder::lay_out_activations() {
-  const auto& layers = net_.description_.layers;
   const std::int64_t batch = net_.batch();
   net_.input_count_ = static_cast<std::size_t>(batch * net_.description_.input.features());
   net_.activations_ = {new_array(batch * net_.description_.input.features())};
   net_.activation_gradients_ = {nullptr};
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const bool in_place = works_in_place(layers, i);
-    const std::int64_t count = batch * layers[i].output.features();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const bool in_place = works_in_place(layers_, i);
+    const std::int64_t count = batch * layers_[i].output.features();
     net_.activations_.push_back(in_place ? net_.activations_.back() : new_array(count));
     net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back()
                                                   : new_array(count));
-    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers[i]) ? new_array(count)
-                                                                              : nullptr);
-    net_.argmax_.emplace_back(is<network::MaxPool>(layers[i]) ? static_cast<std::size_t>(count)
-                                                              : 0U);
+    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers_[i]) ? new_array(count)
+                                                                               : nullptr);
+    net_.argmax_.emplace_back(is<network::MaxPool>(layers_[i]) ? static_cast<std::size_t>(count)
+                                                               : 0U);
   }
   net_.labels_.assign(static_cast<std::size_t>(batch), 0);
   net_.loss_ = aligned_array<float>(static_cast<std::size_t>(batch));
@@ -101,9 +100,8 @@ void NetworkBuilder::lay_out_activations() {
 // All parameters stand in one array, so that one update serves the whole network: first the weights
 // that decay, then the others and the biases.
 void NetworkBuilder::lay_out_parameters() {
-  const auto& layers = net_.description_.layers;
-  weights_at_.resize(layers.size());
-  biases_at_.resize(layers.size());
+  weights_at_.resize(layers_.size());
+  biases_at_.resize(layers_.size());
   std::size_t end = 0;
   const auto place = [&](const network::LayerDescription& layer, const char* what,
                          std::int64_t count, std::size_t& at) {
@@ -112,14 +110,14 @@ void NetworkBuilder::lay_out_parameters() {
     net_.parameter_list_.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
     end += static_cast<std::size_t>(count);
   };
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    if (decays(layers[i], net_.description_.optimizer))
-      place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (decays(layers_[i], net_.description_.optimizer))
+      place(layers_[i], "weights", layers_[i].weights(), weights_at_[i]);
   decayed_ = end;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!decays(layers[i], net_.description_.optimizer))
-      place(layers[i], "weights", layers[i].weights(), weights_at_[i]);
-    place(layers[i], "biases", layers[i].biases(), biases_at_[i]);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (!decays(layers_[i], net_.description_.optimizer))
+      place(layers_[i], "weights", layers_[i].weights(), weights_at_[i]);
+    place(layers_[i], "biases", layers_[i].biases(), biases_at_[i]);
   }
   net_.parameter_count_ = end;
   for (AlignedArray<float>* array :
@@ -130,8 +128,8 @@ void NetworkBuilder::lay_out_parameters() {
 }
 
 void NetworkBuilder::draw_weights() {
-  for (std::size_t i = 0; i < net_.description_.layers.size(); ++i) {
-    const network::LayerDescription& layer = net_.description_.layers[i];
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const network::LayerDescription& layer = layers_[i];
     const double deviation = network::initial_deviation(net_.description_, i);
     Random random(net_.options_.seed, layer.name);
     std::generate_n(parameters(i).weights, layer.weights(),
@@ -161,7 +159,7 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
 }
 
 void NetworkBuilder::add_layer(std::size_t index) {
-  const network::LayerDescription& layer = net_.description_.layers[index];
+  const network::LayerDescription& layer = layers_[index];
   const std::int64_t batch = net_.batch();
   const Shape& in = layer.input;
   const layers::Problem flat{.batch = batch, .channels = in.channels, .spatial = in.spatial()};
@@ -203,7 +201,7 @@ void NetworkBuilder::add_layer(std::size_t index) {
 }
 
 void NetworkBuilder::add_fully_connected(std::size_t index) {
-  const network::LayerDescription& layer = net_.description_.layers[index];
+  const network::LayerDescription& layer = layers_[index];
   const std::int64_t batch = net_.batch(), in = layer.input.features(),
                      out = layer.output.features();
   const Parameters p = parameters(index);
@@ -231,11 +229,11 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
                                                   matmul_type(), weight_gradient, [=] {
                                                     return Operands{x, dy, p.dweights};
                                                   }));
-  add_bias(index);
+  add_bias(index, index);
 }
 
 void NetworkBuilder::add_convolution(std::size_t index, const network::Convolution& layer) {
-  const network::LayerDescription& description = net_.description_.layers[index];
+  const network::LayerDescription& description = layers_[index];
   const Parameters p = parameters(index);
   float *x = net_.activations_[index], *y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
@@ -261,30 +259,35 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
       description.name + ".weight_gradient", Phase::backward, convolution_type(), problem, [=] {
         return Operands{x, p.dweights, dy};
       }));
-  add_bias(index);
+  if (!is_pooled(index)) add_bias(index, index);
 }
 
-void NetworkBuilder::add_bias(std::size_t index) {
-  const network::LayerDescription& layer = net_.description_.layers[index];
+// Rounding keeps the order of the sums x + bias: the largest of a window is the same before and after.
+bool NetworkBuilder::is_pooled(std::size_t index) const {
+  return is<network::MaxPool>(layers_[index + 1]);
+}
+
+void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
+  const network::LayerDescription& layer = layers_[index];
   const Parameters p = parameters(index);
-  float *y = net_.activations_[index + 1], *dy = net_.activation_gradients_[index + 1];
+  float *y = net_.activations_[at + 1], *dy = net_.activation_gradients_[at + 1];
   layers::Problem problem{.layer = layers::Layer::bias,
                           .batch = net_.batch(),
-                          .channels = layer.output.channels,
-                          .spatial = layer.output.spatial()};
+                          .channels = layers_[at].output.channels,
+                          .spatial = layers_[at].output.spatial()};
   Operation forward =
       make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
                            [=] { return layers::Operands{.y = y, .bias = p.biases}; });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
   problem.direction = layers::Direction::backward;
-  backward_[index].push_back(
+  backward_[at].push_back(
       make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
                            [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
 }
 
 void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
-  const network::LayerDescription& description = net_.description_.layers[index];
+  const network::LayerDescription& description = layers_[index];
   float *x = net_.activations_[index], *y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   std::uint8_t* argmax = net_.argmax_[index].data();
@@ -295,6 +298,7 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
       });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
+  if (index > 0 && is<network::Convolution>(layers_[index - 1])) add_bias(index - 1, index);
   if (dx == nullptr) return;
   problem.direction = max_pool::Direction::backward;
   backward_[index].push_back(
@@ -304,7 +308,7 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
-  const network::LayerDescription& layer = net_.description_.layers[index];
+  const network::LayerDescription& layer = layers_[index];
   TrainableNetwork& net = net_;
   const auto operands = [&net, index] {
     return layers::Operands{.x = net.activations_[index],

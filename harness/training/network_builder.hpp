@@ -9,7 +9,10 @@ namespace stepladder {
 class NetworkBuilder {
  public:
   NetworkBuilder(TrainableNetwork& network, const UseSpec& use, PlanStore& plans)
-      : net_(network), use_(use), plans_(plans) {}
+      : net_(network),
+        use_(use),
+        plans_(plans),
+        layers_(network::pool_before_relu(network.description_).layers) {}
   void build();
 
  private:
@@ -26,7 +29,9 @@ class NetworkBuilder {
   void add_layer(std::size_t index);
   void add_fully_connected(std::size_t index);
   void add_convolution(std::size_t index, const network::Convolution& layer);
-  void add_bias(std::size_t index);
+  bool is_pooled(std::size_t index) const;  // a convolution whose bias waits for max_pool
+  void add_bias(std::size_t index,
+                std::size_t at);  // of layer `index`, to the output of layer `at`
   void add_max_pool(std::size_t index, const network::MaxPool& layer);
   void add_pointwise(std::size_t index, layers::Problem problem);
   void add_all_reduce();
@@ -40,6 +45,7 @@ class NetworkBuilder {
   TrainableNetwork& net_;
   const UseSpec& use_;
   PlanStore& plans_;
+  std::vector<network::LayerDescription> layers_;  // in the order they run
   // Backward operations layer by layer, each layer's in the order they run; build() reverses the layers.
   std::vector<std::vector<Operation>> backward_;
   std::vector<std::size_t> weights_at_, biases_at_;  // [layer], offsets into the parameters
