@@ -15,7 +15,7 @@ class SimdOpenMp final : public Plan {
   SimdOpenMp(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
     if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
       workspace_ = aligned_array<float>(
-          static_cast<std::size_t>(threads_ * p.channels * positions_together<Vector>));
+          static_cast<std::size_t>(2 * threads_ * p.channels * positions_together<Vector>));
   }
 
   void run(const Operands& o) override {
@@ -47,8 +47,7 @@ class SimdOpenMp final : public Plan {
  private:
   Problem p_;
   int threads_;
-  AlignedArray<float>
-      workspace_;  // of the normalization's backward: [threads][channels][positions]
+  AlignedArray<float> workspace_;  // of the normalization's backward
 };
 
 constexpr VariantInfo info{

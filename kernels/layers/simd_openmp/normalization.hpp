@@ -45,20 +45,25 @@ struct Window {  // of channels
         last(std::min(p.channels - 1, channel + p.size / 2)) {}
 };
 
+// k + alpha / size · sum x² over the channels of the window; x(j) loads those of channel j.
+template <class V, class Load>
+inline V scale_of(const Problem& p, const Window& window, const Load& x) {
+  V sum(0.0F);
+  for (std::int64_t j = window.first; j <= window.last; ++j) {
+    const V value = x(j);
+    sum = xsimd::fma(value, value, sum);
+  }
+  return xsimd::fma(V(p.alpha / static_cast<float>(p.size)), sum, V(p.k));
+}
+
 template <class V>
 void normalization_forward(const Problem& p, const Operands& o, int threads) {
-  const V k(p.k), factor(p.alpha / static_cast<float>(p.size));
   over_positions<V>(p, threads, [&](std::int64_t first, std::int64_t count, int) {
     for (std::int64_t c = 0; c < p.channels; ++c) {
       const std::int64_t at = first + c * p.spatial;
-      const Window window(p, c);
       over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
-        V sum(0.0F);
-        for (std::int64_t i = window.first; i <= window.last; ++i) {
-          const V x = load(o.x + first + i * p.spatial);
-          sum = xsimd::fma(x, x, sum);
-        }
-        const V scale = xsimd::fma(factor, sum, k);
+        const V scale = scale_of<V>(
+            p, Window(p, c), [&](std::int64_t j) { return load(o.x + first + j * p.spatial); });
         store(o.scale + at, scale);
         store(o.y + at, load(o.x + at) * to_minus_beta(scale, p.beta));
       });
@@ -66,19 +71,24 @@ void normalization_forward(const Problem& p, const Operands& o, int threads) {
   });
 }
 
-// quotients: [threads][channels][positions_together] of workspace for dy · y / scale, which each
+// Reads x and dy alone: memory is what this waits for, and scale and y cost less to compute again than to fetch.
+// workspace: [threads][2][channels][positions_together], dy · scale^−beta and dy · y / scale, which each
 // window shares with its neighbours.
 template <class V>
-void normalization_backward(const Problem& p, const Operands& o, int threads, float* quotients) {
+void normalization_backward(const Problem& p, const Operands& o, int threads, float* workspace) {
   constexpr std::int64_t together = positions_together<V>;
   const V factor(2 * p.alpha * p.beta / static_cast<float>(p.size));
   over_positions<V>(p, threads, [&](std::int64_t first, std::int64_t count, int part) {
-    float* quotient = quotients + part * p.channels * together;
+    float* direct = workspace + 2 * part * p.channels * together;
+    float* quotient = direct + p.channels * together;
     for (std::int64_t c = 0; c < p.channels; ++c) {
       const std::int64_t at = first + c * p.spatial;
       over_vectors<V>(count, [&](std::int64_t i, const auto& load, const auto&) {
-        (load(o.dy + at) * load(o.y + at) / load(o.scale + at))
-            .store_aligned(quotient + c * together + i);
+        const V scale = scale_of<V>(
+            p, Window(p, c), [&](std::int64_t j) { return load(o.x + first + j * p.spatial); });
+        const V scaled = load(o.dy + at) * to_minus_beta(scale, p.beta);
+        scaled.store_aligned(direct + c * together + i);
+        (scaled * load(o.x + at) / scale).store_aligned(quotient + c * together + i);
       });
     }
     for (std::int64_t c = 0; c < p.channels; ++c) {
@@ -88,8 +98,8 @@ void normalization_backward(const Problem& p, const Operands& o, int threads, fl
         V sum(0.0F);
         for (std::int64_t j = window.first; j <= window.last; ++j)
           sum += V::load_aligned(quotient + j * together + i);
-        const V direct = load(o.dy + at) * to_minus_beta(load(o.scale + at), p.beta);
-        store(o.dx + at, direct - factor * load(o.x + at) * sum);
+        store(o.dx + at,
+              V::load_aligned(direct + c * together + i) - factor * load(o.x + at) * sum);
       });
     }
   });
