@@ -8,11 +8,12 @@
 // overhang, and direct_tile leaves out padding), less the transforms, which are a fifth of the
 // time: 2x to 3x with 32 channels and more. With few channels there is nothing to share them.
 // The price is accuracy: large intermediate values cancel, and errors grow some tenfold.
-// See winograd_transform.hpp, winograd_tiles.hpp, winograd_correlation.hpp,
+// See winograd_points.hpp, winograd_tiles.hpp, winograd_correlation.hpp,
 // winograd_weight_gradient.hpp and, for many channels, winograd_wide_gradient.hpp.
 #include "kernels/common/simd.hpp"
 #include "kernels/convolution/openmp_plan.hpp"
 #include "kernels/convolution/winograd_correlation.hpp"
+#include "kernels/convolution/winograd_size.hpp"
 #include "kernels/convolution/winograd_weight_gradient.hpp"
 #include "kernels/convolution/winograd_wide_gradient.hpp"
 
@@ -31,27 +32,13 @@ std::unique_ptr<Steps> steps_of(const Problem& problem, int threads) {
   return std::make_unique<WinogradCorrelation<Arch, pairs, kernel>>(problem, threads);
 }
 
-// Products per channel and image when tiles of `tile` cover the images.
-std::int64_t products(const Problem& p, std::int64_t tile) {
-  const bool data = p.direction == Direction::backward_data;
-  const std::int64_t outputs = tile - p.kernel_h + 1;
-  const std::int64_t down = ((data ? p.height : p.out_h()) + outputs - 1) / outputs;
-  const std::int64_t along = ((data ? p.width : p.out_w()) + outputs - 1) / outputs;
-  return down * along * tile * tile;
-}
-
-std::unique_ptr<Steps> smallest_steps(const Problem& p, int threads) {
-  if (p.stride_h != 1 || p.stride_w != 1) throw Unsupported("Winograd needs a stride of 1");
-  if (p.kernel_h != p.kernel_w || (p.kernel_h != 3 && p.kernel_h != 5))
-    throw Unsupported("built for kernels of 3 x 3 and 5 x 5");
-  const bool large = products(p, 8) < products(p, 6);
-  if (p.kernel_h == 3) return large ? steps_of<3, 3>(p, threads) : steps_of<2, 3>(p, threads);
-  return large ? steps_of<3, 5>(p, threads) : steps_of<2, 5>(p, threads);
-}
-
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return std::make_unique<OpenMpPlan>(smallest_steps(problem, resources.threads),
-                                      resources.threads);
+  const int threads = resources.threads;
+  return std::make_unique<OpenMpPlan>(
+      with_fewest_products(
+          problem,
+          [&]<int pairs, int kernel>() { return steps_of<pairs, kernel>(problem, threads); }),
+      threads);
 }
 
 constexpr VariantInfo info{
