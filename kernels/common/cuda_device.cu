@@ -1,9 +1,12 @@
-// The CUDA device as the harness sees it: the first one that CUDA shows (CUDA_VISIBLE_DEVICES
-// chooses). Nothing of CUDA is called before device() is asked for the first time.
+// The CUDA devices as the harness sees them, in the order that CUDA shows them (CUDA_VISIBLE_DEVICES
+// chooses). Nothing of CUDA is called before device() is asked for the first time, and nothing is made on
+// a further GPU before that one is asked for.
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "kernels/common/cuda_check.hpp"
+#include "kernels/common/cuda_gpus.hpp"
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/common/device.hpp"
 
@@ -15,9 +18,9 @@ __global__ void nothing() {}
 // Lives as long as the process: stream and events go with it, for at exit the driver may be gone.
 class CudaDevice final : public Device {
  public:
-  CudaDevice() {
-    STEPLADDER_CUDA_CHECK(cudaSetDevice(0));
-    STEPLADDER_CUDA_CHECK(cudaGetDeviceProperties(&properties_, 0));
+  explicit CudaDevice(int gpu) : gpu_(gpu) {
+    const CurrentGpu here(gpu_);
+    STEPLADDER_CUDA_CHECK(cudaGetDeviceProperties(&properties_, gpu_));
     // Fails on a GPU that the kernels were not built for.
     cudaFuncAttributes attributes;
     STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, nothing));
@@ -29,6 +32,7 @@ class CudaDevice final : public Device {
   std::string name() const override { return properties_.name; }
 
   void* allocate(std::size_t bytes) override {
+    const CurrentGpu here(gpu_);
     void* memory = nullptr;
     STEPLADDER_CUDA_CHECK(cudaMalloc(&memory, bytes));
     return memory;
@@ -47,8 +51,12 @@ class CudaDevice final : public Device {
 
   void synchronize() override { STEPLADDER_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
 
-  void start_timer() override { STEPLADDER_CUDA_CHECK(cudaEventRecord(start_, stream_)); }
+  void start_timer() override {
+    const CurrentGpu here(gpu_);
+    STEPLADDER_CUDA_CHECK(cudaEventRecord(start_, stream_));
+  }
   double stop_timer() override {
+    const CurrentGpu here(gpu_);
     STEPLADDER_CUDA_CHECK(cudaEventRecord(stop_, stream_));
     STEPLADDER_CUDA_CHECK(cudaEventSynchronize(stop_));
     float milliseconds = 0;
@@ -60,20 +68,23 @@ class CudaDevice final : public Device {
   int compute_capability() const { return 10 * properties_.major + properties_.minor; }
   std::size_t shared_memory() const { return properties_.sharedMemPerBlockOptin; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
+  std::size_t memory_bytes() const { return properties_.totalGlobalMem; }
 
  private:
   // On the stream, so that it comes after the kernels launched before it.
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    const CurrentGpu here(gpu_);
     STEPLADDER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream_));
     synchronize();
   }
 
+  int gpu_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_{};
   cudaEvent_t start_{}, stop_{};
 };
 
-CudaDevice* cuda_device = nullptr;  // set by find
+CudaDevice* cuda_device = nullptr;  // the first, set by find
 
 std::string version(int number) {  // 13020 is 13.2
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
@@ -90,7 +101,8 @@ Device* find(std::string& why) {
           ", this program for " + version(CUDART_VERSION) + ")";
   } else {
     try {
-      static CudaDevice device;
+      STEPLADDER_CUDA_CHECK(cudaSetDevice(0));
+      static CudaDevice device(0);
       cuda_device = &device;
     } catch (const std::exception& error) {
       why = error.what();
@@ -99,13 +111,28 @@ Device* find(std::string& why) {
   return cuda_device;
 }
 
-const bool registered = (register_device(find), true);
+int count() {
+  int devices = 0;
+  STEPLADDER_CUDA_CHECK(cudaGetDeviceCount(&devices));
+  return devices;
+}
+
+CudaDevice& gpu(int index) {
+  static auto& further = *new std::map<int, CudaDevice>;  // lives as long as the first
+  return index == 0 ? *cuda_device : further.try_emplace(index, index).first->second;
+}
+
+Device* at(int index) { return &gpu(index); }
+
+const bool registered = (register_devices({find, count, at}), true);
 
 }  // namespace
 
 cudaStream_t cuda_stream() { return cuda_device->stream(); }
+cudaStream_t gpu_stream(int index) { return gpu(index).stream(); }
 
 int cuda_multiprocessors() { return cuda_device->multiprocessors(); }
+std::size_t cuda_memory_bytes() { return cuda_device->memory_bytes(); }
 
 void require_cuda() {
   if (device() == nullptr) throw NotHere(device_status());

@@ -21,11 +21,10 @@ struct Grid {
   std::size_t shared_bytes = 0;  // of each block, besides its __shared__ variables
 };
 
-// kernel<<<grid.blocks, grid.threads, grid.shared_bytes, cuda_stream()>>>(arguments…), checked:
-//
-//     launch(multiply_kernel, {blocks_for(p.m * p.n), block_threads}, p, o);
+// kernel<<<grid.blocks, grid.threads, grid.shared_bytes, stream>>>(arguments…), checked.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
+void launch_on(cudaStream_t stream, void (*kernel)(Parameters...), const Grid& grid,
+               Arguments&&... arguments) {
   constexpr std::size_t granted_unasked = std::size_t{48} << 10;
   if (grid.shared_bytes > granted_unasked)
     STEPLADDER_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -34,8 +33,14 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... argu
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;
   config.dynamicSmemBytes = grid.shared_bytes;
-  config.stream = cuda_stream();
+  config.stream = stream;
   STEPLADDER_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+//     launch(multiply_kernel, {blocks_for(p.m * p.n), block_threads}, p, o);
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
+  launch_on(cuda_stream(), kernel, grid, std::forward<Arguments>(arguments)...);
 }
 
 // How many blocks do `count` things, each block `per_block` of them.

@@ -17,7 +17,9 @@ void require_compute_capability(int least);     // has less than, say, 80 for 8.
 void require_tf32();                            // would compute in fp32 where TF32 is asked for
 void require_shared_memory(std::size_t bytes);  // has less than this for one block
 
-int cuda_multiprocessors();  // of the device, which there must be
+// Of the device, which there must be.
+int cuda_multiprocessors();
+std::size_t cuda_memory_bytes();
 
 // A factory for functions that launch on cuda_stream() and keep nothing between runs.
 template <class Primitive, auto Function>

@@ -3,15 +3,15 @@
 namespace stepladder {
 namespace {
 
-Device* (*find_device)(std::string& why) = nullptr;
+Devices registered{};
 
 struct Found {
   Device* device = nullptr;
   std::string why = "built without CUDA (nvcc was not found)";
   Found() {
-    if (find_device != nullptr) {
+    if (registered.find != nullptr) {
       why.clear();
-      device = find_device(why);
+      device = registered.find(why);
     }
   }
 };
@@ -25,6 +25,8 @@ const Found& found() {
 
 Device* device() { return found().device; }
 std::string device_status() { return found().why; }
-void register_device(Device* (*find)(std::string& why)) { find_device = find; }
+int device_count() { return device() != nullptr ? registered.count() : 0; }
+Device* device(int index) { return registered.at(index); }
+void register_devices(const Devices& devices) { registered = devices; }
 
 }  // namespace stepladder

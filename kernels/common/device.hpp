@@ -20,9 +20,18 @@ class Device {
   virtual double stop_timer() = 0;  // … and waits for a second: seconds between
 };
 
-Device* device();             // null when there is none
+Device* device();             // the first; null when there is none
 std::string device_status();  // empty, or why there is none: "no CUDA device", "built without CUDA"
-// Called by a device's file before main(); `find` returns null and sets `why` when none is present.
-void register_device(Device* (*find)(std::string& why));
+
+int device_count();         // 0 when there is none
+Device* device(int index);  // index < device_count(); throws std::runtime_error
+
+// Called by a device's file before main().
+struct Devices {
+  Device* (*find)(std::string& why);  // the first; null, with the reason, when none is present
+  int (*count)();
+  Device* (*at)(int index);
+};
+void register_devices(const Devices& devices);
 
 }  // namespace stepladder

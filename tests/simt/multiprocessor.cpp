@@ -24,10 +24,6 @@ constexpr int garbage = 0xff;  // a byte of it; four are a NaN
 
 Random order(1);
 
-std::size_t draw(std::size_t count) {
-  return static_cast<std::size_t>(order.integer(0, static_cast<std::int64_t>(count) - 1));
-}
-
 std::string text(const std::source_location& place) {
   return std::string(place.file_name()) + ":" + std::to_string(place.line());
 }
@@ -311,6 +307,10 @@ Multiprocessor* Multiprocessor::current = nullptr;
 }  // namespace
 
 void seed_order(unsigned long long seed) { order = Random(seed); }
+
+std::size_t draw(std::size_t count) {
+  return static_cast<std::size_t>(order.integer(0, static_cast<std::int64_t>(count) - 1));
+}
 
 void run(const Launch& launch) {
   std::vector<std::size_t> blocks(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z);

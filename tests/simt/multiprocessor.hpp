@@ -33,6 +33,7 @@ void run(const Launch& launch);  // returns when the last block is done
 
 // What decides the order of blocks and threads from here on.
 void seed_order(unsigned long long seed);
+std::size_t draw(std::size_t count);  // below count, from what seed_order began
 
 // --- what a thread of a block calls --------------------------------------------------------------
 

@@ -1,8 +1,12 @@
-// The runtime's calls on a device of host memory. Its limits are those of a Hopper GPU, but for the
-// number of multiprocessors: a small one lets small problems reach the cases for many blocks.
-#include <chrono>
+// The runtime's calls on devices of host memory. Their limits are those of a Hopper GPU, but for the
+// number of multiprocessors and the memory that it says it has: small ones let small problems reach the
+// cases for many blocks and for work in several turns.
 #include <cstdlib>
+#include <exception>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "cuda_runtime.h"
 
@@ -12,6 +16,18 @@ constexpr std::size_t shared_unasked = std::size_t{48} << 10, shared_most = std:
 
 // Dynamic shared memory that kernels asked for.
 std::map<stepladder::simt::Kernel, std::size_t> granted;
+
+constexpr int devices = 5;
+int current_device = 0;
+std::set<std::pair<int, int>> peers;  // (device, whose memory it may read)
+
+// What went wrong where no exception may leave; told when somebody waits.
+std::exception_ptr untold;
+
+void finish_streams() {
+  if (untold != nullptr) std::rethrow_exception(std::exchange(untold, nullptr));
+  stepladder::simt::finish_streams();
+}
 
 }  // namespace
 
@@ -32,6 +48,7 @@ cudaError_t check_launch(Kernel kernel, const cudaLaunchConfig_t& config) {
                     grid.x <= 0x7fffffffU && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 &&
                     grid.z <= 65535;
   if (!fits) return cudaErrorInvalidConfiguration;
+  if (device_of(config.stream) != current_device) return cudaErrorInvalidResourceHandle;
   const std::size_t allowed = granted.contains(kernel) ? granted[kernel] : shared_unasked;
   return config.dynamicSmemBytes <= std::max(allowed, shared_unasked) ? cudaSuccess
                                                                       : cudaErrorInvalidValue;
@@ -51,6 +68,12 @@ const char* cudaGetErrorString(cudaError_t status) {
       return "out of memory";
     case cudaErrorNoDevice:
       return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorPeerAccessAlreadyEnabled:
+      return "peer access is already enabled";
   }
   return "";
 }
@@ -61,16 +84,30 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = devices;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= devices) return cudaErrorInvalidDevice;
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* possible, int device, int peer) {
+  *possible = device != peer ? 1 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  if (peer == current_device || peer < 0 || peer >= devices) return cudaErrorInvalidDevice;
+  return peers.insert({current_device, peer}).second ? cudaSuccess
+                                                     : cudaErrorPeerAccessAlreadyEnabled;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {.name = "SIMT emulator",
                  .major = 9,
                  .minor = 0,
                  .multiProcessorCount = 8,
-                 .sharedMemPerBlockOptin = shared_most};
+                 .sharedMemPerBlockOptin = shared_most,
+                 .totalGlobalMem = std::size_t{8} << 20};
   return cudaSuccess;
 }
 
@@ -83,34 +120,73 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  try {
+    finish_streams();  // what uses the memory is done first
+  } catch (...) {
+    untold = std::current_exception();
+  }
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (kind != cudaMemcpyHostToDevice) {
+    stepladder::simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  } else {  // the host's memory may change when the call returns
+    const auto* first = static_cast<const std::byte*>(from);
+    stepladder::simt::enqueue(stream, [to, held = std::vector(first, first + bytes)] {
+      std::memcpy(to, held.data(), held.size());
+    });
+  }
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cudaStream_t) {
-  if (bytes > 0) std::memset(memory, byte, bytes);
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cudaStream_t stream) {
+  if (bytes > 0) stepladder::simt::enqueue(stream, [=] { std::memset(memory, byte, bytes); });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = nullptr;
+  *stream = stepladder::simt::new_stream(current_device);
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  finish_streams();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  stepladder::simt::hold(stream, event);
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new Event{};  // as long as the process, as those of cuda_device.cu
+  *event = new stepladder::simt::Event{.device = current_device};
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  event->seconds = std::chrono::duration<double>(now).count();
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  try {
+    finish_streams();  // what waits for it
+  } catch (...) {
+    untold = std::current_exception();
+  }
+  delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (event->device != stepladder::simt::device_of(stream)) return cudaErrorInvalidResourceHandle;
+  stepladder::simt::record(event, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  finish_streams();
+  return cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
   return cudaSuccess;

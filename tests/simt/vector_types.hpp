@@ -19,8 +19,7 @@ namespace stepladder::simt {
 // A GPU refuses to read or write a vector at an address that is no multiple of its size; the CPU
 // would not mind.
 template <class Vector>
-void expect_aligned(const Vector* vector) {
-  auto address = reinterpret_cast<std::uintptr_t>(vector);
+void expect_aligned(std::uintptr_t address) {
   asm("" : "+r"(address));  // the compiler, which trusts the type, must not know the answer
   if (address % alignof(Vector) != 0)
     throw std::runtime_error("a vector of " + std::to_string(sizeof(Vector)) + " bytes is " +
@@ -35,8 +34,8 @@ struct alignas(2 * sizeof(T)) Vector2 {
   Vector2(T x_, T y_) : x(x_), y(y_) {}
   Vector2(const Vector2& from) { *this = from; }
   Vector2& operator=(const Vector2& from) {
-    expect_aligned(this);
-    expect_aligned(&from);
+    expect_aligned<Vector2>(reinterpret_cast<std::uintptr_t>(this));
+    expect_aligned<Vector2>(reinterpret_cast<std::uintptr_t>(&from));
     x = from.x, y = from.y;
     return *this;
   }
@@ -49,8 +48,8 @@ struct alignas(4 * sizeof(T)) Vector4 {
   Vector4(T x_, T y_, T z_, T w_) : x(x_), y(y_), z(z_), w(w_) {}
   Vector4(const Vector4& from) { *this = from; }
   Vector4& operator=(const Vector4& from) {
-    expect_aligned(this);
-    expect_aligned(&from);
+    expect_aligned<Vector4>(reinterpret_cast<std::uintptr_t>(this));
+    expect_aligned<Vector4>(reinterpret_cast<std::uintptr_t>(&from));
     x = from.x, y = from.y, z = from.z, w = from.w;
     return *this;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/simt/multiprocessor.hpp"
+#include "tests/simt/streams.hpp"
 #include "tests/simt/vector_types.hpp"
 
 // --- the language --------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ T max(T a, T b) {
 }
 
 // --- the runtime ---------------------------------------------------------------------------------
-// Launches and copies are done when the call returns, so that streams and events are empty names.
+// Several devices, whose memory is the host's. When launches and copies are done: streams.hpp.
 
 #define CUDART_VERSION 13000
 
@@ -217,7 +218,10 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorInvalidConfiguration,
   cudaErrorMemoryAllocation,
-  cudaErrorNoDevice
+  cudaErrorNoDevice,
+  cudaErrorInvalidDevice,
+  cudaErrorInvalidResourceHandle,
+  cudaErrorPeerAccessAlreadyEnabled
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute {
@@ -225,16 +229,14 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout
 };
 enum { cudaStreamNonBlocking = 1 };
-using cudaStream_t = struct Stream*;
-struct Event {
-  double seconds;
-};
-using cudaEvent_t = Event*;
+enum { cudaEventDisableTiming = 2 };
+using cudaStream_t = stepladder::simt::Stream*;
+using cudaEvent_t = stepladder::simt::Event*;
 
 struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount;
-  std::size_t sharedMemPerBlockOptin;
+  std::size_t sharedMemPerBlockOptin, totalGlobalMem;
 };
 struct cudaFuncAttributes {};
 struct cudaLaunchConfig_t {
@@ -249,17 +251,24 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceCanAccessPeer(int* possible, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);  // filled with NaN
 cudaError_t cudaFree(void* memory);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cudaStream_t stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
@@ -289,8 +298,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       stepladder::simt::check_launch(reinterpret_cast<stepladder::simt::Kernel>(kernel), *config);
   if (status != cudaSuccess) return status;
   [&](Parameters... parameters) {
-    stepladder::simt::run({config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                           [&] { kernel(parameters...); }});
+    stepladder::simt::enqueue(config->stream,
+                              [launch = stepladder::simt::Launch{
+                                   config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                   [kernel, parameters...] { kernel(parameters...); }}] {
+                                stepladder::simt::run(launch);
+                              });
   }(std::forward<Arguments>(arguments)...);
   return cudaSuccess;
 }
