@@ -26,17 +26,20 @@ struct Options {
 std::vector<Work> work_of(const Options& options) {
   std::vector<Work> work = options.selection.work("layers");
   const int ranks = mpi_session().ranks();
+  const auto lacks_ranks = [&](const Work& w) {  // which are processes, or several GPUs
+    return w.type->needs_ranks() && ranks == 1 && device_count() < 2;
+  };
   for (const Work& w : work) {
     const char* name = w.type->name();
     if (!w.type->needs_ranks() && ranks > 1)
       throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", name));
-    if (!w.type->needs_ranks() || ranks > 1) continue;
+    if (!lacks_ranks(w)) continue;
     const std::string how = fmt::format(
         "{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}", name, name);
     if (work.size() == 1) throw std::runtime_error(how);
     fmt::print(stderr, "left out: {} --out DIR --resume\n", how);
   }
-  if (ranks == 1) std::erase_if(work, [](const Work& w) { return w.type->needs_ranks(); });
+  std::erase_if(work, lacks_ranks);
   return work;
 }
 

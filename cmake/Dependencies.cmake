@@ -61,7 +61,7 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
 endif()
 
 # Of CUDA only the runtime is linked, statically: a machine without an NVIDIA driver starts the program
-# as fast as ever. cuBLAS and cuDNN are opened when a first plan asks for them (see
+# as fast as ever. cuBLAS, cuDNN and NCCL are opened when a first plan asks for them (see
 # kernels/common/shared_library.hpp): the build needs their headers, the run their libraries, which
 # the run path leads to.
 include(CheckLanguage)
@@ -69,6 +69,7 @@ check_language(CUDA)
 set(STEPLADDER_HAVE_CUDA OFF)
 set(STEPLADDER_HAVE_CUBLAS OFF)
 set(STEPLADDER_HAVE_CUDNN OFF)
+set(STEPLADDER_HAVE_NCCL OFF)
 if(CMAKE_CUDA_COMPILER AND NOT STEPLADDER_SANITIZE)
   set(CMAKE_CUDA_ARCHITECTURES ${STEPLADDER_CUDA_ARCHITECTURES})
   enable_language(CUDA)
@@ -85,7 +86,7 @@ if(CMAKE_CUDA_COMPILER AND NOT STEPLADDER_SANITIZE)
   find_package(CUDAToolkit REQUIRED)
   set(STEPLADDER_HAVE_CUDA ON)
   target_link_libraries(stepladder_dependencies INTERFACE CUDA::cudart_static)
-  foreach(library CUBLAS CUDNN)
+  foreach(library CUBLAS CUDNN NCCL)
     string(TOLOWER ${library} name)
     find_path(${library}_INCLUDE_DIR NAMES ${name}_v2.h ${name}.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_library(${library}_LIBRARY ${name} HINTS ${CUDAToolkit_LIBRARY_DIR})
@@ -101,6 +102,6 @@ if(CMAKE_CUDA_COMPILER AND NOT STEPLADDER_SANITIZE)
   endforeach()
 endif()
 
-foreach(what MPI ONEDNN CUDA CUBLAS CUDNN)
+foreach(what MPI ONEDNN CUDA CUBLAS CUDNN NCCL)
   message(STATUS "stepladder: ${what} ${STEPLADDER_HAVE_${what}}")
 endforeach()

@@ -19,6 +19,7 @@ set(needs
   "kernels/[a-z]*/onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
+  "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"
   "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc was not found)")
 
 # Writes build/missing/<primitive>/<variant>.cpp: the file's own VariantInfo and the reason.

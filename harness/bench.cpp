@@ -290,7 +290,8 @@ std::vector<std::string> Bench::summary_row(const Case& problem, const Row& row)
     cycles = summarize(c).median;
     instructions = summarize(i).median;
   }
-  const std::string launcher = p.ranks > 1 ? fmt::format("mpirun -np {} ", p.ranks) : "";
+  const std::string launcher =
+      mpi_session().ranks() > 1 ? fmt::format("mpirun -np {} ", mpi_session().ranks()) : "";
   return {
       p.primitive,
       p.direction,

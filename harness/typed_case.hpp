@@ -18,10 +18,12 @@ namespace stepladder {
 enum class Role { unused, input, output, in_out };
 
 struct Field {
-  const char* name;
+  std::string name;
   std::int64_t count;
   Role role;
   std::size_t element = 4;  // bytes: 4 for float, 1 for std::uint8_t
+  int device = 0;           // whose memory it is in, where operands are in a device's
+  int replica_of = -1;      // the field that it must equal bit for bit
 };
 
 // What a result must be: |got − value| <= bound, element by element; with `change`, got is what was
@@ -91,7 +93,8 @@ class TypedCase : public Case {
           set.buffers.emplace_back(0, nullptr);
           continue;
         }
-        set.buffers.emplace_back(bytes_of(field), device);
+        set.buffers.emplace_back(bytes_of(field),
+                                 device == nullptr ? nullptr : stepladder::device(field.device));
         pointers.push_back(set.buffers.back().data());
       }
       set.operands = Adapter<Primitive>::bind(problem_, pointers);
@@ -141,6 +144,13 @@ class TypedCase : public Case {
         if (got != contents_[i]) return {.what = fmt::format("input {} was changed", field.name)};
       } else {
         compare(field, got, contents_[i], expected_[i], variant, result);
+      }
+      if (result.passed && field.replica_of >= 0) {
+        std::vector<std::byte> other(got.size());
+        sets_[copy].buffers[static_cast<std::size_t>(field.replica_of)].read(other.data());
+        if (got != other)
+          return {.what = fmt::format("{} differs from {}", field.name,
+                                      fields_[static_cast<std::size_t>(field.replica_of)].name)};
       }
     }
     return result;

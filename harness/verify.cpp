@@ -25,8 +25,9 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
                std::unique_ptr<Runner>& runner) {
   if (!variant.why_unavailable.empty())
     return {.outcome = Outcome::unavailable, .reason = variant.why_unavailable};
-  const bool over_ranks = problem.info().ranks > 1, is_second = runner != nullptr;
   MpiSession& mpi = mpi_session();
+  const bool over_ranks = problem.info().ranks > 1 && mpi.ranks() > 1;  // not over GPUs
+  const bool is_second = runner != nullptr;
   std::unique_ptr<Runner> planned = std::move(runner);
   try {
     if (planned == nullptr) planned = problem.plan(variant, resources);

@@ -1,5 +1,7 @@
-// Faults of an all-reduce that show on one rank, where the sum is a copy. tests/mpi has those of several.
+// Faults of an all-reduce that show on one rank, where the sum is a copy, and those between the GPUs of one
+// process, here with operands in host memory. tests/mpi has those of several processes.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -78,6 +80,39 @@ TEST(VerifyCatchesAllReduce, Faults) {
 TEST(VerifyCatchesAllReduce, NothingInAnHonestKernel) {
   const std::unique_ptr<Case> owned = make_case<AllReduce>(problem, "test", "test");
   EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome,
+            Outcome::passed);
+}
+
+constexpr Problem on_gpus{.operation = Operation::mean, .count = 37, .ranks = 3, .gpus = true};
+
+void mean_of_gpus(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count; ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < p.ranks; ++rank) sum += o.of_gpu[rank].input[i];
+    for (int rank = 0; rank < p.ranks; ++rank)
+      o.of_gpu[rank].output[i] = sum / static_cast<float>(p.ranks);
+  }
+}
+void other_bits_on_one(const Problem& p, const Operands& o) {
+  mean_of_gpus(p, o);
+  o.of_gpu[1].output[5] = std::nextafter(o.of_gpu[1].output[5], 2.0F);
+}
+void leaves_one_out(const Problem& p, const Operands& o) {
+  Problem fewer = p;
+  fewer.ranks = 2;
+  mean_of_gpus(fewer, o);
+}
+
+TEST(VerifyCatchesAllReduce, FaultsBetweenGpus) {
+  constexpr double allowing_the_last_bit = 2;
+  EXPECT_TRUE(is_caught<AllReduce>(
+      on_gpus,
+      unregistered<AllReduce>("other_bits", plan_of<other_bits_on_one>, allowing_the_last_bit),
+      "output of GPU 1 differs from output of GPU 0"));
+  EXPECT_TRUE(is_caught<AllReduce>(
+      on_gpus, unregistered<AllReduce>("leaves_one_out", plan_of<leaves_one_out>), "of GPU "));
+  const std::unique_ptr<Case> owned = make_case<AllReduce>(on_gpus, "test", "test");
+  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<mean_of_gpus>)).outcome,
             Outcome::passed);
 }
 

@@ -13,11 +13,33 @@ template <>
 struct Adapter<AllReduce> {
   using Problem = all_reduce::Problem;
 
+  // A field for each vector that this process holds: of its one rank, or of all its GPUs.
+  static int ranks_here(const Problem& p) { return p.gpus ? p.ranks : 1; }
+  static std::size_t input_of(int rank) { return 2 * static_cast<std::size_t>(rank); }
+  static std::size_t output_of(int rank) { return input_of(rank) + 1; }
+
   static std::vector<Field> fields(const Problem& p) {
-    return {{"input", p.count, Role::input}, {"output", p.count, Role::output}};
+    std::vector<Field> all;
+    for (int rank = 0; rank < ranks_here(p); ++rank) {
+      const std::string of = p.gpus ? fmt::format(" of GPU {}", rank) : "";
+      all.push_back({.name = "input" + of, .count = p.count, .role = Role::input, .device = rank});
+      all.push_back({.name = "output" + of,
+                     .count = p.count,
+                     .role = Role::output,
+                     .device = rank,
+                     .replica_of = rank > 0 ? static_cast<int>(output_of(0)) : -1});
+    }
+    return all;
   }
-  static all_reduce::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]), static_cast<float*>(at[1])};
+  static all_reduce::Operands bind(const Problem& p, const std::vector<void*>& at) {
+    const auto vectors = [&](int rank) {
+      return all_reduce::Vectors{static_cast<float*>(at[input_of(rank)]),
+                                 static_cast<float*>(at[output_of(rank)])};
+    };
+    all_reduce::Operands operands{vectors(0).input, vectors(0).output};
+    for (int rank = 0; p.gpus && rank < p.ranks; ++rank)
+      operands.of_gpu[static_cast<std::size_t>(rank)] = vectors(rank);
+    return operands;
   }
   // Every rank can draw the values of every other: a hash of (stream, rank, index).
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
@@ -35,12 +57,14 @@ struct Adapter<AllReduce> {
   }
 
   static void fill(const Problem& p, Tier tier, Random&, Contents& contents) {
-    const int rank = mpi_session().rank();
-    for (std::int64_t i = 0; i < p.count; ++i)
-      floats(contents, 0)[i] = value(p, tier, stream(p), rank, i);
+    for (int here = 0; here < ranks_here(p); ++here) {
+      const int rank = p.gpus ? here : mpi_session().rank();
+      for (std::int64_t i = 0; i < p.count; ++i)
+        floats(contents, input_of(here))[i] = value(p, tier, stream(p), rank, i);
+    }
   }
   static void expect(const Problem& p, Tier tier, Contents&, std::vector<Expected>& expected) {
-    Expected& out = expected[1];
+    Expected& out = expected[output_of(0)];
     out.value.assign(static_cast<std::size_t>(p.count), 0.0);
     std::vector<double> magnitude(out.value.size());
     const double divisor = p.operation == Operation::mean ? p.ranks : 1;
@@ -53,6 +77,7 @@ struct Adapter<AllReduce> {
     if (tier == Tier::exact)
       for (double& v : out.value) v = std::round(v);  // of quotients that are whole
     bound_sums(tier, p.ranks, magnitude, out);
+    for (int rank = 1; rank < ranks_here(p); ++rank) expected[output_of(rank)] = out;
   }
   static bool has_exact_tier(const Problem&) { return true; }
 };
@@ -69,6 +94,14 @@ std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::st
 
 namespace {
 
+// Over the ranks that mpirun started; without it, over the GPUs that this process has.
+all_reduce::Problem problem_of(Operation operation, std::int64_t count, int ranks, int gpus) {
+  if (ranks == 1 && gpus > 1) return {operation, count, gpus, true};
+  return {operation, count, ranks};
+}
+
+int gpus_here() { return std::min(device_count(), all_reduce::most_gpus); }
+
 class AllReduceType final : public PrimitiveType {
  public:
   const char* name() const override { return AllReduce::name; }
@@ -77,15 +110,17 @@ class AllReduceType final : public PrimitiveType {
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Operation operation : {Operation::sum, Operation::mean})
-      all.push_back(
-          make_case<AllReduce>({operation, row.integer("count", 0, std::int64_t{1} << 36), ranks},
-                               row.text("suite"), row.text("name")));
+      all.push_back(make_case<AllReduce>(
+          problem_of(operation, row.integer("count", 0, std::int64_t{1} << 36), ranks, gpus_here()),
+          row.text("suite"), row.text("name")));
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
-    const all_reduce::Problem p{
-        random.coin() ? Operation::sum : Operation::mean,
-        random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40), ranks};
+    const Operation operation = random.coin() ? Operation::sum : Operation::mean;
+    const std::int64_t count =
+        random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40);
+    const int gpus = gpus_here() > 1 ? static_cast<int>(random.integer(2, gpus_here())) : 1;
+    const all_reduce::Problem p = problem_of(operation, count, ranks, gpus);
     return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
   }
 };

@@ -1,6 +1,8 @@
-// all_reduce: every rank ends with the sum, or the mean, of the gradients of all ranks.
+// all_reduce: every rank ends with the sum, or the mean, of the gradients of all ranks. The ranks are
+// processes, or the GPUs of one process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -14,11 +16,21 @@ struct Problem {
   Operation operation = Operation::sum;
   std::int64_t count = 0;  // floats, the same on every rank; may be 0
   int ranks = 1;
+  bool gpus = false;  // the ranks are this process's first GPUs
+};
+
+inline constexpr int most_gpus = 16;
+
+struct Vectors {
+  const float* input;
+  float* output;
 };
 
 struct Operands {
   const float* input;  // [count], this rank's; may be the same array as output (in place)
   float* output;       // [count]: sum over ranks of input, divided by ranks for the mean
+  std::array<Vectors, most_gpus>
+      of_gpu{};  // instead, where ranks are GPUs: each one's, in its memory
 };
 
 struct AllReduce {

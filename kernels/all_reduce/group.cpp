@@ -38,6 +38,7 @@ void agree(const Problem& problem, MPI_Comm communicator, int rank, int ranks) {
 
 Group::Group(const Problem& problem, const Resources& resources, std::int64_t longest)
     : communicator_(communicator_of(resources)), longest_(longest) {
+  if (problem.gpus) throw Unsupported("its ranks are processes, not the GPUs of one");
   MPI_Comm_rank(communicator_, &rank_);
   MPI_Comm_size(communicator_, &ranks_);
   agree(problem, communicator_, rank_, ranks_);

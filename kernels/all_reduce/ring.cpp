@@ -16,6 +16,7 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/group.hpp"
 #include "kernels/all_reduce/reduce.hpp"
+#include "kernels/all_reduce/ring_parts.hpp"
 #include "kernels/common/aligned.hpp"
 #include "kernels/common/mpi.hpp"
 
@@ -37,38 +38,28 @@ class Ring final : public Plan {
 
     // Reduce-scatter. What goes out at step 0 is still the input, later a partial sum.
     for (int step = 0; step < ranks - 1; ++step) {
-      const Chunk out = chunk(rank - step);
-      const Chunk in = chunk(rank - step - 1);
+      const Part out = part(part_to_sum(next, step));
+      const Part in = part(part_to_sum(rank, step));
       const float* source = step == 0 ? o.input : o.output;
       group_.exchange({source + out.first, out.count, next}, {received_.get(), in.count, previous});
       add(received_.get(), o.input + in.first, o.output + in.first, in.count);
     }
 
-    const Chunk own = chunk(rank + 1);
+    const Part own = part(rank + 1);
     if (ranks == 1) copy(o.input, o.output, own.count);
     if (problem_.operation == Operation::mean) divide(o.output + own.first, own.count, ranks);
 
     // All-gather.
     for (int step = 0; step < ranks - 1; ++step) {
-      const Chunk out = chunk(rank + 1 - step);
-      const Chunk in = chunk(rank - step);
+      const Part out = part(part_to_gather(next, step));
+      const Part in = part(part_to_gather(rank, step));
       group_.exchange({o.output + out.first, out.count, next},
                       {o.output + in.first, in.count, previous});
     }
   }
 
  private:
-  struct Chunk {
-    std::int64_t first;
-    std::int64_t count;  // differs by at most 1 between chunks; 0 for some when count < ranks
-  };
-
-  Chunk chunk(int index) const {
-    const int ranks = group_.ranks();
-    const std::int64_t k = (index + 2 * ranks) % ranks;
-    const std::int64_t first = problem_.count * k / ranks;
-    return {first, problem_.count * (k + 1) / ranks - first};
-  }
+  Part part(int index) const { return part_of({0, problem_.count}, group_.ranks(), index); }
 
   Problem problem_;
   Group group_;

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "harness/random.hpp"
+#include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/proof.hpp"
 #include "tests/simt/multiprocessor.hpp"
+#include "tests/simt/streams.hpp"
 
 namespace stepladder {
 namespace {
@@ -53,6 +55,38 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .kernel_w = kernel,
                                        .pad_h = kernel / 2,
                                        .pad_w = kernel / 2});
+  // Square kernels and a stride of 1, which some rungs ask for, with tails of every kind.
+  for (const auto direction :
+       {convolution::Direction::forward, convolution::Direction::backward_data,
+        convolution::Direction::backward_weights})
+    for (const std::int64_t kernel : {3, 3, 3, 5, 5, 5}) {
+      const std::int64_t groups = random.integer(1, 3);
+      add(convolution::Convolution{}, {.direction = direction,
+                                       .batch = random.integer(1, 5),
+                                       .in_channels = groups * random.integer(1, 14),
+                                       .height = random.integer(kernel, 17),
+                                       .width = random.integer(kernel, 17),
+                                       .out_channels = groups * random.integer(1, 14),
+                                       .kernel_h = kernel,
+                                       .kernel_w = kernel,
+                                       .pad_h = random.integer(0, kernel),
+                                       .pad_w = random.integer(0, kernel),
+                                       .groups = groups});
+    }
+  // Batches of which a workspace holds a few images at a time, and fewer the last time.
+  for (const auto direction :
+       {convolution::Direction::forward, convolution::Direction::backward_data,
+        convolution::Direction::backward_weights})
+    add(convolution::Convolution{}, {.direction = direction,
+                                     .batch = 7,
+                                     .in_channels = 40,
+                                     .height = 12,
+                                     .width = 11,
+                                     .out_channels = 40,
+                                     .kernel_h = 5,
+                                     .kernel_w = 5,
+                                     .pad_h = 2,
+                                     .pad_w = 2});
   // Enough channels, pixels or weights for the largest tiles of matrix products to be worth it.
   const auto add_large = [&](convolution::Direction direction, std::int64_t batch,
                              std::int64_t in_channels, std::int64_t out_channels) {
@@ -70,6 +104,17 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   add_large(convolution::Direction::forward, 8, 1, 256);
   add_large(convolution::Direction::backward_data, 8, 256, 1);
   add_large(convolution::Direction::backward_weights, 1, 16, 256);
+  add(convolution::Convolution{},  // tiles so many that their sum is cut into parts
+      {.direction = convolution::Direction::backward_weights,
+       .batch = 12,
+       .in_channels = 1,
+       .height = 32,
+       .width = 47,
+       .out_channels = 2,
+       .kernel_h = 3,
+       .kernel_w = 3,
+       .pad_h = 1,
+       .pad_w = 1});
   for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
     for (const std::int64_t window : {2, 2, 3})
       add(max_pool::MaxPool{}, {.direction = direction,
@@ -81,6 +126,11 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                 .window_w = window,
                                 .stride_h = 2,
                                 .stride_w = 2});
+  for (const int ranks : {2, 3})  // parts so long that they are cut into pieces
+    add(all_reduce::AllReduce{}, {.operation = all_reduce::Operation::mean,
+                                  .count = ranks * (std::int64_t{1} << 18) + 6,
+                                  .ranks = ranks,
+                                  .gpus = true});
 }
 
 struct Emulated {
@@ -105,6 +155,7 @@ TEST_P(EmulatedVariant, PassesRandomProblems) {
   const auto& [type, variant] = GetParam();
   ASSERT_EQ(variant.why_unavailable, "");
   simt::seed_order(1);
+  const simt::DeferredStreams deferred;
   constexpr int problems = 30;
   Random random(40, type->name());
   Cases cases;
