@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/host_device.hpp"
 #include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/convolution.hpp"
 
@@ -66,6 +67,11 @@ inline std::vector<Correlation> correlations(const Problem& p) {
           make(backward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h, row),
                backward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w, column)));
   return all;
+}
+
+// Whether an index, which may be negative, is one of an axis.
+STEPLADDER_HOST_DEVICE inline bool inside(int at, int size) {
+  return static_cast<unsigned>(at) < static_cast<unsigned>(size);
 }
 
 // Indices of elements are ints.

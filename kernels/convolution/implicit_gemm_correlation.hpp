@@ -157,7 +157,7 @@ class CorrelationProduct {
     const int plane = g.c.rows.target * g.c.columns.target;
     g.in_fours = g.c.rows.step == 1 && g.c.columns.step == 1 && plane % 4 == 0 &&
                  reinterpret_cast<std::uintptr_t>(target) % sizeof(float4) == 0;
-    with_tile(Tiles{}, g.c.target_channels, g.pixels, g.c.groups, [&](auto tile) {
+    with_tile(Tiles{}, Fetch::gathered, g.c.target_channels, g.pixels, g.c.groups, [&](auto tile) {
       const dim3 blocks(blocks_for(g.pixels, tile.n), blocks_for(g.c.target_channels, tile.m),
                         g.c.groups);
       launch(correlation_kernel<decltype(tile)>, {blocks, tile.threads}, g, source, w, target);

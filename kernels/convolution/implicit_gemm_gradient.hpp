@@ -118,11 +118,13 @@ class WeightGradient {
   void run(const Operands& o, float* result) const {
     const Correlation& c = problem_.c;
     const int slices = c.groups * problem_.parts;
-    with_tile(Tiles{}, c.target_channels, problem_.term_count, slices, [&](auto tile) {
-      const dim3 blocks(blocks_for(problem_.term_count, tile.n),
-                        blocks_for(c.target_channels, tile.m), slices);
-      launch(gradient_kernel<decltype(tile)>, {blocks, tile.threads}, problem_, o.x, o.y, result);
-    });
+    with_tile(Tiles{}, Fetch::gathered, c.target_channels, problem_.term_count, slices,
+              [&](auto tile) {
+                const dim3 blocks(blocks_for(problem_.term_count, tile.n),
+                                  blocks_for(c.target_channels, tile.m), slices);
+                launch(gradient_kernel<decltype(tile)>, {blocks, tile.threads}, problem_, o.x, o.y,
+                       result);
+              });
   }
 
  private:

@@ -16,10 +16,6 @@ struct alignas(16) Term {
   int filter;       // distance from the target channel's first filter element
 };
 
-__device__ inline bool inside(int at, int size) {
-  return static_cast<unsigned>(at) < static_cast<unsigned>(size);
-}
-
 class Terms {
  public:
   explicit Terms(const Correlation& c) : count_(c.source_channels * c.taps()) {

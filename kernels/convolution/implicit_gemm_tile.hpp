@@ -106,17 +106,19 @@ __device__ void sum_products(Left& left, Right& right, int first, int last,
   }
 }
 
+// Instructions to fetch an element of a factor, about.
+enum class Fetch { gathered = 10, vectors = 1 };
+
 // Calls function(tile) with the tile that should take least time for a product [rows, columns] in each
 // of `slices`: a large one fetches less, a small one leaves less of the last round of blocks empty.
 template <class... Tiles, class Function>
-void with_tile(TileSizes<Tiles...>, std::int64_t rows, std::int64_t columns, std::int64_t slices,
-               const Function& function) {
+void with_tile(TileSizes<Tiles...>, Fetch fetch, std::int64_t rows, std::int64_t columns,
+               std::int64_t slices, const Function& function) {
   const auto time = [&](auto tile) {
-    constexpr std::int64_t fetch = 10;  // instructions to fetch an element, about
     const std::int64_t blocks =
         std::int64_t{blocks_for(rows, tile.m)} * blocks_for(columns, tile.n) * slices;
     return blocks_for(blocks, cuda_multiprocessors()) *
-           (tile.m * tile.n / tile.speed + fetch * (tile.m + tile.n));
+           (tile.m * tile.n / tile.speed + static_cast<int>(fetch) * (tile.m + tile.n));
   };
   const std::int64_t times[] = {time(Tiles{})...};
   const auto best = std::min_element(std::begin(times), std::end(times)) - std::begin(times);
