@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/common/host_device.hpp"
 #include "kernels/common/variant.hpp"
 
 namespace stepladder::layers {
@@ -40,7 +41,7 @@ struct Problem {
   std::int64_t size = 5;   // local response normalization, as are the three below; odd
   float alpha = 1e-4F, beta = 0.75F, k = 2.0F;
 
-  std::int64_t count() const { return batch * channels * spatial; }
+  STEPLADDER_HOST_DEVICE std::int64_t count() const { return batch * channels * spatial; }
 };
 
 // relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy.
@@ -78,7 +79,7 @@ double bytes_written(const Problem& problem);  // each result once
 // Dropout's coin: a hash of (seed, step, index), so that every variant, in any order and on any
 // number of threads, drops the same elements and backward needs no stored mask. Kept when the hash is
 // at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
-inline std::uint32_t dropout_hash(std::uint32_t key, std::uint32_t index) {
+STEPLADDER_HOST_DEVICE inline std::uint32_t dropout_hash(std::uint32_t key, std::uint32_t index) {
   std::uint32_t h = index ^ key;
   h = (h ^ (h >> 16)) * 0x7feb352dU;
   h = (h ^ (h >> 15)) * 0x846ca68bU;

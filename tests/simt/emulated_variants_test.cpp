@@ -10,6 +10,7 @@
 #include "harness/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
+#include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
@@ -131,6 +132,21 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                   .count = ranks * (std::int64_t{1} << 18) + 6,
                                   .ranks = ranks,
                                   .gpus = true});
+  // Every layer: planes that vectors divide, and so many pixels, channels or images that each thread of
+  // a sum has several.
+  for (int layer = 0; layer <= static_cast<int>(layers::Layer::softmax_cross_entropy); ++layer)
+    for (const auto direction : {layers::Direction::forward, layers::Direction::backward}) {
+      const auto kind = static_cast<layers::Layer>(layer);
+      layers::Problem p{.layer = kind, .direction = direction, .batch = multiple(8, 24)};
+      p.channels = random.integer(17, 70);
+      if (kind != layers::Layer::softmax_cross_entropy) {
+        p.spatial = multiple(4, 400);
+        add(layers::Layers{}, p);
+      }
+      p.batch = random.integer(33, 150);
+      p.spatial = 1;
+      add(layers::Layers{}, p);
+    }
 }
 
 struct Emulated {

@@ -1,0 +1,36 @@
+// Softmax with cross entropy: a warp for each row. The row's maximum is subtracted first, so that no
+// exponential overflows.
+#pragma once
+
+#include "kernels/common/cuda_launch.hpp"
+#include "kernels/layers/cuda_element.hpp"
+#include "kernels/layers/vectorized/warp.hpp"
+
+namespace stepladder::layers {
+
+inline constexpr int rows_together = 4;  // of a block
+
+__global__ void __launch_bounds__(rows_together* warp_threads)
+    softmax_kernel(Problem p, Operands o) {
+  const std::int64_t n = std::int64_t{blockIdx.x} * rows_together + threadIdx.y;
+  if (n >= p.batch) return;
+  const float* x = o.x + n * p.channels;  // [channels]
+  float* y = o.y + n * p.channels;        // [channels]
+  const auto over_channels = [&](const auto& body) {
+    for (std::int64_t c = threadIdx.x; c < p.channels; c += warp_threads) body(c);
+  };
+  float largest = -INFINITY, sum = 0;
+  over_channels([&](std::int64_t c) { largest = fmaxf(largest, x[c]); });
+  largest = warp_max(largest);
+  over_channels([&](std::int64_t c) { sum += y[c] = std::exp(x[c] - largest); });
+  sum = warp_sum(sum);
+  over_channels([&](std::int64_t c) { y[c] /= sum; });
+  if (threadIdx.x == 0) o.loss[n] = std::log(sum) - (x[o.labels[n]] - largest);
+}
+
+inline void softmax_forward(const Problem& p, const Operands& o) {
+  launch(softmax_kernel, {blocks_for(p.batch, rows_together), dim3(warp_threads, rows_together)}, p,
+         o);
+}
+
+}  // namespace stepladder::layers
