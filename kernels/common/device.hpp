@@ -1,11 +1,24 @@
-// An accelerator as the harness sees it: memory, copies, a clock. kernels/common/cuda_device.cu
-// registers the CUDA one; without nvcc there is none, and device_status() says so.
+// An accelerator as the harness sees it: memory, copies, a clock, work that is recorded and replayed.
+// kernels/common/cuda_device.cu registers the CUDA one; without nvcc there is none, and device_status()
+// says so.
+//
+// Kernels, copies and events go to one stream and so run in the order of their calls, while the host
+// goes on; upload_beside() alone has a stream of its own.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace stepladder {
+
+// Work that starts as one.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void launch() = 0;
+};
 
 class Device {
  public:
@@ -13,11 +26,33 @@ class Device {
   virtual std::string name() const = 0;           // as the vendor prints it
   virtual void* allocate(std::size_t bytes) = 0;  // aligned to 256 bytes; throws std::runtime_error
   virtual void release(void* memory) = 0;
+  // Of the host, and pinned: the device reads and writes it while the host goes on.
+  virtual void* allocate_host(std::size_t bytes) = 0;  // throws std::runtime_error
+  virtual void release_host(void* memory) = 0;
+
   virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;    // blocking
   virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;  // blocking
-  virtual void synchronize() = 0;   // throws when a kernel failed
-  virtual void start_timer() = 0;   // records an event …
-  virtual double stop_timer() = 0;  // … and waits for a second: seconds between
+  // These return at once. Pinned memory must stay as it is, and what comes down is there, when
+  // synchronize() returns.
+  virtual void start_upload(void* to_device, const void* from_host, std::size_t bytes) = 0;
+  virtual void start_download(void* to_host, const void* from_device, std::size_t bytes) = 0;
+  virtual void start_copy(void* to_device, const void* from_device, std::size_t bytes) = 0;
+  // Beside what runs on the device, which must not use `to_device`. What is started after
+  // await_uploads() finds these uploads done.
+  virtual void upload_beside(void* to_device, const void* from_host, std::size_t bytes) = 0;
+  virtual void await_uploads() = 0;
+
+  virtual void synchronize() = 0;             // throws when a kernel failed
+  virtual void start_timer() = 0;             // records an event …
+  virtual double stop_timer() = 0;            // … and waits for a second: seconds between
+  virtual void mark(std::size_t number) = 0;  // records event `number`, in a recording too
+  virtual double seconds_between(std::size_t first,
+                                 std::size_t second) = 0;  // waits for the second
+
+  // What `work` starts is not run but recorded, with its arguments as they are now. `work` must have
+  // run before, so that all of it is loaded. Throws std::runtime_error when it waits for the device or
+  // allocates, which cannot be recorded; and whatever `work` throws.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 };
 
 Device* device();             // the first; null when there is none

@@ -376,5 +376,86 @@ TEST(Emulator, RoundsToTf32HalvesAwayFromZero) {
   EXPECT_TRUE(std::isinf(__uint_as_float(to_tf32(0x1.fffp127F))));
 }
 
+// --- streams and graphs --------------------------------------------------------------------------
+
+__global__ void add(float* x, float what) { x[threadIdx.x] += what; }
+
+// `threads` floats on the device and, pinned, on the host.
+struct BothSides {
+  BothSides() { *host = 0, device()->upload(there, host, bytes); }
+  ~BothSides() { device()->release(there), device()->release_host(host); }
+  static constexpr std::size_t bytes = threads * sizeof(float);
+  float* there = static_cast<float*>(device()->allocate(bytes));
+  float* host = static_cast<float*>(device()->allocate_host(bytes));
+};
+
+TEST(Emulator, ShowsThatNobodyWaitedForADownload) {
+  BothSides x;
+  launch(add, {1, 1}, x.there, 5.0F);
+  device()->start_download(x.host, x.there, x.bytes);
+  EXPECT_EQ(*x.host, 0);
+  device()->synchronize();
+  EXPECT_EQ(*x.host, 5);
+}
+
+TEST(Emulator, ShowsPinnedMemoryThatChangesTooEarly) {
+  BothSides x;
+  *x.host = 3;
+  device()->start_upload(x.there, x.host, x.bytes);
+  *x.host = 4;
+  launch(add, {1, 1}, x.there, 5.0F);  // the copy comes before it
+  *x.host = 0;
+  device()->download(x.host, x.there, x.bytes);
+  EXPECT_EQ(*x.host, 4 + 5);
+}
+
+TEST(Emulator, ShowsThatNobodyWaitedForAnUploadBeside) {
+  BothSides x;
+  *x.host = 3;
+  device()->upload_beside(x.there, x.host, x.bytes);
+  launch(add, {1, 1}, x.there, 5.0F);
+  device()->synchronize();
+  EXPECT_EQ(*x.there, 5) << "the kernel came first";
+  device()->await_uploads();
+  launch(add, {1, 1}, x.there, 5.0F);
+  EXPECT_EQ(*x.there, 3 + 5);
+}
+
+TEST(Emulator, RecordsWorkAndReplaysItWithTheArgumentsOfThen) {
+  BothSides x;
+  float what = 5;
+  const std::unique_ptr<Recording> recording = device()->record([&] {
+    launch(add, {1, 1}, x.there, what);
+    device()->start_download(x.host, x.there, x.bytes);
+  });
+  what = 100;
+  EXPECT_EQ(*x.there, 0) << "nothing runs while it is recorded";
+  recording->launch();
+  recording->launch();
+  device()->synchronize();
+  EXPECT_EQ(*x.host, 10);
+}
+
+TEST(Emulator, RefusesToRecordWhatWaitsOrAllocates) {
+  BothSides x;
+  const auto refusal_of = [](const std::function<void()>& work) {
+    return error_of([&] { device()->record(work); });
+  };
+  const auto ignoring = [](const std::function<void()>& work) {
+    return [work] { error_of(work); };
+  };
+  for (const std::function<void()>& work : {
+           std::function<void()>([] { device()->allocate(4); }),
+           std::function<void()>([] { device()->synchronize(); }),
+           std::function<void()>([&] { device()->upload(x.there, x.host, x.bytes); }),
+           std::function<void()>([] { device()->start_timer(), device()->stop_timer(); }),
+       }) {
+    EXPECT_TRUE(says(refusal_of(work), {"capturing"}));
+    EXPECT_TRUE(says(refusal_of(ignoring(work)), {"previous error"}));
+  }
+  launch(add, {1, 1}, x.there, 5.0F);  // and goes on
+  EXPECT_EQ(*x.there, 5);
+}
+
 }  // namespace
 }  // namespace stepladder

@@ -35,6 +35,14 @@ void run(const Launch& launch);  // returns when the last block is done
 void seed_order(unsigned long long seed);
 std::size_t draw(std::size_t count);  // below count, from what seed_order began
 
+// What the program asked of the runtime so far.
+struct Calls {
+  std::size_t allocations = 0;  // of memory, the device's or pinned
+  std::size_t launches = 0;     // of kernels by themselves, those included that were only recorded
+  std::size_t graphs = 0;       // launched
+};
+extern Calls calls;
+
 // --- what a thread of a block calls --------------------------------------------------------------
 
 [[noreturn]] void fail(const std::string& what);  // throws SimtError, naming block and thread

@@ -21,17 +21,42 @@ constexpr int devices = 5;
 int current_device = 0;
 std::set<std::pair<int, int>> peers;  // (device, whose memory it may read)
 
+// Pinned memory: where each piece begins, and its bytes.
+std::map<const std::byte*, std::size_t> pinned;
+
+bool is_pinned(const void* memory) {
+  const auto* at = static_cast<const std::byte*>(memory);
+  const auto after = pinned.upper_bound(at);
+  return after != pinned.begin() && at < std::prev(after)->first + std::prev(after)->second;
+}
+
 // What went wrong where no exception may leave; told when somebody waits.
 std::exception_ptr untold;
 
-void finish_streams() {
+// Waits as `finish` does, which a capture forbids.
+template <class Finish>
+cudaError_t wait(const Finish& finish) {
+  if (stepladder::simt::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
   if (untold != nullptr) std::rethrow_exception(std::exchange(untold, nullptr));
-  stepladder::simt::finish_streams();
+  finish();
+  return cudaSuccess;
+}
+
+// Where no exception may leave.
+cudaError_t wait_for_all() {
+  try {
+    return wait(stepladder::simt::finish_streams);
+  } catch (...) {
+    untold = std::current_exception();
+    return cudaSuccess;
+  }
 }
 
 }  // namespace
 
 namespace stepladder::simt {
+
+Calls calls;
 
 cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
@@ -74,6 +99,10 @@ const char* cudaGetErrorString(cudaError_t status) {
       return "invalid resource handle";
     case cudaErrorPeerAccessAlreadyEnabled:
       return "peer access is already enabled";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
   }
   return "";
 }
@@ -112,6 +141,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (stepladder::simt::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  ++stepladder::simt::calls.allocations;
   constexpr std::size_t alignment = 256;
   const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
   *memory = std::aligned_alloc(alignment, whole);
@@ -120,18 +151,24 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
-  try {
-    finish_streams();  // what uses the memory is done first
-  } catch (...) {
-    untold = std::current_exception();
-  }
-  std::free(memory);
-  return cudaSuccess;
+  const cudaError_t status = wait_for_all();  // what uses the memory is done first
+  if (status == cudaSuccess) std::free(memory);
+  return status;
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  const cudaError_t status = cudaMalloc(memory, bytes);
+  if (status == cudaSuccess) pinned[static_cast<const std::byte*>(*memory)] = bytes;
+  return status;
+}
+cudaError_t cudaFreeHost(void* memory) {
+  const cudaError_t status = cudaFree(memory);
+  if (status == cudaSuccess) pinned.erase(static_cast<const std::byte*>(memory));
+  return status;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (kind != cudaMemcpyHostToDevice) {
+  if (kind != cudaMemcpyHostToDevice || is_pinned(from)) {
     stepladder::simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   } else {  // the host's memory may change when the call returns
     const auto* first = static_cast<const std::byte*>(from);
@@ -154,9 +191,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = stepladder::simt::new_stream(current_device);
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  finish_streams();
-  return cudaSuccess;
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return wait([stream] { stepladder::simt::finish(stream); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   stepladder::simt::hold(stream, event);
@@ -170,24 +206,54 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   return cudaEventCreate(event);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  try {
-    finish_streams();  // what waits for it
-  } catch (...) {
-    untold = std::current_exception();
-  }
-  delete event;
-  return cudaSuccess;
+  const cudaError_t status = wait_for_all();  // what waits for it
+  if (status == cudaSuccess) delete event;
+  return status;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (event->device != stepladder::simt::device_of(stream)) return cudaErrorInvalidResourceHandle;
+  // An event of a graph alone cannot be asked for its time.
+  if (stepladder::simt::is_captured(stream) != (flags == cudaEventRecordExternal)) {
+    stepladder::simt::spoils_capture();
+    return cudaErrorStreamCaptureUnsupported;
+  }
   stepladder::simt::record(event, stream);
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  finish_streams();
-  return cudaSuccess;
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return wait([event] { stepladder::simt::finish(event); });
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stepladder::simt::begin_capture(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = stepladder::simt::end_capture(stream).release();
+  return *graph != nullptr ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  *executable = new stepladder::simt::Graph(*graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  ++stepladder::simt::calls.graphs;
+  stepladder::simt::launch(*graph, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
   return cudaSuccess;
 }

@@ -27,46 +27,19 @@ namespace {
 int deferring = 0;  // how many DeferredStreams there are
 std::vector<std::unique_ptr<Stream>> streams;
 
-void ask(Stream* stream, Stream::Operation operation) {
-  stream->waiting.push_back(std::move(operation));
-  if (deferring == 0) finish_streams();
-}
+struct Capture {
+  Stream* stream = nullptr;
+  std::unique_ptr<Graph> graph{};  // null once it is spoilt
+} capture;
 
-}  // namespace
-
-DeferredStreams::DeferredStreams() { ++deferring; }
-DeferredStreams::~DeferredStreams() { --deferring; }
-
-Stream* new_stream(int device) {
-  return streams.emplace_back(std::make_unique<Stream>(Stream{device})).get();
-}
-
-int device_of(const Stream* stream) { return stream->device; }
-
-void enqueue(Stream* stream, std::function<void()> work) { ask(stream, {std::move(work)}); }
-
-void record(Event* event, Stream* stream) {
-  ask(stream, {[event, ticket = ++event->recorded] {
-        event->reached = std::max(event->reached, ticket);
-        const auto now = std::chrono::steady_clock::now().time_since_epoch();
-        event->seconds = std::chrono::duration<double>(now).count();
-      }});
-}
-
-void hold(Stream* stream, Event* event) {
-  ask(stream, {[] {}, event, event->recorded});
-}
-
-void finish_streams() {
-  for (;;) {
+// Lets streams take turns until `is_done`.
+template <class IsDone>
+void run_until(const IsDone& is_done) {
+  while (!is_done()) {
     std::vector<Stream*> ready;
-    bool all_done = true;
-    for (const auto& stream : streams) {
-      if (stream->waiting.empty()) continue;
-      all_done = false;
-      if (stream->waiting.front().can_begin()) ready.push_back(stream.get());
-    }
-    if (all_done) return;
+    for (const auto& stream : streams)
+      if (!stream->waiting.empty() && stream->waiting.front().can_begin())
+        ready.push_back(stream.get());
     const auto give_up = [] {
       for (const auto& stream : streams) stream->waiting.clear();
     };
@@ -84,6 +57,78 @@ void finish_streams() {
       throw;
     }
   }
+}
+
+void ask(Stream* stream, Stream::Operation operation) {
+  stream->waiting.push_back(std::move(operation));
+  if (deferring == 0) finish_streams();
+}
+
+// Now, or whenever the graph is launched that the stream is captured for.
+void now_or_then(Stream* stream, std::function<void(Stream*)> asks) {
+  if (!is_captured(stream))
+    asks(stream);
+  else if (capture.graph != nullptr)
+    capture.graph->asks.push_back(std::move(asks));
+}
+
+}  // namespace
+
+DeferredStreams::DeferredStreams() { ++deferring; }
+DeferredStreams::~DeferredStreams() { --deferring; }
+
+Stream* new_stream(int device) {
+  return streams.emplace_back(std::make_unique<Stream>(Stream{device})).get();
+}
+
+int device_of(const Stream* stream) { return stream->device; }
+
+void enqueue(Stream* stream, std::function<void()> work) {
+  now_or_then(stream, [work = std::move(work)](Stream* to) { ask(to, {work}); });
+}
+
+void record(Event* event, Stream* stream) {
+  now_or_then(stream, [event](Stream* to) {
+    ask(to, {[event, ticket = ++event->recorded] {
+          event->reached = std::max(event->reached, ticket);
+          const auto now = std::chrono::steady_clock::now().time_since_epoch();
+          event->seconds = std::chrono::duration<double>(now).count();
+        }});
+  });
+}
+
+void hold(Stream* stream, Event* event) {
+  now_or_then(stream, [event](Stream* to) { ask(to, {[] {}, event, event->recorded}); });
+}
+
+void finish(const Stream* stream) {
+  run_until([&] { return stream->waiting.empty(); });
+}
+
+void finish(const Event* event) {
+  run_until([event, ticket = event->recorded] { return event->reached >= ticket; });
+}
+
+void finish_streams() {
+  run_until([] {
+    return std::all_of(streams.begin(), streams.end(),
+                       [](const auto& stream) { return stream->waiting.empty(); });
+  });
+}
+
+void begin_capture(Stream* stream) { capture = {stream, std::make_unique<Graph>()}; }
+
+bool is_captured(const Stream* stream) { return capture.stream == stream; }
+
+std::unique_ptr<Graph> end_capture(Stream*) { return std::exchange(capture, {}).graph; }
+
+bool spoils_capture() {
+  capture.graph = nullptr;
+  return capture.stream != nullptr;
+}
+
+void launch(const Graph& graph, Stream* stream) {
+  for (const auto& asks : graph.asks) asks(stream);
 }
 
 }  // namespace stepladder::simt

@@ -1,11 +1,13 @@
 // Streams and events of several devices. What is asked of a stream is done at once, in one of the orders
 // that CUDA allows; while there is a DeferredStreams it is done when somebody waits, and the streams take
 // turns at random, each in its own order and held by the events that it waits for. What lacks an event
-// then goes wrong.
+// then goes wrong. While a stream is being captured, what is asked of it is kept for a graph instead.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <vector>
 
 namespace stepladder::simt {
 
@@ -31,8 +33,23 @@ int device_of(const Stream* stream);
 void enqueue(Stream* stream, std::function<void()> work);
 void record(Event* event, Stream* stream);
 void hold(Stream* stream, Event* event);  // until what was recorded last is reached
-// Does all that waits in any stream. Throws what the work throws, and SimtError when streams wait for
-// each other.
+
+// These do what waits until that is done which they wait for: all that a stream was asked for, or what an
+// event was recorded after, or everything. Other streams may or may not get on meanwhile. They throw what
+// the work throws, and SimtError when streams wait for each other.
+void finish(const Stream* stream);
+void finish(const Event* event);
 void finish_streams();
+
+struct Graph {
+  std::vector<std::function<void(Stream*)>> asks;  // what each asks of the stream it is launched on
+};
+void begin_capture(Stream* stream);
+bool is_captured(const Stream* stream);
+// Null when a call spoilt it.
+std::unique_ptr<Graph> end_capture(Stream* stream);
+// Whether some stream is being captured. It then cannot become a graph: the caller waits or allocates.
+bool spoils_capture();
+void launch(const Graph& graph, Stream* stream);
 
 }  // namespace stepladder::simt

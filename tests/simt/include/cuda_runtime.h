@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <source_location>
 #include <utility>
 
@@ -221,7 +222,9 @@ enum cudaError_t {
   cudaErrorNoDevice,
   cudaErrorInvalidDevice,
   cudaErrorInvalidResourceHandle,
-  cudaErrorPeerAccessAlreadyEnabled
+  cudaErrorPeerAccessAlreadyEnabled,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorStreamCaptureInvalidated
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute {
@@ -230,8 +233,12 @@ enum cudaFuncAttribute {
 };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventDisableTiming = 2 };
+enum { cudaEventRecordDefault = 0, cudaEventRecordExternal = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 using cudaStream_t = stepladder::simt::Stream*;
 using cudaEvent_t = stepladder::simt::Event*;
+using cudaGraph_t = stepladder::simt::Graph*;
+using cudaGraphExec_t = stepladder::simt::Graph*;
 
 struct cudaDeviceProp {
   char name[256];
@@ -257,6 +264,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);  // filled with NaN
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes);  // filled with NaN
+cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
@@ -270,8 +279,17 @@ cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 namespace stepladder::simt {
 using Kernel = void (*)();
@@ -297,6 +315,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const cudaError_t status =
       stepladder::simt::check_launch(reinterpret_cast<stepladder::simt::Kernel>(kernel), *config);
   if (status != cudaSuccess) return status;
+  ++stepladder::simt::calls.launches;
   [&](Parameters... parameters) {
     stepladder::simt::enqueue(config->stream,
                               [launch = stepladder::simt::Launch{
