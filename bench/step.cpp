@@ -23,6 +23,7 @@ struct Options {
   std::vector<std::string> use = {"best"};
   bool ablate = false;
   std::vector<int> threads = default_threads(), inter = {1};
+  std::vector<std::string> graph = {"on"};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
   std::uint64_t seed = 1;
   std::string out, tuned;
@@ -38,25 +39,55 @@ void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
         random.integer(0, std::min<std::int64_t>(network.description().classes, 256) - 1));
 }
 
-std::vector<Configuration> configurations_of(const Options& options) {
+// The rung that ablation swaps in: the serial one, on a device the foot of the ladder.
+std::string lowest_rung(const PrimitiveType& type, Place place) {
+  if (place == Place::cpu) return "serial";
+  for (const Variant& variant : type.variants())
+    if (variant.info->place == place) return variant.name;
+  throw std::runtime_error(fmt::format("{} has no rung on the device", type.name()));
+}
+
+// One use with all its threads and operations at once; on a device with a graph or without.
+std::vector<Configuration> configurations_of(const Options& options, const UseSpec& use,
+                                             Place place) {
   std::vector<Configuration> all;
-  const bool ranks = mpi_session().ranks() > 1;
-  const bool sweep = options.inter != std::vector<int>{1};
-  for (const std::string& use : options.use)
-    for (const int threads : options.threads)
-      for (const int inter : options.inter) {
-        const std::string mode = ranks   ? "synchronous"
-                                 : sweep ? fmt::format("inter={}", inter)
-                                         : "single";
-        all.push_back({use, mode, {threads, inter, options.seed}, nullptr});
-        if (!options.ablate) continue;
-        for (const PrimitiveType* type : primitives())
-          if (!type->needs_ranks())
-            all.push_back({UseSpec(use).with(type->name(), "serial").text(),
-                           "ablate",
-                           {threads, inter, options.seed},
-                           nullptr});
-      }
+  if (place == Place::cuda) {
+    for (const std::string& graph : options.graph)
+      all.push_back({use.text(),
+                     graph == "on" ? "graph" : "single",
+                     {.seed = options.seed, .graph = graph == "on"},
+                     nullptr});
+    return all;
+  }
+  const bool ranks = mpi_session().ranks() > 1, sweep = options.inter != std::vector<int>{1};
+  for (const int threads : options.threads)
+    for (const int inter : options.inter) {
+      const std::string mode = ranks   ? "synchronous"
+                               : sweep ? fmt::format("inter={}", inter)
+                                       : "single";
+      all.push_back(
+          {use.text(), mode, {.threads = threads, .inter = inter, .seed = options.seed}, nullptr});
+    }
+  return all;
+}
+
+// Throws what place_of does, so that misspelt and missing rungs show before anything is measured.
+std::vector<Configuration> configurations_of(const Options& options,
+                                             const network::NetworkDescription& description) {
+  std::vector<Configuration> all;
+  for (const std::string& text : options.use) {
+    const UseSpec use(text);
+    const Place place = place_of(description, use);
+    for (Configuration& plain : configurations_of(options, use, place)) {
+      const NetworkOptions network_options = plain.options;
+      all.push_back(std::move(plain));
+      if (!options.ablate) continue;
+      for (const PrimitiveType* type : primitives())
+        if (!type->needs_ranks())
+          all.push_back({use.with(type->name(), lowest_rung(*type, place)).text(), "ablate",
+                         network_options, nullptr});
+    }
+  }
   return all;
 }
 
@@ -90,9 +121,7 @@ int run(const Options& options) {
   allow_two_teams(options);
   const network::NetworkDescription description = options.network.load();
   const Tuning tuning = load_tuning(options.tuned);
-  std::vector<Configuration> configurations = configurations_of(options);
-  for (const Configuration& c : configurations)
-    UseSpec{c.use};  // misspelt rungs show before anything is measured
+  std::vector<Configuration> configurations = configurations_of(options, description);
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
@@ -118,20 +147,22 @@ int run(const Options& options) {
              description.batch);
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     const Configuration& configuration = configurations[c];
+    const int threads = configuration.options.threads;
+    const bool on_device = configuration.network->place() == Place::cuda;
+    const std::string device_name = on_device ? device()->name() : "cpu";
     std::vector<std::vector<std::string>> rows;
     for (const StepRow& row : results[c].rows)
       rows.push_back({description.name, configuration.use, configuration.mode,
-                      std::to_string(configuration.options.threads),
-                      std::to_string(mpi_session().ranks()), "cpu", row.layer, row.phase,
-                      row.variant, number(row.median_seconds), number(row.predicted_seconds)});
+                      std::to_string(threads), std::to_string(mpi_session().ranks()), device_name,
+                      row.layer, row.phase, row.variant, number(row.median_seconds),
+                      number(row.predicted_seconds)});
     table.append(rows);
     const StepRow& total = results[c].rows.back();
     fmt::print(
-        "  {:<28} {:<12} {} thread{}: {:9.3f} ms a step ({:.3f} to {:.3f}); its plans alone "
-        "{:9.3f} ms\n",
-        configuration.use, configuration.mode, configuration.options.threads,
-        configuration.options.threads == 1 ? " " : "s", 1e3 * total.median_seconds,
-        1e3 * results[c].total.ci_low, 1e3 * results[c].total.ci_high,
+        "  {:<28} {:<12} {}: {:9.3f} ms a step ({:.3f} to {:.3f}); its plans alone {:9.3f} ms\n",
+        configuration.use, configuration.mode,
+        on_device ? device_name : fmt::format("{} thread{}", threads, threads == 1 ? " " : "s"),
+        1e3 * total.median_seconds, 1e3 * results[c].total.ci_low, 1e3 * results[c].total.ci_high,
         1e3 * total.predicted_seconds);
   }
   fmt::print("{}\n", (run.folder().directory() / "step.csv").string());
@@ -164,6 +195,10 @@ Command step_command(CLI::App& program) {
   app->add_option("--inter", options->inter, "Operations at once, as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 2));
+  app->add_option("--graph", options->graph,
+                  "On a device: whether a step starts as one CUDA graph, as on,off")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"on", "off"}));
   app->add_option("--repetitions", options->measure.repetitions,
                   "Repetitions of each configuration")
       ->check(CLI::Range(2, 1000));

@@ -66,6 +66,7 @@ int run(const Options& options) {
     throw std::runtime_error("train runs on one rank; start it without mpirun");
   const network::NetworkDescription description = options.network.load();
   const UseSpec use(options.use);
+  place_of(description, use);  // what is missing shows before data is made
   const Tuning tuning = load_tuning(options.tuned);
   const data::DatasetPair data = load_data(options.data, description, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
@@ -82,10 +83,11 @@ int run(const Options& options) {
   PlanStore plans(options.seed, tuning);
   TrainableNetwork network(description, use, {.threads = options.threads, .seed = options.seed},
                            plans);
-  fmt::print(
-      "{}: {} parameters, batch {}, {} threads, use={}, data={} ({} to train on, {} held out)\n",
-      description.name, network.parameters().size(), description.batch, options.threads, use.text(),
-      data.train.origin, data.train.count(), data.test.count());
+  fmt::print("{}: {} parameters, batch {}, {}, use={}, data={} ({} to train on, {} held out)\n",
+             description.name, network.parameters().size(), description.batch,
+             network.place() == Place::cuda ? device()->name()
+                                            : fmt::format("{} threads", options.threads),
+             use.text(), data.train.origin, data.train.count(), data.test.count());
   Trainer trainer(network, data.train, options.seed, options.shift);
   const double accuracy =
       train(options, network, trainer, data.test, run.folder().table("train", train_columns));

@@ -61,40 +61,58 @@ void NetworkBuilder::build() {
   lay_out_activations();
   lay_out_parameters();
   draw_weights();
+  TrainableNetwork& net = net_;
+  add_copy("images", "host_to_device", [&net] { net.taken_->images.start_upload(); });
+  add_copy("labels", "host_to_device", [&net] { net.taken_->labels.start_upload(); });
+  net_.batch_copies_ = net_.operations_.size();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     backward_.emplace_back();
     add_layer(i);
   }
+  add_copy("loss", "device_to_host", [&net] { net.loss_.start_download(); });
   for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer)
     std::move(layer->begin(), layer->end(), std::back_inserter(net_.operations_));
   add_all_reduce();
   add_updates();
 }
 
+// On the CPU there is nothing to copy.
+void NetworkBuilder::add_copy(const char* what, const char* direction, std::function<void()> run) {
+  if (net_.place() == Place::cpu) return;
+  net_.operations_.push_back(
+      {.layer = what, .phase = Phase::other, .variant = direction, .run = std::move(run)});
+}
+
 float* NetworkBuilder::new_array(std::int64_t count) {
-  net_.memory_.push_back(aligned_array<float>(static_cast<std::size_t>(count)));
-  std::fill_n(net_.memory_.back().get(), count, 0.0F);
-  return net_.memory_.back().get();
+  return net_.memory_.array<float>(static_cast<std::size_t>(count));
 }
 
 void NetworkBuilder::lay_out_activations() {
-  const std::int64_t batch = net_.batch();
-  net_.input_count_ = static_cast<std::size_t>(batch * net_.description_.input.features());
-  net_.activations_ = {new_array(batch * net_.description_.input.features())};
+  const auto batch = static_cast<std::size_t>(net_.batch());
+  const auto inputs = batch * static_cast<std::size_t>(net_.description_.input.features());
+  net_.batches_.resize(net_.place() == Place::cuda ? 2 : 1);
+  for (TrainableNetwork::Batch& one : net_.batches_)
+    one = {net_.memory_.mirrored<float>(inputs), net_.memory_.mirrored<std::uint8_t>(batch), {}};
+  net_.activations_ = {nullptr};
   net_.activation_gradients_ = {nullptr};
+  net_.take(net_.batches_.front());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool in_place = works_in_place(layers_, i);
-    const std::int64_t count = batch * layers_[i].output.features();
-    net_.activations_.push_back(in_place ? net_.activations_.back() : new_array(count));
+    const std::int64_t count = net_.batch() * layers_[i].output.features();
+    const bool last = i + 1 == layers_.size();
+    if (last) net_.probabilities_ = net_.memory_.mirrored<float>(static_cast<std::size_t>(count));
+    net_.activations_.push_back(in_place ? net_.activations_.back()
+                                : last   ? net_.probabilities_.here
+                                         : new_array(count));
     net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back()
                                                   : new_array(count));
     net_.scales_.push_back(is<network::LocalResponseNormalization>(layers_[i]) ? new_array(count)
                                                                                : nullptr);
-    net_.argmax_.emplace_back(is<network::MaxPool>(layers_[i]) ? static_cast<std::size_t>(count)
-                                                               : 0U);
+    net_.argmax_.push_back(is<network::MaxPool>(layers_[i])
+                               ? net_.memory_.array<std::uint8_t>(static_cast<std::size_t>(count))
+                               : nullptr);
   }
-  net_.labels_.assign(static_cast<std::size_t>(batch), 0);
-  net_.loss_ = aligned_array<float>(static_cast<std::size_t>(batch));
+  net_.loss_ = net_.memory_.mirrored<float>(batch);
 }
 
 // All parameters stand in one array, so that one update serves the whole network: first the weights
@@ -119,12 +137,10 @@ void NetworkBuilder::lay_out_parameters() {
       place(layers_[i], "weights", layers_[i].weights(), weights_at_[i]);
     place(layers_[i], "biases", layers_[i].biases(), biases_at_[i]);
   }
-  net_.parameter_count_ = end;
-  for (AlignedArray<float>* array :
-       {&net_.parameters_, &net_.gradients_, &net_.state1_, &net_.state2_}) {
-    *array = aligned_array<float>(end);
-    std::fill_n(array->get(), end, 0.0F);
-  }
+  net_.parameters_ = net_.memory_.mirrored<float>(end);
+  net_.gradients_ = net_.memory_.mirrored<float>(end);
+  net_.state1_ = net_.memory_.array<float>(end);
+  net_.state2_ = net_.memory_.array<float>(end);
 }
 
 void NetworkBuilder::draw_weights() {
@@ -132,14 +148,16 @@ void NetworkBuilder::draw_weights() {
     const network::LayerDescription& layer = layers_[i];
     const double deviation = network::initial_deviation(net_.description_, i);
     Random random(net_.options_.seed, layer.name);
-    std::generate_n(parameters(i).weights, layer.weights(),
-                    [&] { return normal(random, deviation); });
+    std::generate_n(net_.parameters_.host.begin() + static_cast<std::ptrdiff_t>(weights_at_[i]),
+                    layer.weights(), [&] { return normal(random, deviation); });
   }
+  net_.upload_parameters();
 }
 
 NetworkBuilder::Parameters NetworkBuilder::parameters(std::size_t layer) const {
-  return {net_.parameters_.get() + weights_at_[layer], net_.parameters_.get() + biases_at_[layer],
-          net_.gradients_.get() + weights_at_[layer], net_.gradients_.get() + biases_at_[layer]};
+  float *parameters = net_.parameters_.here, *gradients = net_.gradients_.here;
+  return {parameters + weights_at_[layer], parameters + biases_at_[layer],
+          gradients + weights_at_[layer], gradients + biases_at_[layer]};
 }
 
 template <class Primitive, class Operands>
@@ -205,14 +223,15 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   const std::int64_t batch = net_.batch(), in = layer.input.features(),
                      out = layer.output.features();
   const Parameters p = parameters(index);
-  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float* const* x = &net_.activations_[index];  // of the first layer it changes with the batch
+  float* y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   using Operands = matmul::Operands;
 
   const matmul::Problem forward{batch, out, in, false, false};
   Operation multiply =
       make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
-        return Operands{x, p.weights, y};
+        return Operands{*x, p.weights, y};
       });
   net_.evaluation_.push_back(multiply.run);
   net_.operations_.push_back(std::move(multiply));
@@ -227,7 +246,7 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   const matmul::Problem weight_gradient{in, out, batch, true, false};
   backward_[index].push_back(make<matmul::Matmul>(layer.name + ".weight_gradient", Phase::backward,
                                                   matmul_type(), weight_gradient, [=] {
-                                                    return Operands{x, dy, p.dweights};
+                                                    return Operands{*x, dy, p.dweights};
                                                   }));
   add_bias(index, index);
 }
@@ -235,14 +254,15 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
 void NetworkBuilder::add_convolution(std::size_t index, const network::Convolution& layer) {
   const network::LayerDescription& description = layers_[index];
   const Parameters p = parameters(index);
-  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float* const* x = &net_.activations_[index];  // of the first layer it changes with the batch
+  float* y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   using Operands = convolution::Operands;
   convolution::Problem problem = network::problem_of(layer, description.input, net_.batch());
 
   Operation convolve = make<convolution::Convolution>(description.name, Phase::forward,
                                                       convolution_type(), problem, [=] {
-                                                        return Operands{x, p.weights, y};
+                                                        return Operands{*x, p.weights, y};
                                                       });
   net_.evaluation_.push_back(convolve.run);
   net_.operations_.push_back(std::move(convolve));
@@ -257,7 +277,7 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
   problem.direction = convolution::Direction::backward_weights;
   backward_[index].push_back(make<convolution::Convolution>(
       description.name + ".weight_gradient", Phase::backward, convolution_type(), problem, [=] {
-        return Operands{x, p.dweights, dy};
+        return Operands{*x, p.dweights, dy};
       }));
   if (!is_pooled(index)) add_bias(index, index);
 }
@@ -288,13 +308,14 @@ void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
 
 void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
   const network::LayerDescription& description = layers_[index];
-  float *x = net_.activations_[index], *y = net_.activations_[index + 1];
+  float* const* x = &net_.activations_[index];  // of the first layer it changes with the batch
+  float* y = net_.activations_[index + 1];
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
-  std::uint8_t* argmax = net_.argmax_[index].data();
+  std::uint8_t* argmax = net_.argmax_[index];
   max_pool::Problem problem = network::problem_of(layer, description.input, net_.batch());
   Operation forward =
       make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem, [=] {
-        return max_pool::Operands{x, y, argmax};
+        return max_pool::Operands{*x, y, argmax};
       });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
@@ -316,8 +337,8 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
                             .dy = net.activation_gradients_[index + 1],
                             .dx = net.activation_gradients_[index],
                             .scale = net.scales_[index],
-                            .labels = net.labels_.data(),
-                            .loss = net.loss_.get(),
+                            .labels = net.taken_->labels.here,
+                            .loss = net.loss_.here,
                             .step = net.step_};
   };
   Operation forward =
@@ -325,21 +346,25 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   if (problem.layer != layers::Layer::dropout)
     net_.evaluation_.push_back(forward.run);
   else if (net_.activations_[index] != net_.activations_[index + 1])  // nothing is dropped: y = x
-    net_.evaluation_.emplace_back([x = net_.activations_[index], y = net_.activations_[index + 1],
-                                   count = problem.count()] { std::copy_n(x, count, y); });
+    net_.evaluation_.emplace_back([&net, index, count = problem.count()] {
+      net.memory_.copy(net.activations_[index + 1], net.activations_[index],
+                       static_cast<std::size_t>(count) * sizeof(float));
+    });
+  forward.changes = problem.layer == layers::Layer::dropout;
   net_.operations_.push_back(std::move(forward));
   if (net_.activation_gradients_[index] == nullptr) return;
   problem.direction = layers::Direction::backward;
   backward_[index].push_back(
       make<layers::Layers>(layer.name, Phase::backward, layers_type(), problem, operands));
+  backward_[index].back().changes = problem.layer == layers::Layer::dropout;
 }
 
 void NetworkBuilder::add_all_reduce() {
   const int ranks = mpi_session().ranks();
   if (ranks == 1) return;
   const all_reduce::Problem problem{all_reduce::Operation::mean,
-                                    static_cast<std::int64_t>(net_.parameter_count_), ranks};
-  float* gradients = net_.gradients_.get();
+                                    static_cast<std::int64_t>(net_.parameters().size()), ranks};
+  float* gradients = net_.gradients_.here;
   net_.operations_.push_back(
       make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem, [=] {
         return all_reduce::Operands{gradients, gradients};
@@ -361,16 +386,17 @@ void NetworkBuilder::add_updates() {
                                       .epsilon = static_cast<float>(optimizer.epsilon)};
     net_.operations_.push_back(
         make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, [&net, from] {
-          return sgd_update::Operands{.weights = net.parameters_.get() + from,
-                                      .gradient = net.gradients_.get() + from,
-                                      .state1 = net.state1_.get() + from,
-                                      .state2 = net.state2_.get() + from,
+          return sgd_update::Operands{.weights = net.parameters_.here + from,
+                                      .gradient = net.gradients_.here + from,
+                                      .state1 = net.state1_ + from,
+                                      .state2 = net.state2_ + from,
                                       .learning_rate = static_cast<float>(net.learning_rate_),
                                       .step = net.step_};
         }));
+    net_.operations_.back().changes = optimizer.type == sgd_update::Optimizer::adam;
   };
   update("decayed weights", 0, decayed_, optimizer.weight_decay);
-  update(decayed_ == 0 ? "parameters" : "other parameters", decayed_, net_.parameter_count_, 0);
+  update(decayed_ == 0 ? "parameters" : "other parameters", decayed_, net_.parameters().size(), 0);
 }
 
 }  // namespace stepladder

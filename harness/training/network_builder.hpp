@@ -21,6 +21,7 @@ class NetworkBuilder {
   };
 
   float* new_array(std::int64_t count);
+  void add_copy(const char* what, const char* direction, std::function<void()> run);
   void lay_out_activations();
   void lay_out_parameters();
   void draw_weights();

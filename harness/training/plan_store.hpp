@@ -34,15 +34,16 @@ class PlanStore {
   explicit PlanStore(std::uint64_t seed, Tuning tuning = {})
       : seed_(seed), tuning_(std::move(tuning)) {}
 
-  // The fastest candidate of `use` on this problem that passes verification; where `use` asks for
+  // The candidates must work in one place. The fastest candidate of `use` on this problem that passes verification; where `use` asks for
   // the best and the tuning knows it, that one. Throws NoVariant when none can run,
   // std::runtime_error when one fails.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {
     const Resources resources{threads, mpi_session().communicator()};
-    Case& known = case_of<Primitive>(problem, type);
     std::vector<Variant> candidates = use.candidates(type);
+    const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
+    Case& known = case_of<Primitive>(problem, type, place);
     if (use.asks_for_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
     const Variant winner = fastest(known, candidates, resources);
@@ -59,13 +60,14 @@ class PlanStore {
 
  private:
   template <class Primitive>
-  Case& case_of(const typename Primitive::Problem& problem, const PrimitiveType& type) {
-    const std::string key =
+  Case& case_of(const typename Primitive::Problem& problem, const PrimitiveType& type,
+                Place place) {
+    const std::string name =
         fmt::format("{} {} {}", type.name(), direction(problem), shape(problem));
-    std::unique_ptr<Case>& known = cases_[key];
+    std::unique_ptr<Case>& known = cases_[{place, name}];
     if (!known) {
-      known = make_case<Primitive>(problem, "network", key);
-      known->allocate(1, nullptr);
+      known = make_case<Primitive>(problem, "network", name);
+      known->allocate(1, place == Place::cuda ? device() : nullptr);
       known->fill(Tier::accuracy, seed_);
     }
     return *known;
@@ -81,7 +83,7 @@ class PlanStore {
   std::uint64_t seed_;
   Tuning tuning_;
   std::vector<Choice> choices_;
-  std::map<std::string, std::unique_ptr<Case>> cases_;
+  std::map<std::pair<Place, std::string>, std::unique_ptr<Case>> cases_;  // by name
   std::map<std::string, double> proved_;  // "case | variant | threads" -> seconds of one run
 };
 

@@ -12,26 +12,41 @@ std::string subject_name(const Configuration& c) {
 
 Clock clock_of_run() { return mpi_session().ranks() > 1 ? Clock::ranks : Clock::wall; }
 
+// A plan's own time: on a device it starts and the host goes on.
+Clock clock_of_plans(const Configuration& c) {
+  return c.network->place() == Place::cuda ? Clock::device : clock_of_run();
+}
+
 }  // namespace
 
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options) {
-  // Inside the step: each operation notes its own time, step by step.
+  // Inside the step: each operation notes its own time, step by step. On a device that costs time, so
+  // that it is done in steps of their own.
   std::vector<std::vector<std::vector<double>>> inside(configurations.size());
+  const auto note_times = [&](std::size_t c) {
+    for (std::size_t i = 0; i < inside[c].size(); ++i)
+      inside[c][i].push_back(configurations[c].network->operations()[i].seconds);
+  };
   std::vector<Subject> steps;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     TrainableNetwork& network = *configurations[c].network;
     inside[c].resize(network.operations().size());
     steps.push_back({.name = subject_name(configurations[c]),
                      .run =
-                         [&network, &times = inside[c]](std::int64_t) {
+                         [&network, &note_times, c](std::int64_t) {
                            network.step(0.0);
-                           for (std::size_t i = 0; i < times.size(); ++i)
-                             times[i].push_back(network.operations()[i].seconds);
+                           if (network.place() == Place::cpu) note_times(c);
                          },
                      .clock = clock_of_run()});
   }
   const std::vector<Measured> totals = run.meter().measure(steps, options);
+  for (int repetition = 0; repetition < options.repetitions; ++repetition)
+    for (std::size_t c = 0; c < configurations.size(); ++c)
+      if (configurations[c].network->place() == Place::cuda && totals[c].error.empty()) {
+        configurations[c].network->timed_step(0.0);
+        note_times(c);
+      }
 
   // Alone: the same plans on the same tensors, each in a loop of its own.
   std::vector<Subject> alone;
@@ -41,7 +56,7 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
       alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i,
                                            operation.layer, name_of(operation.phase)),
                        .run = [&operation](std::int64_t) { operation.run(); },
-                       .clock = clock_of_run()});
+                       .clock = clock_of_plans(configuration)});
     }
   const MeasureOptions brief{.repetitions = 5, .budget_seconds = options.budget_seconds / 20};
   const std::vector<Measured> predictions = run.meter().measure(alone, brief);

@@ -40,15 +40,24 @@ Trainer::Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint
 
 void Trainer::step() {
   const auto start = std::chrono::steady_clock::now();
-  batches_.next(network_.images(), network_.labels());
+  if (!is_drawn_ahead_) draw();
+  epoch_ = batches_.epoch();
   learning_rate_ = learning_rate_after(network_.description().optimizer, steps_ * network_.batch());
-  loss_ = network_.step(learning_rate_);
+  network_.start_step(learning_rate_);
+  is_drawn_ahead_ = network_.sends_ahead();
+  if (is_drawn_ahead_) draw();  // and on its way to the device, both while the step runs there
+  loss_ = network_.finish_step();
   ++steps_;
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!std::isfinite(loss_))
     throw std::runtime_error(fmt::format(
         "{}: the loss is {} after step {}: the learning rate {:g} is too high for this network",
         network_.description().name, loss_, steps_, learning_rate_));
+}
+
+void Trainer::draw() {
+  batches_.next(network_.images(), network_.labels());
+  if (network_.sends_ahead()) network_.send_batch();
 }
 
 }  // namespace stepladder

@@ -28,15 +28,19 @@ class Trainer {
 
   // Of the last step; before the first one, all 0.
   std::int64_t steps() const { return steps_; }
-  int epoch() const { return batches_.epoch(); }  // from 0
-  double loss() const { return loss_; }           // mean of the batch, before its update
+  int epoch() const { return epoch_; }   // from 0
+  double loss() const { return loss_; }  // mean of the batch, before its update
   double learning_rate() const { return learning_rate_; }
   double seconds() const { return seconds_; }  // of all steps together, batches included
   int steps_per_epoch() const { return batches_.per_epoch(); }
 
  private:
+  void draw();
+
   TrainableNetwork& network_;
   data::Batches batches_;
+  bool is_drawn_ahead_ = false;  // the batch of the next step
+  int epoch_ = 0;
   std::int64_t steps_ = 0;
   double loss_ = 0, learning_rate_ = 0, seconds_ = 0;
 };

@@ -110,8 +110,9 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     return vendor.empty() ? best() : vendor;
   }
   if (rung == "cuda")
-    return available(
-        widest(type, [](const Variant& v) { return v.info->technique == Technique::cuda; }));
+    return available(widest(type, [](const Variant& v) {
+      return v.info->technique == Technique::cuda && std::string_view(v.info->precision) == "fp32";
+    }));
 
   std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
   if (found.empty()) found = widest(type, [&](const Variant& v) { return v.info->name == rung; });

@@ -25,7 +25,7 @@ class UseSpec {
   //                   would wait for work on the cores that OpenMP's works on, and those that
   //                   pack beforehand, since weights change with every step
   //   vendor          the vendor's but those; of a primitive without any, as best
-  //   cuda            the CUDA ladder's own rungs
+  //   cuda            the CUDA ladder's own rungs of fp32 precision
   //   anything else   a variant of that name; or the first of that technique; or one with the word in its
   //                   name (simd_openmp for simd); or the nearest lower technique that the ladder has
   // Unavailable ones are left out unless nothing else remains.

@@ -75,3 +75,22 @@ def test_ablation_swaps_one_primitive_at_a_time_for_its_serial_rung(step):
     variants = {row["use"]: row["variant"] for row in rows
                 if (row["layer"], row["phase"]) == ("conv", "forward")}
     assert variants["simd,matmul=serial"] == variants["simd"] != variants["simd,convolution=serial"]
+
+
+def test_a_step_on_the_device_has_rows_for_copies_or_says_that_there_is_no_device(step):
+    done, rows = step("--use", "cuda", "--graph", "on,off")
+    if done.returncode == 0:
+        copies = [row["layer"] for row in rows if row["phase"] == "other"]
+        assert copies == 2 * ["images", "labels", "loss"]
+        assert all(row["device"] != "cpu" for row in rows)
+        assert [mode for _, mode, _ in totals(rows)] == ["graph", "single"]
+    else:
+        assert done.returncode == 1 and rows == []
+        assert "--use cuda: " in done.stderr
+        assert "no CUDA device" in done.stderr or "built without CUDA" in done.stderr
+
+
+def test_rungs_of_the_cpu_and_of_the_device_are_refused_together(step):
+    done, rows = step("--use", "cuda,convolution=direct")
+    assert done.returncode == 1 and rows == []
+    assert "convolution on the CPU" in done.stderr

@@ -1,0 +1,251 @@
+// Networks whose tensors are in device memory learn as they do on the CPU: started operation by operation
+// or recorded as graphs, with batches that are sent ahead or not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/training/trainer.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/simt/multiprocessor.hpp"
+#include "tests/training_networks.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::NetworkDescription;
+
+constexpr std::uint64_t seed = 11;
+constexpr int steps = 10;
+
+// As between rungs of the CPU (network_trace_test.cpp): of the loss, or of 1 for a loss below.
+constexpr double tolerance = 1e-4;
+
+// One of bench/networks.json with smaller pictures and layers, so that emulation takes seconds.
+NetworkDescription shrunk(const std::string& name, std::int64_t batch) {
+  NetworkDescription description = builtin_network(name, batch);
+  description.input.height = description.input.width = 10;
+  for (network::LayerDescription& layer : description.layers) {
+    if (auto* connected = std::get_if<network::FullyConnected>(&layer.layer))
+      connected->outputs = std::min<std::int64_t>(connected->outputs, 20);
+    if (auto* convolution = std::get_if<network::Convolution>(&layer.layer))
+      convolution->filters = 6;
+  }
+  network::infer_shapes(description);
+  return description;
+}
+
+double loss_of_step(TrainableNetwork& network, int step, double learning_rate) {
+  fill_batch(network, seed + static_cast<std::uint64_t>(step % 3));  // three batches in turn
+  return network.step(learning_rate);
+}
+
+std::vector<double> trace(TrainableNetwork& network) {
+  std::vector<double> losses;
+  const double learning_rate = network.description().optimizer.learning_rate;
+  for (int step = 0; step < steps; ++step)
+    losses.push_back(loss_of_step(network, step, step < 6 ? learning_rate : learning_rate / 2));
+  return losses;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], expected[i], tolerance * std::max(1.0, expected[i])) << "step " << i;
+}
+
+// Losses, and the probabilities after them, which depend on every weight.
+void expect_as_on_the_cpu(const NetworkDescription& description, const std::string& use) {
+  SCOPED_TRACE(fmt::format("{} use={}", description.name, use));
+  PlanStore plans(seed);
+  TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
+  const std::vector<double> expected = trace(serial);
+  serial.evaluate();
+  for (const bool graph : {false, true}) {
+    SCOPED_TRACE(graph ? "as a graph" : "operation by operation");
+    TrainableNetwork network(description, UseSpec(use), {.seed = seed, .graph = graph}, plans);
+    ASSERT_EQ(network.place(), Place::cuda);
+    expect_near(trace(network), expected);
+    network.evaluate();
+    for (std::size_t i = 0; i < network.probabilities().size(); ++i)
+      EXPECT_NEAR(network.probabilities()[i], serial.probabilities()[i], tolerance) << i;
+  }
+}
+
+TEST(DeviceNetwork, TheMultilayerPerceptronLearnsAsOnTheCpu) {
+  expect_as_on_the_cpu(shrunk("mlp", 5), "cuda");
+}
+TEST(DeviceNetwork, TheMnistCnnLearnsAsOnTheCpu) {
+  expect_as_on_the_cpu(shrunk("mnist_cnn", 3), "cuda");
+}
+TEST(DeviceNetwork, TheCifarCnnLearnsAsOnTheCpu) {
+  expect_as_on_the_cpu(shrunk("cifar_cnn", 3), "cuda");
+}
+
+// Every layer, first and after every other; every optimizer.
+TEST(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
+  using sgd_update::Optimizer;
+  for (std::uint64_t i = 0; i < 24; ++i) {
+    NetworkDescription description = random_network(i);
+    description.optimizer.type = static_cast<Optimizer>(i % 6);
+    description.optimizer.learning_rate = 0.01;
+    description.optimizer.rho = 0.9;
+    description.optimizer.epsilon = 1e-3;  // below, rounding decides the sign of small changes
+    description.optimizer.weight_decay = i % 2 == 0 ? 0 : 0.01;
+    SCOPED_TRACE(sgd_update::name_of(description.optimizer.type));
+    expect_as_on_the_cpu(description, i % 4 == 0 ? "cuda,matmul=vectorized" : "naive");
+  }
+}
+
+TEST(DeviceNetwork, GradientsAreThoseOfTheCpu) {
+  const NetworkDescription description = shrunk("cifar_cnn", 3);
+  PlanStore plans(seed);
+  TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
+  TrainableNetwork network(description, UseSpec("naive"), {.seed = seed}, plans);
+  Random random(seed);
+  for (float& parameter : serial.parameters()) parameter = random.uniform(-0.2F, 0.2F);
+  std::copy(serial.parameters().begin(), serial.parameters().end(), network.parameters().begin());
+  network.upload_parameters();
+  for (TrainableNetwork* one : {&serial, &network}) {
+    fill_batch(*one, seed);
+    one->forward();
+    one->backward();
+  }
+  std::fill(network.parameters().begin(), network.parameters().end(), 0.0F);
+  network.download();
+  EXPECT_TRUE(std::equal(serial.parameters().begin(), serial.parameters().end(),
+                         network.parameters().begin()));
+  double largest = 0;
+  for (const float gradient : serial.gradients())
+    largest = std::max(largest, std::abs(double{gradient}));
+  ASSERT_GT(largest, 0);
+  for (std::size_t i = 0; i < serial.gradients().size(); ++i)
+    EXPECT_NEAR(network.gradients()[i], serial.gradients()[i], tolerance * largest) << i;
+}
+
+TEST(DeviceNetwork, AllocatesNothingOnceItIsMade) {
+  PlanStore plans(seed);
+  TrainableNetwork network(shrunk("cifar_cnn", 2), UseSpec("naive"), {.seed = seed}, plans);
+  const std::size_t made = simt::calls.allocations;
+  trace(network);
+  network.evaluate();
+  network.timed_step(0.1);
+  EXPECT_EQ(simt::calls.allocations, made);
+}
+
+// What one step starts once it is recorded: graphs, and kernels by themselves.
+std::pair<std::size_t, std::size_t> started_by_a_step(const NetworkDescription& description) {
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec("naive"), {.seed = seed}, plans);
+  loss_of_step(network, 0, 0.1);
+  const simt::Calls before = simt::calls;
+  loss_of_step(network, 1, 0.1);
+  return {simt::calls.graphs - before.graphs, simt::calls.launches - before.launches};
+}
+
+TEST(DeviceNetwork, AStepIsOneGraph) {
+  EXPECT_EQ(started_by_a_step(shrunk("mlp", 2)), std::pair(std::size_t{1}, std::size_t{0}));
+}
+
+TEST(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
+  // dropout forward and backward, and the graphs before, between and after
+  EXPECT_EQ(started_by_a_step(shrunk("cifar_cnn", 2)), std::pair(std::size_t{3}, std::size_t{2}));
+  NetworkDescription adam = shrunk("mlp", 2);
+  adam.optimizer.type = sgd_update::Optimizer::adam;
+  EXPECT_EQ(started_by_a_step(adam), std::pair(std::size_t{1}, std::size_t{1}));
+}
+
+TEST(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
+  PlanStore plans(seed);
+  TrainableNetwork network(shrunk("mlp", 2), UseSpec("naive"), {.seed = seed}, plans);
+  network.operations().push_back(
+      {.layer = "extra", .phase = Phase::update, .variant = "allocating", .run = [] {
+         device()->release(device()->allocate(4));
+       }});
+  fill_batch(network, seed);
+  for (int attempt = 0; attempt < 2; ++attempt)
+    EXPECT_TRUE(says(error_of([&] { network.step(0.1); }),
+                     {"extra update with allocating cannot be recorded", "capturing"}));
+}
+
+TEST(DeviceNetwork, CopiesAreOperationsOfTheirOwn) {
+  PlanStore plans(seed);
+  TrainableNetwork network(shrunk("mlp", 2), UseSpec("naive"), {.seed = seed}, plans);
+  std::vector<std::string> copies;
+  for (const Operation& operation : network.operations())
+    if (operation.phase == Phase::other) copies.push_back(operation.layer);
+  EXPECT_EQ(copies, (std::vector<std::string>{"images", "labels", "loss"}));
+}
+
+TEST(DeviceNetwork, ATimedStepIsAStepThatTimesEveryKernel) {
+  PlanStore plans(seed);
+  const NetworkDescription description = shrunk("mlp", 2);
+  TrainableNetwork timed(description, UseSpec("naive"), {.seed = seed}, plans),
+      plain(description, UseSpec("naive"), {.seed = seed}, plans);
+  for (int step = 0; step < 3; ++step) {
+    fill_batch(timed, seed), fill_batch(plain, seed);
+    EXPECT_EQ(timed.timed_step(0.1), plain.step(0.1));
+  }
+  for (const Operation& operation : timed.operations()) {
+    const double least = operation.phase == Phase::other ? 0 : 1e-9;  // copies are not done at once
+    EXPECT_GE(operation.seconds, least) << operation.layer;
+  }
+}
+
+TEST(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
+  PlanStore plans(seed);
+  const NetworkDescription description = shrunk("cifar_cnn", 2);
+  EXPECT_TRUE(says(error_of([&] {
+                     TrainableNetwork(description, UseSpec("cuda,convolution=direct"), {}, plans);
+                   }),
+                   {"--use cuda,convolution=direct", "one memory", "convolution on the CPU"}));
+  EXPECT_EQ(place_of(shrunk("mlp", 2), UseSpec("cuda,convolution=direct")), Place::cuda)
+      << "of a network without convolutions";
+  EXPECT_EQ(place_of(description, UseSpec("best")), Place::cpu);
+}
+
+TEST(DeviceNetwork, OperationsAtOnceAreRefused) {
+  PlanStore plans(seed);
+  EXPECT_TRUE(says(
+      error_of([&] { TrainableNetwork(shrunk("mlp", 2), UseSpec("naive"), {.inter = 2}, plans); }),
+      {"--inter"}));
+}
+
+// --- training: the next batch is drawn and sent while a step runs ----------------------------------
+
+data::Dataset noise(int count) {
+  data::Dataset set{1, 10, 10, 10, {}, {}, "generated"};
+  Random random(seed, "noise");
+  for (int n = 0; n < count; ++n) {
+    set.labels.push_back(static_cast<std::uint8_t>(random.integer(0, 9)));
+    for (int pixel = 0; pixel < 100; ++pixel) set.images.push_back(random.uniform(-1, 1));
+  }
+  return set;
+}
+
+// Losses and epochs step by step, and the accuracy every few steps, between which batches go on.
+std::vector<double> train(const NetworkDescription& description, const std::string& use) {
+  const data::Dataset set = noise(23);
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec(use), {.seed = seed}, plans);
+  Trainer trainer(network, set, seed, 1);
+  std::vector<double> seen;
+  for (int step = 0; step < 12; ++step) {
+    trainer.step();
+    seen.push_back(trainer.loss());
+    seen.push_back(trainer.epoch());
+    if (step % 3 == 2) seen.push_back(accuracy_on(network, set));
+  }
+  return seen;
+}
+
+TEST(DeviceTraining, SeesTheSameBatchesAsOnTheCpu) {
+  NetworkDescription description = shrunk("mlp", 4);
+  description.optimizer.decay = 0.9;
+  description.optimizer.decay_every_samples = 12;
+  expect_near(train(description, "naive"), train(description, "serial"));
+}
+
+}  // namespace
+}  // namespace stepladder
