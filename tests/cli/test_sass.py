@@ -1,4 +1,4 @@
-"""The CUDA rungs of matmul, as the compiler left them: the loop is made of what the rung is about."""
+"""The CUDA rungs of matmul, as the compiler left them: the loop is made of what the rung is about. And those of layers."""
 
 import re
 import shutil
@@ -15,22 +15,27 @@ RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_COR
 
 
 @pytest.fixture(scope="module")
-def kernels(program_path):
-    """{(rung, mangled kernel): [(address, instruction)]}"""
+def functions(program_path):
+    """{mangled kernel: [(address, instruction)]}"""
     if shutil.which("cuobjdump") is None:
         pytest.skip("cuobjdump was not found")
     listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH, str(program_path)], capture_output=True, text=True)
     found, code = {}, None
     for line in listing.stdout.splitlines():
-        if name := re.match(r"\s*Function : (\S*6matmul.*?\d+_([a-z][a-z0-9_]*)_cu_\S*)", line):
-            code = found.setdefault((name[2], name[1]), [])
-        elif "Function :" in line:
-            code = None
+        if name := re.match(r"\s*Function : (\S+)", line):
+            code = found.setdefault(name[1], [])
         elif (instruction := re.match(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;", line)) and code is not None:
             code.append((int(instruction[1], 16), instruction[2]))
     if not found:
         pytest.skip(f"built without CUDA, or not for {ARCH}")
     return found
+
+
+@pytest.fixture(scope="module")
+def kernels(functions):
+    """Those of matmul: {(rung, mangled kernel): [(address, instruction)]}"""
+    named = {name: re.match(r".*?6matmul.*?\d+_([a-z][a-z0-9_]*)_cu_", name) for name in functions}
+    return {(rung[1], name): functions[name] for name, rung in named.items() if rung}
 
 
 def of_rung(kernels, rung):
@@ -91,3 +96,23 @@ def test_the_tensor_cores_multiply(kernels, rung):
     for name, code in of_rung(kernels, rung).items():
         assert count(code, "HMMA.1688.F32.TF32"), name
         assert not count(code, "FFMA"), name
+
+
+def test_layers_read_and_write_128_bits(functions):
+    maps = {name: code for name, code in functions.items() if "6layers10map_kernel" in name}
+    assert maps
+    for name, code in maps.items():
+        assert count(code, "LDG.E.128") and count(code, "STG.E.128"), name
+
+
+def test_sums_over_planes_have_four_loads_of_128_bits_under_way(functions):
+    sums = [code for name, code in functions.items() if "6layers17sum_planes_kernelILi4" in name]
+    assert sums
+    assert all(count(code, "LDG.E.128") >= 4 for code in sums)
+
+
+def test_no_layer_spills(functions):
+    layers = {name: code for name, code in functions.items() if "6layers" in name}
+    assert layers
+    for name, code in layers.items():
+        assert not count(code, ("STL", "LDL")), name
