@@ -9,6 +9,7 @@
 #include "harness/training/trainer.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
+#include "tests/simt/streams.hpp"
 #include "tests/training_networks.hpp"
 
 namespace stepladder {
@@ -16,10 +17,16 @@ namespace {
 
 using network::NetworkDescription;
 
+// Copies and kernels happen as late as CUDA allows, and in any order that it does.
+class DeviceNetwork : public testing::Test {
+  simt::DeferredStreams deferred_;
+};
+using DeviceTraining = DeviceNetwork;
+
 constexpr std::uint64_t seed = 11;
 constexpr int steps = 10;
 
-// As between rungs of the CPU (network_trace_test.cpp): of the loss, or of 1 for a loss below.
+// Of the loss, or of 1 for a loss below.
 constexpr double tolerance = 1e-4;
 
 // One of bench/networks.json with smaller pictures and layers, so that emulation takes seconds.
@@ -73,18 +80,18 @@ void expect_as_on_the_cpu(const NetworkDescription& description, const std::stri
   }
 }
 
-TEST(DeviceNetwork, TheMultilayerPerceptronLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheMultilayerPerceptronLearnsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("mlp", 5), "cuda");
 }
-TEST(DeviceNetwork, TheMnistCnnLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheMnistCnnLearnsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("mnist_cnn", 3), "cuda");
 }
-TEST(DeviceNetwork, TheCifarCnnLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheCifarCnnLearnsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("cifar_cnn", 3), "cuda");
 }
 
 // Every layer, first and after every other; every optimizer.
-TEST(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
+TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
   using sgd_update::Optimizer;
   for (std::uint64_t i = 0; i < 24; ++i) {
     NetworkDescription description = random_network(i);
@@ -98,7 +105,7 @@ TEST(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
   }
 }
 
-TEST(DeviceNetwork, GradientsAreThoseOfTheCpu) {
+TEST_F(DeviceNetwork, GradientsAreThoseOfTheCpu) {
   const NetworkDescription description = shrunk("cifar_cnn", 3);
   PlanStore plans(seed);
   TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
@@ -124,7 +131,7 @@ TEST(DeviceNetwork, GradientsAreThoseOfTheCpu) {
     EXPECT_NEAR(network.gradients()[i], serial.gradients()[i], tolerance * largest) << i;
 }
 
-TEST(DeviceNetwork, AllocatesNothingOnceItIsMade) {
+TEST_F(DeviceNetwork, AllocatesNothingOnceItIsMade) {
   PlanStore plans(seed);
   TrainableNetwork network(shrunk("cifar_cnn", 2), UseSpec("naive"), {.seed = seed}, plans);
   const std::size_t made = simt::calls.allocations;
@@ -144,11 +151,11 @@ std::pair<std::size_t, std::size_t> started_by_a_step(const NetworkDescription& 
   return {simt::calls.graphs - before.graphs, simt::calls.launches - before.launches};
 }
 
-TEST(DeviceNetwork, AStepIsOneGraph) {
+TEST_F(DeviceNetwork, AStepIsOneGraph) {
   EXPECT_EQ(started_by_a_step(shrunk("mlp", 2)), std::pair(std::size_t{1}, std::size_t{0}));
 }
 
-TEST(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
+TEST_F(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
   // dropout forward and backward, and the graphs before, between and after
   EXPECT_EQ(started_by_a_step(shrunk("cifar_cnn", 2)), std::pair(std::size_t{3}, std::size_t{2}));
   NetworkDescription adam = shrunk("mlp", 2);
@@ -156,7 +163,7 @@ TEST(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
   EXPECT_EQ(started_by_a_step(adam), std::pair(std::size_t{1}, std::size_t{1}));
 }
 
-TEST(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
+TEST_F(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
   PlanStore plans(seed);
   TrainableNetwork network(shrunk("mlp", 2), UseSpec("naive"), {.seed = seed}, plans);
   network.operations().push_back(
@@ -169,7 +176,7 @@ TEST(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
                      {"extra update with allocating cannot be recorded", "capturing"}));
 }
 
-TEST(DeviceNetwork, CopiesAreOperationsOfTheirOwn) {
+TEST_F(DeviceNetwork, CopiesAreOperationsOfTheirOwn) {
   PlanStore plans(seed);
   TrainableNetwork network(shrunk("mlp", 2), UseSpec("naive"), {.seed = seed}, plans);
   std::vector<std::string> copies;
@@ -178,7 +185,7 @@ TEST(DeviceNetwork, CopiesAreOperationsOfTheirOwn) {
   EXPECT_EQ(copies, (std::vector<std::string>{"images", "labels", "loss"}));
 }
 
-TEST(DeviceNetwork, ATimedStepIsAStepThatTimesEveryKernel) {
+TEST_F(DeviceNetwork, ATimedStepIsAStepThatTimesEveryKernel) {
   PlanStore plans(seed);
   const NetworkDescription description = shrunk("mlp", 2);
   TrainableNetwork timed(description, UseSpec("naive"), {.seed = seed}, plans),
@@ -193,7 +200,7 @@ TEST(DeviceNetwork, ATimedStepIsAStepThatTimesEveryKernel) {
   }
 }
 
-TEST(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
+TEST_F(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
   PlanStore plans(seed);
   const NetworkDescription description = shrunk("cifar_cnn", 2);
   EXPECT_TRUE(says(error_of([&] {
@@ -205,7 +212,7 @@ TEST(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
   EXPECT_EQ(place_of(description, UseSpec("best")), Place::cpu);
 }
 
-TEST(DeviceNetwork, OperationsAtOnceAreRefused) {
+TEST_F(DeviceNetwork, OperationsAtOnceAreRefused) {
   PlanStore plans(seed);
   EXPECT_TRUE(says(
       error_of([&] { TrainableNetwork(shrunk("mlp", 2), UseSpec("naive"), {.inter = 2}, plans); }),
@@ -240,7 +247,7 @@ std::vector<double> train(const NetworkDescription& description, const std::stri
   return seen;
 }
 
-TEST(DeviceTraining, SeesTheSameBatchesAsOnTheCpu) {
+TEST_F(DeviceTraining, SeesTheSameBatchesAsOnTheCpu) {
   NetworkDescription description = shrunk("mlp", 4);
   description.optimizer.decay = 0.9;
   description.optimizer.decay_every_samples = 12;
