@@ -3,6 +3,10 @@
 Prints one line of JSON: the version of PyTorch, and the seconds of every step and of its phases
 (forward, backward, update). One process measures one number of threads in one mode, since a team of
 OpenMP threads is bound to its cores when it starts.
+
+On a GPU the pictures are there already, and the clock is read only where a run of steps begins and ends: a step
+that waited for the device would lose what PyTorch gains by running ahead of it. Its phases are timed apart, with
+a wait after each; mode cuda_graph, in which a step is one launch, has none.
 """
 
 import argparse
@@ -62,7 +66,7 @@ def network_of(description):
     return nn.Sequential(*modules)
 
 
-def optimizer_of(description, model):
+def optimizer_of(description, model, in_graph):
     """Learning rate 0: the weights stand still, the work is the same."""
     optimizer = description["optimizer"]
     kinds = {"all": (nn.Linear, nn.Conv2d), "fully_connected": (nn.Linear,), "convolution": (nn.Conv2d,)}
@@ -79,8 +83,78 @@ def optimizer_of(description, model):
     if kind == "adagrad":
         return torch.optim.Adagrad(groups, lr=0.0, fused=True)
     if kind == "adam":
-        return torch.optim.Adam(groups, lr=0.0, fused=True)
+        return torch.optim.Adam(groups, lr=0.0, fused=True, capturable=in_graph)
     return {"adadelta": torch.optim.Adadelta, "rmsprop": torch.optim.RMSprop}[kind](groups, lr=0.0)
+
+
+class Training:
+    """One training step of a network on its device."""
+
+    def __init__(self, description, mode, device):
+        layout = torch.channels_last if mode == "channels_last" else torch.contiguous_format
+        self.device = device
+        self.model = network_of(description).to(device, memory_format=layout).train()
+        self.optimizer = optimizer_of(description, self.model, in_graph=mode == "cuda_graph")
+        size = [description["input"][key] for key in ("channels", "height", "width")]
+        images = torch.rand(description["batch"], *size, device=device)
+        self.images = images.contiguous(memory_format=layout)
+        self.labels = torch.randint(description["classes"], (description["batch"],), device=device)
+        loss_of = nn.CrossEntropyLoss()
+        self.forward = lambda: loss_of(self.model(self.images), self.labels)
+        if mode == "compile":
+            self.forward = torch.compile(self.forward)
+
+    def now(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def step(self, mark=lambda: None):
+        """`mark` is called where the step begins and after each phase; what it returned, in a list."""
+        marks = [mark()]
+        loss = self.forward()
+        marks.append(mark())
+        loss.backward()
+        marks.append(mark())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        marks.append(mark())
+        return marks
+
+    def phases(self):
+        """Seconds of forward, backward and update of one step, with a wait after each."""
+        marks = self.step(self.now)
+        return [after - before for before, after in zip(marks, marks[1:])]
+
+    def as_graph(self):
+        """A function that launches a whole step at once."""
+        aside = torch.cuda.Stream()  # what a graph is captured from has run on a stream aside before
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(3):
+                self.step()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.step()
+        return graph.replay
+
+
+def measure(training, step, seconds):
+    """Seconds of a step, in each of ten runs of steps or more; a run lasts a hundredth of the time."""
+    for _ in range(5):
+        step()
+    start = training.now()
+    step()
+    at_once = max(1, round(seconds / 100 / (training.now() - start)))
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < 10 or time.perf_counter() < end:
+        start = training.now()
+        for _ in range(at_once):
+            step()
+        times.append((training.now() - start) / at_once)
+    return times
 
 
 def main():
@@ -88,53 +162,41 @@ def main():
     parser.add_argument("network", help="a name of the file")
     parser.add_argument("--file", required=True, help="networks.json")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--mode", choices=["eager", "channels_last", "compile"], required=True)
+    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "cuda_graph"], required=True)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--tf32", action="store_true", help="allow it; without, all arithmetic is fp32's")
     parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, at least 10 steps")
     options = parser.parse_args()
+    if options.mode == "cuda_graph" and options.device != "cuda":
+        parser.error("--mode cuda_graph needs --device cuda")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("pytorch_step: this PyTorch sees no CUDA device")
 
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
+    # Left alone, PyTorch takes TF32 for convolutions and not for matrix products.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     with open(options.file, encoding="utf-8") as file:
         description = json.load(file)[options.network]
-    layout = torch.channels_last if options.mode == "channels_last" else torch.contiguous_format
-    device = torch.device(options.device)
-    model = network_of(description).to(device, memory_format=layout).train()
-    optimizer = optimizer_of(description, model)
-    size = [description["input"][key] for key in ("channels", "height", "width")]
-    images = torch.rand(description["batch"], *size, device=device)
-    images = images.contiguous(memory_format=layout)
-    labels = torch.randint(description["classes"], (description["batch"],), device=device)
-    loss_of = nn.CrossEntropyLoss()
-    forward = lambda: loss_of(model(images), labels)  # noqa: E731
-    if options.mode == "compile":
-        forward = torch.compile(forward)
+    training = Training(description, options.mode, torch.device(options.device))
 
-    def now():
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    def step():
-        marks = [now()]
-        loss = forward()
-        marks.append(now())
-        loss.backward()
-        marks.append(now())
-        optimizer.step()
-        optimizer.zero_grad()
-        marks.append(now())
-        return [after - before for before, after in zip(marks, marks[1:])]
-
-    for _ in range(5):
-        step()
-    steps = []
-    end = time.perf_counter() + options.seconds
-    while len(steps) < 10 or time.perf_counter() < end:
-        steps.append(step())
+    if options.device == "cpu":  # nothing runs ahead: each step is the sum of its phases
+        for _ in range(5):
+            training.phases()
+        steps = []
+        end = time.perf_counter() + options.seconds
+        while len(steps) < 10 or time.perf_counter() < end:
+            steps.append(training.phases())
+        total = [sum(step) for step in steps]
+    elif options.mode == "cuda_graph":
+        total, steps = measure(training, training.as_graph(), options.seconds), []
+    else:
+        total = measure(training, training.step, options.seconds)
+        steps = [training.phases() for _ in range(20)]
     print(json.dumps({
         "torch": torch.__version__,
-        "total": [sum(step) for step in steps],
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "total": total,
         "phases": {name: statistics.median(times)
                    for name, times in zip(("forward", "backward", "update"), zip(*steps))},
     }))

@@ -2,7 +2,9 @@
 
 Every round measures each configuration once, in a process of its own; the machine's drift so hits all
 alike. Writes into OUT: tuned.csv, the choices of our best, made once before; step.csv, in the columns of
-`stepladder step`; samples.csv, one row for each round; environment.json, what was installed.
+`stepladder step`; samples.csv, one row for each round; environment.json, what was installed. With --device cuda
+the step is that of our CUDA rungs, beside PyTorch eager, as a CUDA graph and compiled, each with TF32 and without;
+nothing is tuned. What is measured is written at once: a run that is cut short keeps it.
 """
 
 import argparse
@@ -19,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 COLUMNS = ["network", "use", "mode", "threads", "ranks", "device", "layer", "phase", "variant",
            "median_s", "predicted_s"]
 PHASES = ["forward", "backward", "update"]
+TF32 = "_tf32"  # ends the names of PyTorch's modes that may use it
 
 
 def tune(program, networks, threads, file):
@@ -28,34 +31,43 @@ def tune(program, networks, threads, file):
         raise SystemExit("peers: choosing the best rungs failed; nothing was measured")
 
 
+def last_line(text):
+    return (text.strip().splitlines() or ["no message"])[-1]
+
+
 def run_stepladder(program, network, use, threads, tuned):
     """Seconds of a step, and of its phases."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
+        choices = ["--tuned", tuned] if tuned else []
         done = subprocess.run([program, "step", "--network", network, "--use", use, "--threads", str(threads),
-                               "--tuned", tuned, "--out", out], capture_output=True, text=True)
+                               *choices, "--out", out], capture_output=True, text=True)
         if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1])
+            raise RuntimeError(last_line(done.stderr))
         rows = list(csv.DictReader((out / "step.csv").open()))
     total = next(float(r["median_s"]) for r in rows if r["layer"] == "total")
     phases = {p: sum(float(r["median_s"]) for r in rows if r["phase"] == p) for p in PHASES}
     return total, phases, {}
 
 
-def run_pytorch(file, network, mode, threads, device):
+def run_pytorch(file, network, mode, threads, device, seconds):
     places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
-    done = subprocess.run([sys.executable, HERE / "pytorch_step.py", network, "--file", file, "--mode", mode,
-                           "--threads", str(threads), "--device", device],
+    arithmetic = ["--tf32"] if mode.endswith(TF32) else []
+    done = subprocess.run([sys.executable, HERE / "pytorch_step.py", network, "--file", file,
+                           "--mode", mode.removesuffix(TF32), *arithmetic, "--threads", str(threads),
+                           "--device", device, "--seconds", str(seconds)],
                           capture_output=True, text=True, env=os.environ | places)
     if done.returncode != 0:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+        raise RuntimeError(last_line(done.stderr))
     result = json.loads(done.stdout.splitlines()[-1])
-    return statistics.median(result["total"]), result["phases"], {"torch": result["torch"]}
+    return (statistics.median(result["total"]), result["phases"],
+            {"torch": result["torch"], "device": result["device"]})
 
 
 def write_results(out, seconds, phases, rounds, versions):
     """Medians over the rounds so far."""
-    about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch")}
+    about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch"),
+             "device": versions.get("device", "cpu")}
     (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
     with (out / "step.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -64,14 +76,26 @@ def write_results(out, seconds, phases, rounds, versions):
             network, use, mode, threads, device = key
             head = [network, use, mode, threads, 1, device]
             for phase in PHASES:
-                median = statistics.median(p[phase] for p in phases[key])
-                rows.writerow([*head, "all", phase, "", f"{median:.6g}", ""])
+                times = [p[phase] for p in phases[key] if phase in p]  # a CUDA graph has none
+                if times:
+                    rows.writerow([*head, "all", phase, "", f"{statistics.median(times):.6g}", ""])
             rows.writerow([*head, "total", "total", "", f"{statistics.median(totals):.6g}", ""])
 
 
-def has_cuda():
-    import torch
-    return torch.cuda.is_available()
+def configurations_of(networks, threads, device, descriptions):
+    """(network, use, mode, threads, device) of everything to measure, what takes longest last."""
+    if device == "cuda":
+        modes = [mode + arithmetic for mode in ("eager", "cuda_graph", "compile") for arithmetic in ("", TF32)]
+        return ([(network, "cuda", "single", 1, "cuda") for network in networks]
+                + [(network, "pytorch", mode, 1, "cuda") for mode in modes for network in networks])
+    found = []
+    for network in networks:
+        has_images = any(layer["type"] == "convolution" for layer in descriptions[network]["layers"])
+        modes = ["eager", "channels_last", "compile"] if has_images else ["eager", "compile"]
+        for count in threads:
+            found += [(network, use, "single", count, "cpu") for use in ("best", "vendor")]
+            found += [(network, "pytorch", mode, count, "cpu") for mode in modes]
+    return found
 
 
 def main():
@@ -80,7 +104,9 @@ def main():
     parser.add_argument("--file", default="bench/networks.json")
     parser.add_argument("--networks", default="mlp,mnist_cnn,cifar_cnn")
     parser.add_argument("--threads", default=f"1,{len(os.sched_getaffinity(0))}")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement in PyTorch")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if (options.out / "step.csv").exists():
@@ -89,18 +115,11 @@ def main():
 
     threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
     networks = options.networks.split(",")
-    tuned = options.out / "tuned.csv"
-    tune(options.program, networks, threads, tuned)
+    tuned = options.out / "tuned.csv" if options.device == "cpu" else None
+    if tuned:
+        tune(options.program, networks, threads, tuned)
     descriptions = json.loads(Path(options.file).read_text())
-    configurations = []  # (network, use, mode, threads, device)
-    for network in networks:
-        has_images = any(layer["type"] == "convolution" for layer in descriptions[network]["layers"])
-        modes = ["eager", "channels_last", "compile"] if has_images else ["eager", "compile"]
-        for count in threads:
-            configurations += [(network, use, "single", count, "cpu") for use in ("best", "vendor")]
-            configurations += [(network, "pytorch", mode, count, "cpu") for mode in modes]
-        if has_cuda():
-            configurations += [(network, "pytorch", mode, 1, "cuda") for mode in modes]
+    configurations = configurations_of(networks, threads, options.device, descriptions)
 
     seconds, phases, failed, versions = {}, {}, {}, {}
     with (options.out / "samples.csv").open("w", newline="") as file:
@@ -115,7 +134,8 @@ def main():
                       f"{count} threads on {device}", file=sys.stderr, flush=True)
                 try:
                     if use == "pytorch":
-                        total, of_phases, version = run_pytorch(options.file, network, mode, count, device)
+                        total, of_phases, version = run_pytorch(options.file, network, mode, count, device,
+                                                                options.seconds)
                     else:
                         total, of_phases, version = run_stepladder(options.program, network, use, count,
                                                                      tuned)
@@ -127,17 +147,18 @@ def main():
                 phases.setdefault(key, []).append(of_phases)
                 samples.writerow([*key, round_number, f"{total:.6g}"])
                 file.flush()
-            write_results(options.out, seconds, phases, round_number, versions)
+                write_results(options.out, seconds, phases, round_number, versions)
 
     print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; milliseconds "
-          "of a step, and the ratio of medians to best")
-    for network, count in ((n, t) for n in networks for t in threads):
-        best = statistics.median(seconds.get((network, "best", "single", count, "cpu"), [float("nan")]))
+          "of a step, and the ratio of medians to ours")
+    ours = {"cpu": "best", "cuda": "cuda"}[options.device]
+    for network, count in dict.fromkeys((key[0], key[3]) for key in sorted(seconds)):
+        own = statistics.median(seconds.get((network, ours, "single", count, options.device), [float("nan")]))
         for key, totals in seconds.items():
-            if key[0] == network and (key[3] == count and key[4] == "cpu" or count == 1 and key[4] == "cuda"):
+            if (key[0], key[3]) == (network, count):
                 median = statistics.median(totals)
-                print(f"  {network:10} {count} threads  {key[1]:8} {key[2]:13} {key[4]:4} {median * 1e3:9.3f} "
-                      f"{median / best:6.2f}x")
+                print(f"  {network:10} {count} threads  {key[1]:8} {key[2]:15} {key[4]:4} {median * 1e3:9.3f} "
+                      f"{median / own:6.2f}x")
     for key, why in failed.items():
         print(f"  FAILED {' '.join(map(str, key))}: {why}")
     print(f"\n{options.out / 'step.csv'}")

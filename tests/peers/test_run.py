@@ -20,15 +20,14 @@ def peers(monkeypatch):
     phases = {"forward": 0.25, "backward": 0.5, "update": 0.25}
 
     def of_stepladder(program, network, use, threads, tuned):
-        assert tuned.exists()
+        assert (tuned is None) if use == "cuda" else tuned.exists()
         return 1.0 / threads, {p: s / threads for p, s in phases.items()}, {}
 
-    def of_pytorch(file, network, mode, threads, device):
+    def of_pytorch(file, network, mode, threads, device, seconds):
         if mode == "compile":
             raise RuntimeError("no compiler")
-        return 2.0 / threads, phases, {"torch": "2.0"}
+        return 2.0 / threads, {} if mode.startswith("cuda_graph") else phases, {"torch": "2.0", "device": device}
 
-    monkeypatch.setattr(module, "has_cuda", lambda: False)
     monkeypatch.setattr(module, "tune", lambda program, networks, threads, file: file.touch())
     monkeypatch.setattr(module, "run_stepladder", of_stepladder)
     monkeypatch.setattr(module, "run_pytorch", of_pytorch)
@@ -37,10 +36,10 @@ def peers(monkeypatch):
 
 @pytest.fixture
 def run(peers, monkeypatch, tmp_path, capsys):
-    def call():
+    def call(*options):
         monkeypatch.setattr(sys, "argv", ["run.py", "--file", str(ROOT / "bench/networks.json"), "--rounds", "2",
                                           "--networks", "mlp,mnist_cnn", "--threads", "1,2",
-                                          "--out", str(tmp_path / "run")])
+                                          "--out", str(tmp_path / "run"), *options])
         status = peers.main()
         return status, capsys.readouterr().out, tmp_path / "run"
     return call
@@ -68,3 +67,36 @@ def test_a_folder_with_a_run_is_left_alone(run):
     run()
     with pytest.raises(SystemExit, match="holds a run already"):
         run()
+
+
+def test_on_a_gpu_our_cuda_rungs_stand_beside_three_modes_with_and_without_tf32(run):
+    status, told, out = run("--device", "cuda")
+    rows = reading.read_table(out / "step.csv", schema.STEP, [])
+    totals = {(r["use"], r["mode"]) for r in rows if r["layer"] == "total" and r["network"] == "mlp"}
+    assert totals == {("cuda", "single"), ("pytorch", "eager"), ("pytorch", "eager_tf32"), ("pytorch", "cuda_graph"),
+                      ("pytorch", "cuda_graph_tf32"), ("pytorch", "compile_tf32")}
+    assert {(r["threads"], r["device"]) for r in rows} == {(1, "cuda")}
+    assert status == 1 and "FAILED mlp pytorch compile 1 cuda: no compiler" in told
+    assert not (out / "tuned.csv").exists()
+
+
+def test_a_step_that_is_one_launch_has_a_total_and_no_phases(run):
+    _, _, out = run("--device", "cuda")
+    rows = [r for r in reading.read_table(out / "step.csv", schema.STEP, []) if r["mode"] == "cuda_graph"]
+    assert rows and {r["phase"] for r in rows} == {"total"}
+
+
+def test_a_run_that_is_cut_short_keeps_what_it_has_measured(peers, run, monkeypatch, tmp_path):
+    measured = []
+
+    def of_pytorch(file, network, mode, *rest):
+        if mode == "cuda_graph":
+            raise KeyboardInterrupt
+        measured.append((network, mode))
+        return 1.0, {}, {}
+
+    monkeypatch.setattr(peers, "run_pytorch", of_pytorch)
+    with pytest.raises(KeyboardInterrupt):
+        run("--device", "cuda")
+    rows = reading.read_table(tmp_path / "run/step.csv", schema.STEP, [])
+    assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured) and measured
