@@ -10,13 +10,14 @@
 #include "harness/ranks.hpp"
 #include "harness/run.hpp"
 #include "harness/shell.hpp"
+#include "harness/verify.hpp"
 
 namespace stepladder {
 namespace {
 
 std::string typed;  // set once, before any command runs
 
-constexpr int wrong_usage = 2, was_interrupted = 130;
+constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 
 int dispatch(int count, char** arguments) {
   CLI::App program{
@@ -76,7 +77,7 @@ int main(int count, char** arguments) {
     // One rank's failure must not leave the others waiting.
     if (mpi_session().ranks() > 1) mpi_session().abort(error.what());
     fmt::print(stderr, "stepladder: {}\n", error.what());
-    status = 1;
+    status = dynamic_cast<const DeviceLost*>(&error) != nullptr ? lost_device : 1;
   }
   return status;
 }

@@ -18,6 +18,7 @@ void Selection::add_options(CLI::App& app) {
                  "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
   app.add_option("--variant", variant,
                  "Only variants whose name matches this glob, or one of several: simd_*,openblas");
+  add_place_option(app, place);
   app.add_option("--suite", suite,
                  "A suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
   app.add_option("--suite-file", suite_file,
@@ -42,6 +43,16 @@ std::vector<const PrimitiveType*> Selection::types() const {
   for (const PrimitiveType* type : chosen)
     if (type->needs_ranks()) mpi_session().start();
   return chosen;
+}
+
+std::vector<Variant> Selection::variants(const PrimitiveType& type) const {
+  std::vector<Variant> here = at_place(select_variants(type, variant), place);
+  if (!here.empty()) return here;
+  const std::vector<Variant> all = at_place(type.variants(), place);
+  if (all.empty()) throw lacks_place(type, place);
+  std::vector<std::string> names;
+  for (const Variant& other : all) names.push_back(other.name);
+  throw UnknownName(fmt::format("{} variant of {}", place, type.name()), variant, names);
 }
 
 std::vector<std::unique_ptr<Case>> Selection::cases(const PrimitiveType& type,
@@ -72,7 +83,7 @@ std::vector<Work> Selection::work(const std::string& otherwise) const {
   std::vector<UnknownName> lacking;
   for (const PrimitiveType* type : types()) {
     try {
-      all.push_back({type, select_variants(*type, variant), cases(*type, otherwise)});
+      all.push_back({type, variants(*type), cases(*type, otherwise)});
     } catch (const UnknownName& error) {
       if (!primitives.empty()) throw;
       lacking.push_back(error);
@@ -83,12 +94,32 @@ std::vector<Work> Selection::work(const std::string& otherwise) const {
   for (const UnknownName& error : lacking)
     nearest.insert(nearest.end(), error.suggestions().begin(), error.suggestions().end());
   const std::string kind = lacking.front().kind();  // "variant of matmul"
-  throw UnknownName(kind.substr(0, kind.find(' ')), lacking.front().name(), nearest);
+  throw UnknownName(kind.substr(0, kind.find(" of ")), lacking.front().name(), nearest);
 }
 
 std::string Selection::suite_argument(const std::string& otherwise) const {
   if (!suite_file.empty()) return "--suite-file " + shell_quoted(suite_file);
   return "--suite " + shell_quoted(suite.empty() ? otherwise : suite);
+}
+
+void add_place_option(CLI::App& app, std::string& place) {
+  app.add_option("--place", place, "Only variants that run there: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+}
+
+std::vector<Variant> at_place(const std::vector<Variant>& variants, const std::string& place) {
+  std::vector<Variant> there;
+  for (const Variant& variant : variants)
+    if (place.empty() || (variant.info->place == Place::cuda) == (place == "cuda"))
+      there.push_back(variant);
+  return there;
+}
+
+UnknownName lacks_place(const PrimitiveType& type, const std::string& place) {
+  std::vector<std::string> places;
+  for (const char* other : {"cpu", "cuda"})
+    if (!at_place(type.variants(), other).empty()) places.emplace_back(other);
+  return {fmt::format("place of {}", type.name()), place, places};
 }
 
 std::vector<int> default_threads() {

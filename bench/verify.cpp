@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
@@ -11,6 +12,8 @@
 #include "harness/machine.hpp"
 #include "harness/measure/measure.hpp"
 #include "harness/ranks.hpp"
+#include "harness/results.hpp"
+#include "harness/verified.hpp"
 
 namespace stepladder {
 namespace {
@@ -20,11 +23,13 @@ struct Options {
   int random = 0;
   std::uint64_t seed = 1;
   std::vector<int> threads = default_threads();
+  std::string record;
 };
 
 struct Counts {
   int passed = 0, failed = 0, unavailable = 0, skipped = 0;
   double worst = 0;  // error over bound
+  DeviceTally on_device;
 };
 
 void verify_problem(Case& problem, const std::vector<Variant>& variants, const Options& options,
@@ -38,6 +43,7 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
                  info.name, problem.memory_needed(1) * mpi_session().ranks() / 0x1p30,
                  available / 0x1p30);
     ++counts.skipped;
+    for (const Variant& variant : variants) counts.on_device.left_out(variant);
     return;
   }
   for (const Place place : {Place::cpu, Place::cuda}) {
@@ -72,18 +78,46 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
         counts.worst = std::max(counts.worst, verdict.error_ratio);
         if (verdict.outcome != Outcome::failed) continue;
         ++counts.failed;
+        counts.on_device.failed(*proof.variant);
         if (reports)
           fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive,
                      info.direction, proof.variant->name, info.name, info.shape,
                      filling.tier == Tier::exact ? "exact" : "accuracy", proof.threads,
                      verdict.reason);
+        if (place == Place::cuda && device_is_lost())
+          throw DeviceLost(fmt::format("{} {}", info.primitive, proof.variant->name));
       }
     }
+    for (const Proof& proof : proofs)
+      if (!proof.ended) counts.on_device.passed(*proof.variant);
   }
+}
+
+// The file of --record, which is made at once: that it cannot be written must not show at the end.
+std::optional<VerifiedFile> open_record(const Options& options) {
+  if (options.record.empty()) return {};
+  if (device() == nullptr)
+    throw std::runtime_error(
+        fmt::format("--record {}: notes what a device has proved, and here is {}", options.record,
+                    device_status()));
+  VerifiedFile file(options.record);
+  if (mpi_session().rank() == 0) file.save();
+  return file;
+}
+
+void record(const DeviceTally& tally, const std::vector<Variant>& variants, VerifiedFile& file,
+            const std::string& path) {
+  const std::vector<std::string> not_passed =
+      tally.record(variants, source_digests(), device()->name(), utc_time().substr(0, 10), file);
+  if (mpi_session().rank() != 0) return;
+  file.save();
+  for (const std::string& sentence : not_passed)
+    fmt::print("{}: not noted as verified: {}\n", path, sentence);
 }
 
 int run(const Options& options) {
   bool all_passed = true;
+  std::optional<VerifiedFile> file = open_record(options);
   const bool reports = mpi_session().rank() == 0;
   for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
     const PrimitiveType* type = work.type;
@@ -95,17 +129,24 @@ int run(const Options& options) {
     Counts counts;
     Progress progress(fmt::format("verify {}", type->name()),
                       problems.size() + static_cast<std::size_t>(draws));
-    for (const auto& problem : problems) {
-      verify_problem(*problem, variants, options, counts);
-      progress.advance(problem->info().name);
-    }
-    for (int i = 0; i < draws; ++i) {
-      const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
-      verify_problem(*problem, variants, options, counts);
-      progress.advance(problem->info().name);
+    try {
+      for (const auto& problem : problems) {
+        verify_problem(*problem, variants, options, counts);
+        progress.advance(problem->info().name);
+      }
+      for (int i = 0; i < draws; ++i) {
+        const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
+        verify_problem(*problem, variants, options, counts);
+        progress.advance(problem->info().name);
+      }
+    } catch (const DeviceLost&) {
+      for (const Variant& variant : variants) counts.on_device.left_out(variant);
+      if (file) record(counts.on_device, variants, *file, options.record);
+      throw;
     }
     progress.finish();
     all_passed = all_passed && counts.failed == 0;
+    if (file) record(counts.on_device, variants, *file, options.record);
     if (reports)
       fmt::print(
           "{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} "
@@ -131,6 +172,9 @@ Command verify_command(CLI::App& program) {
   app->add_option("--threads", options->threads, "Thread counts, as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
+  app->add_option("--record", options->record,
+                  "Note in this file, a verified.json, which CUDA rungs passed on this machine's "
+                  "device, and their digests");
   return {app, [options] {
             options->threads = without_repeats(options->threads);
             return run(*options);

@@ -61,6 +61,16 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   }
 }
 
+bool device_is_lost() {
+  if (device() == nullptr) return false;
+  try {
+    device()->synchronize();
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant) {
   const bool exact =
       variant.bound_factor <= 1.0 || variant.operand_error > 0;  // small integers fit TF32

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,16 @@ std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& v
 // to run, made here when it is null; it stays when it passes, and the operands hold its results.
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner);
+
+// After an illegal access a device does nothing more for this process. Whatever came next would fail for
+// it, so the process ends.
+class DeviceLost : public std::runtime_error {
+ public:
+  explicit DeviceLost(const std::string& after)
+      : std::runtime_error("the device takes no more work from this process after " + after +
+                           "; what comes after it was not tried. Go on without it: --variant") {}
+};
+bool device_is_lost();
 
 // A variant with a declared bound above fp32's is not held to the exact tier.
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant);

@@ -13,6 +13,9 @@ UNKNOWN = [
     (("bench", "--suite", "sqares"), "unknown suite 'sqares'", "squares"),
     (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'", "mlp.fc1.forward"),
     (("bench", "matmul", "--direction", "foward"), "unknown direction of matmul 'foward'", "forward"),
+    (("verify", "matmul", "--place", "cuda", "--variant", "openblas"), "unknown cuda variant of matmul 'openblas'", "cublas"),
+    (("bench", "--place", "cuda", "--variant", "serial_ijk"), "unknown cuda variant 'serial_ijk'", ""),
+    (("verify", "matmul", "--place", "cpu", "--variant", "warp_tile"), "unknown cpu variant of matmul 'warp_tile'", ""),
     (("verify", "sgd_updat"), "unknown primitive 'sgd_updat'", "sgd_update"),
     (("verify", "max_pool", "--variant", "serail"), "unknown variant of max_pool 'serail'", "serial"),
     (("step", "--network", "mnist_cn"), "unknown network 'mnist_cn'", "mnist_cnn"),
@@ -41,6 +44,8 @@ def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, 
     (("bench", "--threads", "two"), "--threads"),
     (("bench", "--repetitions", "1"), "--repetitions: Value 1 not in range 2 to 1000"),
     (("bench", "--nonsense"), "--nonsense"),
+    (("bench", "--place", "gpu"), "--place: gpu not in {cpu,cuda}"),
+    (("bench", "--again"), "--again requires --resume"),
     (("bench", "--suite", "layers", "--suite-file", "x.csv"), "excludes"),
     (("bench", "--suite-file", "x.csv"), "holds problems of one primitive"),
     (("step",), "--network is required"),
@@ -72,3 +77,32 @@ def test_where_no_primitive_is_named_those_without_the_variant_are_left_out(step
     done = stepladder("verify", "--variant", "branchless", "--random", "3")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["max_pool"]
+
+
+def rungs(listing):
+    """Primitive: the first words of the lines of its rungs."""
+    found = {}
+    for line in listing.splitlines():
+        if not line.startswith(" "):
+            rungs_of = found.setdefault(line, [])
+        elif line[2] != " ":
+            rungs_of.append(line.split()[0])
+    return found
+
+
+def test_place_selects_the_rungs_that_run_there(stepladder):
+    everywhere, cpu, cuda = (rungs(stepladder("list", *place).stdout)
+                             for place in ((), ("--place", "cpu"), ("--place", "cuda")))
+    assert everywhere == {name: cpu.get(name, []) + cuda.get(name, []) for name in everywhere}
+    assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu["matmul"] and "serial_ijk" in cpu["matmul"]
+    done = stepladder("verify", "matmul", "--place", "cuda", "--random", "1")
+    assert f"1 problems, {len(cuda['matmul'])} variants" in done.stdout
+
+
+def test_a_primitive_without_rungs_at_the_place_is_left_out_or_when_named_an_error(stepladder):
+    names = rungs(stepladder("list").stdout)
+    with_cuda = rungs(stepladder("list", "--place", "cuda").stdout)
+    for name in names:
+        done = stepladder("list", name, "--place", "cuda")
+        assert done.returncode == (0 if name in with_cuda else 2)
+        assert name in with_cuda or f"unknown place of {name} 'cuda'; nearest: cpu" in done.stderr

@@ -1,0 +1,207 @@
+"""Nothing untested reads as tested: `list` tells a CUDA rung as verified only where a published file has the
+digest of its source, which is computed here a second time.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+NEVER = "never run on a device"
+
+
+def closure(file, root=ROOT):
+    """The file and all headers of the project that it includes, as paths from the root."""
+    found, waiting = set(), [file]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += re.findall(r'^\s*#\s*include\s*["<](kernels/[^">]+)', (root / name).read_text(), re.MULTILINE)
+    return sorted(found)
+
+
+def digest_of(file, root=ROOT):
+    sums = "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n" for name in closure(file, root))
+    return hashlib.sha256(sums.encode()).hexdigest()[:12]
+
+
+def cuda_rungs():
+    """Path: digest of every .cu file that holds a variant."""
+    files = [path for path in sorted(ROOT.glob("kernels/*/*.cu")) if "const Registration registration{" in path.read_text()]
+    return {path.relative_to(ROOT).as_posix(): digest_of(path.relative_to(ROOT).as_posix()) for path in files}
+
+
+def listed(stepladder, *options):
+    """Path: what `list` says of each CUDA rung."""
+    done = stepladder("list", "--place", "cuda", *options)
+    assert done.returncode == 0, done.stderr
+    found, primitive = {}, None
+    for line in done.stdout.splitlines():
+        if not line.startswith(" "):
+            primitive = line
+        elif line[2] != " ":
+            name = line.split()[0]
+        elif "unavailable: " not in line:
+            found[f"kernels/{primitive}/{name}.cu"] = line.strip()
+    return found
+
+
+def publish(results, machine, entries, failed=()):
+    folder = results / machine
+    folder.mkdir(parents=True)
+    (folder / "verified.json").write_text(json.dumps(
+        {"schema_version": 1, "verified": dict(entries), "failed": dict(failed)}))
+
+
+def entry(digest, date="2026-01-31", device="NVIDIA X"):
+    return {"digest": digest, "date": date, "device": device}
+
+
+def expected_status(file, digest, published):
+    """What `list` should say, by the rules of CONTRIBUTING.md, of what the files of one or no machine say."""
+    for kind, now, then in (("failed", "FAILED on", "changed since it failed on"),
+                            ("verified", "verified on", "changed since it was verified on")):
+        for claims in published:
+            if claim := claims[kind].get(file):
+                return f"{now if claim['digest'] == digest else then} {claim['device']}, {claim['date']}"
+    return NEVER
+
+
+def test_every_rung_has_never_run_where_nothing_is_published(stepladder, tmp_path):
+    statuses = listed(stepladder, "--results", tmp_path)
+    assert statuses.keys() == cuda_rungs().keys()
+    assert set(statuses.values()) == {NEVER}
+
+
+def test_the_program_has_the_digests_of_the_tree(stepladder, tmp_path):
+    publish(tmp_path, "x", {file: entry(digest) for file, digest in cuda_rungs().items()})
+    statuses = listed(stepladder, "--results", tmp_path)
+    assert statuses and set(statuses.values()) == {"verified on NVIDIA X, 2026-01-31"}
+
+
+def test_another_digest_reads_as_changed(stepladder, tmp_path):
+    wrong = {file: entry(digest[:-1] + ("0" if digest[-1] != "0" else "1")) for file, digest in cuda_rungs().items()}
+    publish(tmp_path, "x", wrong)
+    statuses = listed(stepladder, "--results", tmp_path)
+    assert statuses and set(statuses.values()) == {"changed since it was verified on NVIDIA X, 2026-01-31"}
+
+
+def test_a_failure_reads_as_one(stepladder, tmp_path):
+    file, digest = next(iter(cuda_rungs().items()))
+    publish(tmp_path, "x", {}, {file: entry(digest)})
+    assert listed(stepladder, "--results", tmp_path)[file] == "FAILED on NVIDIA X, 2026-01-31"
+
+
+def test_what_is_published_here_claims_no_more_than_the_tree_holds(stepladder):
+    """A tracked verified.json vouches for the very sources that it was made from."""
+    published = [json.loads(path.read_text()) for path in sorted(ROOT.glob("results/*/verified.json"))]
+    rungs, statuses = cuda_rungs(), listed(stepladder)
+    if len(published) <= 1:
+        assert statuses == {file: expected_status(file, digest, published) for file, digest in rungs.items()}
+    for file, status in statuses.items():
+        vouched = any(claims["verified"].get(file, {}).get("digest") == rungs[file] for claims in published)
+        assert vouched or not status.startswith("verified"), f"{file}: {status}"
+
+
+def test_the_readme_says_that_no_rung_has_run_on_a_gpu_until_one_has(stepladder):
+    says_none = "None of them has run on a GPU yet" in (ROOT / "README.md").read_text()
+    assert says_none == all(status == NEVER for status in listed(stepladder).values())
+
+
+def test_a_damaged_file_is_an_error_with_its_name_and_line(stepladder, tmp_path):
+    publish(tmp_path, "x", {})
+    path = tmp_path / "x/verified.json"
+    path.write_text('{\n "schema_version": 1,\n "verified": {"kernels/matmul/naive.cu": {"digest": "none"}}\n}\n')
+    done = stepladder("list", "--results", tmp_path)
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"{path}:3: " in done.stderr and "12 hex digits" in done.stderr
+
+
+def test_a_results_folder_that_is_not_there_is_said(stepladder, tmp_path):
+    statuses = listed(stepladder, "--results", tmp_path / "none")
+    assert statuses
+    for status in statuses.values():
+        assert status.startswith("not known") and f"{tmp_path}/none cannot be read" in status
+
+
+def test_without_a_device_there_is_nothing_to_record(stepladder, tmp_path):
+    if json.loads(stepladder("machine", "--json").stdout)["gpu"] is not None:
+        pytest.skip("this machine has a device")
+    record = tmp_path / "verified.json"
+    done = stepladder("verify", "max_pool", "--random", "3", "--record", record)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "--record" in done.stderr and "CUDA" in done.stderr
+    assert not record.exists()
+
+
+def test_on_a_device_what_passed_is_recorded_and_listed(stepladder, tmp_path):
+    if json.loads(stepladder("machine", "--json").stdout)["gpu"] is None:
+        pytest.skip("this machine has no device")
+    (tmp_path / "here").mkdir()
+    record = tmp_path / "here/verified.json"
+    done = stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record", record)
+    assert done.returncode == 0, done.stdout
+    statuses = listed(stepladder, "--results", tmp_path)
+    assert statuses["kernels/max_pool/naive.cu"].startswith("verified on ")
+    assert statuses["kernels/sgd_update/naive.cu"] == NEVER
+
+
+@pytest.fixture
+def small_tree(tmp_path):
+    """One .cu file that includes a.hpp, and through it b.hpp; other.hpp stands apart."""
+    kernels = tmp_path / "a tree/kernels/matmul"
+    kernels.mkdir(parents=True)
+    (kernels / "rung.cu").write_text('#include <cuda_runtime.h>\n#  include "kernels/matmul/a.hpp"\nint x;\n')
+    (kernels / "a.hpp").write_text('#pragma once\n#include "kernels/matmul/b.hpp"\n')
+    (kernels / "b.hpp").write_text('#pragma once\n#include "kernels/matmul/a.hpp"\nint y;\n')
+    (kernels / "other.hpp").write_text("#pragma once\n")
+    (tmp_path / "sources.txt").write_text("kernels/matmul/rung.cu\n")
+    return tmp_path
+
+
+def run_script(folder):
+    return subprocess.run(
+        ["cmake", f"-DROOT={folder}/a tree", f"-DSOURCES={folder}/sources.txt", f"-DOUTPUT={folder}/digests.cpp",
+         "-P", ROOT / "cmake/source_digests.cmake"], capture_output=True, text=True, timeout=60, check=False)
+
+
+def digest_by_script(folder):
+    done = run_script(folder)
+    assert done.returncode == 0, done.stderr
+    return re.search(r'"kernels/matmul/rung.cu", "(\w+)"', (folder / "digests.cpp").read_text())[1]
+
+
+def test_a_digest_covers_what_is_included_directly_or_not_and_nothing_else(small_tree):
+    tree = small_tree / "a tree"
+    before = digest_by_script(small_tree)
+    assert before == digest_of("kernels/matmul/rung.cu", tree)
+    (tree / "kernels/matmul/other.hpp").write_text("int z;\n")
+    assert digest_by_script(small_tree) == before
+    for name in ("rung.cu", "a.hpp", "b.hpp"):
+        with (tree / "kernels/matmul" / name).open("a") as file:
+            file.write(" ")
+        after = digest_by_script(small_tree)
+        assert after != before and after == digest_of("kernels/matmul/rung.cu", tree), name
+        before = after
+
+
+def test_the_build_depends_on_every_file_of_a_digest(small_tree):
+    digest_by_script(small_tree)
+    rule = (small_tree / "digests.cpp.d").read_text().replace("\\ ", "_").replace("\\\n", " ").split()
+    assert [name.rsplit("/", 1)[1] for name in rule[1:]] == ["a.hpp", "b.hpp", "rung.cu"]
+
+
+@pytest.mark.parametrize("line, message", [
+    ('#include "kernels/matmul/none.hpp"', "there is no such file"),
+    ('#include "a.hpp"', "expected a path from the project's root"),
+])
+def test_an_include_that_cannot_be_followed_stops_the_build(small_tree, line, message):
+    with (small_tree / "a tree/kernels/matmul/b.hpp").open("a") as file:
+        file.write(line + "\n")
+    done = run_script(small_tree)
+    assert done.returncode != 0 and message in " ".join(done.stderr.split())
