@@ -11,6 +11,7 @@
 #include "bench/selection.hpp"
 #include "harness/ranks.hpp"
 #include "harness/shell.hpp"
+#include "harness/verify.hpp"
 
 namespace stepladder {
 namespace {
@@ -64,6 +65,8 @@ int run(Options& options) {
   if (std::find(ceiling_threads.begin(), ceiling_threads.end(), 1) == ceiling_threads.end())
     ceiling_threads.push_back(1);
   if (mpi_session().ranks() > 1) options.bench.threads = ceiling_threads = {1};
+  constexpr int of_device = 0;
+  if (device() != nullptr) ceiling_threads.push_back(of_device);
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
@@ -85,6 +88,10 @@ int run(Options& options) {
       fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}\n",
                  run.folder().directory().string(),
                  resume_command(options, run.folder().directory()));
+    throw;
+  } catch (const DeviceLost&) {
+    progress.finish();
+    run.save();
     throw;
   }
   progress.finish();
@@ -118,6 +125,9 @@ Command bench_command(CLI::App& program) {
   app->add_option("--seed", options->bench.seed, "Of the data");
   app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Go on with the run in that folder");
+  app->add_flag("--again", options->bench.again,
+                "Measure what that folder has again, and put it in the place of what it had")
+      ->needs("--resume");
   return {app, [options] { return run(*options); }};
 }
 

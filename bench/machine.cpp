@@ -6,14 +6,17 @@
 #include <memory>
 
 #include "bench/commands.hpp"
+#include "kernels/common/device.hpp"
 
 namespace stepladder {
 namespace {
 
 void print_ceilings(const Machine& machine, int threads) {
-  fmt::print("\nceilings on {} thread{}\n", threads, threads == 1 ? "" : "s");
+  fmt::print("\nceilings on {}\n", threads == 0   ? device()->name()
+                                   : threads == 1 ? "1 thread"
+                                                  : fmt::format("{} threads", threads));
   for (const Ceiling& c : measure_ceilings(machine.caches, threads))
-    fmt::print("  {:<14} {:<5} {:8.1f} {}\n", c.name, c.level, c.value, c.unit);
+    fmt::print("  {:<14} {:<6} {:8.1f} {}\n", c.name, c.level, c.value, c.unit);
 }
 
 }  // namespace
@@ -34,6 +37,7 @@ Command machine_command(CLI::App& program) {
                          value.is_string() ? value.get<std::string>() : value.dump());
             print_ceilings(machine, 1);
             if (machine.threads_available > 1) print_ceilings(machine, machine.threads_available);
+            if (device() != nullptr) print_ceilings(machine, 0);
             return 0;
           }};
 }

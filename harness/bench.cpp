@@ -86,6 +86,12 @@ std::string Bench::key(const Case& problem, const Row& row) const {
                      options_.cold ? "cold" : "warm");
 }
 
+std::string Bench::samples_key(const Case& problem, const Row& row) const {
+  const ProblemInfo& info = problem.info();
+  return fmt::format("{}|{}|{}|{}|{}|{}|", info.primitive, info.direction, info.name,
+                     row.variant->name, row.threads, info.ranks);
+}
+
 std::vector<Bench::Row> Bench::plan_rows(const Case& problem,
                                          const std::vector<Variant>& variants) const {
   std::vector<Row> rows;
@@ -93,7 +99,7 @@ std::vector<Bench::Row> Bench::plan_rows(const Case& problem,
     for (const int threads : variant.info->threaded ? options_.threads : std::vector<int>{1}) {
       Row row{.variant = &variant, .threads = threads};
       bool done = false;
-      if (tables_) {
+      if (tables_ && !options_.again) {
         const auto former = tables_->former.find(key(problem, row));
         done = former != tables_->former.end() && former->second == "ok";
       }
@@ -144,6 +150,7 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
   }
   compare(rows);
   write(problem, rows);
+  if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies,
@@ -162,7 +169,7 @@ void Bench::allocate_and_time(Case& problem, Place place, std::size_t copies,
     return;
   }
   prove(problem, rows);
-  time(problem, rows);
+  if (device_lost_after_.empty()) time(problem, rows);
   for (Row* row : rows) row->runner.reset();
 }
 
@@ -186,8 +193,20 @@ void Bench::prove(Case& problem, std::vector<Row*>& rows) {
     }
     if (wanted.empty()) continue;
     problem.fill(filling.tier, filling.seed);
-    for (Row* row : wanted) prove(problem, *row, filling.tier);
+    for (Row* row : wanted) {
+      prove(problem, *row, filling.tier);
+      if (row->status == "failed" && skip_if_device_lost(rows, row->variant->name)) return;
+    }
   }
+}
+
+bool Bench::skip_if_device_lost(std::vector<Row*>& rows, const std::string& after) {
+  if (rows.front()->variant->info->place != Place::cuda || !device_is_lost()) return false;
+  device_lost_after_ = after;
+  for (Row* row : rows)
+    if (row->status == "ok")
+      row->status = "skipped", row->verified = false, row->reason = after + " broke the device";
+  return true;
 }
 
 void Bench::prove(Case& problem, Row& row, Tier tier) {
@@ -235,6 +254,11 @@ void Bench::time(Case& problem, std::vector<Row*>& rows) {
     timed.push_back(row);
   }
   std::vector<Measured> measured = run_.meter().measure(subjects, options_.measure);
+  // They take turns, so which of them it was is not known.
+  if (std::any_of(measured.begin(), measured.end(),
+                  [](const Measured& m) { return !m.error.empty(); }) &&
+      skip_if_device_lost(rows, "one of the rungs that were timed"))
+    return;
   for (std::size_t i = 0; i < timed.size(); ++i) {
     Row& row = *timed[i];
     row.measured = std::move(measured[i]);
@@ -248,8 +272,10 @@ void Bench::time(Case& problem, std::vector<Row*>& rows) {
     if (row.summary.spread() > widest_spread)
       row.reason += fmt::format("{}noisy: 95 % interval spans {:.0f} % of the median",
                                 row.reason.empty() ? "" : "; ", 100 * row.summary.spread());
-    row.roof = roof_of(info, problem.operand_bytes(), options_.cold, row.threads,
-                       run_.machine().caches, run_.ceilings());
+    row.roof = row.variant->info->place == Place::cuda
+                   ? device_roof_of(info, row.variant->info->precision, run_.ceilings())
+                   : roof_of(info, problem.operand_bytes(), options_.cold, row.threads,
+                             run_.machine().caches, run_.ceilings());
   }
 }
 
@@ -341,6 +367,7 @@ std::vector<std::string> Bench::summary_row(const Case& problem, const Row& row)
 void Bench::write(const Case& problem, const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> summary, samples;
   std::vector<std::string> replaced;
+  std::set<std::string> replaced_samples;
   const ProblemInfo& p = problem.info();
   for (const Row& row : rows) {
     counts_.ok += row.status == "ok";
@@ -352,8 +379,9 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
     // A row that could not be measured before: the same again adds nothing, anything else takes its place.
     if (const auto former = tables_->former.find(key(problem, row));
         former != tables_->former.end()) {
-      if (former->second == row.status && row.status != "failed") continue;
+      if (former->second == row.status && row.status != "failed" && row.status != "ok") continue;
       replaced.push_back(former->first);
+      if (former->second == "ok") replaced_samples.insert(samples_key(problem, row));
     }
     summary.push_back(summary_row(problem, row));
     if (row.status != "ok") continue;
@@ -372,6 +400,10 @@ void Bench::write(const Case& problem, const std::vector<Row>& rows) {
     tables_->summary.remove_rows([&](const CsvRow& row) {
       return std::find(replaced.begin(), replaced.end(), key_of(row, key_columns)) !=
              replaced.end();
+    });
+  if (!replaced_samples.empty())
+    tables_->samples.remove_rows([&](const CsvRow& row) {
+      return replaced_samples.contains(key_of(row, samples_key_columns));
     });
   tables_->samples.append(samples);
   tables_->summary.append(summary);

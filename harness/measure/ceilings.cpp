@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "kernels/common/aligned.hpp"
+#include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder {
@@ -213,6 +214,13 @@ double find(const std::vector<Ceiling>& ceilings, const std::string& name, const
 }  // namespace
 
 std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads) {
+  if (threads == 0) {
+    std::vector<Ceiling> of_device;
+    for (const DeviceCeiling& c : measure_device_ceilings())
+      of_device.push_back(
+          {c.name, c.unit, 0, std::string_view(c.unit) == "GB/s" ? "device" : "", c.value});
+    return of_device;
+  }
   std::vector<Ceiling> all = {{"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9}};
   for (const Level& level : levels(caches, threads))
     for (const MixInfo& info : mixes)
@@ -244,6 +252,17 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
   const double bandwidth = find(ceilings, nearest->name, level, threads);
   Roof compute{"fma_peak", peak > 0 ? problem.flops / peak : 0};
   Roof memory{fmt::format("{}_{}", nearest->name, level), bandwidth > 0 ? bytes / bandwidth : 0};
+  return compute.seconds >= memory.seconds ? compute : memory;
+}
+
+Roof device_roof_of(const ProblemInfo& problem, const std::string& precision,
+                    const std::vector<Ceiling>& ceilings) {
+  const double bytes = problem.bytes_read + problem.bytes_written;
+  const double peak = find(ceilings, "fma_peak", "", 0);
+  const double bandwidth = find(ceilings, "stream_copy", "device", 0);
+  if (precision != "fp32" || peak <= 0 || bandwidth <= 0 || bytes <= 0) return {};
+  const Roof compute{"fma_peak", problem.flops / peak};
+  const Roof memory{"stream_copy_device", bytes / bandwidth};
   return compute.seconds >= memory.seconds ? compute : memory;
 }
 

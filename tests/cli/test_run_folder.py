@@ -54,6 +54,26 @@ def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished
     assert len(json.loads((run / "environment.json").read_text())["commands"]) == 2
 
 
+def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(stepladder, finished_run, tiny, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    before, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
+    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, "--threads", "1", "--repetitions", "3",
+                      "--budget", "0.02", "--out", run, "--resume", "--again")
+    assert done.returncode == 0, done.stderr
+    assert "2 rows ok" in done.stdout
+    assert sorted(keys(run)) == sorted(keys(finished_run))
+    kept = [row for row in before if row["variant"] != "blocked"]
+    after = read_csv(run / "summary.csv")
+    assert after[:len(kept)] == kept and [row["variant"] for row in after[len(kept):]] == ["blocked"] * 2
+    assert all(3 <= int(row["repetitions"]) <= 6 for row in after[len(kept):])
+    kept_samples = [row for row in samples if row["variant"] != "blocked"]
+    after_samples = read_csv(run / "samples.csv")
+    assert after_samples[:len(kept_samples)] == kept_samples
+    assert sum(int(row["repetitions"]) for row in after[len(kept):]) <= len(after_samples) - len(kept_samples) < \
+        len(samples) - len(kept_samples)
+
+
 def wait_for_rows(run, process, count):
     for _ in range(600):
         if (run / "summary.csv").exists() and len(read_csv(run / "summary.csv")) >= count:

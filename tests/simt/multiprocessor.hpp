@@ -43,6 +43,9 @@ struct Calls {
 };
 extern Calls calls;
 
+// From here on the device answers as a real one does after an illegal access; or works again.
+void break_device(bool broken);
+
 // --- what a thread of a block calls --------------------------------------------------------------
 
 [[noreturn]] void fail(const std::string& what);  // throws SimtError, naming block and thread

@@ -52,11 +52,15 @@ cudaError_t wait_for_all() {
   }
 }
 
+bool device_is_broken = false;
+
 }  // namespace
 
 namespace stepladder::simt {
 
 Calls calls;
+
+void break_device(bool broken) { device_is_broken = broken; }
 
 cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
@@ -91,6 +95,8 @@ const char* cudaGetErrorString(cudaError_t status) {
       return "invalid configuration argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
     case cudaErrorNoDevice:
       return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
@@ -192,6 +198,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (device_is_broken) return cudaErrorIllegalAddress;
   return wait([stream] { stepladder::simt::finish(stream); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

@@ -224,7 +224,8 @@ enum cudaError_t {
   cudaErrorInvalidResourceHandle,
   cudaErrorPeerAccessAlreadyEnabled,
   cudaErrorStreamCaptureUnsupported,
-  cudaErrorStreamCaptureInvalidated
+  cudaErrorStreamCaptureInvalidated,
+  cudaErrorIllegalAddress
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute {

@@ -1,0 +1,18 @@
+// What a device does at best, measured on it: the roofs of its rows.
+#pragma once
+
+#include <vector>
+
+namespace stepladder {
+
+struct DeviceCeiling {
+  const char* name;  // fma_peak: of fp32; stream_copy: bytes read and written
+  const char* unit;  // GFLOP/s or GB/s
+  double value;
+};
+
+std::vector<DeviceCeiling> measure_device_ceilings();  // empty where there is no device
+// Called by a device's file before main().
+void register_device_ceilings(std::vector<DeviceCeiling> (*measure)());
+
+}  // namespace stepladder

@@ -1,0 +1,48 @@
+// A CUDA row is judged by what the device can do, never by the CPU's ceilings.
+#include <gtest/gtest.h>
+
+#include "harness/measure/ceilings.hpp"
+
+namespace stepladder {
+namespace {
+
+const std::vector<Ceiling> of_cpu = {{"fma_peak", "GFLOP/s", 1, "", 100},
+                                     {"stream_copy", "GB/s", 1, "DRAM", 10}};
+const std::vector<Ceiling> of_both = {{"fma_peak", "GFLOP/s", 1, "", 100},
+                                      {"stream_copy", "GB/s", 1, "DRAM", 10},
+                                      {"fma_peak", "GFLOP/s", 0, "", 60e3},
+                                      {"stream_copy", "GB/s", 0, "device", 4e3}};
+
+ProblemInfo problem(double flops, double bytes) {
+  ProblemInfo info;
+  info.flops = flops;
+  info.bytes_read = info.bytes_written = bytes / 2;
+  return info;
+}
+
+TEST(DeviceRoof, IsTheLongerOfTheTwoTimes) {
+  const Roof compute = device_roof_of(problem(60e12, 4e9), "fp32", of_both);
+  EXPECT_EQ(compute.name, "fma_peak");
+  EXPECT_DOUBLE_EQ(compute.seconds, 1.0);
+  const Roof memory = device_roof_of(problem(60e9, 4e12), "fp32", of_both);
+  EXPECT_EQ(memory.name, "stream_copy_device");
+  EXPECT_DOUBLE_EQ(memory.seconds, 1.0);
+}
+
+TEST(DeviceRoof, IsNotTheCpus) {
+  const Roof none = device_roof_of(problem(60e12, 4e9), "fp32", of_cpu);
+  EXPECT_EQ(none.name, "");
+  EXPECT_EQ(none.seconds, 0);
+}
+
+TEST(DeviceRoof, IsLeftOutWhereItsPeakIsNotMeasured) {
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), "tf32", of_both).name, "");
+}
+
+TEST(DeviceRoof, OfTheCpuIsNotTheDevices) {
+  const Roof roof = roof_of(problem(1e9, 1e3), 1e3, true, 1, {}, of_both);
+  EXPECT_DOUBLE_EQ(roof.seconds, 1e9 / 100e9);
+}
+
+}  // namespace
+}  // namespace stepladder
