@@ -14,17 +14,18 @@ WERROR ?=
 OLD ?=
 NEW ?=
 RUN ?=
+LIMIT ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
-export OLD NEW RUN
+export OLD NEW RUN LIMIT
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench peers plots report compare format lint clean
+.PHONY: help setup build test bench peers gpu gpu-bundle plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
 	@echo
 	@echo 'Variables of bench (all may be left out):'
 	@echo '  PRIMITIVE=matmul,max_pool   these only, and no training steps'
@@ -35,6 +36,8 @@ help: ## list the targets and the variables
 	@echo '                              cores only with OVERSUBSCRIBE=1'
 	@echo '  BUDGET=0.5                  seconds at most for one row'
 	@echo '  OUT=FOLDER                  the run folder (results/local/<time>); RESUME=1 goes on in it'
+	@echo 'Of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above; PRIMITIVE with the OUT of a run measures'
+	@echo '  that primitive again; LIMIT=480 seconds for everything'
 	@echo 'Others: SANITIZE=address,undefined and WERROR=ON (test), BUILD=FOLDER (default build)'
 
 setup: ## install the missing packages and the Python environment
@@ -51,6 +54,12 @@ bench: build ## verify, measure, draw the charts, print the table
 
 peers: build ## the same training steps in PyTorch, installed apart, in turns with ours
 	@scripts/peers.sh
+
+gpu: ## on a GPU machine: build, verify and measure the CUDA rungs, beside PyTorch, in 8 minutes
+	@scripts/gpu.sh
+
+gpu-bundle: setup ## pack what a GPU machine without these packages needs to build: build/gpu-bundle
+	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle"
 
 plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
 	@run=$${OUT:-$(lastword $(sort $(wildcard results/local/*/)))}; \

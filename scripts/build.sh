@@ -2,7 +2,8 @@
 # Configures a CMake preset in a folder and builds it.
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
-# WERROR and, for the preset sanitize, SANITIZE become the CMake options of those names.
+# WERROR and, for the preset sanitize, SANITIZE become the CMake options of those names; CUDA_ARCHITECTURES, as 90a,
+# the GPUs to build for.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -26,6 +27,8 @@ options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")
 fi
+
+[[ -z ${CUDA_ARCHITECTURES:-} ]] || options+=("-DSTEPLADDER_CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES")
 
 mkdir -p "$folder"
 log=$folder/configure.log

@@ -1,0 +1,253 @@
+#!/usr/bin/env bash
+# Builds, verifies and measures the CUDA rungs on this machine's GPU, beside PyTorch, and writes one run folder, in
+# LIMIT seconds at most (480). Nothing is installed: what a build needs comes from build/gpu-bundle, packed elsewhere
+# by `make gpu-bundle`, or from the system. A stage that fails, or that runs out of time, leaves the others alone.
+# Variables: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME BUILD LIMIT (see make help).
+#
+# OUT then holds summary.csv, step.csv, verified.json, environment.json, ceilings.json, peers/step.csv and
+# peers/environment.json, and raw.tar.gz: logs, samples, Google Benchmark's records. To publish it as
+# results/<machine>, unpack that first.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+limit=${LIMIT:-480}
+to_finish=25 # seconds of it kept for the table and for packing
+build=${BUILD:-build}/gpu
+program=$build/stepladder
+bundle=${BUILD:-build}/gpu-bundle
+run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
+[[ $limit =~ ^[1-9][0-9]*$ ]] || die "make gpu: LIMIT=$limit: expected seconds, as 480"
+
+# --- the machine ---------------------------------------------------------------------------------
+
+gpus=$(nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null) || gpus=
+[[ $gpus == *,* ]] ||
+  die "make gpu: this machine has no NVIDIA GPU: nvidia-smi is absent or shows none. Nothing was built or measured." \
+    "The CUDA rungs are proved on the CPU by \`make test\` (tests/simt)."
+command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
+command -v nvcc >/dev/null || die "make gpu: nvcc was found neither on PATH nor in /usr/local/cuda/bin; it builds the CUDA rungs."
+command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
+
+architectures=
+while IFS= read -r capability; do
+  ((capability >= 75)) || die "make gpu: the GPU has compute capability ${capability:0:-1}.${capability: -1}; expected 7.5 or newer."
+  [[ $capability != 90 ]] || capability=90a # with Hopper's own instructions
+  architectures+=${architectures:+;}$capability
+done < <(sed 's/.*, *//; s/\.//' <<<"$gpus" | sort -u)
+
+again=()
+if [[ -e $run/environment.json || -e $run/raw.tar.gz ]]; then
+  if [[ -n ${PRIMITIVE:-} && ${RESUME:-} != 1 ]]; then
+    again=(--again)
+  elif [[ ${RESUME:-} != 1 ]]; then
+    die "make gpu: $run holds a run already. Name a primitive to measure it again (PRIMITIVE=matmul), go on with" \
+      "RESUME=1, or choose another folder with OUT."
+  fi
+fi
+mkdir -p "$run"
+if [[ -e $run/raw.tar.gz ]]; then
+  tar -xzf "$run/raw.tar.gz" -C "$run" || die "make gpu: $run/raw.tar.gz cannot be unpacked; choose another folder with OUT."
+fi
+mkdir -p "$run/logs"
+
+# --- stages --------------------------------------------------------------------------------------
+
+not_ok=()
+failures=0
+child=
+interrupted=
+trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' INT TERM
+
+note() { # OUTCOME TITLE WHY
+  local line
+  line=$(printf '%-9s %s: %s' "$1" "$2" "$3")
+  say "  $line"
+  [[ $1 == ok ]] || not_ok+=("$line")
+}
+
+# stage TITLE SECONDS COMMAND…: runs it within its seconds and the time that is left. Sets `status`.
+stage() {
+  local title=$1 seconds=$2 log=$run/logs/${1//[^A-Za-z0-9_]/-}.log begun=$SECONDS
+  local left=$((limit - to_finish - SECONDS))
+  shift 2
+  status=1
+  ((seconds <= left)) || seconds=$left
+  if [[ -n $interrupted ]]; then
+    note SKIPPED "$title" "interrupted"
+    return
+  elif ((seconds < 3)); then
+    note SKIPPED "$title" "the $limit s are over"
+    return
+  fi
+  printf '+ %s\n' "$*" >>"$log"
+  # SIGINT lets the program write what it has; a process group of its own takes all that was started along
+  (
+    trap - INT TERM # which a command in the background would ignore
+    exec timeout --signal=INT --kill-after=12 "$seconds" "$@"
+  ) >>"$log" 2>&1 </dev/null &
+  child=$!
+  while
+    status=0
+    wait "$child" || status=$?
+    ((status > 128)) && kill -0 "$child" 2>/dev/null
+  do :; done
+  child=
+  if ((status == 0)); then
+    note ok "$title" "$((SECONDS - begun)) s"
+  elif [[ -n $interrupted ]]; then
+    note CUT "$title" "interrupted"
+  elif ((status == 124 || status == 137)); then
+    note CUT "$title" "not done after $seconds s; what was finished is kept"
+    failures=$((failures + 1))
+  elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} ]]; then
+    note SKIPPED "$title" "it has no such variant, or no such problems"
+  else
+    note FAILED "$title" "exit status $status; its last lines:"
+    tail -n 12 "$log" | cut -c1-300 | sed 's/^/    | /'
+    failures=$((failures + 1))
+  fi
+}
+
+# Packs what is large, prints what is not there and the table, and ends.
+finish() {
+  local raw=() file
+  for file in logs samples.csv benchmark.json peers/samples.csv; do
+    [[ ! -e $run/$file ]] || raw+=("$file")
+  done
+  if tar -czf "$run/raw.tar.gz.part" -C "$run" "${raw[@]}"; then
+    mv "$run/raw.tar.gz.part" "$run/raw.tar.gz"
+    (cd "$run" && rm -rf "${raw[@]}")
+  else
+    rm -f "$run/raw.tar.gz.part"
+    note FAILED "raw.tar.gz" "the samples and logs lie in $run as they are"
+    failures=$((failures + 1))
+  fi
+  say
+  say "$((SECONDS / 60)) min $((SECONDS % 60)) s in all; $run: $(du -sh "$run" | cut -f1)"
+  if ((${#not_ok[@]})); then
+    say "Not ok (the logs are in raw.tar.gz):"
+    printf '  %s\n' "${not_ok[@]}"
+  fi
+  if [[ -e $run/summary.csv || -e $run/step.csv || -e $run/verified.json ]]; then
+    python3 scripts/gpu_table.py "$run" || failures=$((failures + 1))
+  fi
+  [[ -z $interrupted ]] || exit 130
+  ((failures == 0)) || exit 1
+  exit 0
+}
+
+say "$(head -n 1 <<<"$gpus"), building for ${architectures//;/, }; $limit s at most; run folder $run"
+
+# --- build ---------------------------------------------------------------------------------------
+
+if [[ -d $bundle ]]; then
+  have=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2) || have=
+  needed=$(cat "$bundle/glibc")
+  [[ -z $have || $(printf '%s\n' "$needed" "$have" | sort -V | head -n 1) == "$needed" ]] ||
+    die "make gpu: $bundle is for glibc $needed or newer; this machine has $have. Pack it on an older Debian."
+  CMAKE_PREFIX_PATH=$(realpath "$bundle")${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+  # A library of the bundle that another one needs is found like the first, which the newer tag would not do.
+  export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
+fi
+# cuDNN and cuBLAS may have come with PyTorch alone.
+while IFS= read -r folder; do
+  [[ -n $folder ]] || continue
+  CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:+$CMAKE_PREFIX_PATH:}$folder
+  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
+done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" 2>/dev/null || true)
+export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PATH
+stage build 240 env CUDA_ARCHITECTURES="$architectures" scripts/build.sh release "$build" stepladder
+((status == 0)) || finish
+
+# --- proofs --------------------------------------------------------------------------------------
+
+if [[ -n ${PRIMITIVE:-} ]]; then
+  IFS=', ' read -ra primitives <<<"$PRIMITIVE"
+else
+  mapfile -t primitives < <("$program" list --place cuda | grep -v '^ ' || true)
+fi
+budget=()
+[[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
+
+IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet}"
+
+broken=" " # PRIMITIVE/RUNG of those after which the device did nothing more, or that never came to an end
+
+ladder() { # of a primitive: technique and name
+  "$program" list "$1" --place cuda | awk '/^  [^ ]/ { print $2, $1 }'
+}
+
+# Status 3: a kernel broke the device for this process. A kernel that waits for ever shows as a stage cut short.
+broke_the_device() { ((status == 3 || status == 124 || status == 137)); }
+
+verify() { # PRIMITIVE TITLE SECONDS VARIANTS…
+  local suite=() # of a primitive without suites, random problems alone
+  [[ ! -e bench/suites/$1.csv ]] || suite=(--suite layers)
+  stage "verify $2" "$3" "$program" verify "$1" --place cuda "${@:4}" "${suite[@]}" --random 200 --record "$run/verified.json"
+}
+
+for primitive in "${primitives[@]}"; do
+  if [[ $primitive == all_reduce ]]; then
+    note SKIPPED "verify all_reduce" "takes several GPUs and MPI"
+    continue
+  fi
+  verify "$primitive" "$primitive" 45 ${VARIANT:+--variant "$VARIANT"}
+  if broke_the_device && [[ -z ${VARIANT:-} && -z $interrupted ]]; then # one by one, each in a process of its own
+    while read -r _ rung; do
+      verify "$primitive" "$primitive $rung" 20 --variant "$rung"
+      ! broke_the_device || broken+="$primitive/$rung "
+    done < <(ladder "$primitive")
+  fi
+done
+
+# --- times ---------------------------------------------------------------------------------------
+
+bench_suite() {
+  local primitive variants
+  for primitive in "${primitives[@]}"; do
+    # 61 million weights take a minute to check
+    [[ $primitive != all_reduce && $primitive/$1 != sgd_update/alexnet ]] || continue
+    grep -q "^$1," "bench/suites/$primitive.csv" 2>/dev/null || continue
+    variants=${VARIANT:-}
+    if [[ $broken == *" $primitive/"* ]]; then
+      variants=$(ladder "$primitive" | while read -r _ rung; do
+        [[ $broken == *" $primitive/$rung "* ]] || say "$rung"
+      done | paste -sd,)
+    fi
+    stage "bench $primitive $1" 50 "$program" bench "$primitive" --place cuda ${variants:+--variant "$variants"} \
+      "${budget[@]}" --suite "$1" --threads 1 --out "$run" --resume "${again[@]}"
+  done
+}
+
+bench_suite "${suites[0]}"
+if [[ -z ${PRIMITIVE:-} ]]; then
+  for network in mlp mnist_cnn cifar_cnn; do
+    stage "step $network" 25 "$program" step --network "$network" --use cuda --threads 1 --out "$run" --resume
+  done
+  if [[ -e $run/peers/step.csv ]]; then
+    note SKIPPED PyTorch "measured before, in $run/peers"
+  elif python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+    stage PyTorch 100 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 --seconds 0.5 \
+      --out "$run/peers"
+  else
+    note SKIPPED PyTorch "python3 has no PyTorch that sees the GPU"
+  fi
+fi
+for suite in "${suites[@]:1}"; do bench_suite "$suite"; done
+
+# --- what NVIDIA's sanitizer sees ------------------------------------------------------------------
+
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    for primitive in "${primitives[@]}"; do
+      own=$(ladder "$primitive" | sed -n 's/^cuda //p' | paste -sd,) # not NVIDIA's
+      [[ $primitive != all_reduce && -n $own ]] || continue
+      stage "$tool $primitive" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" verify "$primitive" \
+        --variant "${VARIANT:-$own}" --place cuda --random 3
+    done
+  done
+else
+  note SKIPPED "memcheck, racecheck" "compute-sanitizer was not found"
+fi
+
+finish
