@@ -17,6 +17,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "NVIDIA's library, fp32 arithmetic",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make};

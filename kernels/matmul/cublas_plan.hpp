@@ -8,6 +8,7 @@
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/common/shared_library.hpp"
 #include "kernels/matmul/column_major.hpp"
+#include "kernels/matmul/cuda_separate_epilogue.hpp"
 
 namespace stepladder::matmul {
 
@@ -63,6 +64,7 @@ class CublasPlan final : public Plan {
   explicit CublasPlan(const Problem& problem) : problem_(problem), cublas_(Cublas::instance()) {}
   void run(const Operands& operands) override {
     cublas_.multiply(column_major(problem_, operands), arithmetic);
+    separate_epilogue(problem_, operands);
   }
 
  private:

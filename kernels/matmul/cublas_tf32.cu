@@ -23,6 +23,7 @@ constexpr VariantInfo info{
     .adds = "NVIDIA's library, TF32 operands on the tensor cores",
     .precision = "tf32",
     .place = Place::cuda,
+    .epilogue = true,
     .bound_factor = 4,
     .operand_error = 0x1p-9 + 0x1p-20,
 };

@@ -74,6 +74,7 @@ constexpr VariantInfo info{
     .builds_on = "shared_memory",
     .adds = "8 x 8 sums in each thread's registers: 16 shared loads for 64 products",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_cuda_plan<Matmul, multiply>};

@@ -56,6 +56,7 @@ constexpr VariantInfo info{
     .builds_on = "coalesced",
     .adds = "32 x 32 tiles of A and B in shared memory, each float read once for 32 threads",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_cuda_plan<Matmul, multiply>};

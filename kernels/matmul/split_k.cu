@@ -34,7 +34,7 @@ Split split_of(const Problem& p) {
   return {steps, (steps + steps_of_a_slice - 1) / steps_of_a_slice, steps_of_a_slice};
 }
 
-// o.c is the workspace where there is more than one slice.
+// o.c is the workspace, and p without an epilogue, where there is more than one slice.
 template <bool transpose_a, bool transpose_b, bool vectors>
 __global__ void __launch_bounds__(WarpTile::threads, 2)
     multiply_kernel(Problem p, Operands o, Split split) {
@@ -69,13 +69,18 @@ class SplitPlan final : public Plan {
 
   void run(const Operands& o) override {
     float* const parts = static_cast<float*>(parts_.get());
-    const Operands to_parts{o.a, o.b, parts == nullptr ? o.c : parts};
+    Problem product = p_;
+    Operands to = o;
+    if (parts != nullptr) {
+      product.epilogue = Epilogue::none;
+      to.c = parts;
+    }
     const auto start = [&]<bool transpose_a, bool transpose_b, bool vectors>() {
       launch(multiply_kernel<transpose_a, transpose_b, vectors>,
-             {dim3(tiles_of<tile, tile>(p_), split_.slices), WarpTile::threads}, p_, to_parts,
+             {dim3(tiles_of<tile, tile>(p_), split_.slices), WarpTile::threads}, product, to,
              split_);
     };
-    choose(start, p_.transpose_a, p_.transpose_b, tile_in_vectors(p_, to_parts));
+    choose(start, p_.transpose_a, p_.transpose_b, tile_in_vectors(p_, to));
     if (parts != nullptr)
       launch(add_kernel, {blocks_for(p_.m * p_.n), block_threads}, p_, o, parts, split_.slices);
   }
@@ -98,6 +103,7 @@ constexpr VariantInfo info{
     .builds_on = "warp_tile",
     .adds = "k is cut into slices, so that a C of few tiles still fills the GPU",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make};

@@ -36,6 +36,7 @@ constexpr VariantInfo info{
     .adds = "tensor cores: 16 x 8 x 8 products of TF32 factors in one instruction",
     .precision = "tf32",
     .place = Place::cuda,
+    .epilogue = true,
     .bound_factor = 3,
     .operand_error = 0x1p-10 + 0x1p-22,
 };

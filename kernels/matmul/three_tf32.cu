@@ -47,6 +47,7 @@ constexpr VariantInfo info{
     .builds_on = "tf32_tensor_core",
     .adds = "each factor in two parts, three products: fp32 accuracy from the tensor cores",
     .place = Place::cuda,
+    .epilogue = true,
     .bound_factor = 3,
     .operand_error = 0x1p-21,
 };

@@ -104,6 +104,7 @@ constexpr VariantInfo info{
     .builds_on = "register_tile",
     .adds = "128-bit loads and stores, of shared and of global memory",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make_cuda_plan<Matmul, multiply>};

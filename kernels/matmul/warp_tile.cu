@@ -51,6 +51,7 @@ constexpr VariantInfo info{
     .builds_on = "vectorized",
     .adds = "a tile for each warp, and the next tiles copied asynchronously while these are used",
     .place = Place::cuda,
+    .epilogue = true,
 };
 
 const Registration registration{info, make};

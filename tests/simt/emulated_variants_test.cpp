@@ -35,13 +35,19 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const std::int64_t of : {4, 4, 32, 128})
-        add(matmul::Matmul{}, {.m = multiple(of, 260),
-                               .n = multiple(of, 260),
-                               .k = multiple(of, 130),
-                               .transpose_a = transpose_a,
-                               .transpose_b = transpose_b});
+        add(matmul::Matmul{},
+            {.m = multiple(of, 260),
+             .n = multiple(of, 260),
+             .k = multiple(of, 130),
+             .transpose_a = transpose_a,
+             .transpose_b = transpose_b,
+             .epilogue = random.coin() ? matmul::Epilogue::none : matmul::Epilogue::bias_relu});
+  // Tiles enough for every block of a grid that stays to take more than one.
+  for (const std::int64_t side : {400, 516})
+    add(matmul::Matmul{}, {.m = side, .n = side, .k = 100, .transpose_a = random.coin()});
   for (const std::int64_t k : {257, 784})  // few rows and columns, and long sums
-    add(matmul::Matmul{}, {.m = 64, .n = multiple(2, 12), .k = k});
+    for (const auto epilogue : {matmul::Epilogue::none, matmul::Epilogue::bias})
+      add(matmul::Matmul{}, {.m = 64, .n = multiple(2, 12), .k = k, .epilogue = epilogue});
   for (const auto direction :
        {convolution::Direction::forward, convolution::Direction::backward_data,
         convolution::Direction::backward_weights})
@@ -149,6 +155,10 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
     }
 }
 
+bool has_epilogue(const Case& problem) {
+  return problem.info().direction.find("_bias") != std::string::npos;
+}
+
 struct Emulated {
   const PrimitiveType* type;
   Variant variant;
@@ -177,14 +187,16 @@ TEST_P(EmulatedVariant, PassesRandomProblems) {
   Cases cases;
   for (int i = 0; i < problems; ++i) cases.push_back(type->random_case(random, 1));
   add_even_cases(*type, random, cases);
-  int passed = 0;
+  int passed = 0, passed_with_epilogue = 0;
   for (const std::unique_ptr<Case>& problem : cases) {
     const Verdict verdict = prove(*problem, variant);
     EXPECT_NE(verdict.outcome, Outcome::failed)
         << problem->info().direction << " " << problem->info().shape << ": " << verdict.reason;
     passed += verdict.outcome == Outcome::passed;
+    passed_with_epilogue += verdict.outcome == Outcome::passed && has_epilogue(*problem);
   }
   EXPECT_GT(passed, 0) << variant.name << " took none of the problems";
+  EXPECT_EQ(passed_with_epilogue > 0, variant.info->epilogue) << variant.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, EmulatedVariant, testing::ValuesIn(emulated_variants()),

@@ -1,0 +1,40 @@
+// The pass over C that NVIDIA's library leaves to us, after a product that the test makes in its place.
+#include <gtest/gtest.h>
+
+#include "harness/random.hpp"
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/matmul/cuda_element.hpp"
+#include "kernels/matmul/cuda_separate_epilogue.hpp"
+#include "tests/proof.hpp"
+
+namespace stepladder {
+namespace {
+
+using matmul::Epilogue, matmul::Matmul, matmul::Operands, matmul::Problem;
+
+void product_then_epilogue(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) o.c[i * p.n + j] = matmul::element(p, o, i, j);
+  matmul::separate_epilogue(p, o);
+}
+
+TEST(SeparateEpilogue, FinishesEveryElement) {
+  Variant variant = unregistered<Matmul>("separate", make_cuda_plan<Matmul, product_then_epilogue>);
+  VariantInfo info = *variant.info;
+  info.epilogue = true;
+  variant.info = variant.entry.info = &info;
+  Random random(8);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t of = round % 2 == 0 ? 4 : 1;  // rows in vectors, and any
+    const Problem p{.m = random.integer(1, 40),
+                    .n = of * random.integer(1, 200 / of),
+                    .k = random.integer(1, 5),
+                    .epilogue = static_cast<Epilogue>(random.integer(0, 2))};
+    const std::unique_ptr<Case> problem = make_case<Matmul>(p, "test", "test");
+    const Verdict verdict = prove(*problem, variant);
+    EXPECT_EQ(verdict.outcome, Outcome::passed) << matmul::shape(p) << ": " << verdict.reason;
+  }
+}
+
+}  // namespace
+}  // namespace stepladder
