@@ -231,6 +231,13 @@ void require_compute_capability(int least) {
                 std::to_string(least % 10) + "; this is " + cuda_device->name());
 }
 
+void require_hopper() {
+  require_compute_capability(90);
+  if (cuda_device->compute_capability() < 100) return;
+  throw NotHere("needs a Hopper GPU: its wgmma instructions ended with it; this is " +
+                cuda_device->name());
+}
+
 void require_shared_memory(std::size_t bytes) {
   require_cuda();
   if (cuda_device->shared_memory() >= bytes) return;

@@ -14,6 +14,7 @@ namespace stepladder {
 // These throw Unsupported with the reason when there is no device, or when it
 void require_cuda();                            // (anything will do)
 void require_compute_capability(int least);     // has less than, say, 80 for 8.0
+void require_hopper();                          // is of another generation: 9.0 and no more
 void require_tf32();                            // would compute in fp32 where TF32 is asked for
 void require_shared_memory(std::size_t bytes);  // has less than this for one block
 

@@ -11,7 +11,8 @@ ARCH = "sm_90a"
 # 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
 TENSOR_CORE = ["tf32_tensor_core", "three_tf32"]
-RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
+HOPPER = ["tf32_wgmma", "three_tf32_wgmma"]
+RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE, *HOPPER]
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +97,16 @@ def test_the_tensor_cores_multiply(kernels, rung):
     for name, code in of_rung(kernels, rung).items():
         assert count(code, "HMMA.1688.F32.TF32"), name
         assert not count(code, "FFMA"), name
+
+
+@pytest.mark.parametrize("rung", HOPPER)
+def test_warpgroups_multiply_what_the_tma_brings(kernels, rung):
+    for name, code in of_rung(kernels, rung).items():
+        assert count(code, "HGMMA.64x128x8.F32.TF32") in (4, 8, 12), name  # 32 of the depth: 128 or 256 columns, or three products
+        assert not count(code, ("HMMA", "FFMA")), name
+        assert count(code, "UTMALDG.2D"), name
+        assert not count(code, "LDGSTS"), name
+        assert count(code, "USETMAXREG") == 2, name
 
 
 def test_layers_read_and_write_128_bits(functions):

@@ -15,6 +15,7 @@
 
 #include "harness/random.hpp"
 #include "tests/simt/fiber.hpp"
+#include "tests/simt/hopper.hpp"
 
 namespace stepladder::simt {
 namespace {
@@ -70,7 +71,7 @@ struct Copy {
   }
 };
 
-enum class State { ready, at_barrier, in_warp, ended };
+enum class State { ready, at_barrier, in_warp, asleep, ended };
 
 struct Thread {
   Fiber fiber;
@@ -146,6 +147,7 @@ class Multiprocessor {
       ready_.push_back(&thread);
     }
     at_barrier_ = 0;
+    begin_background();
     while (!ready_.empty() && error_ == nullptr) {
       std::swap(ready_[draw(ready_.size())], ready_.back());
       running_ = ready_.back();
@@ -155,6 +157,7 @@ class Multiprocessor {
     }
     if (error_ != nullptr) std::rethrow_exception(error_);
     expect_all_ended();
+    expect_no_background();
     expect_stacks_held();
     if (!dynamic_shared_.is_intact())
       throw SimtError("block " + text(blockIdx) + " wrote out of the bounds of its " +
@@ -207,7 +210,20 @@ class Multiprocessor {
     });
   }
 
-  unsigned lane() const { return static_cast<unsigned>(running_ - threads_.data()) % 32; }
+  void sleep(const char* what, const std::source_location& place) {
+    running_->place = place;
+    running_->what = what;
+    wait(State::asleep);
+  }
+
+  void wake(Thread& thread) {
+    thread.state = State::ready;
+    ready_.push_back(&thread);
+  }
+
+  unsigned thread_of_block() const { return static_cast<unsigned>(running_ - threads_.data()); }
+  unsigned lane() const { return thread_of_block() % 32; }
+  unsigned block_size() const { return static_cast<unsigned>(threads_.size()); }
 
   void begin_shared() {
     if (std::exchange(shared_is_filled_, true)) return;
@@ -251,11 +267,6 @@ class Multiprocessor {
     switch_fiber(me.fiber, scheduler_);
   }
 
-  void wake(Thread& thread) {
-    thread.state = State::ready;
-    ready_.push_back(&thread);
-  }
-
   template <class Visit>
   void for_lanes(unsigned mask, const Visit& visit) {
     const std::size_t first = static_cast<std::size_t>(running_ - threads_.data()) / 32 * 32;
@@ -273,8 +284,9 @@ class Multiprocessor {
         waiting = &thread;
     if (waiting == nullptr) return;
     throw SimtError("block " + text(blockIdx) + " waits for ever: thread " + text(waiting->index) +
-                    (waiting->state == State::at_barrier
-                         ? std::string(" at the barrier")
+                    (waiting->state == State::at_barrier ? std::string(" at the barrier")
+                     : waiting->state == State::asleep
+                         ? std::string(" for ") + waiting->what
                          : std::string(" for its warp in ") + waiting->what) +
                     " at " + text(waiting->place) + "; " + std::to_string(at_barrier_) + " of " +
                     std::to_string(threads_.size()) + " threads are at a barrier, " +
@@ -347,10 +359,22 @@ bool meet_warp(unsigned mask, const char* what, const std::source_location& plac
 void release_warp(unsigned mask) { Multiprocessor::current->release_warp(mask); }
 
 unsigned lane() { return Multiprocessor::current->lane(); }
+unsigned thread_of_block() { return Multiprocessor::current->thread_of_block(); }
+unsigned block_size() { return Multiprocessor::current->block_size(); }
+
+void* this_thread() { return &Multiprocessor::current->running(); }
+void sleep(const char* what, const std::source_location& place) {
+  Multiprocessor::current->sleep(what, place);
+}
+void wake(void* thread) { Multiprocessor::current->wake(*static_cast<Thread*>(thread)); }
 
 void begin_shared() { Multiprocessor::current->begin_shared(); }
 
 std::byte* dynamic_shared_memory() { return Multiprocessor::current->dynamic_shared(); }
+
+bool is_shared(const void* memory, std::size_t bytes) {
+  return Multiprocessor::current->is_shared(memory, bytes);
+}
 
 void copy_later(void* shared, const void* global, std::size_t bytes, std::size_t valid) {
   Multiprocessor& multiprocessor = *Multiprocessor::current;

@@ -74,9 +74,18 @@ void with_warp(unsigned mask, const char* what, const std::source_location& plac
 
 unsigned lane();
 
+// Waits until another thread calls wake with what this_thread() is here.
+void* this_thread();
+void sleep(const char* what, const std::source_location& place);
+void wake(void* thread);
+
+unsigned thread_of_block();  // as its warps count them
+unsigned block_size();       // threads
+
 // Every declaration of __shared__ variables calls this: the first of a block fills them with NaN.
 void begin_shared();
 std::byte* dynamic_shared_memory();
+bool is_shared(const void* memory, std::size_t bytes);
 
 // Copies that take effect when they are waited for. What they write holds NaN in the meantime.
 void copy_later(void* shared, const void* global, std::size_t bytes, std::size_t valid);

@@ -18,7 +18,8 @@
 
 // --- the language --------------------------------------------------------------------------------
 
-#define __CUDA_ARCH__ 900  // code for a GPU of this compute capability is what is compiled
+#define __CUDA_ARCH__ 900          // code for a GPU of this compute capability is what is compiled,
+#define __CUDA_ARCH_FEAT_SM90_ALL  // and with what Hopper alone has
 
 #define __global__
 #define __device__

@@ -1,0 +1,280 @@
+// A product on Hopper's tensor cores, from the TMA to C, and its plan:
+//
+//     TMA → a ring of stages in shared memory → wgmma → sums in registers → C
+//
+//     producer     one thread asks the TMA for box after box and waits only for empty stages
+//     consumers    two warpgroups, 64 rows each of a tile of C; while the products of one run, the other
+//                  fetches its rows of the first factor into registers
+//     blocks       one to a multiprocessor, which takes tile after tile: the producer is in the next
+//                  tile while the consumers store this one
+//
+// Four forms, one way. wgmma reads TF32 from shared memory only along the depth, but a factor in
+// registers may come from either layout. So the first factor, which goes through registers, is the
+// one that may lie across, and where that is B the product is Cᵀ = op(B)ᵀ op(A)ᵀ, stored turned. Of
+// two that lie across (weight gradients) the smaller is laid out anew beforehand; so is what the TMA
+// cannot read, rows that are no multiple of 16 bytes.
+//
+// Sums says how a thread's sums of a tile of 128 x Sums::columns are kept and added to; see
+// tf32_wgmma.cu. Only .cu files include this.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/common/cuda_barrier.hpp"
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/common/cuda_shared.hpp"
+#include "kernels/common/cuda_tma.hpp"
+#include "kernels/common/cuda_wgmma.hpp"
+#include "kernels/common/swizzle.hpp"
+#include "kernels/matmul/cuda_operand.hpp"
+#include "kernels/matmul/cuda_store.hpp"
+#include "kernels/matmul/cuda_turn.hpp"
+#include "kernels/matmul/raster.hpp"
+
+namespace stepladder::matmul {
+
+// What a kernel is told.
+struct WgmmaWork {
+  Problem problem;
+  Operands operands;
+  Raster tiles;
+  int steps;                   // of WgmmaTile::depth along k
+  std::int64_t second_extent;  // rows of each part of the second factor
+  bool c_in_vectors;
+};
+
+template <class Sums>
+class WgmmaTile {
+ public:
+  static constexpr int warpgroup = 128, consumers = 2, threads = (1 + consumers) * warpgroup;
+  static constexpr int rows = 64 * consumers;    // x of the first factor
+  static constexpr int columns = Sums::columns;  // x of the second
+  static constexpr int depth = swizzled_row;     // of one stage
+
+  struct Stage {
+    // [128, 32] along the depth; else four boxes [32, 32], each of 32 x
+    float first[rows * depth];
+    float second[Sums::parts][columns * depth];  // [parts, columns, 32]
+  };
+  static constexpr int stages = (192 << 10) / sizeof(Stage);
+  struct Ring {
+    Stage stage[stages];
+    Barrier full[stages], empty[stages];
+  };
+
+  static __device__ void initialise(Ring& ring) {
+    for (Barrier& full : ring.full) full.initialise(1);
+    for (Barrier& empty : ring.empty) empty.initialise(consumers * warpgroup / 32);
+    publish_barriers();
+  }
+
+  template <bool first_along_depth>
+  static __device__ void produce(Ring& ring, const TensorMap& first, const TensorMap& second,
+                                 const WgmmaWork& work) {
+    Position at;
+    for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
+      const auto [row, column] = work.tiles.place(tile);
+      const int x = static_cast<int>(row) * rows, y = static_cast<int>(column) * columns;
+      for (int step = 0; step < work.steps; ++step, at.advance()) {
+        Stage& stage = ring.stage[at.stage];
+        Barrier& full = ring.full[at.stage];
+        ring.empty[at.stage].wait(at.parity ^ 1);  // passes at once in the first round
+        full.arrive_and_expect(sizeof(Stage));
+        if constexpr (first_along_depth)
+          load_box(stage.first, first, x, step * depth, full);
+        else
+          for (int box = 0; box < rows; box += swizzled_row)
+            load_box(stage.first + box * depth, first, step * depth, x + box, full);
+        for (int part = 0; part < Sums::parts; ++part)
+          load_box(stage.second[part], second, y + part * static_cast<int>(work.second_extent),
+                   step * depth, full);
+      }
+    }
+  }
+
+  template <bool first_along_depth, bool turned>
+  static __device__ void consume(Ring& ring, const WgmmaWork& work) {
+    const int thread = static_cast<int>(threadIdx.x) - warpgroup, lane = thread % 32;
+    const int group = lane / 4, member = lane % 4;
+    const int own_row = thread / 32 * 16 + group;  // and 8 further on
+    Position at;
+    for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
+      Sums sums;
+      for (int step = 0; step < work.steps; ++step, at.advance()) {
+        const Stage& stage = ring.stage[at.stage];
+        ring.full[at.stage].wait(at.parity);
+        typename Sums::Fragment a[depth / 8];
+#pragma unroll
+        for (int l = 0; l < depth; l += 8)
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            a[l / 8].set(e, element_of_first<first_along_depth>(stage, own_row + e % 2 * 8,
+                                                                l + e / 2 * 4 + member));
+        const std::uint64_t b = swizzled_matrix(shared_address(stage.second));
+        wgmma_fence();
+#pragma unroll
+        for (int l = 0; l < depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
+        wgmma_wait();
+        if (lane == 0) ring.empty[at.stage].arrive();
+      }
+
+      sums.use();
+      const auto [tile_row, tile_column] = work.tiles.place(tile);
+#pragma unroll
+      for (int i = 0; i < columns / 2; i += 2) {
+        const std::int64_t x = std::int64_t{tile_row} * rows + own_row + i / 2 % 2 * 8;
+        const std::int64_t y = std::int64_t{tile_column} * columns + i / 4 * 8 + 2 * member;
+        const float two[2] = {sums.value(i), sums.value(i + 1)};
+        if constexpr (turned) {
+          store(work.problem, work.operands, y, x, two[0]);
+          store(work.problem, work.operands, y + 1, x, two[1]);
+        } else if (work.c_in_vectors) {
+          store_neighbours<2, true>(work.problem, work.operands, x, y, two);
+        } else {
+          store_neighbours<2, false>(work.problem, work.operands, x, y, two);
+        }
+      }
+    }
+  }
+
+ private:
+  // A stage, and the parity of the phase in which it is filled.
+  struct Position {
+    int stage = 0;
+    unsigned parity = 0;
+    __device__ void advance() {
+      if (++stage < stages) return;
+      stage = 0;
+      parity ^= 1;
+    }
+  };
+
+  template <bool along_depth>
+  static __device__ float element_of_first(const Stage& stage, int x, int l) {
+    if constexpr (along_depth) return stage.first[swizzled(x, l)];
+    const float* const box = stage.first + x / swizzled_row * swizzled_row * depth;
+    return box[swizzled(l, x % swizzled_row)];
+  }
+};
+
+template <class Sums, bool first_along_depth, bool turned>
+__global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
+    wgmma_kernel([[maybe_unused]] const __grid_constant__ TensorMap first,
+                 [[maybe_unused]] const __grid_constant__ TensorMap second,
+                 [[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // for older GPUs there is nothing: plans refuse them
+  using Tile = WgmmaTile<Sums>;
+  auto& ring = *dynamic_shared<typename Tile::Ring>();
+  if (threadIdx.x == 0) Tile::initialise(ring);
+  __syncthreads();
+  // The 65536 registers are 168 to a thread at the start; (40 + 2 · 232) · 128 are not more.
+  if (threadIdx.x < Tile::warpgroup) {
+    keep_registers<40>();
+    if (threadIdx.x == 0) Tile::template produce<first_along_depth>(ring, first, second, work);
+  } else {
+    take_registers<232>();
+    Tile::template consume<first_along_depth, turned>(ring, work);
+  }
+#endif
+}
+
+// How a factor gets to the TMA: as it lies, or laid out anew, in every run, into a workspace.
+template <int parts>
+class WgmmaSource {
+ public:
+  WgmmaSource(const Factor& factor, bool anew)
+      : along_depth_(factor.along_depth || anew),
+        pitch_((factor.depth + 3) / 4 * 4),
+        space_(device_memory(anew ? parts * factor.extent * pitch_ * sizeof(float) : 0)) {}
+
+  bool along_depth() const { return along_depth_; }
+
+  // For boxes of `tile` x along the depth, or of 32 x across it.
+  TensorMap prepare(const Factor& f, int tile, OnTheWay numbers) const {
+    if (auto* const to = static_cast<float*>(space_.get()); to != nullptr) {
+      turn<parts>(f, to, pitch_);
+      return tensor_map(to, parts * f.extent, f.depth, pitch_, tile, numbers);
+    }
+    if (along_depth_) return tensor_map(f.at, f.extent, f.depth, f.depth, tile, numbers);
+    return tensor_map(f.at, f.depth, f.extent, f.extent, swizzled_row, numbers);
+  }
+
+ private:
+  bool along_depth_;
+  std::int64_t pitch_;
+  DeviceMemory space_;  // [parts, extent, pitch]
+};
+
+// Tiles are as wide as Wide's, or as Narrow's where that takes less time.
+template <class Wide, class Narrow>
+class WgmmaPlan final : public Plan {
+ public:
+  explicit WgmmaPlan(const Problem& problem)
+      : p_(problem),
+        turned_(is_turned(factor_a(p_, {}), factor_b(p_, {}))),
+        first_(first_of({}), !has_aligned_rows(first_of({}))),
+        second_(second_of({}), !can_be_second(second_of({}))),
+        is_wide_(time<Wide>() <= time<Narrow>()) {}
+
+  void run(const Operands& o) override {
+    const auto start = [&]<bool is_wide, bool first_along_depth, bool turned>() {
+      using Sums = std::conditional_t<is_wide, Wide, Narrow>;
+      using Tile = WgmmaTile<Sums>;
+      const TensorMap first = first_.prepare(first_of(o), Tile::rows, Sums::on_the_way);
+      const TensorMap second = second_.prepare(second_of(o), Tile::columns, Sums::on_the_way);
+      const WgmmaWork work{p_,
+                           o,
+                           tiles<Sums>(),
+                           static_cast<int>((p_.k + Tile::depth - 1) / Tile::depth),
+                           second_of(o).extent,
+                           in_vectors(o.c, p_.n)};
+      launch(wgmma_kernel<Sums, first_along_depth, turned>,
+             {std::min(work.tiles.count(), multiprocessors_), Tile::threads,
+              sizeof(typename Tile::Ring)},
+             first, second, work);
+    };
+    choose(start, is_wide_, first_.along_depth(), turned_);
+  }
+
+ private:
+  static bool has_aligned_rows(const Factor& factor) { return factor.row() % 4 == 0; }
+  static bool can_be_second(const Factor& factor) {
+    return Wide::parts == 1 && factor.along_depth && has_aligned_rows(factor);
+  }
+  // Whether B is the first factor.
+  static bool is_turned(const Factor& a, const Factor& b) {
+    return !can_be_second(b) && (can_be_second(a) || a.extent < b.extent);
+  }
+  Factor first_of(const Operands& o) const { return turned_ ? factor_b(p_, o) : factor_a(p_, o); }
+  Factor second_of(const Operands& o) const { return turned_ ? factor_a(p_, o) : factor_b(p_, o); }
+
+  template <class Sums>
+  Raster tiles() const {
+    using Tile = WgmmaTile<Sums>;
+    return {blocks_for(first_of({}).extent, Tile::rows),
+            blocks_for(second_of({}).extent, Tile::columns)};
+  }
+  template <class Sums>
+  unsigned time() const {  // that all blocks take, in columns
+    return blocks_for(tiles<Sums>().count(), multiprocessors_) * unsigned{Sums::columns};
+  }
+
+  Problem p_;
+  unsigned multiprocessors_ = static_cast<unsigned>(cuda_multiprocessors());
+  bool turned_;
+  WgmmaSource<1> first_;
+  WgmmaSource<Wide::parts> second_;
+  bool is_wide_;
+};
+
+template <class Wide, class Narrow>
+std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) {
+  require_tf32();
+  require_hopper();
+  require_shared_memory(
+      std::max(sizeof(typename WgmmaTile<Wide>::Ring), sizeof(typename WgmmaTile<Narrow>::Ring)));
+  return std::make_unique<WgmmaPlan<Wide, Narrow>>(problem);
+}
+
+}  // namespace stepladder::matmul

@@ -1,0 +1,35 @@
+// What a Hopper multiprocessor does in the background while the threads of a block go on: copies of
+// boxes by the TMA, which report to barriers, and products of warpgroups. Each takes effect only when
+// a thread waits for it, and what it will write holds NaN until then.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+namespace stepladder::simt {
+
+// Called for each block by the multiprocessor.
+void begin_background();
+void expect_no_background();  // throws SimtError when something was never waited for
+
+// mbarrier: see kernels/common/cuda_barrier.hpp. A barrier is known by its address.
+void initialise_barrier(const void* barrier, unsigned arrivals);
+void arrive_at_barrier(const void* barrier, std::size_t bytes);
+void wait_at_barrier(const void* barrier, unsigned parity, const std::source_location& place);
+
+// A box of a row-major matrix: box_rows of 32 columns, from [row, column] on.
+struct Box {
+  const float* matrix;
+  std::int64_t rows, columns, pitch;
+  int box_rows, row, column;
+};
+void load_box_later(float* to, const Box& box, const void* barrier);
+
+// wgmma of m64n128k8: see kernels/common/cuda_wgmma.hpp.
+void fence_products();
+void multiply_later(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+                    const std::source_location& place);
+void finish_products(const std::source_location& place);
+
+}  // namespace stepladder::simt
