@@ -16,34 +16,32 @@ struct PositionProducts {
 
 STEPLADDER_HOST_DEVICE inline int padded(int count) { return (count + 3) / 4 * 4; }
 
-// The part of a factor that a block reads: `extent` rows of the result, or columns.
+// The part of a factor that a block reads: `extent` rows of the result, or columns, from `first` on. A
+// thread fetches one vector of four, and others so many rows further on.
 template <class Tile, int extent, bool along_depth>
 struct Strip {
-  static constexpr int vectors = extent * Tile::depth / 4, count = vectors / Tile::threads;
   static constexpr int across = (along_depth ? Tile::depth : extent) / 4;  // vectors of a row
-  static_assert(vectors % Tile::threads == 0);
-  const float* from;  // of the slice
-  int first, size;    // along the result's side
-  int depth;
+  static constexpr int further = Tile::threads / across;
+  static constexpr int count = extent * Tile::depth / 4 / Tile::threads;
+  static_assert(Tile::threads % across == 0 && count * Tile::threads * 4 == extent * Tile::depth);
+  const float* slice;
+  int first, size, depth;  // along the result's side, and of the sum
   float4 values[count];
 
-  __device__ static int row(int j) {
-    return (static_cast<int>(threadIdx.x) + j * Tile::threads) / across;
-  }
-  __device__ static int column(int j) {
-    return (static_cast<int>(threadIdx.x) + j * Tile::threads) % across * 4;
-  }
+  __device__ static int row() { return static_cast<int>(threadIdx.x) / across; }
+  __device__ static int column() { return static_cast<int>(threadIdx.x) % across * 4; }
 
   __device__ void fetch(int step) {
+    const int start = step * Tile::depth;
+    const int rows = along_depth ? size : depth, pitch = padded(along_depth ? depth : size);
+    const int at_row = row() + (along_depth ? first : start);
+    const int at_column = column() + (along_depth ? start : first);
+    const float* from = slice + std::int64_t{at_row} * pitch + at_column;
 #pragma unroll
     for (int j = 0; j < count; ++j) {
-      const int row_at = along_depth ? first + row(j) : step * Tile::depth + row(j);
-      const int column_at = along_depth ? step * Tile::depth + column(j) : first + column(j);
-      const int rows = along_depth ? size : depth, columns = padded(along_depth ? depth : size);
       values[j] = make_float4(0, 0, 0, 0);
-      if (row_at < rows && column_at < columns)
-        values[j] =
-            *reinterpret_cast<const float4*>(from + std::int64_t{row_at} * columns + column_at);
+      if (at_row + j * further < rows && at_column < pitch)
+        values[j] = *reinterpret_cast<const float4*>(from + std::int64_t{j} * further * pitch);
     }
   }
   template <class Step>
@@ -51,12 +49,11 @@ struct Strip {
 #pragma unroll
     for (int j = 0; j < count; ++j) {
       if constexpr (along_depth) {
-        float* to = &shared[column(j)][row(j)];
-        constexpr int next = sizeof(shared[0]) / sizeof(float);
-        to[0] = values[j].x, to[next] = values[j].y;
-        to[2 * next] = values[j].z, to[3 * next] = values[j].w;
+        const int k = column(), x = row() + j * further;
+        shared[k][x] = values[j].x, shared[k + 1][x] = values[j].y;
+        shared[k + 2][x] = values[j].z, shared[k + 3][x] = values[j].w;
       } else {
-        *reinterpret_cast<float4*>(&shared[row(j)][column(j)]) = values[j];
+        *reinterpret_cast<float4*>(&shared[row() + j * further][column()]) = values[j];
       }
     }
   }

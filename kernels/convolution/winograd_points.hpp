@@ -87,7 +87,10 @@ class WinogradPoints {
   using Polynomial = std::array<double, pairs + 1>;  // in x², lowest power first
   static constexpr int none = -1;
 
-  static consteval float at(int pair) { return std::array{1.0F, 2.0F, 0.5F}[std::size_t(pair)]; }
+  static consteval float at(int pair) {
+    constexpr float points[] = {1, 2, 0.5F};
+    return points[pair];
+  }
 
   static consteval float power(int pair, int exponent) {
     float product = 1;
