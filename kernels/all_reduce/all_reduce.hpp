@@ -29,8 +29,8 @@ struct Vectors {
 struct Operands {
   const float* input;  // [count], this rank's; may be the same array as output (in place)
   float* output;       // [count]: sum over ranks of input, divided by ranks for the mean
-  std::array<Vectors, most_gpus>
-      of_gpu{};  // instead, where ranks are GPUs: each one's, in its memory
+  // Instead of these, where the ranks are GPUs: each one's, in its own memory.
+  std::array<Vectors, most_gpus> of_gpu{};
 };
 
 struct AllReduce {
