@@ -20,13 +20,12 @@ namespace stepladder {
 // A kernel takes it as `const __grid_constant__ TensorMap`.
 using TensorMap = CUtensorMap;
 
-// matrix: [rows, columns], its rows `pitch` floats apart. It and its rows begin at multiples of 16
-// bytes. Boxes have box_rows (at most 256) rows of 32 columns, and are swizzled in shared memory.
-//
-// rounded_to_tf32 is the type TFLOAT32, with which the TMA rounds the numbers as it copies: CUTLASS's
-// comments say so, the manuals do not.
+// What becomes of the numbers. The second is the type TFLOAT32, with which the TMA rounds them as it
+// copies: CUTLASS's comments say so, the manuals do not.
 enum class OnTheWay { unchanged, rounded_to_tf32 };
 
+// matrix: [rows, columns], its rows `pitch` floats apart. It and its rows begin at multiples of 16
+// bytes. Boxes have box_rows (at most 256) rows of 32 columns, and are swizzled in shared memory.
 inline TensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t columns,
                             std::int64_t pitch, int box_rows, OnTheWay numbers) {
   static const auto encode = [] {
@@ -53,12 +52,10 @@ inline TensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t
                                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // that is zeros
   if (result != CUDA_SUCCESS)
-    throw std::runtime_error("cuTensorMapEncodeTiled refused a matrix of " + std::to_string(rows) +
-                             " x " + std::to_string(columns) + " floats, rows " +
-                             std::to_string(pitch) + " apart, with error " +
-                             std::to_string(result) +
-                             "; it and its rows must begin at multiples "
-                             "of 16 bytes");
+    throw std::runtime_error(
+        "cuTensorMapEncodeTiled refused a matrix of " + std::to_string(rows) + " x " +
+        std::to_string(columns) + " floats, rows " + std::to_string(pitch) + " apart, with error " +
+        std::to_string(result) + "; it and its rows must begin at multiples of 16 bytes");
   return map;
 }
 
