@@ -4,10 +4,10 @@
 // one thread, and blocks stay for tile after tile; cuda_wgmma_plan.hpp tells how all that is joined.
 //
 // Tiles are 128 x 256, or 128 x 128 where C is small. A stage of the wide ones brings (128 + 256) · 32
-// floats for 2 · 128 · 256 · 32 FLOPs: 43 a byte. Expected gain over tf32_tensor_core: 1.3 to 1.8, as
-// mma.sync was seen to reach 62 % of wgmma's peak (Luo et al., "Benchmarking and Dissecting the Nvidia
-// Hopper GPU Architecture via Microbenchmarking", 2024). The plan of it is CUTLASS's: "Efficient GEMM
-// in CUDA", warp specialization.
+// floats for 2 · 128 · 256 · 32 FLOPs: 43 a byte. Expected gain over tf32_tensor_core: 1.3 to 1.8, if
+// mma.sync reaches two thirds of the peak at most, which wgmma is made for (W. Luo and others compare
+// the two in "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024). The plan of it
+// is CUTLASS's: "Efficient GEMM in CUDA", warp specialization.
 //
 // The bound. The TMA is asked to round to TF32, which no manual promises, and wgmma drops the bits
 // that TF32 has not: a factor changes by at most 2⁻¹⁰ of itself, a product by at most 2⁻⁹ + 2⁻²⁰. How
