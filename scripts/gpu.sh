@@ -20,6 +20,7 @@ run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
 
 # --- the machine ---------------------------------------------------------------------------------
 
+PATH=$PATH:/usr/local/nvidia/bin # where containers have the driver's
 gpus=$(nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null) || gpus=
 [[ $gpus == *,* ]] ||
   die "make gpu: this machine has no NVIDIA GPU: nvidia-smi is absent or shows none. Nothing was built or measured." \
@@ -149,11 +150,12 @@ if [[ -d $bundle ]]; then
   # A library of the bundle that another one needs is found like the first, which the newer tag would not do.
   export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
 fi
-# cuDNN and cuBLAS may have come with PyTorch alone.
-while IFS= read -r folder; do
-  [[ -n $folder ]] || continue
-  CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:+$CMAKE_PREFIX_PATH:}$folder
-  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
+# cuBLAS and cuDNN may have come with PyTorch alone.
+while read -r what folder; do
+  case $what in
+    prefix) CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:+$CMAKE_PREFIX_PATH:}$folder ;;
+    libraries) LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder ;;
+  esac
 done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" 2>/dev/null || true)
 export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PATH
 stage build 240 env CUDA_ARCHITECTURES="$architectures" scripts/build.sh release "$build" stepladder
@@ -174,7 +176,7 @@ IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet}"
 broken=" " # PRIMITIVE/RUNG of those after which the device did nothing more, or that never came to an end
 
 ladder() { # of a primitive: technique and name
-  "$program" list "$1" --place cuda | awk '/^  [^ ]/ { print $2, $1 }'
+  "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\)  *\([^ ]*\) .*/\2 \1/p'
 }
 
 # Status 3: a kernel broke the device for this process. A kernel that waits for ever shows as a stage cut short.

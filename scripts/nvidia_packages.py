@@ -1,23 +1,25 @@
-"""Prints the folders of NVIDIA's Python packages that hold cuBLAS or cuDNN, where the CUDA toolkit does not.
+"""Finds cuBLAS and cuDNN among NVIDIA's Python packages, which PyTorch brings along: nvidia_packages.py INCLUDE
 
-nvidia_packages.py INCLUDE: the toolkit's headers. Each folder that is printed has an include/ and a lib/.
+Prints `prefix FOLDER` for each package whose headers the CUDA toolkit lacks, INCLUDE being the toolkit's headers, and
+`libraries FOLDER` for each folder that holds one of the libraries.
 """
 
 import importlib.util
 import sys
 from pathlib import Path
 
+HEADERS = {"cublas": "cublas_v2.h", "cudnn": "cudnn.h"}
+
 
 def main(include):
     spec = importlib.util.find_spec("nvidia")
-    folders = [Path(folder) for folder in spec.submodule_search_locations] if spec else []
-    found = {}
-    for header in ("cublas_v2.h", "cudnn.h"):
-        if not (Path(include) / header).exists():
-            matches = [path for folder in folders for path in sorted(folder.glob(f"*/include/{header}"))]
-            found |= {path.parent.parent: None for path in matches[:1]}
-    for folder in found:
-        print(folder)
+    packages = [path for folder in spec.submodule_search_locations for path in sorted(Path(folder).iterdir())] if spec else []
+    for name, header in HEADERS.items():
+        for package in packages:
+            if not (Path(include) / header).exists() and (package / "include" / header).exists():
+                print("prefix", package)
+            if any((package / "lib").glob(f"lib{name}.so.*")):
+                print("libraries", package / "lib")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import time
@@ -18,7 +19,7 @@ import pytest
 from conftest import ROOT
 from plots import schema
 
-TOOLS = "awk du getconf gzip head tar timeout".split()
+TOOLS = "du getconf gzip head tar timeout".split()
 LADDERS = {"matmul": ["naive", "warp_tile", "cublas"], "sgd_update": ["naive"], "layers": ["bias"], "all_reduce": ["nccl"]}
 
 
@@ -243,6 +244,26 @@ def test_the_bundle_is_used_where_it_is(machine):
     with tarfile.open(machine.root / "run/raw.tar.gz") as archive:
         log = archive.extractfile("logs/build.log").read().decode()
     assert f"environment: {bundle}:/opt/other|-Wl,--disable-new-dtags" in log
+
+
+def nvidia_packages(folder, include):
+    script = ROOT / "scripts/nvidia_packages.py"
+    return subprocess.run([sys.executable, script, include], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": str(folder)}).stdout.splitlines()
+
+
+def test_cudnn_and_cublas_are_taken_from_python_packages_where_the_toolkit_lacks_them(tmp_path):
+    for package, header, library in (("cu13", "cublas_v2.h", "libcublas.so.13"), ("cudnn", "cudnn.h", "libcudnn.so.9")):
+        for name in (f"include/{header}", f"lib/{library}"):
+            (tmp_path / "nvidia" / package / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "nvidia" / package / name).touch()
+    toolkit = tmp_path / "toolkit"
+    toolkit.mkdir()
+    (toolkit / "cublas_v2.h").touch()
+    of = tmp_path / "nvidia"
+    assert nvidia_packages(tmp_path, toolkit) == [
+        f"libraries {of}/cu13/lib", f"prefix {of}/cudnn", f"libraries {of}/cudnn/lib"]
+    assert nvidia_packages(tmp_path / "nowhere", toolkit) == []
 
 
 def test_a_bundle_for_a_newer_c_library_is_refused(machine):
