@@ -38,7 +38,9 @@ TEST(Raster, TilesOfBlocksSideBySideShareRowsAndColumns) {
       columns.insert(raster.place(tile).column);
     }
     const bool is_in_one_band = first / (16 * 64) == (first + 131) / (16 * 64);
-    if (is_in_one_band) EXPECT_LE(rows.size() + columns.size(), 16U + 10U) << first;
+    if (is_in_one_band) {
+      EXPECT_LE(rows.size() + columns.size(), 16U + 10U) << first;
+    }
   }
 }
 
