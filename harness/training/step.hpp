@@ -13,7 +13,8 @@ namespace stepladder {
 // One configuration: a network under a SPEC with so many threads.
 struct Configuration {
   std::string use;
-  std::string mode;  // "single", "inter=2", "ablate", "synchronous" with several ranks
+  // "single", "inter=2", "ablate", "synchronous" with several ranks, "graph" on a device
+  std::string mode;
   NetworkOptions options;
   std::unique_ptr<TrainableNetwork> network;
 };
