@@ -119,7 +119,8 @@ class AllReduceType final : public PrimitiveType {
     const Operation operation = random.coin() ? Operation::sum : Operation::mean;
     const std::int64_t count =
         random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40);
-    const int gpus = gpus_here() > 1 ? static_cast<int>(random.integer(2, gpus_here())) : 1;
+    const bool over_gpus = gpus_here() > 1 && random.coin();  // else over processes, if it be one
+    const int gpus = over_gpus ? static_cast<int>(random.integer(2, gpus_here())) : 1;
     const all_reduce::Problem p = problem_of(operation, count, ranks, gpus);
     return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
   }
