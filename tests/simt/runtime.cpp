@@ -167,9 +167,11 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   return status;
 }
 cudaError_t cudaFreeHost(void* memory) {
-  const cudaError_t status = cudaFree(memory);
-  if (status == cudaSuccess) pinned.erase(static_cast<const std::byte*>(memory));
-  return status;
+  const cudaError_t status = wait_for_all();
+  if (status != cudaSuccess) return status;
+  pinned.erase(static_cast<const std::byte*>(memory));
+  std::free(memory);
+  return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
