@@ -8,7 +8,6 @@
 #include "harness/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 
@@ -46,6 +45,11 @@ bool decays(const network::LayerDescription& layer,
       return is<network::Convolution>(layer);
   }
   return false;
+}
+
+bool can_take_epilogue(const std::vector<Variant>& candidates) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [](const Variant& variant) { return variant.info->epilogue; });
 }
 
 // Box and Muller's transform.
@@ -218,6 +222,19 @@ void NetworkBuilder::add_layer(std::size_t index) {
   }
 }
 
+// On a device every launch costs some 2 us, so a fully connected layer's product adds the bias too, and
+// applies the ReLU that follows, which works in place. On the CPU that wins nothing. It takes a rung with
+// an epilogue among those to choose from, of which those without are then unavailable; where none has
+// one, as with naive, bias and ReLU are operations there too.
+matmul::Epilogue NetworkBuilder::epilogue(std::size_t index) const {
+  const bool is_fused = net_.place() == Place::cuda &&
+                        is<network::FullyConnected>(layers_[index]) &&
+                        can_take_epilogue(use_.candidates(matmul_type()));
+  if (!is_fused) return matmul::Epilogue::none;
+  return is<network::Relu>(layers_[index + 1]) ? matmul::Epilogue::bias_relu
+                                               : matmul::Epilogue::bias;
+}
+
 void NetworkBuilder::add_fully_connected(std::size_t index) {
   const network::LayerDescription& layer = layers_[index];
   const std::int64_t batch = net_.batch(), in = layer.input.features(),
@@ -228,10 +245,11 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   using Operands = matmul::Operands;
 
-  const matmul::Problem forward{batch, out, in, false, false};
+  const matmul::Problem forward{batch, out, in, false, false, epilogue(index)};
+  const float* bias = forward.epilogue == matmul::Epilogue::none ? nullptr : p.biases;
   Operation multiply =
       make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
-        return Operands{*x, p.weights, y};
+        return Operands{*x, p.weights, y, bias};
       });
   net_.evaluation_.push_back(multiply.run);
   net_.operations_.push_back(std::move(multiply));
@@ -295,11 +313,13 @@ void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
                           .batch = net_.batch(),
                           .channels = layers_[at].output.channels,
                           .spatial = layers_[at].output.spatial()};
-  Operation forward =
-      make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
-                           [=] { return layers::Operands{.y = y, .bias = p.biases}; });
-  net_.evaluation_.push_back(forward.run);
-  net_.operations_.push_back(std::move(forward));
+  if (epilogue(index) == matmul::Epilogue::none) {
+    Operation forward =
+        make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
+                             [=] { return layers::Operands{.y = y, .bias = p.biases}; });
+    net_.evaluation_.push_back(forward.run);
+    net_.operations_.push_back(std::move(forward));
+  }
   problem.direction = layers::Direction::backward;
   backward_[at].push_back(
       make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
@@ -329,7 +349,6 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
-  const network::LayerDescription& layer = layers_[index];
   TrainableNetwork& net = net_;
   const auto operands = [&net, index] {
     return layers::Operands{.x = net.activations_[index],
@@ -341,8 +360,20 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
                             .loss = net.loss_.here,
                             .step = net.step_};
   };
+  const bool is_in_product = index > 0 && epilogue(index - 1) == matmul::Epilogue::bias_relu;
+  if (!is_in_product) add_pointwise_forward(index, problem, operands);
+  if (net_.activation_gradients_[index] == nullptr) return;
+  problem.direction = layers::Direction::backward;
+  backward_[index].push_back(
+      make<layers::Layers>(layers_[index].name, Phase::backward, layers_type(), problem, operands));
+  backward_[index].back().changes = problem.layer == layers::Layer::dropout;
+}
+
+void NetworkBuilder::add_pointwise_forward(std::size_t index, const layers::Problem& problem,
+                                           const std::function<layers::Operands()>& operands) {
+  TrainableNetwork& net = net_;
   Operation forward =
-      make<layers::Layers>(layer.name, Phase::forward, layers_type(), problem, operands);
+      make<layers::Layers>(layers_[index].name, Phase::forward, layers_type(), problem, operands);
   if (problem.layer != layers::Layer::dropout)
     net_.evaluation_.push_back(forward.run);
   else if (net_.activations_[index] != net_.activations_[index + 1])  // nothing is dropped: y = x
@@ -352,11 +383,6 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
     });
   forward.changes = problem.layer == layers::Layer::dropout;
   net_.operations_.push_back(std::move(forward));
-  if (net_.activation_gradients_[index] == nullptr) return;
-  problem.direction = layers::Direction::backward;
-  backward_[index].push_back(
-      make<layers::Layers>(layer.name, Phase::backward, layers_type(), problem, operands));
-  backward_[index].back().changes = problem.layer == layers::Layer::dropout;
 }
 
 void NetworkBuilder::add_all_reduce() {

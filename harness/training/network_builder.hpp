@@ -3,6 +3,7 @@
 
 #include "harness/training/network.hpp"
 #include "kernels/layers/layers.hpp"
+#include "kernels/matmul/matmul.hpp"
 
 namespace stepladder {
 
@@ -30,11 +31,15 @@ class NetworkBuilder {
   void add_layer(std::size_t index);
   void add_fully_connected(std::size_t index);
   void add_convolution(std::size_t index, const network::Convolution& layer);
+  // What the product of layer `index` does besides, so that no operation of its own has to.
+  matmul::Epilogue epilogue(std::size_t index) const;
   bool is_pooled(std::size_t index) const;  // a convolution whose bias waits for max_pool
   void add_bias(std::size_t index,
                 std::size_t at);  // of layer `index`, to the output of layer `at`
   void add_max_pool(std::size_t index, const network::MaxPool& layer);
   void add_pointwise(std::size_t index, layers::Problem problem);
+  void add_pointwise_forward(std::size_t index, const layers::Problem& problem,
+                             const std::function<layers::Operands()>& operands);
   void add_all_reduce();
   void add_updates();
 

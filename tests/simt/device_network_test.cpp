@@ -81,7 +81,8 @@ void expect_as_on_the_cpu(const NetworkDescription& description, const std::stri
 }
 
 TEST_F(DeviceNetwork, TheMultilayerPerceptronLearnsAsOnTheCpu) {
-  expect_as_on_the_cpu(shrunk("mlp", 5), "cuda");
+  for (const char* use : {"cuda", "cuda,matmul=vectorized", "naive"})
+    expect_as_on_the_cpu(shrunk("mlp", 5), use);
 }
 TEST_F(DeviceNetwork, TheMnistCnnLearnsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("mnist_cnn", 3), "cuda");
@@ -93,6 +94,8 @@ TEST_F(DeviceNetwork, TheCifarCnnLearnsAsOnTheCpu) {
 // Every layer, first and after every other; every optimizer.
 TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
   using sgd_update::Optimizer;
+  const char* const uses[] = {"cuda,matmul=vectorized", "naive", "naive,matmul=vectorized",
+                              "naive"};
   for (std::uint64_t i = 0; i < 24; ++i) {
     NetworkDescription description = random_network(i);
     description.optimizer.type = static_cast<Optimizer>(i % 6);
@@ -101,7 +104,7 @@ TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
     description.optimizer.epsilon = 1e-3;  // below, rounding decides the sign of small changes
     description.optimizer.weight_decay = i % 2 == 0 ? 0 : 0.01;
     SCOPED_TRACE(sgd_update::name_of(description.optimizer.type));
-    expect_as_on_the_cpu(description, i % 4 == 0 ? "cuda,matmul=vectorized" : "naive");
+    expect_as_on_the_cpu(description, uses[i % 4]);
   }
 }
 
@@ -159,6 +162,52 @@ TEST_F(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
   NetworkDescription adam = shrunk("mlp", 2);
   adam.optimizer.type = sgd_update::Optimizer::adam;
   EXPECT_EQ(started_by_a_step(adam), std::pair(std::size_t{1}, std::size_t{1}));
+}
+
+// --- fully connected layers: bias and ReLU within the product ---------------------------------------
+
+using Names = std::vector<std::string>;
+
+Names layers_of(const NetworkDescription& description, const std::string& use, Phase phase) {
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec(use), {.seed = seed}, plans);
+  Names names;
+  for (const Operation& operation : network.operations())
+    if (operation.phase == phase) names.push_back(operation.layer);
+  return names;
+}
+
+TEST_F(DeviceNetwork, AProductTakesBiasAndReluAlongWhereARungHasAnEpilogue) {
+  const NetworkDescription mlp = shrunk("mlp", 2);
+  const Names fused = {"fc1", "fc2", "fc3", "softmax1"},
+              apart = {"fc1",   "fc1.bias", "relu1",    "fc2",     "fc2.bias",
+                       "relu2", "fc3",      "fc3.bias", "softmax1"};
+  EXPECT_EQ(layers_of(mlp, "cuda,matmul=vectorized", Phase::forward), fused);
+  EXPECT_EQ(layers_of(mlp, "cuda", Phase::forward), fused) << "some of the rungs have one";
+  EXPECT_EQ(layers_of(mlp, "naive", Phase::forward), apart);
+  EXPECT_EQ(layers_of(mlp, "serial,matmul=packed_openmp", Phase::forward), apart) << "on the CPU";
+  EXPECT_EQ(layers_of(mlp, "naive,matmul=vectorized", Phase::backward),
+            layers_of(mlp, "naive", Phase::backward));
+}
+
+TEST_F(DeviceNetwork, OnlyAReluRightBehindAFullyConnectedLayerIsTakenAlong) {
+  EXPECT_EQ(layers_of(shrunk("mnist_cnn", 2), "naive,matmul=vectorized", Phase::forward),
+            (Names{"conv1", "conv1.bias", "relu1", "lrn1", "pool1", "conv2", "conv2.bias", "relu2",
+                   "lrn2", "pool2", "fc1", "fc2", "softmax1"}));
+}
+
+std::size_t launches_of_a_step(const NetworkDescription& description, const std::string& use) {
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec(use), {.seed = seed, .graph = false}, plans);
+  const std::size_t before = simt::calls.launches;
+  loss_of_step(network, 0, 0.1);
+  return simt::calls.launches - before;
+}
+
+TEST_F(DeviceNetwork, AStepOfTheMultilayerPerceptronHasFiveLaunchesLess) {
+  const NetworkDescription mlp = shrunk("mlp", 2);  // three biases and two ReLUs
+  EXPECT_EQ(launches_of_a_step(mlp, "naive"), 21U);
+  EXPECT_EQ(launches_of_a_step(mlp, "naive,matmul=vectorized"), 16U);
 }
 
 TEST_F(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
