@@ -84,7 +84,7 @@ int run(const Options& options) {
   TrainableNetwork network(description, use, {.threads = options.threads, .seed = options.seed},
                            plans);
   fmt::print("{}: {} parameters, batch {}, {}, use={}, data={} ({} to train on, {} held out)\n",
-             description.name, network.parameters().size(), description.batch,
+             description.name, network::parameter_count(description), description.batch,
              network.place() == Place::cuda ? device()->name()
                                             : fmt::format("{} threads", options.threads),
              use.text(), data.train.origin, data.train.count(), data.test.count());

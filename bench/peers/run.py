@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 COLUMNS = ["network", "use", "mode", "threads", "ranks", "device", "layer", "phase", "variant",
            "median_s", "predicted_s"]
 PHASES = ["forward", "backward", "update"]
+OURS = {"cpu": ("best", "single"), "cuda": ("cuda", "graph")}  # on each device, what PyTorch is compared with
 TF32 = "_tf32"  # ends the names of PyTorch's modes that may use it
 
 
@@ -86,7 +87,7 @@ def configurations_of(networks, threads, device, descriptions):
     """(network, use, mode, threads, device) of everything to measure, what takes longest last."""
     if device == "cuda":
         modes = [mode + arithmetic for mode in ("eager", "cuda_graph", "compile") for arithmetic in ("", TF32)]
-        return ([(network, "cuda", "single", 1, "cuda") for network in networks]
+        return ([(network, "cuda", OURS[device][1], 1, "cuda") for network in networks]
                 + [(network, "pytorch", mode, 1, "cuda") for mode in modes for network in networks])
     found = []
     for network in networks:
@@ -151,9 +152,9 @@ def main():
 
     print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; milliseconds "
           "of a step, and the ratio of medians to ours")
-    ours = {"cpu": "best", "cuda": "cuda"}[options.device]
+    use, mode = OURS[options.device]
     for network, count in dict.fromkeys((key[0], key[3]) for key in sorted(seconds)):
-        own = statistics.median(seconds.get((network, ours, "single", count, options.device), [float("nan")]))
+        own = statistics.median(seconds.get((network, use, mode, count, options.device), [float("nan")]))
         for key, totals in seconds.items():
             if (key[0], key[3]) == (network, count):
                 median = statistics.median(totals)

@@ -227,6 +227,7 @@ double TrainableNetwork::timed_step(double learning_rate) {
     }
   });
   recording->launch();
+  memory_.wait();  // then all its marks are recorded
   for (std::size_t i = 0; i < operations_.size(); ++i)
     operations_[i].seconds = device()->seconds_between(i, i + 1);
   return finish_step();

@@ -120,14 +120,15 @@ void NetworkBuilder::lay_out_activations() {
 }
 
 // All parameters stand in one array, so that one update serves the whole network: first the weights
-// that decay, then the others and the biases.
+// that decay, then the others and the biases. What is left between them stays 0.
 void NetworkBuilder::lay_out_parameters() {
   weights_at_.resize(layers_.size());
   biases_at_.resize(layers_.size());
   std::size_t end = 0;
   const auto place = [&](const network::LayerDescription& layer, const char* what,
                          std::int64_t count, std::size_t& at) {
-    at = end;
+    constexpr std::size_t vector = 4;  // floats: where the device's vectors and the TMA can begin
+    at = end = (end + vector - 1) / vector * vector;
     if (count == 0) return;
     net_.parameter_list_.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
     end += static_cast<std::size_t>(count);

@@ -158,6 +158,8 @@ class WgmmaTile {
   }
 };
 
+inline constexpr int registers_at_start = 168;  // 65536 / 384, in eights
+
 template <class Sums, bool first_along_depth, bool turned>
 __global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
     wgmma_kernel([[maybe_unused]] const __grid_constant__ TensorMap first,
@@ -168,7 +170,7 @@ __global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
   auto& ring = *dynamic_shared<typename Tile::Ring>();
   if (threadIdx.x == 0) Tile::initialise(ring);
   __syncthreads();
-  // The 65536 registers are 168 to a thread at the start; (40 + 2 · 232) · 128 are not more.
+  // The 65536 registers are registers_at_start to a thread; (40 + 2 · 232) · 128 are not more.
   if (threadIdx.x < Tile::warpgroup) {
     keep_registers<40>();
     if (threadIdx.x == 0) Tile::template produce<first_along_depth>(ring, first, second, work);
@@ -274,6 +276,10 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) 
   require_hopper();
   require_shared_memory(
       std::max(sizeof(typename WgmmaTile<Wide>::Ring), sizeof(typename WgmmaTile<Narrow>::Ring)));
+  cudaFuncAttributes kernel;
+  STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&kernel, wgmma_kernel<Wide, true, false>));
+  if (kernel.numRegs < registers_at_start)
+    throw NotHere("built without wgmma: STEPLADDER_CUDA_ARCHITECTURES must name 90a");
   return std::make_unique<WgmmaPlan<Wide, Narrow>>(problem);
 }
 

@@ -73,7 +73,7 @@ def test_on_a_gpu_our_cuda_rungs_stand_beside_three_modes_with_and_without_tf32(
     status, told, out = run("--device", "cuda")
     rows = reading.read_table(out / "step.csv", schema.STEP, [])
     totals = {(r["use"], r["mode"]) for r in rows if r["layer"] == "total" and r["network"] == "mlp"}
-    assert totals == {("cuda", "single"), ("pytorch", "eager"), ("pytorch", "eager_tf32"), ("pytorch", "cuda_graph"),
+    assert totals == {("cuda", "graph"), ("pytorch", "eager"), ("pytorch", "eager_tf32"), ("pytorch", "cuda_graph"),
                       ("pytorch", "cuda_graph_tf32"), ("pytorch", "compile_tf32")}
     assert {(r["threads"], r["device"]) for r in rows} == {(1, "cuda")}
     assert status == 1 and "FAILED mlp pytorch compile 1 cuda: no compiler" in told
