@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t seed = 11;
 constexpr int steps = 10;
 
-// Sums in another order differ by 1e-7 or so, Winograd's by some 1e-6; ten steps of a network that learns
-// spread that: to 1.3e-4 at most as far as seen, of the loss (or of 1, for a loss below).
-constexpr double tolerance = 5e-4;
+// Sums in another order differ by 1e-7 or so; ten steps of a network that learns spread that, by
+// less than this share of the loss (or of 1, for a loss below).
+constexpr double tolerance = 1e-4;
 
 std::vector<double> trace(TrainableNetwork& network) {
   std::vector<double> losses;
@@ -70,7 +70,13 @@ void expect_one_trace(const network::NetworkDescription& description) {
 
 TEST(LossTrace, OfTheMultilayerPerceptron) { expect_one_trace(builtin_network("mlp", 16)); }
 TEST(LossTrace, OfTheMnistCnn) { expect_one_trace(builtin_network("mnist_cnn", 2)); }
-TEST(LossTrace, OfTheCifarCnn) { expect_one_trace(builtin_network("cifar_cnn", 2)); }
+// At its own rate of 0.1 the loss of a few pictures swings, and one activation near 0 that rounding takes to its other
+// side changes all that follows; at a fifth of it the network learns steadily.
+TEST(LossTrace, OfTheCifarCnn) {
+  network::NetworkDescription description = builtin_network("cifar_cnn", 4);
+  description.optimizer.learning_rate = 0.02;
+  expect_one_trace(description);
+}
 
 }  // namespace
 }  // namespace stepladder

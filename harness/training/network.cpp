@@ -32,16 +32,17 @@ void run_recording(const Operation& operation) {
   }
 }
 
+template <class Layer>
+bool has(const network::NetworkDescription& description) {
+  return std::any_of(description.layers.begin(), description.layers.end(),
+                     [](const auto& layer) { return std::holds_alternative<Layer>(layer.layer); });
+}
+
 std::vector<const PrimitiveType*> primitives_of(const network::NetworkDescription& description) {
   std::vector<const PrimitiveType*> all = {&layers_type(), &sgd_update_type()};
-  const auto add_if_any = [&]<class Layer>(const PrimitiveType& type, const Layer*) {
-    if (std::any_of(description.layers.begin(), description.layers.end(),
-                    [](const auto& layer) { return std::holds_alternative<Layer>(layer.layer); }))
-      all.push_back(&type);
-  };
-  add_if_any(matmul_type(), static_cast<const network::FullyConnected*>(nullptr));
-  add_if_any(convolution_type(), static_cast<const network::Convolution*>(nullptr));
-  add_if_any(max_pool_type(), static_cast<const network::MaxPool*>(nullptr));
+  if (has<network::FullyConnected>(description)) all.push_back(&matmul_type());
+  if (has<network::Convolution>(description)) all.push_back(&convolution_type());
+  if (has<network::MaxPool>(description)) all.push_back(&max_pool_type());
   if (mpi_session().ranks() > 1) all.push_back(&all_reduce_type());
   return all;
 }

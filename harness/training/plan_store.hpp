@@ -34,9 +34,9 @@ class PlanStore {
   explicit PlanStore(std::uint64_t seed, Tuning tuning = {})
       : seed_(seed), tuning_(std::move(tuning)) {}
 
-  // The candidates must work in one place. The fastest candidate of `use` on this problem that passes verification; where `use` asks for
-  // the best and the tuning knows it, that one. Throws NoVariant when none can run,
-  // std::runtime_error when one fails.
+  // The fastest candidate of `use` on this problem that passes verification; where `use` asks for
+  // the best and the tuning knows it, that one. The candidates must work in one place. Throws
+  // NoVariant when none can run, std::runtime_error when one fails.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {
