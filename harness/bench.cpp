@@ -328,7 +328,7 @@ std::vector<std::string> Bench::summary_row(const Case& problem, const Row& row)
       p.name,
       p.shape,
       v.precision,
-      *v.layout != '\0' ? v.layout : p.layout,
+      p.layout,
       v.prepacked ? "yes" : "no",
       options_.cold ? "cold" : "warm",
       std::to_string(row.threads),

@@ -171,7 +171,7 @@ fi
 budget=()
 [[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
 
-IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet}"
+IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet nhwc}"
 
 broken=" " # PRIMITIVE/RUNG of those after which the device did nothing more, or that never came to an end
 

@@ -111,6 +111,7 @@ convolution::Problem random_convolution(Random& random) {
   p.pad_w = random.integer(0, p.kernel_w - 1);
   p.height = random.integer(p.kernel_h, 12);
   p.width = random.integer(p.kernel_w, 12);
+  p.layout = random.coin() ? convolution::Layout::nchw : convolution::Layout::nhwc;
   return p;
 }
 

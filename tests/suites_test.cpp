@@ -60,7 +60,7 @@ std::string error_of_line(const std::string& name, const std::string& line) {
       {"convolution",
        "suite,name,batch,in_channels,height,width,out_channels,kernel_h,kernel_w,stride_h,stride_w,"
        "pad_h,pad_w,"
-       "direction,source,groups\ns,good,1,2,5,5,2,3,3,1,1,1,1,forward,,2\n"},
+       "direction,source,groups,layout\ns,good,1,2,5,5,2,3,3,1,1,1,1,forward,,2,nhwc\n"},
       {"max_pool",
        "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
        "direction,source\n"
@@ -91,14 +91,16 @@ const BadLine bad_lines[] = {
     {"matmul", "s,,4,5,6,0,0,", "needs a suite and a name", ""},
     {"matmul", "s,good,8,5,6,0,0,", "has a problem good, forward, already", "own.csv:2"},
     {"matmul", "other,bad,x,5,6,0,0,", "column m holds \"x\"", "whole number"},
-    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1", "column direction holds \"back\"",
+    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1,", "column direction holds \"back\"",
      "expected forward,"},
-    {"convolution", "s,bad,1,2,5,5,2,9,3,1,1,1,1,forward,,1", "kernel 9x3 is larger", "input 7x7"},
-    {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2", "groups 2 must divide",
+    {"convolution", "s,bad,1,2,5,5,2,9,3,1,1,1,1,forward,,1,", "kernel 9x3 is larger", "input 7x7"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,forward,,1,nwhc", "column layout holds \"nwhc\"",
+     "expected nothing, nchw or nhwc"},
+    {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2,", "groups 2 must divide",
      "in_channels 3"},
-    {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1", "column stride_h holds \"0\"",
+    {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1,", "column stride_h holds \"0\"",
      "from 1"},
-    {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1",
+    {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1,",
      "x has 1.21e+24 elements", "expected 2.8e14 at most"},
     {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,", "column direction holds \"sideways\"",
      "forward or backward"},

@@ -10,6 +10,7 @@ namespace stepladder {
 
 using convolution::Convolution;
 using convolution::Direction;
+using convolution::Layout;
 
 template <>
 struct Adapter<Convolution> {
@@ -53,8 +54,7 @@ template <>
 std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite,
                                              std::string name) {
   return std::make_unique<TypedCase<Convolution>>(
-      p,
-      describe(Convolution::name, Convolution::plain_layout, p, std::move(suite), std::move(name)));
+      p, describe(Convolution::name, name_of(p.layout), p, std::move(suite), std::move(name)));
 }
 
 namespace {
@@ -68,6 +68,13 @@ Direction parse_direction(const CsvRow& row) {
       "column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
 }
 
+Layout parse_layout(const CsvRow& row) {
+  const std::string& text = row.text("layout");
+  if (text.empty() || text == name_of(Layout::nchw)) return Layout::nchw;
+  if (text == name_of(Layout::nhwc)) return Layout::nhwc;
+  row.fail(fmt::format("column layout holds \"{}\"; expected nothing, nchw or nhwc", text));
+}
+
 class ConvolutionType final : public PrimitiveType {
  public:
   const char* name() const override { return Convolution::name; }
@@ -75,7 +82,7 @@ class ConvolutionType final : public PrimitiveType {
     return {"batch",    "in_channels", "height",   "width", "out_channels", "kernel_h",
             "kernel_w", "stride_h",    "stride_w", "pad_h", "pad_w",        "direction"};
   }
-  std::vector<std::string> optional_columns() const override { return {"groups"}; }
+  std::vector<std::string> optional_columns() const override { return {"groups", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     constexpr std::int64_t most = 1 << 20;
     const convolution::Problem p{.direction = parse_direction(row),
@@ -90,7 +97,8 @@ class ConvolutionType final : public PrimitiveType {
                                  .stride_w = row.integer("stride_w", 1, most),
                                  .pad_h = row.integer("pad_h", 0, most),
                                  .pad_w = row.integer("pad_w", 0, most),
-                                 .groups = row.integer("groups", 1, most, 1)};
+                                 .groups = row.integer("groups", 1, most, 1),
+                                 .layout = parse_layout(row)};
     const std::int64_t out_h = p.height + 2 * p.pad_h,
                        out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
     expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
@@ -126,7 +134,9 @@ class ConvolutionType final : public PrimitiveType {
     p.pad_w = random.integer(0, p.kernel_w + more);
     p.height = random.integer(std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h), 17);
     p.width = random.integer(std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w), 40);
-    return make_case<Convolution>(p, "random", "random." + direction(p) + "." + shape(p));
+    if (random.integer(0, 3) == 0) p.layout = Layout::nhwc;
+    return make_case<Convolution>(
+        p, "random", fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p)));
   }
 };
 

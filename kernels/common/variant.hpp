@@ -34,8 +34,9 @@ struct VariantInfo {
   const char* builds_on = "";  // name of the rung below; empty at the foot of the ladder
   const char* adds;            // the one idea, in a sentence
   const char* precision = "fp32";
-  const char* layout = "";  // empty: the primitive's plain layout
-  Isa isa = Isa::any;       // build_isa in a file that is built per ISA
+  const char* layouts =
+      "";              // those it takes besides the primitive's plain one: convolution's "nhwc"
+  Isa isa = Isa::any;  // build_isa in a file that is built per ISA
   Place place = Place::cpu;
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must follow every change of the weights

@@ -3,9 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace stepladder::convolution {
+
+void Convolution::require(const Problem& problem, const VariantInfo& info) {
+  if (problem.layout == Layout::nhwc && std::string_view(info.layouts) != name_of(Layout::nhwc))
+    throw Unsupported("takes operands in NCHW only");
+}
+
+const char* name_of(Layout layout) { return layout == Layout::nchw ? "nchw" : "nhwc"; }
 
 std::string direction(const Problem& p) {
   switch (p.direction) {

@@ -1,11 +1,14 @@
-// convolution: the layer of a CNN (a cross-correlation, as every framework has it), NCHW, with
-// stride, zero padding, groups and rectangular kernels.
+// convolution: the layer of a CNN (a cross-correlation, as every framework has it), with stride,
+// zero padding, groups and rectangular kernels.
 //
 //   forward            y[n, o, p, q] = sum over i, r, s of x[n, i, p·stride_h − pad_h + r, q·stride_w − pad_w + s] · w[o, i, r, s]
 //   backward_data      dx: the gradient of the loss in x, from dy and w
 //   backward_weights   dw: the gradient of the loss in w, from x and dy
 //
 // Output channel o sees the in_channels / groups input channels of its group.
+//
+// Operands lie in one of two layouts, the problem says in which: NCHW, or NHWC with the channels of a
+// pixel next to each other. Only variants whose VariantInfo says so take NHWC.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +19,20 @@
 namespace stepladder::convolution {
 
 enum class Direction { forward, backward_data, backward_weights };
+enum class Layout { nchw, nhwc };
+
+// Elements from one neighbour to the next along each axis of an operand. The first axis counts the
+// images of x and y, the output channels of w; the channels of w are those of one group.
+struct Strides {
+  std::int64_t first, channel, row, column;
+};
 
 struct Problem {
   Direction direction = Direction::forward;
   std::int64_t batch = 0, in_channels = 0, height = 0, width = 0;
   std::int64_t out_channels = 0, kernel_h = 0, kernel_w = 0;
   std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, groups = 1;
+  Layout layout = Layout::nchw;
 
   std::int64_t out_h() const { return (height + 2 * pad_h - kernel_h) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - kernel_w) / stride_w + 1; }
@@ -30,9 +41,20 @@ struct Problem {
   std::int64_t x_count() const { return batch * in_channels * height * width; }
   std::int64_t w_count() const { return out_channels * group_in() * kernel_h * kernel_w; }
   std::int64_t y_count() const { return batch * out_channels * out_h() * out_w(); }
+  Strides x_strides() const { return strides(in_channels, height, width); }
+  Strides w_strides() const { return strides(group_in(), kernel_h, kernel_w); }
+  Strides y_strides() const { return strides(out_channels, out_h(), out_w()); }
+
+ private:
+  Strides strides(std::int64_t channels, std::int64_t rows, std::int64_t columns) const {
+    const std::int64_t all = channels * rows * columns;
+    return layout == Layout::nchw ? Strides{all, rows * columns, columns, 1}
+                                  : Strides{all, 1, columns * channels, channels};
+  }
 };
 
 // The direction says which one is written (x or w then holds its gradient); the others are read.
+// In NHWC the same with the channels last: [batch, height, width, in_channels] and so on.
 struct Operands {
   float* x;  // [batch, in_channels, height, width]
   float* w;  // [out_channels, in_channels / groups, kernel_h, kernel_w]
@@ -41,14 +63,16 @@ struct Operands {
 
 struct Convolution {
   static constexpr const char* name = "convolution";
-  static constexpr const char* plain_layout = "nchw";
   using Problem = convolution::Problem;
   using Operands = convolution::Operands;
+  // Throws Unsupported when the problem is in NHWC and the variant does not take that.
+  static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Convolution>;
 
+const char* name_of(Layout layout);  // "nchw", "nhwc"
 std::string direction(const Problem& problem);
 std::string shape(const Problem& problem);  // "n64 c32 h14 w14 k64 r5 s5 stride1x1 pad2x2 g1"
 // Two for each product of the sums above; those with the zeros of padding, which need not be

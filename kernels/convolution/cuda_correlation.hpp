@@ -30,11 +30,23 @@ struct CudaAxis {
   int source, target, pixels, first, step, stride, taps, origin, kernel_first, kernel_step;
 };
 
+// Strides of the images that a correlation reads or writes.
+struct CudaStrides {
+  explicit CudaStrides(const Strides& s)
+      : image(static_cast<int>(s.first)),
+        channel(static_cast<int>(s.channel)),
+        row(static_cast<int>(s.row)),
+        column(static_cast<int>(s.column)) {}
+  int image, channel, row, column;
+};
+
 struct Correlation {
   CudaAxis rows, columns;
   int batch, groups;
-  int source_channels, target_channels;    // of a group
-  int w_group, w_source, w_target, w_row;  // w between neighbouring groups, channels, rows
+  int source_channels, target_channels;  // of a group
+  CudaStrides source, target;
+  int w_group, w_source, w_target, w_row, w_column;  // w between neighbours
+  bool channels_last;                                // NHWC
 
   int taps() const { return rows.taps * columns.taps; }
   std::int64_t pixels() const { return std::int64_t{batch} * rows.pixels * columns.pixels; }
@@ -42,8 +54,10 @@ struct Correlation {
 
 // Those of the problem, which is forward or backward_data, that write at least one pixel.
 inline std::vector<Correlation> correlations(const Problem& p) {
-  const int filter = static_cast<int>(p.kernel_h * p.kernel_w);
   const int in = static_cast<int>(p.group_in()), out = static_cast<int>(p.group_out());
+  const CudaStrides x(p.x_strides()), y(p.y_strides());
+  const Strides w = p.w_strides();
+  const int w_out = static_cast<int>(w.first), w_in = static_cast<int>(w.channel);
   const auto make = [&](const Axis& rows, const Axis& columns) {
     const bool forward = p.direction == Direction::forward;
     return Correlation{.rows = CudaAxis(rows),
@@ -52,10 +66,14 @@ inline std::vector<Correlation> correlations(const Problem& p) {
                        .groups = static_cast<int>(p.groups),
                        .source_channels = forward ? in : out,
                        .target_channels = forward ? out : in,
-                       .w_group = out * in * filter,
-                       .w_source = forward ? filter : in * filter,
-                       .w_target = forward ? in * filter : filter,
-                       .w_row = static_cast<int>(p.kernel_w)};
+                       .source = forward ? x : y,
+                       .target = forward ? y : x,
+                       .w_group = out * w_out,
+                       .w_source = forward ? w_in : w_out,
+                       .w_target = forward ? w_out : w_in,
+                       .w_row = static_cast<int>(w.row),
+                       .w_column = static_cast<int>(w.column),
+                       .channels_last = p.layout == Layout::nhwc};
   };
   if (p.direction == Direction::forward)
     return {make(forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),

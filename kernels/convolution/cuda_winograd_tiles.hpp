@@ -8,6 +8,9 @@
 // transforms one tile, or one filter, in its registers; threads next to each other do neighbours, which
 // lie next to each other in the matrices. Rows are padded to whole vectors of four. Only .cu files
 // include this.
+//
+// In NHWC it is the planes whose elements lie next to each other. There 64 threads do 8 tiles of 8
+// planes, so that both the image and the matrices are reached in runs of 32 bytes.
 #pragma once
 
 #include <limits>
@@ -60,6 +63,35 @@ struct ImageTiles {
 // The planes that tiles are taken from: a tile begins so far from its first output.
 struct Planes {
   int height, width, top, left;
+  CudaStrides strides;
+};
+
+// Which element of [planes, tiles] a thread does.
+class TilePatches {
+ public:
+  TilePatches(const PositionMatrices& m, bool channels_last)
+      : planes_(channels_last ? 8 : 1),
+        tiles_(channels_last ? 8 : 4),
+        across_((m.pitch() + tiles_ - 1) / tiles_),
+        down_((m.rows + planes_ - 1) / planes_),
+        by_across_(static_cast<std::uint32_t>(across_)) {}
+
+  std::int64_t threads() const { return std::int64_t{down_} * across_ * planes_ * tiles_; }
+
+  struct Place {
+    int plane, tile;
+  };
+  __device__ Place place(std::int64_t thread) const {
+    const int within = static_cast<int>(thread % (planes_ * tiles_));
+    const auto [down, across] =
+        by_across_.divide(static_cast<std::uint32_t>(thread / (planes_ * tiles_)));
+    return {static_cast<int>(down) * planes_ + within / tiles_,
+            static_cast<int>(across) * tiles_ + within % tiles_};
+  }
+
+ private:
+  int planes_, tiles_, across_, down_;  // of a patch; patches
+  FastDivisor by_across_;
 };
 
 // The transforms of winograd_points.hpp, from so many values to so many.
@@ -105,44 +137,47 @@ __device__ void transform_tile(const Load& load, const Store& store) {
   }
 }
 
-// planes: [images, m.rows, height, width] -> tiles: [to x to, m]
+// planes: [images, m.rows, height, width] or, in NHWC, [images, height, width, m.rows]
+// -> tiles: [to x to, m]
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
-    planes_to_tiles_kernel(PositionMatrices m, ImageTiles t, Planes p, int images,
-                           const float* planes, float* tiles) {
-  const std::int64_t index = thread_index();
-  if (index >= m.size()) return;
-  const auto [plane, tile] = m.by_pitch.divide(static_cast<std::uint32_t>(index));
+    planes_to_tiles_kernel(PositionMatrices m, TilePatches patches, ImageTiles t, Planes p,
+                           int images, const float* planes, float* tiles) {
+  const auto [plane, tile] = patches.place(thread_index());
+  if (plane >= m.rows || tile >= m.pitch()) return;
+  const std::int64_t index = std::int64_t{plane} * m.pitch() + tile;
   const ImageTiles::Place place = t.place(tile);
   const int top = place.row + p.top, left = place.column + p.left;
-  const float* from = planes + (std::int64_t{place.image} * m.rows + plane) * (p.height * p.width);
+  const float* from =
+      planes + std::int64_t{place.image} * p.strides.image + plane * p.strides.channel;
   transform_tile<Transform>(
       [&](int i, int j) {
         const bool there =
             place.image < images && inside(top + i, p.height) && inside(left + j, p.width);
-        return there ? from[(top + i) * p.width + left + j] : 0.0F;
+        return there ? from[(top + i) * p.strides.row + (left + j) * p.strides.column] : 0.0F;
       },
       [&](int i, int j, float value) {
         tiles[(i * Transform::to + j) * m.size() + index] = value;
       });
 }
 
-// tiles: [from x from, m] -> planes: [images, m.rows, height, width]
+// tiles: [from x from, m] -> planes: [images, m.rows, height, width], or those of NHWC
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
-    tiles_to_planes_kernel(PositionMatrices m, ImageTiles t, Planes p, int images,
-                           const float* tiles, float* planes) {
-  const std::int64_t index = thread_index();
-  if (index >= m.size()) return;
-  const auto [plane, tile] = m.by_pitch.divide(static_cast<std::uint32_t>(index));
+    tiles_to_planes_kernel(PositionMatrices m, TilePatches patches, ImageTiles t, Planes p,
+                           int images, const float* tiles, float* planes) {
+  const auto [plane, tile] = patches.place(thread_index());
+  if (plane >= m.rows || tile >= m.pitch()) return;
+  const std::int64_t index = std::int64_t{plane} * m.pitch() + tile;
   const ImageTiles::Place place = t.place(tile);
   if (place.image >= images) return;
-  float* to = planes + (std::int64_t{place.image} * m.rows + plane) * (p.height * p.width);
+  float* to = planes + std::int64_t{place.image} * p.strides.image + plane * p.strides.channel;
   transform_tile<Transform>(
       [&](int i, int j) { return tiles[(i * Transform::from + j) * m.size() + index]; },
       [&](int i, int j, float value) {
         const int row = place.row + i, column = place.column + j;
-        if (row < p.height && column < p.width) to[row * p.width + column] = value;
+        if (row < p.height && column < p.width)
+          to[row * p.strides.row + column * p.strides.column] = value;
       });
 }
 
@@ -162,23 +197,25 @@ __global__ void __launch_bounds__(block_threads)
       [&](int i, int j) {
         const int r = c.rows.kernel_first + i * c.rows.kernel_step;
         const int s = c.columns.kernel_first + j * c.columns.kernel_step;
-        return there ? filter[r * c.w_row + s] : 0.0F;
+        return there ? filter[r * c.w_row + s * c.w_column] : 0.0F;
       },
       [&](int i, int j, float value) {
         filters[(i * Transform::to + j) * m.size() + index] = value;
       });
 }
 
-// sums: [parts, from x from, m], m: [out channel, in channel of its group] -> dw, the parts added
+// sums: [parts, from x from, m], m: [out channel, in channel of its group] -> dw, the parts added; c is
+// forward's
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
-    matrices_to_filters_kernel(PositionMatrices m, int parts, const float* sums, float* dw) {
-  constexpr int side = Transform::from, taps = Transform::to * Transform::to;
+    matrices_to_filters_kernel(PositionMatrices m, Correlation c, int parts, const float* sums,
+                               float* dw) {
+  constexpr int side = Transform::from;
   const std::int64_t index = thread_index();
   if (index >= m.size()) return;
   const auto [row, channel] = m.by_pitch.divide(static_cast<std::uint32_t>(index));
   if (static_cast<int>(channel) >= m.columns) return;
-  float* filter = dw + (std::int64_t{row} * m.columns + channel) * taps;
+  float* filter = dw + std::int64_t{row} * c.w_target + channel * c.w_source;
   transform_tile<Transform>(
       [&](int i, int j) {
         const float* at = sums + (i * side + j) * m.size() + index;
@@ -186,7 +223,7 @@ __global__ void __launch_bounds__(block_threads)
         for (int part = 1; part < parts; ++part) sum += at[part * side * side * m.size()];
         return sum;
       },
-      [&](int i, int j, float value) { filter[i * Transform::to + j] = value; });
+      [&](int i, int j, float value) { filter[i * c.w_row + j * c.w_column] = value; });
 }
 
 }  // namespace stepladder::convolution

@@ -15,6 +15,7 @@ constexpr VariantInfo info{
     .name = "cudnn",
     .technique = Technique::vendor,
     .adds = "NVIDIA's library, fp32 arithmetic, its fastest direct or GEMM algorithm",
+    .layouts = "nhwc",
     .place = Place::cuda,
 };
 

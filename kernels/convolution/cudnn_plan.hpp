@@ -100,15 +100,17 @@ class CudnnPlan final : public Plan {
         throw Unsupported("cuDNN takes no size above 2147483647; one is " + std::to_string(value));
       return static_cast<int>(value);
     };
+    const cudnnTensorFormat_t layout =
+        p.layout == Layout::nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
     check("cudnnSetTensor4dDescriptor",
-          cudnn_.set_tensor(x_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, size(p.batch),
-                            size(p.in_channels), size(p.height), size(p.width)));
+          cudnn_.set_tensor(x_.get(), layout, CUDNN_DATA_FLOAT, size(p.batch), size(p.in_channels),
+                            size(p.height), size(p.width)));
     check("cudnnSetFilter4dDescriptor",
-          cudnn_.set_filter(w_.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, size(p.out_channels),
+          cudnn_.set_filter(w_.get(), CUDNN_DATA_FLOAT, layout, size(p.out_channels),
                             size(p.group_in()), size(p.kernel_h), size(p.kernel_w)));
     check("cudnnSetTensor4dDescriptor",
-          cudnn_.set_tensor(y_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, size(p.batch),
-                            size(p.out_channels), size(p.out_h()), size(p.out_w())));
+          cudnn_.set_tensor(y_.get(), layout, CUDNN_DATA_FLOAT, size(p.batch), size(p.out_channels),
+                            size(p.out_h()), size(p.out_w())));
     constexpr int dilation = 1;
     check("cudnnSetConvolution2dDescriptor",
           cudnn_.set_convolution(convolution_.get(), size(p.pad_h), size(p.pad_w), size(p.stride_h),

@@ -17,6 +17,7 @@ constexpr VariantInfo info{
     .technique = Technique::vendor,
     .adds = "NVIDIA's library, TF32 operands, its fastest direct or GEMM algorithm",
     .precision = "tf32",
+    .layouts = "nhwc",
     .place = Place::cuda,
     .bound_factor = 4,
     .operand_error = 0x1p-9 + 0x1p-20,

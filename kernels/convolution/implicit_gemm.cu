@@ -31,6 +31,7 @@ constexpr VariantInfo info{
     .builds_on = "shared_memory",
     .adds =
         "one matrix product with 8 x 8 sums per thread, its factor gathered by a table of terms",
+    .layouts = "nhwc",
     .place = Place::cuda,
 };
 

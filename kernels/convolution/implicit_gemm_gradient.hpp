@@ -3,6 +3,8 @@
 // The sum over pixels can be cut into parts, each by blocks of its own.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/common/fast_divisor.hpp"
 #include "kernels/convolution/implicit_gemm_terms.hpp"
 #include "kernels/convolution/implicit_gemm_tile.hpp"
@@ -17,7 +19,30 @@ struct GradientProblem {
   FastDivisor image, row;  // pixels of an image of dy, of a row
 };
 
-// Both operands of a step: of `depth` pixels, lanes next to each other take pixels next to each other.
+// A pixel of dy, and where the filters begin to see x through it.
+struct GradientPixel {
+  int dy, x, row, column;  // of x; dy and x are places in the images, that of x perhaps in padding
+
+  static __device__ GradientPixel number(int index, const GradientProblem& g, int group) {
+    const Correlation& c = g.c;
+    const auto [image, within] = g.image.divide(index);
+    const auto [a, b] = g.row.divide(within);
+    const int row = static_cast<int>(a) * c.rows.stride + c.rows.origin;
+    const int column = static_cast<int>(b) * c.columns.stride + c.columns.origin;
+    return {
+        static_cast<int>(image) * c.target.image + group * c.target_channels * c.target.channel +
+            static_cast<int>(a) * c.target.row + static_cast<int>(b) * c.target.column,
+        static_cast<int>(image) * c.source.image + group * c.source_channels * c.source.channel +
+            row * c.source.row + column * c.source.column,
+        row, column};
+  }
+  __device__ bool is_seen(const GradientProblem& g, const Term& term) const {
+    return inside(row + term.row, g.c.rows.source) &&
+           inside(column + term.column, g.c.columns.source);
+  }
+};
+
+// NCHW: of a step's `depth` pixels, lanes next to each other take pixels next to each other.
 template <class Tile>
 struct Gradients {  // dy
   static constexpr int stride = Tile::threads / Tile::depth, count = Tile::m / stride;
@@ -28,16 +53,13 @@ struct Gradients {  // dy
 
   __device__ void fetch(int step) {
     const int pixel = step * Tile::depth + static_cast<int>(threadIdx.x) % Tile::depth;
-    const auto [image, within] = g.image.divide(pixel);
-    const int plane_size = g.c.rows.pixels * g.c.columns.pixels;
     const int channel = first_channel + static_cast<int>(threadIdx.x) / Tile::depth;
-    const int plane =
-        (static_cast<int>(image) * g.c.groups + group) * g.c.target_channels + channel;
-    const float* from = dy + std::int64_t{plane} * plane_size + within;
+    const float* from = dy + GradientPixel::number(pixel, g, group).dy;
 #pragma unroll
     for (int j = 0; j < count; ++j) {
-      const bool there = pixel < g.pixels && channel + j * stride < g.c.target_channels;
-      values[j] = there ? from[std::int64_t{j} * stride * plane_size] : 0.0F;
+      const int c = channel + j * stride;
+      const bool there = pixel < g.pixels && c < g.c.target_channels;
+      values[j] = there ? from[std::int64_t{c} * g.c.target.channel] : 0.0F;
     }
   }
   __device__ void put(typename Tile::LeftStep& shared) const {
@@ -54,22 +76,15 @@ struct SeenByFilters {  // x
   float values[count];
 
   __device__ void fetch(int step) {
-    const int pixel = step * Tile::depth + static_cast<int>(threadIdx.x) % Tile::depth;
-    const auto [image, within] = g.image.divide(pixel);
-    const auto [a, b] = g.row.divide(within);
-    const int row = static_cast<int>(a) * g.c.rows.stride + g.c.rows.origin;
-    const int column = static_cast<int>(b) * g.c.columns.stride + g.c.columns.origin;
-    const int plane = (static_cast<int>(image) * g.c.groups + group) * g.c.source_channels;
-    const int start = (plane * g.c.rows.source + row) * g.c.columns.source + column;
+    const int index = step * Tile::depth + static_cast<int>(threadIdx.x) % Tile::depth;
+    const GradientPixel pixel = GradientPixel::number(index, g, group);
     const int first = first_term + static_cast<int>(threadIdx.x) / Tile::depth;
 #pragma unroll
     for (int j = 0; j < count; ++j) {
       values[j] = 0;
-      if (pixel >= g.pixels || first + j * stride >= g.term_count) continue;
+      if (index >= g.pixels || first + j * stride >= g.term_count) continue;
       const Term term = g.terms[first + j * stride];
-      if (inside(row + term.row, g.c.rows.source) &&
-          inside(column + term.column, g.c.columns.source))
-        values[j] = x[start + term.source];
+      if (pixel.is_seen(g, term)) values[j] = x[pixel.x + term.source];
     }
   }
   __device__ void put(typename Tile::RightStep& shared) const {
@@ -77,8 +92,61 @@ struct SeenByFilters {  // x
   }
 };
 
-// Blocks: terms, channels, (group, part). Part p of the sum goes to result + p · w_count.
+// NHWC: lanes next to each other take the channels, or terms, of a pixel, which lie together.
 template <class Tile>
+struct GradientChannels {  // dy
+  static constexpr int stride = Tile::threads / Tile::m, count = Tile::depth / stride;
+  const GradientProblem& g;
+  const float* dy;
+  int group, first_channel;
+  float values[count];
+
+  __device__ void fetch(int step) {
+    const int channel = first_channel + static_cast<int>(threadIdx.x) % Tile::m;
+    const int first = step * Tile::depth + static_cast<int>(threadIdx.x) / Tile::m;
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const int pixel = first + j * stride;
+      const bool there = pixel < g.pixels && channel < g.c.target_channels;
+      values[j] = there ? dy[GradientPixel::number(pixel, g, group).dy + channel] : 0.0F;
+    }
+  }
+  __device__ void put(typename Tile::LeftStep& shared) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      shared[threadIdx.x / Tile::m + j * stride][threadIdx.x % Tile::m] = Tile::stored(values[j]);
+  }
+};
+
+template <class Tile>
+struct TermsOfPixels {  // x
+  static constexpr int stride = Tile::threads / Tile::n, count = Tile::depth / stride;
+  const GradientProblem& g;
+  const float* x;
+  int group, first_term;
+  float values[count];
+
+  __device__ void fetch(int step) {
+    const int k = first_term + static_cast<int>(threadIdx.x) % Tile::n;
+    const Term term = g.terms[min(k, g.term_count - 1)];
+    const int first = step * Tile::depth + static_cast<int>(threadIdx.x) / Tile::n;
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const GradientPixel pixel = GradientPixel::number(first + j * stride, g, group);
+      const bool there =
+          k < g.term_count && first + j * stride < g.pixels && pixel.is_seen(g, term);
+      values[j] = there ? x[pixel.x + term.source] : 0.0F;
+    }
+  }
+  __device__ void put(typename Tile::RightStep& shared) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      shared[threadIdx.x / Tile::n + j * stride][threadIdx.x % Tile::n] = Tile::stored(values[j]);
+  }
+};
+
+// Blocks: terms, channels, (group, part). Part p of the sum goes to result + p · w_count.
+template <class Tile, bool channels_last>
 __global__ void __launch_bounds__(Tile::threads)
     gradient_kernel(GradientProblem g, const float* x, const float* dy, float* result) {
   const int part = static_cast<int>(blockIdx.z) % g.parts;
@@ -90,8 +158,10 @@ __global__ void __launch_bounds__(Tile::threads)
   const int last = static_cast<int>(steps * (part + 1) / g.parts);
 
   typename Tile::Sums sums = {};
-  Gradients<Tile> left{g, dy, group, first_channel, {}};
-  SeenByFilters<Tile> right{g, x, group, first_term, {}};
+  std::conditional_t<channels_last, GradientChannels<Tile>, Gradients<Tile>> left{
+      g, dy, group, first_channel, {}};
+  std::conditional_t<channels_last, TermsOfPixels<Tile>, SeenByFilters<Tile>> right{
+      g, x, group, first_term, {}};
   sum_products<Tile>(left, right, first, last, sums);
 
   float* dw = result + (std::int64_t{part} * g.c.groups + group) * g.c.w_group;
@@ -122,8 +192,9 @@ class WeightGradient {
               [&](auto tile) {
                 const dim3 blocks(blocks_for(problem_.term_count, tile.n),
                                   blocks_for(c.target_channels, tile.m), slices);
-                launch(gradient_kernel<decltype(tile)>, {blocks, tile.threads}, problem_, o.x, o.y,
-                       result);
+                launch(c.channels_last ? gradient_kernel<decltype(tile), true>
+                                       : gradient_kernel<decltype(tile), false>,
+                       {blocks, tile.threads}, problem_, o.x, o.y, result);
               });
   }
 

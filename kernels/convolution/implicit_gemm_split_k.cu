@@ -64,6 +64,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "backward_weights: the sum over pixels in parts that run side by side, added in order",
+    .layouts = "nhwc",
     .place = Place::cuda,
 };
 

@@ -1,5 +1,6 @@
 // The terms of a correlation's sums as a table: where term k = (source channel, row, column of the
 // filter) finds its two factors. It takes the place of three divisions for every product's operands.
+// In NHWC the channel comes last here too: terms next to each other lie so in w and in the source.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +20,21 @@ struct alignas(16) Term {
 class Terms {
  public:
   explicit Terms(const Correlation& c) : count_(c.source_channels * c.taps()) {
+    const auto term = [&](int i, int r, int s) -> Term {
+      const int row = c.rows.kernel_first + r * c.rows.kernel_step;
+      const int column = c.columns.kernel_first + s * c.columns.kernel_step;
+      return {.source = i * c.source.channel + r * c.source.row + s * c.source.column,
+              .row = r,
+              .column = s,
+              .filter = i * c.w_source + row * c.w_row + column * c.w_column};
+    };
+    const int channels = c.source_channels, taps = c.taps();
     std::vector<Term> terms;
-    for (int i = 0; i < c.source_channels; ++i)
-      for (int r = 0; r < c.rows.taps; ++r)
-        for (int s = 0; s < c.columns.taps; ++s)
-          terms.push_back({.source = (i * c.rows.source + r) * c.columns.source + s,
-                           .row = r,
-                           .column = s,
-                           .filter = i * c.w_source +
-                                     (c.rows.kernel_first + r * c.rows.kernel_step) * c.w_row +
-                                     c.columns.kernel_first + s * c.columns.kernel_step});
+    for (int k = 0; k < count_; ++k) {
+      const int i = c.channels_last ? k % channels : k / taps;
+      const int tap = c.channels_last ? k / channels : k % taps;
+      terms.push_back(term(i, tap / c.columns.taps, tap % c.columns.taps));
+    }
     memory_ = device_memory(terms.size() * sizeof(Term));
     if (!terms.empty()) device()->upload(memory_.get(), terms.data(), terms.size() * sizeof(Term));
   }

@@ -27,8 +27,9 @@ struct FmaTile {
   static constexpr int m = m_, n = n_, depth = 8;
   static constexpr int sums_m = 8, sums_n = sums_n_;
   static constexpr int threads_n = n / sums_n, threads = m / sums_m * threads_n;
-  static constexpr int side_by_side = 4;  // sums of a thread in neighbouring columns
-  static constexpr int speed = 1;         // products in the time of an FMA
+  static constexpr int side_by_side = 4;       // sums of a thread in neighbouring columns
+  static constexpr int one_below_another = 4;  // in neighbouring rows
+  static constexpr int speed = 1;              // products in the time of an FMA
 
   // Where a thread's sums lie in the tile.
   __device__ static int row(int i) {

@@ -41,6 +41,7 @@ constexpr VariantInfo info{
     .name = "naive",
     .technique = Technique::cuda,
     .adds = "the definition on the GPU: one thread per element of the result",
+    .layouts = "nhwc",
     .place = Place::cuda,
 };
 

@@ -21,8 +21,7 @@ Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::
 
 void reference(const Problem& p, const Operands& o, double* result, double* magnitude) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
-  const std::int64_t plane_x = p.height * p.width, plane_y = out_h * out_w;
-  const std::int64_t plane_w = p.kernel_h * p.kernel_w;
+  const Strides x = p.x_strides(), w = p.w_strides(), y = p.y_strides();
   const std::int64_t count = p.direction == Direction::forward         ? p.y_count()
                              : p.direction == Direction::backward_data ? p.x_count()
                                                                        : p.w_count();
@@ -37,20 +36,21 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
   // among threads is the one over which no result is shared.
   const auto rows = [&](std::int64_t n, std::int64_t oc, std::int64_t ic) {  // ic within the group
     const std::int64_t channel = oc / p.group_out() * p.group_in() + ic;
-    const std::int64_t x_plane = (n * p.in_channels + channel) * plane_x;
-    const std::int64_t y_plane = (n * p.out_channels + oc) * plane_y;
-    const std::int64_t w_plane = (oc * p.group_in() + ic) * plane_w;
+    const std::int64_t x_plane = n * x.first + channel * x.channel;
+    const std::int64_t y_plane = n * y.first + oc * y.channel;
+    const std::int64_t w_plane = oc * w.first + ic * w.channel;
     for (std::int64_t r = 0; r < p.kernel_h; ++r)
       for (std::int64_t s = 0; s < p.kernel_w; ++s) {
         const Range ph = inside(p.height, out_h, p.stride_h, p.pad_h, r);
         const Range qw = inside(p.width, out_w, p.stride_w, p.pad_w, s);
-        const std::int64_t w_at = w_plane + r * p.kernel_w + s;
+        const std::int64_t w_at = w_plane + r * w.row + s * w.column;
         for (std::int64_t i = ph.first; i < ph.last; ++i) {
           const std::int64_t x_row =
-              x_plane + (i * p.stride_h - p.pad_h + r) * p.width - p.pad_w + s;
-          const std::int64_t y_row = y_plane + i * out_w;
+              x_plane + (i * p.stride_h - p.pad_h + r) * x.row + (s - p.pad_w) * x.column;
+          const std::int64_t y_row = y_plane + i * y.row;
           for (std::int64_t q = qw.first; q < qw.last; ++q) {
-            const std::int64_t x_at = x_row + q * p.stride_w, y_at = y_row + q;
+            const std::int64_t x_at = x_row + q * p.stride_w * x.column;
+            const std::int64_t y_at = y_row + q * y.column;
             switch (p.direction) {
               case Direction::forward:
                 add(y_at, double{o.x[x_at]} * o.w[w_at]);

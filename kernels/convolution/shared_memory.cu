@@ -46,15 +46,14 @@ struct SourceTile {
   int elements() const { return rows * columns; }
 };
 
-// Fills the tile from a plane [height, width]; its corner lies at (row, column), perhaps outside.
-__device__ void load_tile(const SourceTile& tile, const float* plane, int height, int width,
+// Fills the tile from a channel of the source; its corner lies at (row, column), perhaps outside.
+__device__ void load_tile(const SourceTile& tile, const Correlation& of, const float* channel,
                           int row, int column, float* shared) {
   for (int e = threadIdx.x; e < tile.rows * tile.columns; e += block_threads) {
     const auto [r, c] = tile.across.divide(e);
     const int from_row = row + static_cast<int>(r), from_column = column + static_cast<int>(c);
-    const bool inside =
-        from_row >= 0 && from_row < height && from_column >= 0 && from_column < width;
-    shared[e] = inside ? plane[from_row * width + from_column] : 0.0F;
+    const bool there = inside(from_row, of.rows.source) && inside(from_column, of.columns.source);
+    shared[e] = there ? channel[from_row * of.source.row + from_column * of.source.column] : 0.0F;
   }
 }
 
@@ -76,9 +75,9 @@ __global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor tap
   float sums[per_thread] = {};
   for (int i = 0; i < c.source_channels; ++i) {
     __syncthreads();  // the last channel's tiles have been used
-    const int plane = (image * c.groups + group) * c.source_channels + i;
-    load_tile(tile, source + plane * c.rows.source * c.columns.source, c.rows.source,
-              c.columns.source, first_row * c.rows.stride + c.rows.origin,
+    const float* from =
+        source + image * c.source.image + (group * c.source_channels + i) * c.source.channel;
+    load_tile(tile, c, from, first_row * c.rows.stride + c.rows.origin,
               first_column * c.columns.stride + c.columns.origin, under);
     for (int e = threadIdx.x; e < c.rows.taps * c.columns.taps * channels; e += block_threads) {
       const auto [k, tap] = taps.divide(e);
@@ -87,10 +86,10 @@ __global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor tap
       const int s =
           c.columns.kernel_first + static_cast<int>(tap) % c.columns.taps * c.columns.kernel_step;
       const int channel = first_channel + static_cast<int>(k);
-      filters[tap * pitch + k] =
-          channel < c.target_channels
-              ? w[group * c.w_group + channel * c.w_target + i * c.w_source + r * c.w_row + s]
-              : 0.0F;
+      filters[tap * pitch + k] = channel < c.target_channels
+                                     ? w[group * c.w_group + channel * c.w_target + i * c.w_source +
+                                         r * c.w_row + s * c.w_column]
+                                     : 0.0F;
     }
     __syncthreads();
 
@@ -118,9 +117,9 @@ __global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor tap
   for (int k = 0; k < per_thread; ++k) {
     const int channel = first_channel + mine + k;
     if (channel >= c.target_channels) return;
-    const int plane = (image * c.groups + group) * c.target_channels + channel;
-    target[(plane * c.rows.target + c.rows.first + a * c.rows.step) * c.columns.target +
-           c.columns.first + b * c.columns.step] = sums[k];
+    target[image * c.target.image + (group * c.target_channels + channel) * c.target.channel +
+           (c.rows.first + a * c.rows.step) * c.target.row +
+           (c.columns.first + b * c.columns.step) * c.target.column] = sums[k];
   }
 }
 
@@ -153,18 +152,19 @@ __global__ void backward_weights_kernel(Correlation c, SourceTile tile, const fl
     for (int first_row = 0; first_row < c.rows.pixels; first_row += side)
       for (int first_column = 0; first_column < c.columns.pixels; first_column += side) {
         __syncthreads();  // the last tiles have been used
-        const int plane = (image * c.groups + group) * c.source_channels + i;
-        load_tile(tile, x + plane * c.rows.source * c.columns.source, c.rows.source,
-                  c.columns.source, first_row * c.rows.stride + c.rows.origin,
+        const float* from =
+            x + image * c.source.image + (group * c.source_channels + i) * c.source.channel;
+        load_tile(tile, c, from, first_row * c.rows.stride + c.rows.origin,
                   first_column * c.columns.stride + c.columns.origin, under);
         for (int e = threadIdx.x; e < pixels * channels; e += block_threads) {
           const int pixel = e % pixels, k = e / pixels;
           const int a = first_row + pixel / side, b = first_column + pixel % side;
           const int channel = first_channel + k;
-          const int plane_of_y = (image * c.groups + group) * c.target_channels + channel;
           gradients[pixel * gradient_pitch + k] =
               a < c.rows.pixels && b < c.columns.pixels && channel < c.target_channels
-                  ? dy[(plane_of_y * c.rows.pixels + a) * c.columns.pixels + b]
+                  ? dy[image * c.target.image +
+                       (group * c.target_channels + channel) * c.target.channel + a * c.target.row +
+                       b * c.target.column]
                   : 0.0F;
         }
         __syncthreads();
@@ -180,7 +180,8 @@ __global__ void backward_weights_kernel(Correlation c, SourceTile tile, const fl
   const int channel = first_channel + lane;
   if (channel >= c.target_channels) return;
   for (int t = 0; t < taps_per_thread && first_tap + t < taps; ++t)
-    dw[group * c.w_group + channel * c.w_target + i * c.w_source + first_tap + t] = sums[t];
+    dw[group * c.w_group + channel * c.w_target + i * c.w_source + (first_tap + t) * c.w_column] =
+        sums[t];
 }
 
 class SharedMemoryPlan final : public Plan {
@@ -230,6 +231,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "a tile of the image and the filters in shared memory, several sums per thread",
+    .layouts = "nhwc",
     .place = Place::cuda,
 };
 

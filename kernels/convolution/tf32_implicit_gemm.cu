@@ -25,8 +25,9 @@ struct TensorTile {
   static constexpr int m = m_, n = n_, depth = 8, warp_n = 32;
   static constexpr int warps_n = n / warp_n, threads = 32 * (m / warp_m) * warps_n;
   static constexpr int sums_m = warp_m / 8, sums_n = warp_n / 4;
-  static constexpr int side_by_side = 2;  // sums of a thread in neighbouring columns
-  static constexpr int speed = 5;         // products in the time of an FMA
+  static constexpr int side_by_side = 2;       // sums of a thread in neighbouring columns
+  static constexpr int one_below_another = 1;  // in neighbouring rows
+  static constexpr int speed = 5;              // products in the time of an FMA
 
   using Sums = float[sums_m][sums_n];
   using LeftStep = float[depth][m + 8];  // 8 more: a warp's fragments lie in 32 different banks
@@ -83,6 +84,7 @@ constexpr VariantInfo info{
     .builds_on = "implicit_gemm",
     .adds = "products on the tensor cores, operands rounded to TF32",
     .precision = "tf32",
+    .layouts = "nhwc",
     .place = Place::cuda,
     .bound_factor = 4,
     .operand_error = 0x1p-10 + 0x1p-22,

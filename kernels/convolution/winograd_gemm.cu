@@ -39,13 +39,18 @@ DeviceMemory matrices(const PositionMatrices& m, std::int64_t count) {
 }
 
 Planes source_planes(const Correlation& c) {
-  return {c.rows.source, c.columns.source, c.rows.origin, c.columns.origin};
+  return {c.rows.source, c.columns.source, c.rows.origin, c.columns.origin, c.source};
 }
-Planes target_planes(const Correlation& c) { return {c.rows.target, c.columns.target, 0, 0}; }
+Planes target_planes(const Correlation& c) {
+  return {c.rows.target, c.columns.target, 0, 0, c.target};
+}
 
 float* floats(const DeviceMemory& memory) { return static_cast<float*>(memory.get()); }
 
 Grid threads_for(const PositionMatrices& m) { return {blocks_for(m.size()), block_threads}; }
+Grid threads_for(const TilePatches& patches) {
+  return {blocks_for(patches.threads()), block_threads};
+}
 
 // What the directions share: images cut into tiles of outputs x outputs, some images at a time.
 template <int pairs, int kernel>
@@ -61,30 +66,29 @@ class WinogradPlan : public Plan {
                                       (c.source_channels + c.target_channels) * tiles_.of_image)),
         sources_(c.groups * c.source_channels, std::int64_t{images_} * tiles_.of_image),
         targets_(c.groups * c.target_channels, std::int64_t{images_} * tiles_.of_image),
+        source_patches_(sources_, c.channels_last),
+        target_patches_(targets_, c.channels_last),
         source_memory_(matrices(sources_, positions)),
         target_memory_(matrices(targets_, positions)) {}
 
   // work(source, target, images): the images that take this turn, and how many.
   template <class Work>
   void for_images(float* source, float* target, const Work& work) const {
-    const std::int64_t source_image =
-        std::int64_t{sources_.rows} * c_.rows.source * c_.columns.source;
-    const std::int64_t target_image =
-        std::int64_t{targets_.rows} * c_.rows.target * c_.columns.target;
     for (int first = 0; first < c_.batch; first += images_)
-      work(source + first * source_image, target + first * target_image,
-           std::min(images_, c_.batch - first));
+      work(source + std::int64_t{first} * c_.source.image,
+           target + std::int64_t{first} * c_.target.image, std::min(images_, c_.batch - first));
   }
 
   void transform_source(const float* source, int images) const {
-    launch(planes_to_tiles_kernel<TransformSource<pairs>>, threads_for(sources_), sources_, tiles_,
-           source_planes(c_), images, source, floats(source_memory_));
+    launch(planes_to_tiles_kernel<TransformSource<pairs>>, threads_for(source_patches_), sources_,
+           source_patches_, tiles_, source_planes(c_), images, source, floats(source_memory_));
   }
 
   Correlation c_;
   ImageTiles tiles_;
   int images_;                          // of a turn
   PositionMatrices sources_, targets_;  // [channels, tiles]
+  TilePatches source_patches_, target_patches_;
   DeviceMemory source_memory_, target_memory_;
 };
 
@@ -108,16 +112,16 @@ class WinogradImages final : public WinogradPlan<pairs, kernel> {
                                     .slices = Base::positions * c_.groups,
                                     .parts = 1,
                                     .add = false};
-    this->for_images(forward_ ? o.x : o.y, forward_ ? o.y : o.x,
-                     [&](const float* source, float* target, int images) {
-                       this->transform_source(source, images);
-                       multiply_positions<false>(products, floats(filter_memory_),
-                                                 floats(this->source_memory_),
-                                                 floats(this->target_memory_));
-                       launch(tiles_to_planes_kernel<Combine<pairs, Base::outputs>>,
-                              threads_for(targets_), targets_, this->tiles_, target_planes(c_),
-                              images, floats(this->target_memory_), target);
-                     });
+    this->for_images(
+        forward_ ? o.x : o.y, forward_ ? o.y : o.x,
+        [&](const float* source, float* target, int images) {
+          this->transform_source(source, images);
+          multiply_positions<false>(products, floats(filter_memory_), floats(this->source_memory_),
+                                    floats(this->target_memory_));
+          launch(tiles_to_planes_kernel<Combine<pairs, Base::outputs>>,
+                 threads_for(this->target_patches_), targets_, this->target_patches_, this->tiles_,
+                 target_planes(c_), images, floats(this->target_memory_), target);
+        });
   }
 
  private:
@@ -147,13 +151,14 @@ class WinogradFilters final : public WinogradPlan<pairs, kernel> {
     PositionProducts products = products_;
     this->for_images(o.x, o.y, [&](const float* x, const float* dy, int images) {
       this->transform_source(x, images);
-      launch(planes_to_tiles_kernel<Evaluate<pairs, Base::outputs>>, threads_for(targets_),
-             targets_, this->tiles_, target_planes(c_), images, dy, floats(this->target_memory_));
+      launch(planes_to_tiles_kernel<Evaluate<pairs, Base::outputs>>,
+             threads_for(this->target_patches_), targets_, this->target_patches_, this->tiles_,
+             target_planes(c_), images, dy, floats(this->target_memory_));
       multiply_positions<true>(products, floats(this->target_memory_), floats(this->source_memory_),
                                floats(sum_memory_));
       products.add = true;
     });
-    launch(matrices_to_filters_kernel<Combine<pairs, kernel>>, threads_for(filters_), filters_,
+    launch(matrices_to_filters_kernel<Combine<pairs, kernel>>, threads_for(filters_), filters_, c_,
            products_.parts, floats(sum_memory_), o.w);
   }
 
@@ -194,6 +199,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "4 to 6 times fewer products: tiles transformed, multiplied by position, combined",
+    .layouts = "nhwc",
     .place = Place::cuda,
     .bound_factor = 512,
     .normwise = true,

@@ -32,6 +32,9 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   const auto multiple = [&](std::int64_t of, std::int64_t most) {
     return of * random.integer(1, most / of);
   };
+  const auto layout = [&] {
+    return random.coin() ? convolution::Layout::nchw : convolution::Layout::nhwc;
+  };
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const std::int64_t of : {4, 4, 32, 128})
@@ -59,7 +62,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .kernel_h = kernel,
                                        .kernel_w = kernel,
                                        .pad_h = kernel / 2,
-                                       .pad_w = kernel / 2});
+                                       .pad_w = kernel / 2,
+                                       .layout = layout()});
   // Square kernels and a stride of 1, which some rungs ask for, with tails of every kind.
   for (const auto direction :
        {convolution::Direction::forward, convolution::Direction::backward_data,
@@ -76,7 +80,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .kernel_w = kernel,
                                        .pad_h = random.integer(0, kernel),
                                        .pad_w = random.integer(0, kernel),
-                                       .groups = groups});
+                                       .groups = groups,
+                                       .layout = layout()});
     }
   // Batches of which a workspace holds a few images at a time, and fewer the last time.
   for (const auto direction :
@@ -91,7 +96,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                      .kernel_h = 5,
                                      .kernel_w = 5,
                                      .pad_h = 2,
-                                     .pad_w = 2});
+                                     .pad_w = 2,
+                                     .layout = layout()});
   // Enough channels, pixels or weights for the largest tiles of matrix products to be worth it.
   const auto add_large = [&](convolution::Direction direction, std::int64_t batch,
                              std::int64_t in_channels, std::int64_t out_channels) {
@@ -104,7 +110,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                      .kernel_h = 5,
                                      .kernel_w = 5,
                                      .pad_h = 2,
-                                     .pad_w = 2});
+                                     .pad_w = 2,
+                                     .layout = layout()});
   };
   add_large(convolution::Direction::forward, 8, 1, 256);
   add_large(convolution::Direction::backward_data, 8, 256, 1);
@@ -153,6 +160,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
     }
 }
 
+bool takes_nhwc(const Variant& variant) { return std::string(variant.info->layouts) == "nhwc"; }
+
 bool has_epilogue(const Case& problem) {
   return problem.info().direction.find("_bias") != std::string::npos;
 }
@@ -185,16 +194,18 @@ TEST_P(EmulatedVariant, PassesRandomProblems) {
   Cases cases;
   for (int i = 0; i < problems; ++i) cases.push_back(type->random_case(random, 1));
   add_even_cases(*type, random, cases);
-  int passed = 0, passed_with_epilogue = 0;
+  int passed = 0, passed_with_epilogue = 0, passed_in_nhwc = 0;
   for (const std::unique_ptr<Case>& problem : cases) {
     const Verdict verdict = prove(*problem, variant);
     EXPECT_NE(verdict.outcome, Outcome::failed)
         << problem->info().direction << " " << problem->info().shape << ": " << verdict.reason;
     passed += verdict.outcome == Outcome::passed;
     passed_with_epilogue += verdict.outcome == Outcome::passed && has_epilogue(*problem);
+    passed_in_nhwc += verdict.outcome == Outcome::passed && problem->info().layout == "nhwc";
   }
   EXPECT_GT(passed, 0) << variant.name << " took none of the problems";
   EXPECT_EQ(passed_with_epilogue > 0, variant.info->epilogue) << variant.name;
+  EXPECT_EQ(passed_in_nhwc > 0, takes_nhwc(variant)) << variant.name;
 }
 
 // Tiles enough for every block of a grid that stays to take more than one. (On tensor cores of warps
