@@ -25,8 +25,10 @@ void print_ladder(const PrimitiveType& type, const std::vector<Variant>& variant
   fmt::print("{}\n", type.name());
   for (const Variant& variant : variants) {
     const VariantInfo& info = *variant.info;
-    fmt::print("  {:<22} {:<8} {:<5} {}{}\n", variant.name, name_of(info.technique), info.precision,
-               *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds);
+    fmt::print("  {:<22} {:<8} {:<5} {}{}{}\n", variant.name, name_of(info.technique),
+               info.precision,
+               *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds,
+               *info.layouts != '\0' ? fmt::format("; takes {} too", info.layouts) : "");
     if (const std::string why = why_not_here(type, variant); !why.empty())
       fmt::print("  {:<22} unavailable: {}\n", "", why);
     if (info.place == Place::cuda) fmt::print("  {:<22} {}\n", "", status.of(variant));

@@ -17,7 +17,7 @@ constexpr std::int64_t step = 3;
 constexpr float h = 0x1p-10F;
 
 struct Forward {
-  Doubles y, scale, loss;
+  Doubles y, loss;
 };
 
 class Gradient : public testing::TestWithParam<Problem> {
@@ -41,7 +41,6 @@ class Gradient : public testing::TestWithParam<Problem> {
   Forward forward() {
     Forward result;
     result.y.assign(x_.begin(), x_.end());  // bias adds to what y holds
-    result.scale.resize(x_.size());
     result.loss.resize(labels_.size());
     Problem problem = p_;
     problem.direction = Direction::forward;
@@ -50,8 +49,7 @@ class Gradient : public testing::TestWithParam<Problem> {
     operands.bias = bias_.data();
     operands.labels = labels_.data();
     operands.step = step;
-    reference(problem, operands,
-              {.y = result.y.data(), .scale = result.scale.data(), .loss = result.loss.data()});
+    reference(problem, operands, {.y = result.y.data(), .loss = result.loss.data()});
     return result;
   }
 
@@ -84,7 +82,7 @@ class Gradient : public testing::TestWithParam<Problem> {
 
 TEST_P(Gradient, BackwardIsTheCentralDifferenceOfForward) {
   const Forward f = forward();
-  std::vector<float> y(f.y.begin(), f.y.end()), scale(f.scale.begin(), f.scale.end());
+  std::vector<float> y(f.y.begin(), f.y.end());
   Doubles dx(x_.size()), dbias(bias_.size()), magnitude(std::max(x_.size(), bias_.size()));
   Problem problem = p_;
   problem.direction = Direction::backward;
@@ -92,7 +90,6 @@ TEST_P(Gradient, BackwardIsTheCentralDifferenceOfForward) {
   operands.x = x_.data();
   operands.y = y.data();
   operands.dy = dy_.data();
-  operands.scale = scale.data();
   operands.labels = labels_.data();
   operands.step = step;
   reference(problem, operands,

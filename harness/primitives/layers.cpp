@@ -12,16 +12,18 @@ using layers::Layers;
 template <>
 struct Adapter<Layers> {
   using Problem = layers::Problem;
-  enum Index : std::size_t { x, y, dy, dx, bias, dbias, scale, labels, loss, fields_total };
+  enum Index : std::size_t { x, y, dy, dx, bias, dbias, labels, loss, fields_total };
 
   static std::vector<Field> fields(const Problem& p) {
     const std::int64_t all = p.count();
-    std::vector<Field> f = {
-        {"x", all, Role::unused},           {"y", all, Role::unused},
-        {"dy", all, Role::unused},          {"dx", all, Role::unused},
-        {"bias", p.channels, Role::unused}, {"dbias", p.channels, Role::unused},
-        {"scale", all, Role::unused},       {"labels", p.batch, Role::unused, 1},
-        {"loss", p.batch, Role::unused}};
+    std::vector<Field> f = {{"x", all, Role::unused},
+                            {"y", all, Role::unused},
+                            {"dy", all, Role::unused},
+                            {"dx", all, Role::unused},
+                            {"bias", p.channels, Role::unused},
+                            {"dbias", p.channels, Role::unused},
+                            {"labels", p.batch, Role::unused, 1},
+                            {"loss", p.batch, Role::unused}};
     const auto set = [&](Role role, std::initializer_list<Index> which) {
       for (const Index i : which) f[i].role = role;
     };
@@ -49,9 +51,9 @@ struct Adapter<Layers> {
         break;
       case Layer::local_response_normalization:
         if (forward)
-          set(Role::input, {x}), set(Role::output, {y, scale});
+          set(Role::input, {x}), set(Role::output, {y});
         else
-          set(Role::input, {x, y, dy, scale}), set(Role::output, {dx});
+          set(Role::input, {x, dy}), set(Role::output, {dx});
         break;
       case Layer::softmax_cross_entropy:
         if (forward)
@@ -64,31 +66,34 @@ struct Adapter<Layers> {
   }
   static layers::Operands bind(const Problem&, const std::vector<void*>& at) {
     const auto f = [&](Index i) { return static_cast<float*>(at[i]); };
-    return {f(x),    f(y),     f(dy),    f(dx),
-            f(bias), f(dbias), f(scale), static_cast<std::uint8_t*>(at[labels]),
+    return {f(x),    f(y), f(dy), f(dx), f(bias), f(dbias), static_cast<std::uint8_t*>(at[labels]),
             f(loss), 7};
   }
   static layers::Operands host(Contents& contents) {
     const auto f = [&](Index i) { return floats(contents, i); };
-    return {
-        f(x),    f(y),     f(dy),    f(dx),
-        f(bias), f(dbias), f(scale), reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
-        f(loss), 7};
+    return {f(x),
+            f(y),
+            f(dy),
+            f(dx),
+            f(bias),
+            f(dbias),
+            reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
+            f(loss),
+            7};
   }
 
   // Doubles for every operand, so that the forward reference can supply what backward reads.
   struct Truth {
-    std::vector<double> y, dx, dbias, scale, loss, magnitude;
+    std::vector<double> y, dx, dbias, loss, magnitude;
     explicit Truth(const Problem& p)
         : y(n(p.count())),
           dx(n(p.count())),
           dbias(n(p.channels)),
-          scale(n(p.count())),
           loss(n(p.batch)),
           magnitude(n(std::max(p.count(), p.channels))) {}
     static std::size_t n(std::int64_t count) { return static_cast<std::size_t>(count); }
     layers::Reference view() {
-      return {y.data(), dx.data(), dbias.data(), scale.data(), loss.data(), magnitude.data()};
+      return {y.data(), dx.data(), dbias.data(), loss.data(), magnitude.data()};
     }
   };
 
@@ -101,9 +106,8 @@ struct Adapter<Layers> {
       label =
           static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
     if (p.direction == Direction::forward || contents[y].empty()) return;
-    // Backward reads what forward left: y (and scale) must belong to some x.
+    // Backward reads the y that forward left of some x.
     std::vector<float> inputs = {floats(contents, y), floats(contents, y) + p.count()};
-    if (!contents[x].empty()) std::copy_n(floats(contents, x), p.count(), inputs.data());
     Problem forward = p;
     forward.direction = Direction::forward;
     Truth truth(p);
@@ -111,8 +115,6 @@ struct Adapter<Layers> {
     operands.x = inputs.data();
     layers::reference(forward, operands, truth.view());
     std::copy(truth.y.begin(), truth.y.end(), floats(contents, y));
-    if (!contents[scale].empty())
-      std::copy(truth.scale.begin(), truth.scale.end(), floats(contents, scale));
   }
 
   static void expect(const Problem& p, Tier tier, Contents& contents,
@@ -137,7 +139,6 @@ struct Adapter<Layers> {
       return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
     };
     keep(y, truth.y, elementwise(truth.y));
-    keep(scale, truth.scale, elementwise(truth.scale));
     keep(loss, truth.loss, [&](std::size_t j) { return u * (64 * std::abs(truth.loss[j]) + 64); });
     keep(dbias, truth.dbias, [&](std::size_t j) {
       return gamma_bound(static_cast<double>(p.batch * p.spatial) + 2) * truth.magnitude[j];

@@ -132,7 +132,6 @@ class TrainableNetwork {
   Batch* taken_ = nullptr;      // what the plans work on
   std::vector<float*> activations_, activation_gradients_;  // [layer + 1]; [0] the images and null
   std::vector<std::uint8_t*> argmax_;                       // [layer], of max_pool layers
-  std::vector<float*> scales_;                              // [layer], of LRN layers
   Mirrored<float> probabilities_;                           // the last activations
   Mirrored<float> loss_;                                    // [batch]
   Mirrored<float> parameters_, gradients_;

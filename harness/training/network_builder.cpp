@@ -110,8 +110,6 @@ void NetworkBuilder::lay_out_activations() {
                                          : new_array(count));
     net_.activation_gradients_.push_back(in_place ? net_.activation_gradients_.back()
                                                   : new_array(count));
-    net_.scales_.push_back(is<network::LocalResponseNormalization>(layers_[i]) ? new_array(count)
-                                                                               : nullptr);
     net_.argmax_.push_back(is<network::MaxPool>(layers_[i])
                                ? net_.memory_.array<std::uint8_t>(static_cast<std::size_t>(count))
                                : nullptr);
@@ -356,7 +354,6 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
                             .y = net.activations_[index + 1],
                             .dy = net.activation_gradients_[index + 1],
                             .dx = net.activation_gradients_[index],
-                            .scale = net.scales_[index],
                             .labels = net.taken_->labels.here,
                             .loss = net.loss_.here,
                             .step = net.step_};

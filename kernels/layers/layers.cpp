@@ -52,9 +52,9 @@ double flops(const Problem& p) {
     case Layer::tanh:
       return elements * (forward ? 1 : 3);     // tanh               dy (1 − y²)
     case Layer::local_response_normalization:  // forward: size squares, size − 1 sums,
-      return elements *
-             (forward ? 2 * size + 3 : size + 6);  // ·, +, pow, · ; backward: dy y / scale,
-                                                   // size − 1 sums, pow, 3 products, −
+      return elements * (forward ? 2 * size + 3
+                                 : 3 * size + 9);  // ·, +, pow, · ; backward: those, dy y / scale,
+                                                   // size − 1 sums, 3 products, −
     case Layer::softmax_cross_entropy:             // max, −, exp, +, / and per row −log
       return forward ? elements * 5 + batch * 2 : elements + batch;
   }
@@ -74,7 +74,7 @@ double bytes_read(const Problem& p) {
     case Layer::dropout:
       return array;  // x; dy
     case Layer::local_response_normalization:
-      return forward ? array : 4 * array;  // x; x, y, dy, scale
+      return forward ? array : 2 * array;  // x; x and dy
     case Layer::softmax_cross_entropy:
       return array + static_cast<double>(p.batch);  // x or y, and labels
   }
@@ -91,10 +91,9 @@ double bytes_written(const Problem& p) {
     case Layer::sigmoid:
     case Layer::tanh:
     case Layer::dropout:
-      return array;
     case Layer::local_response_normalization:
-      return forward ? 2 * array : array;  // y and scale; dx
-    case Layer::softmax_cross_entropy:     // y and loss; dx
+      return array;
+    case Layer::softmax_cross_entropy:  // y and loss; dx
       return array + (forward ? float_bytes * static_cast<double>(p.batch) : 0);
   }
   return 0;

@@ -8,7 +8,8 @@
 //   dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0   (inverted dropout)
 //   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012):
 //             scale = k + alpha / size · sum x²;  y = x · scale^−beta
-//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale
+//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale,
+//             with scale and y computed from x again: storing them would cost more than that
 //   softmax_cross_entropy   y = softmax(x) over channels, spatial = 1;  loss[n] = −log y[n, label]
 //             dx = (y − one_hot(label)) / batch
 #pragma once
@@ -46,14 +47,12 @@ struct Problem {
 
 // relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy.
 struct Operands {
-  float* x = nullptr;           // [batch, channels, spatial]
-  float* y = nullptr;           // [batch, channels, spatial]
-  float* dy = nullptr;          // [batch, channels, spatial]; read by backward
-  float* dx = nullptr;          // [batch, channels, spatial]; written by backward
-  const float* bias = nullptr;  // [channels]
-  float* dbias = nullptr;       // [channels]
-  float* scale =
-      nullptr;  // [batch, channels, spatial]; written by LRN forward, read by its backward
+  float* x = nullptr;                    // [batch, channels, spatial]
+  float* y = nullptr;                    // [batch, channels, spatial]
+  float* dy = nullptr;                   // [batch, channels, spatial]; read by backward
+  float* dx = nullptr;                   // [batch, channels, spatial]; written by backward
+  const float* bias = nullptr;           // [channels]
+  float* dbias = nullptr;                // [channels]
   const std::uint8_t* labels = nullptr;  // [batch], below channels
   float* loss = nullptr;                 // [batch]
   std::int64_t step = 0;                 // dropout draws a new mask for each
@@ -99,7 +98,6 @@ struct Reference {
   double* y = nullptr;
   double* dx = nullptr;
   double* dbias = nullptr;
-  double* scale = nullptr;
   double* loss = nullptr;
   double* magnitude = nullptr;  // of dbias: sum of |dy|; of LRN's dx: its terms' absolute values
 };

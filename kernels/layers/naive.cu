@@ -68,17 +68,19 @@ struct Window {
   std::int64_t below, above;
 };
 
-__global__ void normalization_forward(Problem p, Operands o) {
-  const std::int64_t t = thread_index();
-  if (t >= p.count()) return;
+__device__ float scale_of(const Problem& p, const float* x, std::int64_t t) {
   const Window window(p, t);
   float sum = 0;
   for (std::int64_t d = -window.below; d <= window.above; ++d) {
-    const float x = o.x[t + d * p.spatial];
-    sum += x * x;
+    const float value = x[t + d * p.spatial];
+    sum += value * value;
   }
-  o.scale[t] = p.k + forward_factor(p) * sum;
-  o.y[t] = o.x[t] * to_minus_beta(o.scale[t], p.beta);
+  return p.k + forward_factor(p) * sum;
+}
+
+__global__ void normalization_forward(Problem p, Operands o) {
+  const std::int64_t t = thread_index();
+  if (t < p.count()) o.y[t] = o.x[t] * to_minus_beta(scale_of(p, o.x, t), p.beta);
 }
 
 __global__ void normalization_backward(Problem p, Operands o) {
@@ -88,9 +90,11 @@ __global__ void normalization_backward(Problem p, Operands o) {
   float sum = 0;
   for (std::int64_t d = -window.below; d <= window.above; ++d) {
     const std::int64_t i = t + d * p.spatial;
-    sum += o.dy[i] * o.y[i] / o.scale[i];
+    const float scale = scale_of(p, o.x, i);
+    sum += o.dy[i] * o.x[i] * to_minus_beta(scale, p.beta) / scale;
   }
-  o.dx[t] = o.dy[t] * to_minus_beta(o.scale[t], p.beta) - backward_factor(p) * o.x[t] * sum;
+  o.dx[t] =
+      o.dy[t] * to_minus_beta(scale_of(p, o.x, t), p.beta) - backward_factor(p) * o.x[t] * sum;
 }
 
 // The row's maximum is subtracted first, so that no exponential overflows.

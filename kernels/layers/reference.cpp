@@ -68,25 +68,31 @@ void local_response_normalization(const Problem& p, const Operands& o, const Ref
         const auto at = [&](std::int64_t channel) {
           return (n * p.channels + channel) * p.spatial + s;
         };
-        const std::int64_t first = std::max<std::int64_t>(0, c - p.size / 2);
-        const std::int64_t last = std::min(p.channels - 1, c + p.size / 2), i = at(c);
-        double sum = 0, sum_of_absolutes = 0;
-        for (std::int64_t window = first; window <= last; ++window) {
-          const std::int64_t j = at(window);
-          const double x = o.x[j];
-          const double term =
-              p.direction == Direction::forward ? x * x : double{o.dy[j]} * o.y[j] / o.scale[j];
-          sum += term;
-          sum_of_absolutes += std::abs(term);
-        }
+        const auto sum_over_window = [&](std::int64_t channel, const auto& term) {
+          double sum = 0;
+          for (std::int64_t w = channel - p.size / 2; w <= channel + p.size / 2; ++w)
+            if (w >= 0 && w < p.channels) sum += term(w);
+          return sum;
+        };
+        const auto scale = [&](std::int64_t channel) {
+          return p.k + alpha / size * sum_over_window(channel, [&](std::int64_t w) {
+                         return double{o.x[at(w)]} * o.x[at(w)];
+                       });
+        };
+        const auto term = [&](std::int64_t w) {  // dy · y / scale
+          return double{o.dy[at(w)]} * o.x[at(w)] * std::pow(scale(w), -beta - 1);
+        };
+        const std::int64_t i = at(c);
+        const double power = std::pow(scale(c), -beta);
         if (p.direction == Direction::forward) {
-          result.scale[i] = p.k + alpha / size * sum;
-          result.y[i] = o.x[i] * std::pow(result.scale[i], -beta);
+          result.y[i] = o.x[i] * power;
         } else {
-          const double direct = o.dy[i] * std::pow(double{o.scale[i]}, -beta);
-          const double factor = 2 * alpha * beta / size * o.x[i];
-          result.dx[i] = direct - factor * sum;
-          result.magnitude[i] = std::abs(direct) + std::abs(factor) * sum_of_absolutes;
+          const double direct = o.dy[i] * power, factor = 2 * alpha * beta / size * o.x[i];
+          result.dx[i] = direct - factor * sum_over_window(c, term);
+          result.magnitude[i] =
+              std::abs(direct) + std::abs(factor) * sum_over_window(c, [&](std::int64_t w) {
+                                   return std::abs(term(w));
+                                 });
         }
       }
 }

@@ -54,40 +54,37 @@ void dropout(const Problem& p, const float* from, float* to, std::int64_t step) 
   }
 }
 
-// Calls body(i, first, last, stride) for every element i: its window of channels is
-// first, first + stride, …, last.
-template <class Body>
-void over_channel_windows(const Problem& p, const Body& body) {
-  for (std::int64_t n = 0; n < p.batch; ++n)
-    for (std::int64_t c = 0; c < p.channels; ++c)
-      for (std::int64_t s = 0; s < p.spatial; ++s) {
-        const std::int64_t column = n * p.channels * p.spatial + s;
-        const std::int64_t first = std::max<std::int64_t>(0, c - p.size / 2);
-        const std::int64_t last = std::min(p.channels - 1, c + p.size / 2);
-        body(column + c * p.spatial, column + first * p.spatial, column + last * p.spatial,
-             p.spatial);
-      }
+// The window of element i: first, first + spatial, …, last.
+struct Window {
+  std::int64_t first, last;
+};
+Window window_of(const Problem& p, std::int64_t i) {
+  const std::int64_t c = i / p.spatial % p.channels;
+  return {i - std::min(c, p.size / 2) * p.spatial,
+          i + std::min(p.channels - 1 - c, p.size / 2) * p.spatial};
+}
+
+float scale_of(const Problem& p, const float* x, std::int64_t i) {
+  const auto [first, last] = window_of(p, i);
+  float sum = 0;
+  for (std::int64_t j = first; j <= last; j += p.spatial) sum += x[j] * x[j];
+  return p.k + p.alpha / static_cast<float>(p.size) * sum;
 }
 
 void normalization_forward(const Problem& p, const Operands& o) {
-  const float factor = p.alpha / static_cast<float>(p.size);
-  over_channel_windows(
-      p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
-        float sum = 0;
-        for (std::int64_t j = first; j <= last; j += stride) sum += o.x[j] * o.x[j];
-        o.scale[i] = p.k + factor * sum;
-        o.y[i] = o.x[i] * std::pow(o.scale[i], -p.beta);
-      });
+  for (std::int64_t i = 0; i < p.count(); ++i)
+    o.y[i] = o.x[i] * std::pow(scale_of(p, o.x, i), -p.beta);
 }
 
 void normalization_backward(const Problem& p, const Operands& o) {
   const float factor = 2 * p.alpha * p.beta / static_cast<float>(p.size);
-  over_channel_windows(
-      p, [&](std::int64_t i, std::int64_t first, std::int64_t last, std::int64_t stride) {
-        float sum = 0;
-        for (std::int64_t j = first; j <= last; j += stride) sum += o.dy[j] * o.y[j] / o.scale[j];
-        o.dx[i] = o.dy[i] * std::pow(o.scale[i], -p.beta) - factor * o.x[i] * sum;
-      });
+  for (std::int64_t i = 0; i < p.count(); ++i) {
+    const auto [first, last] = window_of(p, i);
+    float sum = 0;
+    for (std::int64_t j = first; j <= last; j += p.spatial)
+      sum += o.dy[j] * o.x[j] * std::pow(scale_of(p, o.x, j), -p.beta - 1);
+    o.dx[i] = o.dy[i] * std::pow(scale_of(p, o.x, i), -p.beta) - factor * o.x[i] * sum;
+  }
 }
 
 // The row's maximum is subtracted first, so that no exponential overflows.

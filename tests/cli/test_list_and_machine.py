@@ -20,6 +20,13 @@ def test_a_rung_says_what_it_builds_on(stepladder):
     assert "serial_ikj             serial   fp32  [on serial_ijk] " in stepladder("list", "matmul").stdout
 
 
+def test_a_rung_says_what_layouts_it_takes_besides_the_plain_one(stepladder):
+    rows = {line.split()[0]: line for line in stepladder("list", "convolution").stdout.splitlines()
+            if line.startswith("  ") and line[2] != " "}
+    assert rows["naive"].endswith("; takes nhwc too")
+    assert "nhwc" not in rows["direct"]
+
+
 def test_cuda_rows_are_listed_and_without_a_gpu_say_why_they_cannot_run(stepladder):
     has_gpu = json.loads(stepladder("machine", "--json").stdout)["gpu"] is not None
     for primitive in ("matmul", "convolution", "max_pool", "sgd_update"):

@@ -64,14 +64,12 @@ void normalization_forward(const Problem& p, const Operands& o, int threads) {
       over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
         const V scale = scale_of<V>(
             p, Window(p, c), [&](std::int64_t j) { return load(o.x + first + j * p.spatial); });
-        store(o.scale + at, scale);
         store(o.y + at, load(o.x + at) * to_minus_beta(scale, p.beta));
       });
     }
   });
 }
 
-// Reads x and dy alone: memory is what this waits for, and scale and y cost less to compute again than to fetch.
 // workspace: [threads][2][channels][positions_together], dy · scale^−beta and dy · y / scale, which each
 // window shares with its neighbours.
 template <class V>
