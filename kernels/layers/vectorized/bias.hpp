@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/common/cuda_launch.hpp"
+#include "kernels/common/cuda_warp.hpp"
 #include "kernels/common/fast_divisor.hpp"
 #include "kernels/layers/vectorized/elementwise.hpp"
-#include "kernels/layers/vectorized/warp.hpp"
 
 namespace stepladder::layers {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/common/cuda_launch.hpp"
+#include "kernels/common/cuda_warp.hpp"
 #include "kernels/layers/cuda_element.hpp"
-#include "kernels/layers/vectorized/warp.hpp"
 
 namespace stepladder::layers {
 

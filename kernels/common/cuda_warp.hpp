@@ -1,9 +1,10 @@
-// What the 32 threads of a warp make of their values together, the same in each of them.
+// What the 32 threads of a warp make of their values together, the same in each of them. Only .cu files
+// include this.
 #pragma once
 
 #include <cuda_runtime.h>
 
-namespace stepladder::layers {
+namespace stepladder {
 
 inline constexpr int warp_threads = 32;
 inline constexpr unsigned whole_warp = 0xffffffffU;
@@ -20,4 +21,4 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-}  // namespace stepladder::layers
+}  // namespace stepladder
