@@ -178,7 +178,7 @@ TEST(CudaIndex, APoolingThreadFindsTheFirstLargestAndTheGradientFindsItsWayBack)
 
     std::vector<double> y(dy.size());
     std::vector<std::uint8_t> argmax(dy.size());
-    max_pool::reference_forward(p, x.data(), y.data(), argmax.data());
+    max_pool::reference_forward(p, x.data(), nullptr, y.data(), argmax.data());
     std::vector<float> value(dy.size());
     std::vector<std::uint8_t> place(dy.size());
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -191,7 +191,8 @@ TEST(CudaIndex, APoolingThreadFindsTheFirstLargestAndTheGradientFindsItsWayBack)
     ASSERT_EQ(place, argmax) << max_pool::shape(p);
 
     std::vector<double> expected(x.size()), magnitude(x.size());
-    max_pool::reference_backward(p, dy.data(), argmax.data(), expected.data(), magnitude.data());
+    max_pool::reference_backward(p, dy.data(), argmax.data(), nullptr, expected.data(),
+                                 magnitude.data());
     std::vector<float> dx(x.size());
     for (std::size_t i = 0; i < dx.size(); ++i)
       dx[i] = max_pool::backward_element(geometry, dy.data(), argmax.data(),

@@ -27,7 +27,7 @@ inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
   return verdict;
 }
 
-// A variant that no registry holds, so that no ladder, step or other test meets it.
+// A variant that no registry holds, so that no ladder, step or other test meets it. It takes every problem.
 template <class Primitive>
 Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0,
                      bool normwise = false) {
@@ -35,6 +35,7 @@ Variant unregistered(const char* name, Factory<Primitive> factory, double bound_
   const VariantInfo& info = infos.emplace_back(VariantInfo{.name = name,
                                                            .technique = Technique::serial,
                                                            .adds = "a fault",
+                                                           .epilogue = true,
                                                            .bound_factor = bound_factor,
                                                            .normwise = normwise});
   return {Primitive::name,

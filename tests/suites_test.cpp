@@ -63,8 +63,8 @@ std::string error_of_line(const std::string& name, const std::string& line) {
        "direction,source,groups,layout\ns,good,1,2,5,5,2,3,3,1,1,1,1,forward,,2,nhwc\n"},
       {"max_pool",
        "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
-       "direction,source\n"
-       "s,good,1,2,5,5,2,2,2,2,0,0,backward,\n"},
+       "direction,source,epilogue\n"
+       "s,good,1,2,5,5,2,2,2,2,0,0,backward,,bias_relu\n"},
       {"sgd_update", "suite,name,count,source\ns,good,5,\n"},
       {"all_reduce", "suite,name,count,source\ns,good,5,\n"}};
   const TemporaryFolder folder;
@@ -102,10 +102,12 @@ const BadLine bad_lines[] = {
      "from 1"},
     {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1,",
      "x has 1.21e+24 elements", "expected 2.8e14 at most"},
-    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,", "column direction holds \"sideways\"",
+    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,,", "column direction holds \"sideways\"",
      "forward or backward"},
-    {"max_pool", "s,bad,1,2,50,50,17,16,2,2,0,0,forward,", "17x16", "256"},
-    {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,", "elements",
+    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,forward,,relu", "column epilogue holds \"relu\"",
+     "nothing or bias_relu"},
+    {"max_pool", "s,bad,1,2,50,50,17,16,2,2,0,0,forward,,", "17x16", "256"},
+    {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,,", "elements",
      "expected 2.8e14 at most"},
     {"sgd_update", "s,bad,0,", "column count holds \"0\"", "whole number from 1"},
     {"all_reduce", "s,bad,-1,", "column count holds \"-1\"", "whole number from 0"},

@@ -1,4 +1,5 @@
-// Every fault that a max_pool rung may have is found: values, places and scattered gradients.
+// Every fault that a max_pool rung may have is found: values, places and scattered gradients; and with
+// the epilogue bias, ReLU and its mask, and the bias's gradient.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -26,6 +27,13 @@ constexpr Problem backward_problem = [] {
   p.direction = Direction::backward;
   return p;
 }();
+
+constexpr Problem with_epilogue(Problem p) {
+  p.epilogue = Epilogue::bias_relu;
+  return p;
+}
+constexpr Problem forward_bias_relu = with_epilogue(forward_problem);
+constexpr Problem backward_bias_relu = with_epilogue(backward_problem);
 
 // How a broken rung differs from an honest one.
 struct Habits {
@@ -121,6 +129,82 @@ void changes_places(const Problem& p, const Operands& o) {
   o.argmax[0] ^= 1;
 }
 
+std::int64_t channel_of(const Problem& p, std::int64_t index) {  // of an element of y
+  return index / (p.out_h() * p.out_w()) % p.channels;
+}
+
+template <class Finish>
+void pool_then(const Problem& p, const Operands& o, const Finish& finish) {
+  pool(p, o, {});
+  for (std::int64_t i = 0; i < p.y_count(); ++i) o.y[i] = finish(o.y[i], channel_of(p, i));
+}
+float relu(float value) { return std::max(0.0F, value); }
+
+void honest_forward_bias_relu(const Problem& p, const Operands& o) {
+  pool_then(p, o, [&](float y, std::int64_t channel) { return relu(y + o.bias[channel]); });
+}
+void forgets_bias(const Problem& p, const Operands& o) {
+  pool_then(p, o, [&](float y, std::int64_t) { return relu(y); });
+}
+void forgets_relu(const Problem& p, const Operands& o) {
+  pool_then(p, o, [&](float y, std::int64_t channel) { return y + o.bias[channel]; });
+}
+void relu_before_bias(const Problem& p, const Operands& o) {
+  pool_then(p, o, [&](float y, std::int64_t channel) { return relu(y) + o.bias[channel]; });
+}
+void bias_of_the_next_channel(const Problem& p, const Operands& o) {
+  pool_then(p, o, [&](float y, std::int64_t channel) {
+    return relu(y + o.bias[(channel + 1) % p.channels]);
+  });
+}
+
+// passes(dy, y) and counts(dy, y): whether a window's gradient goes to dx, and to dbias.
+template <class Passes, class Counts>
+void gradients(const Problem& p, const Operands& o, const Passes& passes, const Counts& counts) {
+  std::fill_n(o.x, p.x_count(), 0.0F);
+  std::fill_n(o.dbias, p.channels, 0.0F);
+  const float* y = o.forward_y;
+  scatter(p, o, [&](float& dx, float dy) { dx += passes(dy, *y++) ? dy : 0; });
+  for (std::int64_t i = 0; i < p.y_count(); ++i)
+    o.dbias[channel_of(p, i)] += counts(o.y[i], o.forward_y[i]) ? o.y[i] : 0;
+}
+bool is_positive(float, float y) { return y > 0; }
+bool is_anything(float, float) { return true; }
+bool is_not_positive(float, float y) { return y <= 0; }
+bool has_positive_gradient(float dy, float) { return dy > 0; }
+
+void honest_backward_bias_relu(const Problem& p, const Operands& o) {
+  gradients(p, o, is_positive, is_positive);
+}
+void forgets_mask(const Problem& p, const Operands& o) {
+  gradients(p, o, is_anything, is_anything);
+}
+void masks_by_the_wrong_sign(const Problem& p, const Operands& o) {
+  gradients(p, o, is_not_positive, is_not_positive);
+}
+void masks_by_the_gradient(const Problem& p, const Operands& o) {
+  gradients(p, o, has_positive_gradient, has_positive_gradient);
+}
+void sums_what_is_masked(const Problem& p, const Operands& o) {
+  gradients(p, o, is_positive, is_anything);
+}
+void last_image_not_summed(const Problem& p, const Operands& o) {
+  gradients(p, o, is_positive, is_positive);
+  std::fill_n(o.dbias, p.channels, 0.0F);
+  for (std::int64_t i = 0; i < p.y_count() / p.batch * (p.batch - 1); ++i)
+    o.dbias[channel_of(p, i)] += o.forward_y[i] > 0 ? o.y[i] : 0;
+}
+void dbias_not_cleared(const Problem& p, const Operands& o) {
+  std::vector<float> sums(o.dbias, o.dbias + p.channels);
+  gradients(p, o, is_positive, is_positive);
+  for (std::int64_t c = 0; c < p.channels; ++c) o.dbias[c] += sums[static_cast<std::size_t>(c)];
+}
+void masks_in_place(const Problem& p, const Operands& o) {
+  gradients(p, o, is_positive, is_positive);
+  for (std::int64_t i = 0; i < p.y_count(); ++i)
+    if (!(o.forward_y[i] > 0)) o.y[i] = 0;
+}
+
 class Stale final : public Plan {
  public:
   Stale(const Problem& problem, const Resources&) : problem_(problem) {}
@@ -161,6 +245,19 @@ const Fault faults[] = {
     {"broken_input", backward_problem, plan_of<changes_places>, "input argmax was changed"},
     {"broken_stale", backward_problem, make_plan<MaxPool, Stale>,
      "second run of the plan, on other values: dx["},
+    {"broken_bias", forward_bias_relu, plan_of<forgets_bias>, "y["},
+    {"broken_relu", forward_bias_relu, plan_of<forgets_relu>, "y["},
+    {"broken_order", forward_bias_relu, plan_of<relu_before_bias>, "y["},
+    {"broken_channel", forward_bias_relu, plan_of<bias_of_the_next_channel>, "y["},
+    {"broken_plain", forward_bias_relu, plan_of<honest_forward>, "y["},
+    {"broken_mask", backward_bias_relu, plan_of<forgets_mask>, "dx["},
+    {"broken_sign", backward_bias_relu, plan_of<masks_by_the_wrong_sign>, "dx["},
+    {"broken_mask_of_dy", backward_bias_relu, plan_of<masks_by_the_gradient>, "dx["},
+    {"broken_sum", backward_bias_relu, plan_of<sums_what_is_masked>, "dbias["},
+    {"broken_batch_sum", backward_bias_relu, plan_of<last_image_not_summed>, "dbias["},
+    {"broken_sum_accumulates", backward_bias_relu, plan_of<dbias_not_cleared>, "dbias[0] is "},
+    {"broken_dy", backward_bias_relu, plan_of<masks_in_place>, "input dy was changed"},
+    {"broken_plain", backward_bias_relu, plan_of<honest_backward>, "dx["},
 };
 
 TEST(VerifyCatchesMaxPool, Faults) {
@@ -170,14 +267,30 @@ TEST(VerifyCatchesMaxPool, Faults) {
 }
 
 TEST(VerifyCatchesMaxPool, NothingInHonestKernels) {
-  EXPECT_TRUE(foot_passes<MaxPool>(forward_problem));
-  EXPECT_TRUE(foot_passes<MaxPool>(backward_problem));
-  const std::unique_ptr<Case> forward = make_case<MaxPool>(forward_problem, "test", "test");
-  EXPECT_EQ(prove(*forward, unregistered<MaxPool>("honest", plan_of<honest_forward>)).outcome,
-            Outcome::passed);
-  const std::unique_ptr<Case> backward = make_case<MaxPool>(backward_problem, "test", "test");
-  EXPECT_EQ(prove(*backward, unregistered<MaxPool>("honest", plan_of<honest_backward>)).outcome,
-            Outcome::passed);
+  const std::pair<Problem, Factory<MaxPool>> honest[] = {
+      {forward_problem, plan_of<honest_forward>},
+      {backward_problem, plan_of<honest_backward>},
+      {forward_bias_relu, plan_of<honest_forward_bias_relu>},
+      {backward_bias_relu, plan_of<honest_backward_bias_relu>}};
+  for (const auto& [problem, factory] : honest) {
+    EXPECT_TRUE(foot_passes<MaxPool>(problem));
+    const std::unique_ptr<Case> owned = make_case<MaxPool>(problem, "test", "test");
+    EXPECT_EQ(prove(*owned, unregistered<MaxPool>("honest", factory)).outcome, Outcome::passed)
+        << direction(problem);
+  }
+}
+
+TEST(VerifyMaxPool, AnEpilogueIsRefusedByRungsThatTakeNone) {
+  int rungs = 0;
+  for (const Variant& variant : primitive(MaxPool::name).variants()) {
+    if (variant.info->epilogue || !variant.why_unavailable.empty()) continue;
+    ++rungs;
+    const std::unique_ptr<Case> problem = make_case<MaxPool>(forward_bias_relu, "test", "test");
+    const Verdict verdict = prove(*problem, variant);
+    EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
+    EXPECT_EQ(verdict.reason, "pools alone, no bias or ReLU") << variant.name;
+  }
+  EXPECT_GT(rungs, 0);
 }
 
 }  // namespace

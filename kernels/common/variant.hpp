@@ -40,7 +40,7 @@ struct VariantInfo {
   Place place = Place::cpu;
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must follow every change of the weights
-  bool epilogue = false;      // matmul: takes problems with an epilogue too
+  bool epilogue = false;      // matmul, max_pool: takes problems with an epilogue too
   double bound_factor = 1.0;  // declared accuracy bound, in units of the primitive's fp32 bound
   // The bound of every element is bound_factor · 2^-24 · the largest magnitude: for methods whose sums
   // mix neighbouring elements and cancel them again. A bound that grew with the number of terms, as

@@ -6,30 +6,41 @@
 
 namespace stepladder::max_pool {
 
+void MaxPool::require(const Problem& problem, const VariantInfo& info) {
+  if (problem.epilogue != Epilogue::none && !info.epilogue)
+    throw Unsupported("pools alone, no bias or ReLU");
+}
+
 std::string direction(const Problem& p) {
-  return p.direction == Direction::forward ? "forward" : "backward";
+  const std::string name = p.direction == Direction::forward ? "forward" : "backward";
+  return p.epilogue == Epilogue::bias_relu ? name + "_bias_relu" : name;
 }
 
 std::string shape(const Problem& p) {
-  return fmt::format("n{} c{} h{} w{} r{} s{} stride{}x{} pad{}x{}", p.batch, p.channels, p.height,
-                     p.width, p.window_h, p.window_w, p.stride_h, p.stride_w, p.pad_h, p.pad_w);
+  return fmt::format("n{} c{} h{} w{} r{} s{} stride{}x{} pad{}x{}{}", p.batch, p.channels,
+                     p.height, p.width, p.window_h, p.window_w, p.stride_h, p.stride_w, p.pad_h,
+                     p.pad_w, p.epilogue == Epilogue::bias_relu ? " bias relu" : "");
 }
 
 double flops(const Problem& p) {
-  const auto windows = static_cast<double>(p.y_count());
-  return p.direction == Direction::forward
-             ? windows * static_cast<double>(p.window_h * p.window_w - 1)
-             : windows;
+  const std::int64_t of_pooling =
+      p.direction == Direction::forward ? p.window_h * p.window_w - 1 : 1;
+  const std::int64_t of_epilogue = p.epilogue == Epilogue::bias_relu ? 2 : 0;
+  return static_cast<double>(p.y_count()) * static_cast<double>(of_pooling + of_epilogue);
 }
 
 double bytes_read(const Problem& p) {
-  return p.direction == Direction::forward ? 4.0 * static_cast<double>(p.x_count())
-                                           : 5.0 * static_cast<double>(p.y_count());
+  const bool has_epilogue = p.epilogue == Epilogue::bias_relu;
+  const auto x = static_cast<double>(p.x_count()), y = static_cast<double>(p.y_count());
+  if (p.direction == Direction::forward)
+    return 4 * x + (has_epilogue ? 4 * static_cast<double>(p.channels) : 0);
+  return (has_epilogue ? 9 : 5) * y;
 }
 
 double bytes_written(const Problem& p) {
-  return p.direction == Direction::forward ? 5.0 * static_cast<double>(p.y_count())
-                                           : 4.0 * static_cast<double>(p.x_count());
+  const auto x = static_cast<double>(p.x_count()), y = static_cast<double>(p.y_count());
+  if (p.direction == Direction::forward) return 5 * y;
+  return 4 * x + (p.epilogue == Epilogue::bias_relu ? 4 * static_cast<double>(p.channels) : 0);
 }
 
 void validate(const Problem& p) {

@@ -3,6 +3,12 @@
 //
 //   forward    y = max of the window; argmax = its place in the window, row by row, the first of equals
 //   backward   dx[place] += dy for every window; dx is 0 where no window found its maximum
+//
+// A problem may have an epilogue, what a network does to y next: the bias of its channel, and ReLU. Only
+// variants whose VariantInfo says so take such problems.
+//
+//   forward    y = max(0, max of the window + bias[channel]); argmax is still that of the window
+//   backward   g = y > 0 ? dy : 0;  dx[place] += g;  dbias[channel] = sum of g
 #pragma once
 
 #include <cstdint>
@@ -13,11 +19,13 @@
 namespace stepladder::max_pool {
 
 enum class Direction { forward, backward };
+enum class Epilogue { none, bias_relu };
 
 struct Problem {
   Direction direction = Direction::forward;
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t window_h = 0, window_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  Epilogue epilogue = Epilogue::none;
 
   std::int64_t out_h() const { return (height + 2 * pad_h - window_h) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - window_w) / stride_w + 1; }
@@ -27,11 +35,15 @@ struct Problem {
 };
 
 // forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as dx).
+// With the epilogue forward reads bias too; backward reads forward_y too, and writes dbias.
 struct Operands {
   float* x;              // [batch, channels, height, width]
   float* y;              // [batch, channels, out_h, out_w]
   std::uint8_t* argmax;  // [batch, channels, out_h, out_w]: row · window_w + column in the window,
                          // counted from the window's corner, padding included
+  const float* bias = nullptr;       // [channels]
+  const float* forward_y = nullptr;  // [batch, channels, out_h, out_w]: the y that forward wrote
+  float* dbias = nullptr;            // [channels]
 };
 
 struct MaxPool {
@@ -39,24 +51,33 @@ struct MaxPool {
   static constexpr const char* plain_layout = "nchw";
   using Problem = max_pool::Problem;
   using Operands = max_pool::Operands;
+  // Throws Unsupported when the problem has an epilogue and the variant takes none.
+  static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<MaxPool>;
 
-std::string direction(const Problem& problem);
-std::string shape(const Problem& problem);     // "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"
-double flops(const Problem& problem);          // comparisons (forward) or additions (backward)
-double bytes_read(const Problem& problem);     // x, or dy and argmax, once
-double bytes_written(const Problem& problem);  // y and argmax, or dx, once
+std::string direction(const Problem& problem);  // forward, backward; "forward_bias_relu" and so on
+// "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"; " bias relu" with that epilogue
+std::string shape(const Problem& problem);
+// Comparisons (forward) or additions (backward); 2 more for each y with the epilogue: bias and ReLU,
+// or mask and the bias's sum.
+double flops(const Problem& problem);
+double bytes_read(const Problem& problem);     // x and bias, or dy, argmax and forward_y, once
+double bytes_written(const Problem& problem);  // y and argmax, or dx and dbias, once
 
 // Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, the
 // window holds at most 256 places, padding is smaller than the window and the output is not empty.
 void validate(const Problem& problem);
 
-// The truth: forward y and argmax (exact), backward dx in double with magnitude = sum of |dy|.
-void reference_forward(const Problem& problem, const float* x, double* y, std::uint8_t* argmax);
+// The truth, in double: forward y and argmax (exact); backward dx, and with the epilogue dbias, each
+// with magnitude = sum of |g|. Without the epilogue bias and forward_y are not read.
+void reference_forward(const Problem& problem, const float* x, const float* bias, double* y,
+                       std::uint8_t* argmax);
 void reference_backward(const Problem& problem, const float* dy, const std::uint8_t* argmax,
-                        double* dx, double* magnitude);
+                        const float* forward_y, double* dx, double* magnitude);
+void reference_bias_gradient(const Problem& problem, const float* dy, const float* forward_y,
+                             double* dbias, double* magnitude);
 
 }  // namespace stepladder::max_pool

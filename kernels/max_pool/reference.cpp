@@ -6,7 +6,17 @@
 
 namespace stepladder::max_pool {
 
-void reference_forward(const Problem& p, const float* x, double* y, std::uint8_t* argmax) {
+namespace {
+
+// What is left of dy behind the ReLU.
+double behind_relu(const Problem& p, const float* dy, const float* forward_y, std::int64_t i) {
+  return p.epilogue == Epilogue::none || forward_y[i] > 0 ? dy[i] : 0;
+}
+
+}  // namespace
+
+void reference_forward(const Problem& p, const float* x, const float* bias, double* y,
+                       std::uint8_t* argmax) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   for (std::int64_t plane = 0; plane < p.planes(); ++plane)
     for (std::int64_t i = 0; i < out_h; ++i)
@@ -21,13 +31,15 @@ void reference_forward(const Problem& p, const float* x, double* y, std::uint8_t
             const double value = x[(plane * p.height + row) * p.width + column];
             if (place < 0 || value > best) best = value, place = r * p.window_w + s;
           }
+        if (p.epilogue == Epilogue::bias_relu)
+          best = std::max(0.0, best + bias[plane % p.channels]);
         y[(plane * out_h + i) * out_w + j] = best;
         argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
       }
 }
 
-void reference_backward(const Problem& p, const float* dy, const std::uint8_t* argmax, double* dx,
-                        double* magnitude) {
+void reference_backward(const Problem& p, const float* dy, const std::uint8_t* argmax,
+                        const float* forward_y, double* dx, double* magnitude) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   std::fill_n(dx, p.x_count(), 0.0);
   std::fill_n(magnitude, p.x_count(), 0.0);
@@ -38,9 +50,23 @@ void reference_backward(const Problem& p, const float* dy, const std::uint8_t* a
         const std::int64_t row = i * p.stride_h - p.pad_h + argmax[from] / p.window_w;
         const std::int64_t column = j * p.stride_w - p.pad_w + argmax[from] % p.window_w;
         const std::int64_t to = (plane * p.height + row) * p.width + column;
-        dx[to] += dy[from];
-        magnitude[to] += std::abs(double{dy[from]});
+        const double g = behind_relu(p, dy, forward_y, from);
+        dx[to] += g;
+        magnitude[to] += std::abs(g);
       }
+}
+
+void reference_bias_gradient(const Problem& p, const float* dy, const float* forward_y,
+                             double* dbias, double* magnitude) {
+  const std::int64_t plane_count = p.out_h() * p.out_w();
+  std::fill_n(dbias, p.channels, 0.0);
+  std::fill_n(magnitude, p.channels, 0.0);
+  for (std::int64_t i = 0; i < p.y_count(); ++i) {
+    const std::int64_t channel = i / plane_count % p.channels;
+    const double g = behind_relu(p, dy, forward_y, i);
+    dbias[channel] += g;
+    magnitude[channel] += std::abs(g);
+  }
 }
 
 }  // namespace stepladder::max_pool

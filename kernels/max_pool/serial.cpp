@@ -1,5 +1,7 @@
 // The definition: for every window look at every place, skip those in the padding, remember the
-// largest. Five branches per place, the last of which no processor can predict.
+// largest. Five branches per place, the last of which no processor can predict. An epilogue follows
+// window by window: bias and ReLU forward, ReLU's mask and the bias's sum backward.
+#include <algorithm>
 #include <limits>
 
 #include "kernels/max_pool/max_pool.hpp"
@@ -8,6 +10,7 @@ namespace stepladder::max_pool {
 namespace {
 
 void forward(const Problem& p, const Operands& o) {
+  const bool has_epilogue = p.epilogue == Epilogue::bias_relu;
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   for (std::int64_t plane = 0; plane < p.planes(); ++plane)
     for (std::int64_t i = 0; i < out_h; ++i)
@@ -25,18 +28,25 @@ void forward(const Problem& p, const Operands& o) {
               place = r * p.window_w + s;
             }
           }
+        if (has_epilogue) best = std::max(0.0F, best + o.bias[plane % p.channels]);
         o.y[(plane * out_h + i) * out_w + j] = best;
         o.argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
       }
 }
 
 void backward(const Problem& p, const Operands& o) {
+  const bool has_epilogue = p.epilogue == Epilogue::bias_relu;
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   for (std::int64_t index = 0; index < p.x_count(); ++index) o.x[index] = 0;
+  if (has_epilogue) std::fill_n(o.dbias, p.channels, 0.0F);
   for (std::int64_t plane = 0; plane < p.planes(); ++plane)
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
         const std::int64_t from = (plane * out_h + i) * out_w + j;
+        if (has_epilogue) {
+          if (!(o.forward_y[from] > 0)) continue;
+          o.dbias[plane % p.channels] += o.y[from];
+        }
         const std::int64_t row = i * p.stride_h - p.pad_h + o.argmax[from] / p.window_w;
         const std::int64_t column = j * p.stride_w - p.pad_w + o.argmax[from] % p.window_w;
         o.x[(plane * p.height + row) * p.width + column] += o.y[from];
@@ -54,6 +64,7 @@ constexpr VariantInfo info{
     .name = "serial",
     .technique = Technique::serial,
     .adds = "the definition: every place of every window, with the branches a textbook has",
+    .epilogue = true,
 };
 
 const Registration registration{info, plan_of<pool>};

@@ -19,10 +19,8 @@ void product_then_epilogue(const Problem& p, const Operands& o) {
 }
 
 TEST(SeparateEpilogue, FinishesEveryElement) {
-  Variant variant = unregistered<Matmul>("separate", make_cuda_plan<Matmul, product_then_epilogue>);
-  VariantInfo info = *variant.info;
-  info.epilogue = true;
-  variant.info = variant.entry.info = &info;
+  const Variant variant =
+      unregistered<Matmul>("separate", make_cuda_plan<Matmul, product_then_epilogue>);
   Random random(8);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t of = round % 2 == 0 ? 4 : 1;  // rows in vectors, and any
