@@ -13,8 +13,9 @@ FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
 TENSOR_CORE = ["tf32_tensor_core", "three_tf32"]
 HOPPER = ["tf32_wgmma", "three_tf32_wgmma"]
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE, *HOPPER]
-# Of others, by parts of the kernels' mangled names: convolution's winograd_gemm, all_reduce's peer_ring, layers.
+# Of others, by parts of the kernels' mangled names: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
 WINOGRAD_PRODUCT, PEER_RING, LAYERS = "multiply_positions_kernel", "_peer_ring_cu_", "10stepladder6layers"
+MAX_POOL = "10stepladder8max_pool"
 WINOGRAD_TRANSFORMS = ["planes_to_tiles_kernel", "tiles_to_planes_kernel", "filters_to_matrices_kernel",
                        "matrices_to_filters_kernel"]
 
@@ -114,7 +115,7 @@ def test_warpgroups_multiply_what_the_tma_brings(kernels, rung):
         assert count(code, "USETMAXREG") == 2, name
 
 
-@pytest.mark.parametrize("part", [WINOGRAD_PRODUCT, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS])
+@pytest.mark.parametrize("part", [WINOGRAD_PRODUCT, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS, MAX_POOL])
 def test_other_kernels_spill_nothing_either(kernels, part):
     for name, code in named(kernels, part).items():
         assert not count(code, ("STL", "LDL")), name
@@ -132,6 +133,32 @@ def test_winograd_multiplies_vectors_of_shared_memory(kernels):
 def test_the_peer_ring_adds_in_vectors(kernels):
     assert any(count(code, "LDG.E.128") >= 2 and count(code, "STG.E.128")
                for code in named(kernels, PEER_RING).values())
+
+
+def max_pools(kernels, which, lanes=r"\d", epilogue=r"\d"):
+    pattern = rf"{MAX_POOL}\S*?_vectorized_cu_\S*?{which}_kernelILi\dELi\dELi{lanes}ELNS0_8EpilogueE{epilogue}E"
+    found = [code for name, code in kernels.items() if re.search(pattern, name)]
+    assert found
+    return found
+
+
+def test_max_pool_reads_or_writes_128_bits(kernels):
+    for code in max_pools(kernels, "forward", lanes=4):
+        assert count(code, "LDG.E.128") in (2, 3)  # a row of the window each
+    for code in max_pools(kernels, "backward", lanes=4):
+        assert count(code, "STG.E.128") == 2
+
+
+def test_max_pool_has_all_loads_under_way_before_it_compares(kernels):
+    for code in max_pools(kernels, "forward"):
+        operations = [operation(text) for _, text in code]
+        compared = next(i for i, what in enumerate(operations) if what.startswith("FSETP"))
+        assert not any(what.startswith("LDG") for what in operations[compared:])
+
+
+def test_the_gradient_of_max_pools_bias_is_added_without_atomics(kernels):
+    for code in max_pools(kernels, "backward", epilogue=1):
+        assert count(code, ("ATOM", "RED")) == count(code, "ATOMG.E.INC") == 1  # the count of blocks
 
 
 def test_layers_read_and_write_128_bits(kernels):

@@ -129,15 +129,31 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
        .pad_w = 1});
   for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
     for (const std::int64_t window : {2, 2, 3})
+      for (const auto epilogue : {max_pool::Epilogue::none, max_pool::Epilogue::bias_relu})
+        add(max_pool::MaxPool{}, {.direction = direction,
+                                  .batch = 2,
+                                  .channels = multiple(4, 8),
+                                  .height = multiple(8, 32),
+                                  .width = multiple(8, 64),
+                                  .window_h = window,
+                                  .window_w = window,
+                                  .stride_h = 2,
+                                  .stride_w = 2,
+                                  .epilogue = epilogue});
+  for (const std::int64_t pad : {0, 1})  // the windows of networks, and channels of many blocks
+    for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
       add(max_pool::MaxPool{}, {.direction = direction,
-                                .batch = 2,
-                                .channels = multiple(4, 8),
-                                .height = multiple(8, 32),
-                                .width = multiple(8, 64),
-                                .window_h = window,
-                                .window_w = window,
+                                .batch = 66,
+                                .channels = 2,
+                                .height = 33,
+                                .width = random.integer(30, 40),
+                                .window_h = 2 + pad,
+                                .window_w = 2 + pad,
                                 .stride_h = 2,
-                                .stride_w = 2});
+                                .stride_w = 2,
+                                .pad_h = pad,
+                                .pad_w = pad,
+                                .epilogue = max_pool::Epilogue::bias_relu});
   for (const int ranks : {2, 3})  // parts so long that they are cut into pieces
     add(all_reduce::AllReduce{}, {.operation = all_reduce::Operation::mean,
                                   .count = ranks * (std::int64_t{1} << 18) + 6,

@@ -269,6 +269,18 @@ TEST(Emulator, RunsEveryThreadOnceInRandomOrder) {
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
 }
 
+__global__ void count_round(unsigned* next, unsigned* seen) {
+  atomicAdd(seen + atomicInc(next, 2), 1U);
+}
+
+TEST(Emulator, CountsRoundToZero) {
+  unsigned next = 0;
+  std::vector<unsigned> seen(3);
+  launch(count_round, {3, 10}, &next, seen.data());
+  EXPECT_EQ(seen, (std::vector<unsigned>{10, 10, 10}));
+  EXPECT_EQ(next, 0U);
+}
+
 // --- asynchronous copies -------------------------------------------------------------------------
 
 enum class CopyFault { none, missing_wait, waits_too_little, missing_barrier, overwrites };

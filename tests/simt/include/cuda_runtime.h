@@ -152,6 +152,9 @@ template <class T>
 T atomicMax(T* at, T value) {
   return std::exchange(*at, *at < value ? value : *at);
 }
+inline unsigned atomicInc(unsigned* at, unsigned most) {
+  return std::exchange(*at, *at >= most ? 0 : *at + 1);
+}
 template <class T>
 T atomicExch(T* at, T value) {
   return std::exchange(*at, value);
