@@ -8,7 +8,6 @@
 #include "harness/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 
 namespace stepladder {
@@ -50,6 +49,19 @@ bool decays(const network::LayerDescription& layer,
 bool can_take_epilogue(const std::vector<Variant>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(),
                      [](const Variant& variant) { return variant.info->epilogue; });
+}
+
+// With a problem that has an epilogue, of which not all rungs take every shape.
+bool can_take(const std::vector<Variant>& candidates, const max_pool::Problem& problem,
+              int threads) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Variant& variant) {
+    try {
+      return variant.why_unavailable.empty() &&
+             plan_variant<max_pool::MaxPool>(variant.entry, problem, {.threads = threads});
+    } catch (const Unsupported&) {
+      return false;
+    }
+  });
 }
 
 // Box and Muller's transform.
@@ -299,6 +311,23 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
   if (!is_pooled(index)) add_bias(index, index);
 }
 
+// On a device max_pool takes bias and ReLU along in both directions, and with them the bias's gradient:
+// four operations less. As above it takes a rung that does so, for this window.
+max_pool::Epilogue NetworkBuilder::pool_epilogue(std::size_t index) const {
+  const auto* pool = std::get_if<network::MaxPool>(&layers_[index].layer);
+  if (net_.place() != Place::cuda || pool == nullptr || index == 0 ||
+      !is<network::Convolution>(layers_[index - 1]) || !is<network::Relu>(layers_[index + 1]))
+    return max_pool::Epilogue::none;
+  max_pool::Problem problem = network::problem_of(*pool, layers_[index].input, net_.batch());
+  problem.epilogue = max_pool::Epilogue::bias_relu;
+  for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward}) {
+    problem.direction = direction;
+    if (!can_take(use_.candidates(max_pool_type()), problem, net_.options_.threads))
+      return max_pool::Epilogue::none;
+  }
+  return problem.epilogue;
+}
+
 // Rounding keeps the order of the sums x + bias: the largest of a window is the same before and after.
 bool NetworkBuilder::is_pooled(std::size_t index) const {
   return is<network::MaxPool>(layers_[index + 1]);
@@ -332,22 +361,29 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   std::uint8_t* argmax = net_.argmax_[index];
   max_pool::Problem problem = network::problem_of(layer, description.input, net_.batch());
+  problem.epilogue = pool_epilogue(index);
+  const bool is_fused = problem.epilogue != max_pool::Epilogue::none;
+  const Parameters p = is_fused ? parameters(index - 1) : Parameters{};  // of the convolution
   Operation forward =
       make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem, [=] {
-        return max_pool::Operands{*x, y, argmax};
+        return max_pool::Operands{*x, y, argmax, p.biases};
       });
   net_.evaluation_.push_back(forward.run);
   net_.operations_.push_back(std::move(forward));
-  if (index > 0 && is<network::Convolution>(layers_[index - 1])) add_bias(index - 1, index);
+  if (index > 0 && is<network::Convolution>(layers_[index - 1]) && !is_fused)
+    add_bias(index - 1, index);
   if (dx == nullptr) return;
   problem.direction = max_pool::Direction::backward;
   backward_[index].push_back(
       make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem, [=] {
-        return max_pool::Operands{dx, dy, argmax};
+        return max_pool::Operands{
+            .x = dx, .y = dy, .argmax = argmax, .forward_y = y, .dbias = p.dbiases};
       }));
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
+  const bool is_in_pool = index > 0 && pool_epilogue(index - 1) == max_pool::Epilogue::bias_relu;
+  if (is_in_pool) return;
   TrainableNetwork& net = net_;
   const auto operands = [&net, index] {
     return layers::Operands{.x = net.activations_[index],

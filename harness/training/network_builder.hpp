@@ -4,6 +4,7 @@
 #include "harness/training/network.hpp"
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
+#include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder {
 
@@ -33,6 +34,8 @@ class NetworkBuilder {
   void add_convolution(std::size_t index, const network::Convolution& layer);
   // What the product of layer `index` does besides, so that no operation of its own has to.
   matmul::Epilogue epilogue(std::size_t index) const;
+  // Likewise of max_pool: the bias of the convolution before it, and the ReLU behind it.
+  max_pool::Epilogue pool_epilogue(std::size_t index) const;
   bool is_pooled(std::size_t index) const;  // a convolution whose bias waits for max_pool
   void add_bias(std::size_t index,
                 std::size_t at);  // of layer `index`, to the output of layer `at`

@@ -108,11 +108,12 @@ TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
   }
 }
 
-TEST_F(DeviceNetwork, GradientsAreThoseOfTheCpu) {
+void expect_gradients_of_the_cpu(const std::string& use) {
+  SCOPED_TRACE(use);
   const NetworkDescription description = shrunk("cifar_cnn", 3);
   PlanStore plans(seed);
   TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
-  TrainableNetwork network(description, UseSpec("naive"), {.seed = seed}, plans);
+  TrainableNetwork network(description, UseSpec(use), {.seed = seed}, plans);
   Random random(seed);
   for (float& parameter : serial.parameters()) parameter = random.uniform(-0.2F, 0.2F);
   std::copy(serial.parameters().begin(), serial.parameters().end(), network.parameters().begin());
@@ -132,9 +133,14 @@ TEST_F(DeviceNetwork, GradientsAreThoseOfTheCpu) {
     EXPECT_NEAR(network.gradients()[i], serial.gradients()[i], tolerance * largest) << i;
 }
 
+TEST_F(DeviceNetwork, GradientsAreThoseOfTheCpu) {
+  for (const char* use : {"naive", "naive,max_pool=vectorized"}) expect_gradients_of_the_cpu(use);
+}
+
 TEST_F(DeviceNetwork, AllocatesNothingOnceItIsMade) {
   PlanStore plans(seed);
-  TrainableNetwork network(shrunk("cifar_cnn", 2), UseSpec("naive"), {.seed = seed}, plans);
+  TrainableNetwork network(shrunk("cifar_cnn", 2), UseSpec("naive,max_pool=vectorized"),
+                           {.seed = seed}, plans);
   const std::size_t made = simt::calls.allocations;
   trace(network);
   network.evaluate();
@@ -191,7 +197,8 @@ TEST_F(DeviceNetwork, AProductTakesBiasAndReluAlongWhereARungHasAnEpilogue) {
 }
 
 TEST_F(DeviceNetwork, OnlyAReluRightBehindAFullyConnectedLayerIsTakenAlong) {
-  EXPECT_EQ(layers_of(shrunk("mnist_cnn", 2), "naive,matmul=vectorized", Phase::forward),
+  EXPECT_EQ(layers_of(shrunk("mnist_cnn", 2), "naive,matmul=vectorized,max_pool=vectorized",
+                      Phase::forward),
             (Names{"conv1", "conv1.bias", "relu1", "lrn1", "pool1", "conv2", "conv2.bias", "relu2",
                    "lrn2", "pool2", "fc1", "fc2", "softmax1"}));
 }
@@ -208,6 +215,79 @@ TEST_F(DeviceNetwork, AStepOfTheMultilayerPerceptronHasFiveLaunchesLess) {
   const NetworkDescription mlp = shrunk("mlp", 2);  // three biases and two ReLUs
   EXPECT_EQ(launches_of_a_step(mlp, "naive"), 21U);
   EXPECT_EQ(launches_of_a_step(mlp, "naive,matmul=vectorized"), 16U);
+}
+
+// --- max_pool: the convolution's bias, and the ReLU ---------------------------------------------------
+
+// A convolution, what follows it, and a fully connected layer.
+NetworkDescription convolution_then(const std::vector<network::Layer>& layers) {
+  NetworkDescription description;
+  description.name = "convolution";
+  description.input = {2, 9, 8};
+  description.classes = 4;
+  description.batch = 3;
+  const auto add = [&](const char* name, network::Layer layer) {
+    network::LayerDescription& added = description.layers.emplace_back();
+    added.name = name;
+    added.layer = std::move(layer);
+  };
+  add("conv1",
+      network::Convolution{.filters = 3, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1});
+  for (const network::Layer& layer : layers)
+    add(std::holds_alternative<network::Relu>(layer) ? "relu1" : "pool1", layer);
+  add("fc1", network::FullyConnected{4});
+  add("softmax1", network::SoftmaxCrossEntropy{});
+  network::infer_shapes(description);
+  return description;
+}
+const network::MaxPool usual{3, 3, 2, 2, 1, 1}, unusual{2, 3, 2, 2, 0, 0};
+
+TEST_F(DeviceNetwork, APoolTakesBiasAndReluAlongWhereARungHasAnEpilogue) {
+  const Names forward = {"conv1", "pool1", "fc1", "fc1.bias", "softmax1"},
+              forward_apart = {"conv1", "pool1",    "conv1.bias", "relu1",
+                               "fc1",   "fc1.bias", "softmax1"},
+              backward = {"softmax1", "fc1.input_gradient",   "fc1.weight_gradient", "fc1.bias",
+                          "pool1",    "conv1.weight_gradient"},
+              backward_apart = {"softmax1",
+                                "fc1.input_gradient",
+                                "fc1.weight_gradient",
+                                "fc1.bias",
+                                "relu1",
+                                "conv1.bias",
+                                "pool1",
+                                "conv1.weight_gradient"};
+  for (const std::vector<network::Layer>& layers :
+       {std::vector<network::Layer>{usual, network::Relu{}}, {network::Relu{}, usual}}) {
+    const NetworkDescription description = convolution_then(layers);
+    EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::forward), forward);
+    EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::backward), backward);
+    EXPECT_EQ(layers_of(description, "naive,max_pool=cuda", Phase::backward), backward)
+        << "one of the rungs has one";
+    EXPECT_EQ(layers_of(description, "naive", Phase::forward), forward_apart);
+    EXPECT_EQ(layers_of(description, "naive", Phase::backward), backward_apart);
+    EXPECT_EQ(layers_of(description, "serial", Phase::backward), backward_apart) << "on the CPU";
+    expect_as_on_the_cpu(description, "naive,max_pool=vectorized");
+  }
+}
+
+TEST_F(DeviceNetwork, APoolThatNoRungFusesIsFollowedByBiasAndRelu) {
+  const NetworkDescription description = convolution_then({unusual, network::Relu{}});
+  EXPECT_EQ(layers_of(description, "naive,max_pool=cuda", Phase::forward),
+            (Names{"conv1", "pool1", "conv1.bias", "relu1", "fc1", "fc1.bias", "softmax1"}));
+  expect_as_on_the_cpu(description, "naive,max_pool=cuda");
+}
+
+TEST_F(DeviceNetwork, APoolWithoutAReluBehindItIsFollowedByItsBias) {
+  const NetworkDescription description = convolution_then({usual});
+  EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::forward),
+            (Names{"conv1", "pool1", "conv1.bias", "fc1", "fc1.bias", "softmax1"}));
+  expect_as_on_the_cpu(description, "naive,max_pool=vectorized");
+}
+
+TEST_F(DeviceNetwork, AStepOfTheCifarCnnHasEightLaunchesLess) {
+  const NetworkDescription cifar = shrunk("cifar_cnn", 2);  // four for each pool
+  EXPECT_EQ(launches_of_a_step(cifar, "naive,max_pool=vectorized") + 8,
+            launches_of_a_step(cifar, "naive"));
 }
 
 TEST_F(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
