@@ -25,6 +25,22 @@ __device__ inline void copy_async(void* shared, const void* global, int valid = 
 #endif
 }
 
+// Copies 16 bytes, which L1 keeps, or writes as many zeros; then `global` may be any address. (With `valid`
+// the compiler spends four more instructions, on how many of the bytes to copy.)
+__device__ inline void copy_async_or_zeros(void* shared, const void* global, bool is_there) {
+#if __CUDA_ARCH__ >= 800
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile(
+      "{\n"
+      ".reg .pred ignore;\n"
+      "setp.eq.u32 ignore, %2, 0;\n"
+      "cp.async.ca.shared.global [%0], [%1], 16, ignore;\n"
+      "}" ::"r"(to),
+      "l"(global), "r"(static_cast<unsigned>(is_there))
+      : "memory");
+#endif
+}
+
 // Makes a group of this thread's copies since its last group.
 __device__ inline void commit_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -1,5 +1,5 @@
-// Barriers in shared memory on which some threads arrive and others wait, and on which copies of the
-// TMA report what they brought: mbarrier of compute capability 9.0 (PTX ISA, "Parallel
+// Barriers in shared memory on which some threads arrive and others wait, and on which copies, of the
+// TMA and of threads, report what they brought: mbarrier of compute capability 9.0 (PTX ISA, "Parallel
 // Synchronization and Communication Instructions: mbarrier"). Only .cu files include this.
 #pragma once
 
@@ -30,6 +30,12 @@ class Barrier {
   __device__ void arrive_and_expect(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),
                  "r"(bytes)
+                 : "memory");
+  }
+
+  // Arrives when all copies that this thread has started (cuda_async_copy.hpp) are there.
+  __device__ void arrive_after_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address())
                  : "memory");
   }
 

@@ -7,10 +7,10 @@
 //
 //     A [64, 8]      a[0]: row 16 warp + group, column member    a[2]: same row, column member + 4
 //                    a[1]: row 16 warp + group + 8               a[3]: likewise
-//     sums [64, 128] d[i]: row 16 warp + group + 8 (i / 2 % 2), column 8 (i / 4) + 2 member + i % 2
+//     sums [64, n]   d[i]: row 16 warp + group + 8 (i / 2 % 2), column 8 (i / 4) + 2 member + i % 2
 //
-// B [8, 128] is read from shared memory, where TF32 may lie in one way only: along the depth, as
-// Bᵀ [128, 8]: 8 columns of a swizzled_matrix of kernels/common/swizzle.hpp.
+// B [8, n] is read from shared memory, where TF32 may lie in one way only: along the depth, as
+// Bᵀ [n, 8]: 8 columns of a swizzled_matrix of kernels/common/swizzle.hpp. Here n is 128 or 64.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -54,6 +54,27 @@ __device__ inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
+__device__ inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&a)[4],
+                                          std::uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.eq.u32 add, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, "
+      " %8, %9, %10, %11, %12, %13, %14, %15, "
+      " %16, %17, %18, %19, %20, %21, %22, %23, "
+      " %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, add, 1, 1;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
 // Waits for all products that this warp's threads have started.
 __device__ inline void wgmma_wait() {
   asm volatile(
@@ -63,7 +84,8 @@ __device__ inline void wgmma_wait() {
 }
 
 // After the wait: the compiler, which sees no link between the two, must not read the sums before.
-__device__ inline void use_sums(float (&d)[64]) {
+template <int count>
+__device__ void use_sums(float (&d)[count]) {
 #pragma unroll
   for (float& sum : d) asm volatile("" : "+f"(sum)::"memory");
 }

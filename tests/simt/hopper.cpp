@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -33,7 +34,7 @@ struct BoxCopy {
   std::size_t bytes() const {
     return static_cast<std::size_t>(box.box_rows) * box_columns * sizeof(float);
   }
-  void take_effect() const {
+  void operator()() const {
     for (int i = 0; i < box.box_rows; ++i)
       for (int j = 0; j < box_columns; ++j) {
         const std::int64_t row = box.row + i, column = box.column + j;
@@ -45,17 +46,27 @@ struct BoxCopy {
   }
 };
 
+// On its way: what it then does, and what it reports.
+struct Arrival {
+  std::function<void()> take_effect;
+  std::size_t bytes;
+  unsigned arrivals;
+};
+
 struct Mbarrier {
   unsigned arrivals, missing;  // of each phase, of this one
   std::int64_t missing_bytes = 0;
   unsigned parity = 0;
-  std::vector<BoxCopy> copies{};  // on their way
+  std::vector<Arrival> copies{};
   std::vector<void*> sleepers{};
 
   void wake_sleepers() {
     for (void* thread : std::exchange(sleepers, {})) wake(thread);
   }
-  void end_phase_if_complete() {
+  void arrive(unsigned count, std::int64_t bytes) {
+    if (missing < count) fail("arrives at a barrier once more than its phase has arrivals");
+    missing -= count;
+    missing_bytes += bytes;
     if (missing != 0 || missing_bytes != 0) return;
     parity ^= 1U;
     missing = arrivals;
@@ -77,6 +88,7 @@ constexpr unsigned warpgroup_threads = 128;
 
 struct Product {
   std::uint64_t b;
+  std::size_t columns;
   std::source_location place;
   std::array<float*, warpgroup_threads> d{};
   std::array<const std::uint32_t*, warpgroup_threads> a{};
@@ -85,7 +97,7 @@ struct Product {
 };
 
 // Sums that products will have made, while the thread's own hold NaN.
-using Sums = std::array<float, 64>;
+using Sums = std::vector<float>;
 
 struct Thread {
   std::size_t started = 0, finished = 0;  // products
@@ -125,12 +137,12 @@ void multiply(const Product& product, Warpgroup& warpgroup, unsigned warp) {
       const std::uint32_t bits = product.a[warp * 32 + lane][e];
       a[lane / 4 + e % 2 * 8][lane % 4 + e / 2 * 4] = double{std::bit_cast<float>(bits & ~0x1fffU)};
     }
-  for (std::size_t column = 0; column < 128; ++column)
+  for (std::size_t column = 0; column < product.columns; ++column)
     for (std::size_t l = 0; l < 8; ++l) b[column][l] = factor_b(product.b, column, l);
   for (unsigned lane = 0; lane < 32; ++lane) {
     const unsigned thread = warp * 32 + lane;
     Sums& sums = warpgroup.threads[thread].sums.at(product.d[thread]);
-    for (unsigned i = 0; i < 64; ++i) {
+    for (unsigned i = 0; i < product.columns / 2; ++i) {
       const unsigned row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       double sum = sums[i];
       for (int l = 0; l < 8; ++l) sum += a[row][l] * b[column][l];
@@ -162,11 +174,13 @@ void initialise_barrier(const void* barrier, unsigned arrivals) {
 }
 
 void arrive_at_barrier(const void* barrier, std::size_t bytes) {
+  barrier_at(barrier).arrive(1, static_cast<std::int64_t>(bytes));
+}
+
+void arrive_after_copies(const void* barrier) {
   Mbarrier& b = barrier_at(barrier);
-  if (b.missing == 0) fail("arrives at a barrier once more than its phase has arrivals");
-  b.missing_bytes += static_cast<std::int64_t>(bytes);
-  --b.missing;
-  b.end_phase_if_complete();
+  b.copies.push_back({take_copies(), 0, 1});
+  b.wake_sleepers();
 }
 
 void wait_at_barrier(const void* barrier, unsigned parity, const std::source_location& place) {
@@ -176,11 +190,10 @@ void wait_at_barrier(const void* barrier, unsigned parity, const std::source_loc
       b.sleepers.push_back(this_thread());
       sleep("a phase of an mbarrier", place);
     } else {
-      const BoxCopy copy = b.copies.back();
+      const Arrival copy = std::move(b.copies.back());
       b.copies.pop_back();
       copy.take_effect();
-      b.missing_bytes -= static_cast<std::int64_t>(copy.bytes());
-      b.end_phase_if_complete();
+      b.arrive(copy.arrivals, -static_cast<std::int64_t>(copy.bytes));
     }
   }
 }
@@ -193,7 +206,7 @@ void load_box_later(float* to, const Box& box, const void* barrier) {
   if (!is_shared(to, copy.bytes())) fail("copies to what is not shared memory");
   if (at % 1024 != 0) fail("copies a swizzled box to what is no multiple of 1024 bytes");
   std::memset(to, garbage, copy.bytes());
-  b.copies.push_back(copy);
+  b.copies.push_back({copy, copy.bytes(), 0});
   b.wake_sleepers();
 }
 
@@ -202,7 +215,7 @@ void fence_products() {
   warpgroups[thread / warpgroup_threads].threads[thread % warpgroup_threads].is_fenced = true;
 }
 
-void multiply_later(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
                     const std::source_location& place) {
   const unsigned number = thread_of_block() / warpgroup_threads;
   const unsigned thread = thread_of_block() % warpgroup_threads;
@@ -211,15 +224,16 @@ void multiply_later(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b
   Warpgroup& warpgroup = warpgroups[number];
   Thread& me = warpgroup.threads[thread];
   if (!me.is_fenced) fail("multiplies matrices without a fence before");
-  if (me.started == warpgroup.products.size()) warpgroup.products.push_back({b, place});
+  if (me.started == warpgroup.products.size())
+    warpgroup.products.push_back({b, 2 * d.size(), place});
   Product& product = warpgroup.products[me.started++];
   if (product.b != b || product.place.line() != place.line())
     fail("multiplies another matrix than the rest of its warpgroup");
-  product.d[thread] = d;
+  product.d[thread] = d.data();
   product.a[thread] = a;
-  if (!me.sums.contains(d)) {
-    std::copy_n(d, 64, me.sums[d].begin());
-    std::memset(d, garbage, sizeof d);
+  if (!me.sums.contains(d.data())) {
+    me.sums[d.data()] = Sums(d.begin(), d.end());
+    std::memset(d.data(), garbage, d.size_bytes());
   }
   if (++product.started == warpgroup_threads)
     for (void* sleeper : std::exchange(warpgroup.sleepers, {})) wake(sleeper);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <span>
 
 namespace stepladder::simt {
 
@@ -16,6 +17,7 @@ void expect_no_background();  // throws SimtError when something was never waite
 // mbarrier: see kernels/common/cuda_barrier.hpp. A barrier is known by its address.
 void initialise_barrier(const void* barrier, unsigned arrivals);
 void arrive_at_barrier(const void* barrier, std::size_t bytes);
+void arrive_after_copies(const void* barrier);  // those that the thread has started, of copy_later
 void wait_at_barrier(const void* barrier, unsigned parity, const std::source_location& place);
 
 // A box of a row-major matrix: box_rows of 32 columns, from [row, column] on.
@@ -26,9 +28,9 @@ struct Box {
 };
 void load_box_later(float* to, const Box& box, const void* barrier);
 
-// wgmma of m64n128k8: see kernels/common/cuda_wgmma.hpp.
+// wgmma of m64nNk8, where a thread has N / 2 sums: see kernels/common/cuda_wgmma.hpp.
 void fence_products();
-void multiply_later(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
                     const std::source_location& place);
 void finish_products(const std::source_location& place);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/random.hpp"
+#include "kernels/common/cuda_async_copy.hpp"
 #include "kernels/common/cuda_barrier.hpp"
 #include "kernels/common/cuda_launch.hpp"
 #include "kernels/common/cuda_shared.hpp"
@@ -224,6 +225,79 @@ TEST(Hopper, RefusesARingThatStandsStill) {
 
 TEST(Hopper, RefusesABarrierThatIsNotInitialised) {
   EXPECT_TRUE(says(outcome<Fault::initialises_without_barrier>(), {"nobody has initialised"}));
+}
+
+// --- copies of threads that report to a barrier ---------------------------------------------------
+
+enum class CopyFault {
+  none,
+  arrives_before_its_copy,
+  reads_before_arrival,
+  copies_over_what_is_read
+};
+
+struct CopyStages {
+  static constexpr int count = 2;
+  float values[count][4 * 32];
+  Barrier full[count], empty[count];
+};
+
+// seen: [steps, 128]. One warp copies four floats a lane, or zeros for every third; another reads them.
+template <CopyFault fault>
+__global__ void pass_on(const float* from, float* seen, int steps) {
+  auto& shared = *dynamic_shared<CopyStages>();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < CopyStages::count; ++i) {
+      shared.full[i].initialise(32);
+      shared.empty[i].initialise(32);
+    }
+  __syncthreads();
+  for (int step = 0; step < steps; ++step) {
+    const int s = step % CopyStages::count;
+    const auto parity = static_cast<unsigned>(step / CopyStages::count % 2);
+    float* const values = shared.values[s];
+    if (threadIdx.x < 32) {
+      if constexpr (fault != CopyFault::copies_over_what_is_read) shared.empty[s].wait(parity ^ 1U);
+      copy_async_or_zeros(values + 4 * lane, from + 128 * step + 4 * lane, lane % 3 != 0);
+      if constexpr (fault == CopyFault::arrives_before_its_copy)
+        shared.full[s].arrive();
+      else
+        shared.full[s].arrive_after_copies();
+    } else {
+      if constexpr (fault != CopyFault::reads_before_arrival) shared.full[s].wait(parity);
+      for (int i = lane; i < 128; i += 32) seen[128 * step + i] = values[i];
+      shared.empty[s].arrive();
+    }
+  }
+}
+
+template <CopyFault fault>
+std::string outcome_of_copies() {
+  constexpr int steps = 5;
+  std::vector<float> from = aligned_floats(steps * 128), seen(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i + 1);
+  try {
+    launch(pass_on<fault>, {1, 64, sizeof(CopyStages)}, from.data(), seen.data(), steps);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] != (i % 128 / 4 % 3 == 0 ? 0 : from[i])) return "wrong values";
+  return "";
+}
+
+TEST(Hopper, CopiesOfThreadsReportToABarrier) {
+  for (unsigned long long order = 1; order <= 40; ++order) {
+    simt::seed_order(order);
+    EXPECT_EQ(outcome_of_copies<CopyFault::none>(), "") << order;
+  }
+}
+
+TEST(Hopper, ShowsCopiesThatTheBarrierDidNotWaitFor) {
+  EXPECT_EQ(outcome_of_copies<CopyFault::arrives_before_its_copy>(), "wrong values");
+  EXPECT_NE(outcome_of_copies<CopyFault::reads_before_arrival>(), "");
+  EXPECT_NE(outcome_of_copies<CopyFault::copies_over_what_is_read>(), "");
 }
 
 __global__ void leaves_a_copy_behind(TensorMap map) {

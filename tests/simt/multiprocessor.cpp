@@ -401,4 +401,12 @@ void finish_copies(std::size_t newest_groups_left) {
   }
 }
 
+std::function<void()> take_copies() {
+  group_copies();
+  return [groups = std::exchange(Multiprocessor::current->running().groups, {})] {
+    for (const std::vector<Copy>& group : groups)
+      for (const Copy& copy : group) copy.take_effect();
+  };
+}
+
 }  // namespace stepladder::simt

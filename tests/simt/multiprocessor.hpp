@@ -91,6 +91,7 @@ bool is_shared(const void* memory, std::size_t bytes);
 void copy_later(void* shared, const void* global, std::size_t bytes, std::size_t valid);
 void group_copies();
 void finish_copies(std::size_t newest_groups_left);
+std::function<void()> take_copies();  // the thread's, for another to finish
 
 }  // namespace stepladder::simt
 

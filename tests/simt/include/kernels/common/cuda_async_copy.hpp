@@ -12,6 +12,10 @@ void copy_async(void* shared, const void* global, int valid = bytes) {
   simt::copy_later(shared, global, bytes, static_cast<std::size_t>(valid));
 }
 
+inline void copy_async_or_zeros(void* shared, const void* global, bool is_there) {
+  simt::copy_later(shared, global, 16, is_there ? 16 : 0);
+}
+
 inline void commit_copies() { simt::group_copies(); }
 
 template <int newest>

@@ -14,6 +14,7 @@ class Barrier {
   void initialise(unsigned arrivals) { simt::initialise_barrier(this, arrivals); }
   void arrive() { simt::arrive_at_barrier(this, 0); }
   void arrive_and_expect(unsigned bytes) { simt::arrive_at_barrier(this, bytes); }
+  void arrive_after_copies() { simt::arrive_after_copies(this); }
   void wait(unsigned parity, const simt::Here& place = simt::Here::current()) {
     simt::wait_at_barrier(this, parity, place);
   }

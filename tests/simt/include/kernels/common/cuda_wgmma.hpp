@@ -16,11 +16,17 @@ inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (&a)[4], std
   simt::multiply_later(d, a, b, place);
 }
 
+inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b,
+                               const simt::Here& place = simt::Here::current()) {
+  simt::multiply_later(d, a, b, place);
+}
+
 inline void wgmma_wait(const simt::Here& place = simt::Here::current()) {
   simt::finish_products(place);
 }
 
-inline void use_sums(float (&)[64]) {}
+template <int count>
+void use_sums(float (&)[count]) {}
 
 template <int registers>
 void keep_registers() {}
