@@ -15,7 +15,7 @@
 // cannot read, rows that are no multiple of 16 bytes.
 //
 // Sums says how a thread's sums of a tile of 128 x Sums::columns are kept and added to; see
-// tf32_wgmma.cu. Only .cu files include this.
+// kernels/common/cuda_wgmma_sums.hpp. Only .cu files include this.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,12 @@
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/common/cuda_shared.hpp"
 #include "kernels/common/cuda_tma.hpp"
+#include "kernels/common/cuda_turn.hpp"
 #include "kernels/common/cuda_wgmma.hpp"
+#include "kernels/common/cuda_wgmma_ring.hpp"
 #include "kernels/common/swizzle.hpp"
 #include "kernels/matmul/cuda_operand.hpp"
 #include "kernels/matmul/cuda_store.hpp"
-#include "kernels/matmul/cuda_turn.hpp"
 #include "kernels/matmul/raster.hpp"
 
 namespace stepladder::matmul {
@@ -47,7 +48,7 @@ struct WgmmaWork {
 template <class Sums>
 class WgmmaTile {
  public:
-  static constexpr int warpgroup = 128, consumers = 2, threads = (1 + consumers) * warpgroup;
+  static constexpr int warpgroup = warpgroup_threads, consumers = 2, threads = (1 + consumers) * warpgroup;
   static constexpr int rows = 64 * consumers;    // x of the first factor
   static constexpr int columns = Sums::columns;  // x of the second
   static constexpr int depth = swizzled_row;     // of one stage
@@ -72,7 +73,7 @@ class WgmmaTile {
   template <bool first_along_depth>
   static __device__ void produce(Ring& ring, const TensorMap& first, const TensorMap& second,
                                  const WgmmaWork& work) {
-    Position at;
+    RingPosition<stages> at;
     for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
       const auto [row, column] = work.tiles.place(tile);
       const int x = static_cast<int>(row) * rows, y = static_cast<int>(column) * columns;
@@ -98,7 +99,7 @@ class WgmmaTile {
     const int thread = static_cast<int>(threadIdx.x) - warpgroup, lane = thread % 32;
     const int group = lane / 4, member = lane % 4;
     const int own_row = thread / 32 * 16 + group;  // and 8 further on
-    Position at;
+    RingPosition<stages> at;
     for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
       Sums sums;
       for (int step = 0; step < work.steps; ++step, at.advance()) {
@@ -139,17 +140,6 @@ class WgmmaTile {
   }
 
  private:
-  // A stage, and the parity of the phase in which it is filled.
-  struct Position {
-    int stage = 0;
-    unsigned parity = 0;
-    __device__ void advance() {
-      if (++stage < stages) return;
-      stage = 0;
-      parity ^= 1;
-    }
-  };
-
   template <bool along_depth>
   static __device__ float element_of_first(const Stage& stage, int x, int l) {
     if constexpr (along_depth) return stage.first[swizzled(x, l)];
@@ -157,8 +147,6 @@ class WgmmaTile {
     return box[swizzled(l, x % swizzled_row)];
   }
 };
-
-inline constexpr int registers_at_start = 168;  // 65536 / 384, in eights
 
 template <class Sums, bool first_along_depth, bool turned>
 __global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
@@ -276,10 +264,7 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) 
   require_hopper();
   require_shared_memory(
       std::max(sizeof(typename WgmmaTile<Wide>::Ring), sizeof(typename WgmmaTile<Narrow>::Ring)));
-  cudaFuncAttributes kernel;
-  STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&kernel, wgmma_kernel<Wide, true, false>));
-  if (kernel.numRegs < registers_at_start)
-    throw NotHere("built without wgmma: STEPLADDER_CUDA_ARCHITECTURES must name 90a");
+  require_wgmma_code(wgmma_kernel<Wide, true, false>);
   return std::make_unique<WgmmaPlan<Wide, Narrow>>(problem);
 }
 

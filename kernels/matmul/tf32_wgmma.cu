@@ -12,37 +12,11 @@
 // The bound. The TMA is asked to round to TF32, which no manual promises, and wgmma drops the bits
 // that TF32 has not: a factor changes by at most 2⁻¹⁰ of itself, a product by at most 2⁻⁹ + 2⁻²⁰. How
 // the sums round: see three_tf32.cu.
+#include "kernels/common/cuda_wgmma_sums.hpp"
 #include "kernels/matmul/cuda_wgmma_plan.hpp"
 
 namespace stepladder::matmul {
 namespace {
-
-template <int tile_columns>
-class Tf32Sums {
- public:
-  static constexpr int columns = tile_columns;
-  static constexpr int parts = 1;  // of the second factor
-  static constexpr OnTheWay on_the_way = OnTheWay::rounded_to_tf32;
-
-  struct Fragment {
-    std::uint32_t bits[4];
-    __device__ void set(int e, float value) { bits[e] = __float_as_uint(value); }
-  };
-
-  __device__ void add(const Fragment& a, std::uint64_t b) {
-#pragma unroll
-    for (int i = 0; i < columns / 128; ++i)
-      wgmma_64x128x8_tf32(c_[i], a.bits, swizzled_part(b, 128 * i, 0));
-  }
-  __device__ void use() {
-#pragma unroll
-    for (auto& c : c_) use_sums(c);
-  }
-  __device__ float value(int i) const { return c_[i / 64][i % 64]; }
-
- private:
-  float c_[columns / 128][64] = {};
-};
 
 constexpr VariantInfo info{
     .name = "tf32_wgmma",

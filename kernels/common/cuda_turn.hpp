@@ -1,19 +1,21 @@
-// A factor laid out anew, along the depth and with every row at a multiple of 16 bytes; whole, or cut
-// in two parts, big and small, whose sum it is but for 2⁻²³ (see three_tf32.cu). Only .cu files
-// include this; plans that ask for two parts call require_tf32().
+// A factor of a product laid out anew, along the depth and with every row at a multiple of 16 bytes;
+// whole, or cut in two parts, big and small, whose sum it is but for 2⁻²³ (see matmul's three_tf32.cu).
+// Only .cu files include this; plans that ask for two parts call require_tf32().
+//
+// A Factor is a matrix of `extent` x and `depth` l, with element_or_zero(x, l) and holds(x, l);
+// along_depth says that it is read faster along l than along x.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/common/cuda_launch.hpp"
 #include "kernels/common/cuda_mma.hpp"
-#include "kernels/matmul/cuda_operand.hpp"
 
-namespace stepladder::matmul {
+namespace stepladder {
 
 // Squares of 32 x 32 pass through shared memory, so that both sides are read and written along
 // their rows. `to` is [parts, extent, pitch].
-template <bool along_depth, int parts>
+template <class Factor, bool along_depth, int parts>
 __global__ void turn_kernel(Factor from, float* to, std::int64_t pitch) {
   constexpr int side = 32;
   __shared__ float square[side][side + 1];  // [x, l]
@@ -37,11 +39,11 @@ __global__ void turn_kernel(Factor from, float* to, std::int64_t pitch) {
   }
 }
 
-template <int parts>
+template <int parts, class Factor>
 void turn(const Factor& from, float* to, std::int64_t pitch) {
   const Grid grid{blocks_for(from.extent, 32) * blocks_for(from.depth, 32), dim3(32, 8)};
-  launch(from.along_depth ? turn_kernel<true, parts> : turn_kernel<false, parts>, grid, from, to,
-         pitch);
+  launch(from.along_depth ? turn_kernel<Factor, true, parts> : turn_kernel<Factor, false, parts>,
+         grid, from, to, pitch);
 }
 
-}  // namespace stepladder::matmul
+}  // namespace stepladder
