@@ -11,8 +11,8 @@ ARCH = "sm_90a"
 # 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
 TENSOR_CORE = ["tf32_tensor_core", "three_tf32"]
-HOPPER = ["tf32_wgmma", "three_tf32_wgmma"]
-RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE, *HOPPER]
+RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
+MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
 # Of others, by parts of the kernels' mangled names: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
 WINOGRAD_PRODUCT, PEER_RING, LAYERS = "multiply_positions_kernel", "_peer_ring_cu_", "10stepladder6layers"
 MAX_POOL = "10stepladder8max_pool"
@@ -104,15 +104,31 @@ def test_the_tensor_cores_multiply(kernels, rung):
         assert not count(code, "FFMA"), name
 
 
-@pytest.mark.parametrize("rung", HOPPER)
-def test_warpgroups_multiply_what_the_tma_brings(kernels, rung):
-    for name, code in of_rung(kernels, rung).items():
-        # 32 of the depth: 128 or 256 columns, or three products
-        assert count(code, "HGMMA.64x128x8.F32.TF32") in (4, 8, 12), name
-        assert not count(code, ("HMMA", "FFMA")), name
+def of_wgmma(kernels):
+    """{mangled kernel: (code, whether it is convolution's, columns of a tile, products for each)}"""
+    found = {}
+    for part in (MATMUL_WGMMA, CONVOLUTION_WGMMA):
+        for name, code in named(kernels, part).items():
+            sums = re.search(r"\d(Three)?Tf32SumsILi(\d+)E", name)
+            found[name] = code, part == CONVOLUTION_WGMMA, int(sums[2]), 3 if sums[1] else 1
+    return found
+
+
+def test_warpgroups_multiply_what_the_tma_brings(kernels):
+    for name, (code, _, columns, products) in of_wgmma(kernels).items():
+        width = min(columns, 128)
+        # 32 of the depth
+        assert count(code, f"HGMMA.64x{width}x8.F32.TF32") == 4 * products * columns // width, name
+        assert not count(code, ("HMMA", "FFMA", "STL", "LDL")), name
         assert count(code, "UTMALDG.2D"), name
-        assert not count(code, "LDGSTS"), name
         assert count(code, "USETMAXREG") == 2, name
+
+
+def test_convolution_gathers_16_bytes_at_a_time_past_the_registers(kernels):
+    for name, (code, is_convolution, _, _) in of_wgmma(kernels).items():
+        # one step: 8 pieces a thread, through L1, of which the barrier hears
+        assert count(code, "LDGSTS") == count(code, "LDGSTS.E.128") == (8 if is_convolution else 0), name
+        assert count(code, "ARRIVES.LDGSTSBAR") == is_convolution, name
 
 
 @pytest.mark.parametrize("part", [WINOGRAD_PRODUCT, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS, MAX_POOL])

@@ -1,0 +1,186 @@
+// The products of cuda_wgmma_product.hpp that a problem is made of. Sums are a rung's, for tiles from the
+// widest to the narrowest. Only .cu files include this.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/cuda_plan.hpp"
+#include "kernels/convolution/cuda_depth_matrices.hpp"
+#include "kernels/convolution/cuda_piece_source.hpp"
+#include "kernels/convolution/cuda_wgmma_product.hpp"
+
+namespace stepladder::convolution {
+
+// How a result is cut, and the columns of a tile.
+struct WgmmaCut {
+  WgmmaTiles tiles;
+  int columns;
+};
+
+template <class... Sums>
+struct WgmmaKernels {
+  static constexpr int parts = std::max({Sums::parts...});  // of the second factor
+
+  // For a result of rows x columns in each group: tiles of the width that takes the least time, and the sum
+  // over the depth in parts if that is asked for.
+  static WgmmaCut cut(std::int64_t rows, int columns, int groups, std::int64_t depth,
+                      bool in_parts) {
+    const int blocks = cuda_multiprocessors();
+    WgmmaCut best{};
+    auto least = std::numeric_limits<std::int64_t>::max();
+    const auto consider = [&](int width) {
+      WgmmaTiles tiles{static_cast<int>(blocks_for(rows, wgmma_rows)),
+                       static_cast<int>(blocks_for(columns, width)), groups, 1,
+                       static_cast<int>(blocks_for(depth, wgmma_depth))};
+      if (in_parts) tiles = split(tiles, width, blocks);
+      if (time(tiles, width, blocks) >= least) return;
+      least = time(tiles, width, blocks);
+      best = {tiles, width};
+    };
+    (consider(Sums::columns), ...);
+    return best;
+  }
+
+  template <class Product, class Matrix>
+  static void start(int columns, const WgmmaWork<Product>& work,
+                    const DepthMatrix<Matrix, parts>& second, const float* from) {
+    const auto start_if_wanted = [&]<class S>(std::type_identity<S>) {
+      if (S::columns != columns) return;
+      using Kernel = WgmmaProduct<Product, S>;
+      const auto blocks = static_cast<unsigned>(cuda_multiprocessors());
+      launch(wgmma_kernel<Product, S>,
+             {std::min(work.tiles.count(), blocks), Kernel::threads, sizeof(typename Kernel::Ring)},
+             second.prepare(from, columns, S::on_the_way), work);
+    };
+    (start_if_wanted(std::type_identity<Sums>{}), ...);
+  }
+};
+
+// forward and backward_data.
+template <class... Sums>
+class WgmmaCorrelationPlan final : public Plan {
+ public:
+  explicit WgmmaCorrelationPlan(const Problem& p)
+      : forward_(p.direction == Direction::forward), all_(correlations(p)), source_(all_.front()) {
+    for (const Correlation& c : all_) products_.emplace_back(c, source_.strides(), forward_);
+  }
+
+  void run(const Operands& o) override {
+    const float* const source = source_.prepare(forward_ ? o.x : o.y);
+    for (const Product& product : products_) product.run(source, o.w, forward_ ? o.y : o.x);
+  }
+
+ private:
+  using Kernels = WgmmaKernels<Sums...>;
+
+  // Filters may be read where they lie when their rows are a sum's terms, in its order.
+  static bool are_terms(const Correlation& c, bool forward) {
+    return forward && Kernels::parts == 1 && c.w_source == 1 &&
+           c.source_channels % piece_channels == 0;
+  }
+
+  class Product {
+   public:
+    Product(const Correlation& c, const PieceStrides& source, bool forward)
+        : c_(c), gathering_(c, source), filters_(FilterMatrix(c), are_terms(c, forward)) {
+      cut_ = Kernels::cut(gathering_.pixels, c.target_channels, c.groups,
+                          std::int64_t{gathering_.pieces} * piece_channels, false);
+    }
+    void run(const float* source, const float* w, float* target) const {
+      const bool in_pairs = c_.target.channel == 1 && c_.target_channels % 2 == 0 &&
+                            reinterpret_cast<std::uintptr_t>(target) % sizeof(float2) == 0;
+      WgmmaWork<PixelProduct> work{cut_.tiles,
+                                   gathering_,
+                                   c_.target_channels,
+                                   filters_.extent(),
+                                   {target, c_.target, in_pairs}};
+      work.gathering.source = source;
+      Kernels::start(cut_.columns, work, filters_, w);
+    }
+
+   private:
+    Correlation c_;
+    Gathering gathering_;
+    DepthMatrix<FilterMatrix, Kernels::parts> filters_;
+    WgmmaCut cut_;
+  };
+
+  bool forward_;
+  std::vector<Correlation> all_;
+  PieceSource source_;
+  std::vector<Product> products_;
+};
+
+// dw from what each part of the sum gave: [parts, out channels, terms].
+static __global__ void add_weight_parts_kernel(FilterMatrix places, const float* from, int parts,
+                                               float* dw) {
+  const std::int64_t i = thread_index(), size = places.extent * places.depth;
+  if (i >= size) return;
+  const int to = places.index(i / places.depth, i % places.depth);
+  if (to < 0) return;
+  float sum = 0;
+  for (int part = 0; part < parts; ++part) sum += from[part * size + i];
+  dw[to] = sum;
+}
+
+// backward_weights. The parts are added in their order, so that a result repeats bit for bit.
+template <class... Sums>
+class WgmmaGradientPlan final : public Plan {
+ public:
+  explicit WgmmaGradientPlan(const Problem& p) : WgmmaGradientPlan(as_forward(p)) {}
+
+  void run(const Operands& o) override {
+    auto* const parts = static_cast<float*>(parts_.get());
+    WgmmaWork<TermProduct> work{
+        cut_.tiles, gathering_, c_.target_channels, gradients_.extent(), {parts}};
+    work.gathering.source = source_.prepare(o.x);
+    Kernels::start(cut_.columns, work, gradients_, o.y);
+    launch(add_weight_parts_kernel, {blocks_for(dw_.extent * dw_.depth), block_threads}, dw_, parts,
+           cut_.tiles.parts, o.w);
+  }
+
+ private:
+  using Kernels = WgmmaKernels<Sums...>;
+
+  explicit WgmmaGradientPlan(const Correlation& c)
+      : c_(c),
+        source_(c),
+        gathering_(c, source_.strides()),
+        gradients_(GradientMatrix(c), false),
+        dw_(c),
+        cut_(Kernels::cut(dw_.depth, c.target_channels, c.groups, gathering_.pixels, true)),
+        parts_(device_memory(
+            sizeof(float) * static_cast<std::size_t>(cut_.tiles.parts * dw_.extent * dw_.depth))) {}
+
+  static Correlation as_forward(Problem p) {
+    p.direction = Direction::forward;
+    return correlations(p).front();
+  }
+
+  Correlation c_;
+  PieceSource source_;
+  Gathering gathering_;
+  DepthMatrix<GradientMatrix, Kernels::parts> gradients_;
+  FilterMatrix dw_;
+  WgmmaCut cut_;
+  DeviceMemory parts_;
+};
+
+template <class Widest, class... Narrower>
+std::unique_ptr<Plan> make_wgmma_plan(const Problem& p, const Resources&) {
+  require_tf32();
+  require_hopper();
+  require_shared_memory(std::max({sizeof(typename WgmmaProduct<PixelProduct, Widest>::Ring),
+                                  sizeof(typename WgmmaProduct<PixelProduct, Narrower>::Ring)...}));
+  require_wgmma_code(wgmma_kernel<PixelProduct, Widest>);
+  require_int_indices(p);
+  if (p.direction == Direction::backward_weights)
+    return std::make_unique<WgmmaGradientPlan<Widest, Narrower...>>(p);
+  return std::make_unique<WgmmaCorrelationPlan<Widest, Narrower...>>(p);
+}
+
+}  // namespace stepladder::convolution

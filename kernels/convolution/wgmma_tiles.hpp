@@ -1,0 +1,65 @@
+// How the products of tf32_wgmma are cut into tiles of 128 rows, and these handed to blocks that stay.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/common/host_device.hpp"
+
+namespace stepladder::convolution {
+
+inline constexpr int wgmma_rows = 128, wgmma_depth = 32;  // of a tile, of a step along the sum
+
+// One product for each group, its sum in parts that have results of their own. Columns come first: blocks that
+// run side by side read the same pixels.
+struct WgmmaTiles {
+  int rows, columns, groups, parts;
+  int steps;  // of the whole sum
+
+  struct Place {
+    int row, column, group, part;
+    int first_step, last_step;  // of the part; the second is the next one's first
+  };
+
+  STEPLADDER_HOST_DEVICE unsigned count() const {
+    return static_cast<unsigned>(rows) * columns * groups * parts;
+  }
+  STEPLADDER_HOST_DEVICE Place place(unsigned tile) const {
+    const auto take = [&](int size) {
+      const unsigned index = tile % size;
+      tile /= size;
+      return static_cast<int>(index);
+    };
+    Place p{};
+    p.column = take(columns);
+    p.row = take(rows);
+    p.group = take(groups);
+    p.part = take(parts);
+    p.first_step = static_cast<int>(std::int64_t{steps} * p.part / parts);
+    p.last_step = static_cast<int>(std::int64_t{steps} * (p.part + 1) / parts);
+    return p;
+  }
+};
+
+// What `blocks` blocks take for all tiles, in units that compare: rounds, times the steps of a tile, times what
+// a step brings from the second-level cache, which is slower than the products. A tile's end, where its sums are
+// stored, costs some steps more.
+inline std::int64_t time(const WgmmaTiles& tiles, int tile_columns, int blocks) {
+  constexpr int end = 4;
+  const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  return divide_up(tiles.count(), blocks) * (divide_up(tiles.steps, tiles.parts) + end) *
+         (wgmma_rows + tile_columns);
+}
+
+// The sum in as many parts as take the least time.
+inline WgmmaTiles split(WgmmaTiles tiles, int tile_columns, int blocks) {
+  constexpr int rounds = 4;
+  tiles.parts = 1;
+  const int most = std::min<int>(tiles.steps, rounds * blocks / tiles.count());
+  WgmmaTiles best = tiles;
+  for (tiles.parts = 2; tiles.parts <= most; ++tiles.parts)
+    if (time(tiles, tile_columns, blocks) < time(best, tile_columns, blocks)) best = tiles;
+  return best;
+}
+
+}  // namespace stepladder::convolution
