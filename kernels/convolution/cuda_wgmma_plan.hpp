@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/common/cuda_plan.hpp"
+#include "kernels/convolution/cuda_add_parts.hpp"
 #include "kernels/convolution/cuda_depth_matrices.hpp"
 #include "kernels/convolution/cuda_piece_source.hpp"
 #include "kernels/convolution/cuda_wgmma_product.hpp"
@@ -60,22 +61,34 @@ struct WgmmaKernels {
   }
 };
 
-// forward and backward_data.
+// forward and backward_data. Few pixels make few tiles, as those of 7 x 7 images do, and then their sums are
+// cut into parts; not where a stride makes several products of them.
 template <class... Sums>
 class WgmmaCorrelationPlan final : public Plan {
  public:
-  explicit WgmmaCorrelationPlan(const Problem& p)
-      : forward_(p.direction == Direction::forward), all_(correlations(p)), source_(all_.front()) {
-    for (const Correlation& c : all_) products_.emplace_back(c, source_.strides(), forward_);
-  }
+  explicit WgmmaCorrelationPlan(const Problem& p) : WgmmaCorrelationPlan(p, correlations(p)) {}
 
   void run(const Operands& o) override {
     const float* const source = source_.prepare(forward_ ? o.x : o.y);
-    for (const Product& product : products_) product.run(source, o.w, forward_ ? o.y : o.x);
+    float* const target = forward_ ? o.y : o.x;
+    auto* const parts_or_target = parts_ == nullptr ? target : static_cast<float*>(parts_.get());
+    for (const Product& product : products_) product.run(source, o.w, parts_or_target, size_);
+    if (parts_ != nullptr) add_parts(parts_or_target, parts(), size_, target);
   }
 
  private:
   using Kernels = WgmmaKernels<Sums...>;
+
+  WgmmaCorrelationPlan(const Problem& p, const std::vector<Correlation>& all)
+      : forward_(p.direction == Direction::forward),
+        size_(forward_ ? p.y_count() : p.x_count()),
+        source_(all.front()) {
+    const bool in_parts = all.size() == 1;
+    for (const Correlation& c : all)
+      products_.emplace_back(c, source_.strides(), forward_, in_parts);
+    if (parts() > 1)
+      parts_ = device_memory(sizeof(float) * static_cast<std::size_t>(parts() * size_));
+  }
 
   // Filters may be read where they lie when their rows are a sum's terms, in its order.
   static bool are_terms(const Correlation& c, bool forward) {
@@ -85,19 +98,23 @@ class WgmmaCorrelationPlan final : public Plan {
 
   class Product {
    public:
-    Product(const Correlation& c, const PieceStrides& source, bool forward)
-        : c_(c), gathering_(c, source), filters_(FilterMatrix(c), are_terms(c, forward)) {
-      cut_ = Kernels::cut(gathering_.pixels, c.target_channels, c.groups,
-                          std::int64_t{gathering_.pieces} * piece_channels, false);
-    }
-    void run(const float* source, const float* w, float* target) const {
+    Product(const Correlation& c, const PieceStrides& source, bool forward, bool in_parts)
+        : c_(c),
+          gathering_(c, source),
+          filters_(FilterMatrix(c), are_terms(c, forward)),
+          cut_(Kernels::cut(gathering_.pixels, c.target_channels, c.groups,
+                            std::int64_t{gathering_.pieces} * piece_channels, in_parts)) {}
+    int parts() const { return cut_.tiles.parts; }
+    // target: [parts, size]
+    void run(const float* source, const float* w, float* target, std::int64_t size) const {
       const bool in_pairs = c_.target.channel == 1 && c_.target_channels % 2 == 0 &&
+                            size % 2 == 0 &&
                             reinterpret_cast<std::uintptr_t>(target) % sizeof(float2) == 0;
       WgmmaWork<PixelProduct> work{cut_.tiles,
                                    gathering_,
                                    c_.target_channels,
                                    filters_.extent(),
-                                   {target, c_.target, in_pairs}};
+                                   {target, c_.target, size, in_pairs}};
       work.gathering.source = source;
       Kernels::start(cut_.columns, work, filters_, w);
     }
@@ -109,10 +126,13 @@ class WgmmaCorrelationPlan final : public Plan {
     WgmmaCut cut_;
   };
 
+  int parts() const { return products_.front().parts(); }
+
   bool forward_;
-  std::vector<Correlation> all_;
+  std::int64_t size_;  // of the target
   PieceSource source_;
   std::vector<Product> products_;
+  DeviceMemory parts_;  // [parts, size]
 };
 
 // dw from what each part of the sum gave: [parts, out channels, terms].
@@ -127,7 +147,7 @@ static __global__ void add_weight_parts_kernel(FilterMatrix places, const float*
   dw[to] = sum;
 }
 
-// backward_weights. The parts are added in their order, so that a result repeats bit for bit.
+// backward_weights.
 template <class... Sums>
 class WgmmaGradientPlan final : public Plan {
  public:

@@ -42,7 +42,8 @@ struct PixelProduct {
   struct Result {
     float* at;
     CudaStrides strides;
-    bool in_pairs;  // channels are neighbours, and two of them can be written at once
+    std::int64_t part;  // elements from one part of the sum to the next
+    bool in_pairs;      // channels are neighbours, and two of them can be written at once
   };
 
   template <class Sums>
@@ -74,7 +75,8 @@ struct PixelProduct {
     if (pixel >= g.pixels) return nullptr;
     const auto [image, within] = g.of_image.divide(static_cast<std::uint32_t>(pixel));
     const auto [a, b] = g.of_row.divide(within);
-    return work.result.at + static_cast<int>(image) * strides.image +
+    return work.result.at + place.part * work.result.part +
+           static_cast<int>(image) * strides.image +
            (g.rows.first + static_cast<int>(a) * g.rows.step) * strides.row +
            (g.columns.first + static_cast<int>(b) * g.columns.step) * strides.column +
            place.group * work.channels * strides.channel;

@@ -11,19 +11,11 @@
 // for a first layer, whose dw is one tile; near 1 where dw is large, as in AlexNet.
 #include <algorithm>
 
+#include "kernels/convolution/cuda_add_parts.hpp"
 #include "kernels/convolution/implicit_gemm_gradient.hpp"
 
 namespace stepladder::convolution {
 namespace {
-
-// parts: [count, size]
-__global__ void add_parts_kernel(const float* parts, int count, std::int64_t size, float* sum) {
-  const std::int64_t i = thread_index();
-  if (i >= size) return;
-  float total = 0;
-  for (int part = 0; part < count; ++part) total += parts[part * size + i];
-  sum[i] = total;
-}
 
 class SplitPlan final : public Plan {
  public:
@@ -41,8 +33,7 @@ class SplitPlan final : public Plan {
   void run(const Operands& o) override {
     auto* parts = static_cast<float*>(parts_.get());
     gradient_.run(o, parts);
-    launch(add_parts_kernel, {blocks_for(w_count_), block_threads}, parts, gradient_.parts(),
-           w_count_, o.w);
+    add_parts(parts, gradient_.parts(), w_count_, o.w);
   }
 
  private:

@@ -6,8 +6,9 @@
 //   forward            y  [pixels, out channels]  =  x [pixels, terms]  · filters [out channels, terms]ᵀ
 //   backward_data      dx [pixels, in channels]   =  dy [pixels, terms] · filters, turned round, likewise,
 //                      once for each remainder that a pixel's row and column leave when divided by the stride
-//   backward_weights   dw [terms, out channels]   =  x [pixels, terms]ᵀ · dy [out channels, pixels]ᵀ, in parts
-//                      of the sum over pixels, which are added in order
+//   backward_weights   dw [terms, out channels]   =  x [pixels, terms]ᵀ · dy [out channels, pixels]ᵀ
+//
+// Where that makes few tiles the sums are cut into parts, which are added in their order.
 //
 // Four channels of a pixel are neighbours in NHWC. What lies otherwise is laid out anew in every run: x and dy
 // in NCHW or with channels that are no multiple of four, dy for backward_weights, filters but for forward in

@@ -43,9 +43,9 @@ struct WgmmaTiles {
 
 // What `blocks` blocks take for all tiles, in units that compare: rounds, times the steps of a tile, times what
 // a step brings from the second-level cache, which is slower than the products. A tile's end, where its sums are
-// stored, costs some steps more.
+// stored, costs some steps more, and as many again where parts are then read and added.
 inline std::int64_t time(const WgmmaTiles& tiles, int tile_columns, int blocks) {
-  constexpr int end = 4;
+  const int end = tiles.parts == 1 ? 4 : 8;
   const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   return divide_up(tiles.count(), blocks) * (divide_up(tiles.steps, tiles.parts) + end) *
          (wgmma_rows + tile_columns);

@@ -1,5 +1,5 @@
-// Convolutions on Hopper's tensor cores, where chance brings too little: tiles of every width, and so many
-// that blocks take one after another.
+// Convolutions on Hopper's tensor cores, where chance brings too little: tiles of every width, so many that
+// blocks take one after another, and so few that all sums are cut into parts.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -47,15 +47,36 @@ std::vector<convolution::Problem> large_problems() {
   return all;
 }
 
-TEST(EmulatedWgmmaConvolution, BlocksTakeTileAfterTileOfEveryWidth) {
-  simt::seed_order(3);
+// One tile for each group, and long sums.
+std::vector<convolution::Problem> deep_problems() {
+  std::vector<convolution::Problem> all;
+  for (const Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights})
+      for (const std::int64_t groups : {1, 2})
+        all.push_back({.direction = direction,
+                       .batch = 2,
+                       .in_channels = 35 * groups,
+                       .height = 7,
+                       .width = 8,
+                       .out_channels = 42 * groups,
+                       .kernel_h = 3,
+                       .kernel_w = 3,
+                       .pad_h = 1,
+                       .pad_w = 1,
+                       .groups = groups,
+                       .layout = layout});
+  return all;
+}
+
+void expect_right(const std::vector<convolution::Problem>& problems) {
   const simt::DeferredStreams deferred;
   int rungs = 0;
   for (const Variant& variant : primitive("convolution").variants()) {
     if (!variant.name.ends_with("_wgmma")) continue;
     ++rungs;
-    for (const convolution::Problem& p : large_problems()) {
-      const auto problem = make_case<convolution::Convolution>(p, "large", "large");
+    for (const convolution::Problem& p : problems) {
+      const auto problem = make_case<convolution::Convolution>(p, "test", "test");
       const Verdict verdict = prove(*problem, variant);
       EXPECT_EQ(verdict.outcome, Outcome::passed)
           << variant.name << " " << problem->info().layout << " " << problem->info().direction
@@ -63,6 +84,16 @@ TEST(EmulatedWgmmaConvolution, BlocksTakeTileAfterTileOfEveryWidth) {
     }
   }
   EXPECT_GT(rungs, 0);
+}
+
+TEST(EmulatedWgmmaConvolution, SumsAreCutIntoPartsWhereTilesAreFew) {
+  simt::seed_order(4);
+  expect_right(deep_problems());
+}
+
+TEST(EmulatedWgmmaConvolution, BlocksTakeTileAfterTileOfEveryWidth) {
+  simt::seed_order(3);
+  expect_right(large_problems());
 }
 
 }  // namespace
