@@ -11,6 +11,7 @@
 
 #include "harness/case.hpp"
 #include "harness/guarded_buffer.hpp"
+#include "harness/primitives/types.hpp"
 #include "harness/random.hpp"
 
 namespace stepladder {
@@ -45,9 +46,24 @@ template <class Primitive>
 struct Adapter;
 // static std::vector<Field> fields(const Problem&);
 // static Operands bind(const Problem&, const std::vector<void*>&);   one pointer per field; null if unused
+// static std::vector<const void*> pointers(const Problem&, const Operands&);  what bind() was given
 // static void fill(const Problem&, Tier, Random&, Contents&);        inputs only
 // static void expect(const Problem&, Tier, Contents&, std::vector<Expected>&);  results only
 // static bool has_exact_tier(const Problem&);
+
+template <class Primitive>
+std::vector<Access> accesses_of(const typename Primitive::Problem& problem,
+                                const typename Primitive::Operands& operands) {
+  const std::vector<Field> fields = Adapter<Primitive>::fields(problem);
+  const std::vector<const void*> pointers = Adapter<Primitive>::pointers(problem, operands);
+  std::vector<Access> all;
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].role != Role::unused)
+      all.push_back({static_cast<const std::byte*>(pointers.at(i)),
+                     static_cast<std::size_t>(fields[i].count) * fields[i].element,
+                     fields[i].role != Role::input});
+  return all;
+}
 
 inline double gamma_bound(double terms) {  // Higham: n u / (1 − n u), u = 2^-24
   const double nu = terms * 0x1p-24;

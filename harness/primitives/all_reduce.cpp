@@ -41,6 +41,15 @@ struct Adapter<AllReduce> {
       operands.of_gpu[static_cast<std::size_t>(rank)] = vectors(rank);
     return operands;
   }
+  static std::vector<const void*> pointers(const Problem& p, const all_reduce::Operands& o) {
+    if (!p.gpus) return {o.input, o.output};
+    std::vector<const void*> all;
+    for (int rank = 0; rank < p.ranks; ++rank) {
+      const all_reduce::Vectors& vectors = o.of_gpu[static_cast<std::size_t>(rank)];
+      all.insert(all.end(), {vectors.input, vectors.output});
+    }
+    return all;
+  }
   // Every rank can draw the values of every other: a hash of (stream, rank, index).
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
     std::uint64_t h =
@@ -81,6 +90,12 @@ struct Adapter<AllReduce> {
   }
   static bool has_exact_tier(const Problem&) { return true; }
 };
+
+template <>
+std::vector<Access> accesses<AllReduce>(const all_reduce::Problem& p,
+                                        const all_reduce::Operands& o) {
+  return accesses_of<AllReduce>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::string suite,

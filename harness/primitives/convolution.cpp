@@ -32,6 +32,9 @@ struct Adapter<Convolution> {
   static convolution::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
   }
+  static std::vector<const void*> pointers(const Problem&, const convolution::Operands& o) {
+    return {o.x, o.w, o.y};
+  }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const std::int64_t counts[] = {p.x_count(), p.w_count(), p.y_count()};
     for (std::size_t i = 0; i < 3; ++i)
@@ -49,6 +52,12 @@ struct Adapter<Convolution> {
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 };
+
+template <>
+std::vector<Access> accesses<Convolution>(const convolution::Problem& p,
+                                          const convolution::Operands& o) {
+  return accesses_of<Convolution>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite,

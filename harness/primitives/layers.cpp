@@ -69,6 +69,9 @@ struct Adapter<Layers> {
     return {f(x),    f(y), f(dy), f(dx), f(bias), f(dbias), static_cast<std::uint8_t*>(at[labels]),
             f(loss), 7};
   }
+  static std::vector<const void*> pointers(const Problem&, const layers::Operands& o) {
+    return {o.x, o.y, o.dy, o.dx, o.bias, o.dbias, o.scale, o.labels, o.loss};
+  }
   static layers::Operands host(Contents& contents) {
     const auto f = [&](Index i) { return floats(contents, i); };
     return {f(x),
@@ -152,6 +155,11 @@ struct Adapter<Layers> {
     return p.layer == Layer::bias || p.layer == Layer::relu;
   }
 };
+
+template <>
+std::vector<Access> accesses<Layers>(const layers::Problem& p, const layers::Operands& o) {
+  return accesses_of<Layers>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite,

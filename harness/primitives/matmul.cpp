@@ -21,6 +21,9 @@ struct Adapter<Matmul> {
     return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2]),
             static_cast<float*>(at[3])};
   }
+  static std::vector<const void*> pointers(const Problem&, const matmul::Operands& o) {
+    return {o.a, o.b, o.c, o.bias};
+  }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     fill_factor(tier, terms(p), random, floats(contents, 0), p.m * p.k);
     fill_factor(tier, terms(p), random, floats(contents, 1), p.k * p.n);
@@ -43,6 +46,11 @@ struct Adapter<Matmul> {
     return static_cast<double>(p.k + (has_epilogue(p) ? 1 : 0));
   }
 };
+
+template <>
+std::vector<Access> accesses<Matmul>(const matmul::Problem& p, const matmul::Operands& o) {
+  return accesses_of<Matmul>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite,

@@ -32,6 +32,9 @@ struct Adapter<MaxPool> {
     return {floats_at(0), floats_at(1), static_cast<std::uint8_t*>(at[2]),
             floats_at(3), floats_at(4), floats_at(5)};
   }
+  static std::vector<const void*> pointers(const Problem&, const max_pool::Operands& o) {
+    return {o.x, o.y, o.argmax};
+  }
   // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
   static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
     const std::int64_t plane = p.height * p.width;
@@ -119,6 +122,11 @@ struct Adapter<MaxPool> {
     return reinterpret_cast<std::uint8_t*>(contents[2].data());
   }
 };
+
+template <>
+std::vector<Access> accesses<MaxPool>(const max_pool::Problem& p, const max_pool::Operands& o) {
+  return accesses_of<MaxPool>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite,

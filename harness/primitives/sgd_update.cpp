@@ -32,6 +32,9 @@ struct Adapter<SgdUpdate> {
             learning_rate,
             step};
   }
+  static std::vector<const void*> pointers(const Problem&, const sgd_update::Operands& o) {
+    return {o.weights, o.gradient, o.state1, o.state2};
+  }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const bool signed_state = p.optimizer == Optimizer::momentum || p.optimizer == Optimizer::adam;
     for (std::size_t field = 0; field < 4; ++field) {
@@ -98,6 +101,12 @@ struct Adapter<SgdUpdate> {
            (p.optimizer == Optimizer::momentum && p.momentum == 0.5F);
   }
 };
+
+template <>
+std::vector<Access> accesses<SgdUpdate>(const sgd_update::Problem& p,
+                                        const sgd_update::Operands& o) {
+  return accesses_of<SgdUpdate>(p, o);
+}
 
 template <>
 std::unique_ptr<Case> make_case<SgdUpdate>(const sgd_update::Problem& p, std::string suite,

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <initializer_list>
+#include <vector>
 
 #include "harness/primitives.hpp"
 
@@ -29,6 +31,19 @@ inline void expect_countable(const CsvRow& row, const char* operand,
 template <class Primitive>
 std::unique_ptr<Case> make_case(const typename Primitive::Problem& problem, std::string suite,
                                 std::string name);
+
+// Memory that a plan reads, or writes.
+struct Access {
+  const std::byte* from;
+  std::size_t bytes;
+  bool writes;
+};
+
+// By the roles of the operands, which proof holds every variant to: it changes no input, and what is no
+// operand of the problem is not there. Each primitive's file defines its own.
+template <class Primitive>
+std::vector<Access> accesses(const typename Primitive::Problem& problem,
+                             const typename Primitive::Operands& operands);
 
 // The cost and names that every contract states, as a row needs them.
 template <class Problem>

@@ -32,6 +32,17 @@ void run_recording(const Operation& operation) {
   }
 }
 
+// As many at once as the memory that they touch allows.
+std::vector<Task> tasks_of(std::span<const Operation> operations) {
+  std::vector<std::vector<Access>> accesses;
+  for (const Operation& operation : operations) accesses.push_back(operation.accesses());
+  const std::vector<std::vector<std::size_t>> after = dependencies(accesses);
+  std::vector<Task> tasks;
+  for (std::size_t i = 0; i < operations.size(); ++i)
+    tasks.push_back({[&operation = operations[i]] { run_recording(operation); }, after[i]});
+  return tasks;
+}
+
 template <class Layer>
 bool has(const network::NetworkDescription& description) {
   return std::any_of(description.layers.begin(), description.layers.end(),
@@ -94,8 +105,8 @@ TrainableNetwork::TrainableNetwork(network::NetworkDescription description, cons
       memory_(place_of(description_, use)) {
   if (options_.inter > 1 && place() == Place::cuda)
     throw std::runtime_error(
-        "operations at once are threads of the CPU; a device runs a step's operations in their "
-        "order (leave out --inter)");
+        "operations at once are threads of the CPU; a device runs at once what a step's graph "
+        "leaves free (leave out --inter)");
   NetworkBuilder(*this, use, plans).build();
   if (options_.inter > 1) beside_ = std::make_unique<ThreadPool>(2);
 }
@@ -208,8 +219,7 @@ std::vector<std::function<void()>> TrainableNetwork::record(Operations operation
       continue;
     }
     const auto end = std::find_if(next, operations.end(), [](const auto& o) { return o.changes; });
-    const std::shared_ptr<Recording> recording =
-        device()->record([&] { std::for_each(next, end, run_recording); });
+    const std::shared_ptr<Recording> recording = device()->record(tasks_of({next, end}));
     recorded.emplace_back([recording] { recording->launch(); });
     next = end;
   }
@@ -220,13 +230,15 @@ double TrainableNetwork::timed_step(double learning_rate) {
   if (place() == Place::cpu) return step(learning_rate);
   set(learning_rate);
   take(batches_[shown_]);
-  const std::unique_ptr<Recording> recording = device()->record([&] {
+  const auto one_after_the_other = [&] {
     device()->mark(0);
     for (std::size_t i = 0; i < operations_.size(); ++i) {
       run_recording(operations_[i]);
       device()->mark(i + 1);
     }
-  });
+  };
+  const std::vector<Task> tasks = {{one_after_the_other, {}}};
+  const std::unique_ptr<Recording> recording = device()->record(tasks);
   recording->launch();
   memory_.wait();  // then all its marks are recorded
   for (std::size_t i = 0; i < operations_.size(); ++i)

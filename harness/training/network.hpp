@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/network/description.hpp"
+#include "harness/training/dependencies.hpp"
 #include "harness/training/memory.hpp"
 #include "harness/training/plan_store.hpp"
 #include "harness/training/use_spec.hpp"
@@ -34,8 +35,11 @@ struct Operation {
   std::string variant;
   std::function<void()> run;  // on a device: starts it
   bool beside_next = false;   // independent of the operation after it: both may run at once
-  bool changes = false;       // with the number of the step, so that it cannot be recorded
-  double seconds = 0;         // of the last step; on a device, of the last timed_step()
+  // What it reads and writes. In a recording two operations, neither of which writes what the other
+  // touches, may run at once.
+  std::function<std::vector<Access>()> accesses = [] { return std::vector{all_memory}; };
+  bool changes = false;  // with the number of the step, so that it cannot be recorded
+  double seconds = 0;    // of the last step; on a device, of the last timed_step()
 };
 
 struct NetworkOptions {

@@ -64,6 +64,11 @@ bool can_take(const std::vector<Variant>& candidates, const max_pool::Problem& p
   });
 }
 
+template <class T>
+std::vector<Access> device_side(const Mirrored<T>& array, bool writes) {
+  return {{reinterpret_cast<const std::byte*>(array.here), array.host.size_bytes(), writes}};
+}
+
 // Box and Muller's transform.
 float normal(Random& random, double deviation) {
   const double u = 1.0 - double{random.uniform(0.0F, 1.0F)}, v = random.uniform(0.0F, 1.0F);
@@ -78,14 +83,20 @@ void NetworkBuilder::build() {
   lay_out_parameters();
   draw_weights();
   TrainableNetwork& net = net_;
-  add_copy("images", "host_to_device", [&net] { net.taken_->images.start_upload(); });
-  add_copy("labels", "host_to_device", [&net] { net.taken_->labels.start_upload(); });
+  add_copy(
+      "images", "host_to_device", [&net] { net.taken_->images.start_upload(); },
+      [&net] { return device_side(net.taken_->images, true); });
+  add_copy(
+      "labels", "host_to_device", [&net] { net.taken_->labels.start_upload(); },
+      [&net] { return device_side(net.taken_->labels, true); });
   net_.batch_copies_ = net_.operations_.size();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     backward_.emplace_back();
     add_layer(i);
   }
-  add_copy("loss", "device_to_host", [&net] { net.loss_.start_download(); });
+  add_copy(
+      "loss", "device_to_host", [&net] { net.loss_.start_download(); },
+      [&net] { return device_side(net.loss_, false); });
   for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer)
     std::move(layer->begin(), layer->end(), std::back_inserter(net_.operations_));
   add_all_reduce();
@@ -93,10 +104,14 @@ void NetworkBuilder::build() {
 }
 
 // On the CPU there is nothing to copy.
-void NetworkBuilder::add_copy(const char* what, const char* direction, std::function<void()> run) {
+void NetworkBuilder::add_copy(const char* what, const char* direction, std::function<void()> run,
+                              std::function<std::vector<Access>()> accesses) {
   if (net_.place() == Place::cpu) return;
-  net_.operations_.push_back(
-      {.layer = what, .phase = Phase::other, .variant = direction, .run = std::move(run)});
+  net_.operations_.push_back({.layer = what,
+                              .phase = Phase::other,
+                              .variant = direction,
+                              .run = std::move(run),
+                              .accesses = std::move(accesses)});
 }
 
 float* NetworkBuilder::new_array(std::int64_t count) {
@@ -184,11 +199,13 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   return {.layer = layer,
           .phase = phase,
           .variant = chosen.variant.name,
-          .run = [plan, operands, prepacked] {
-            const typename Primitive::Operands now = operands();
-            if (prepacked) plan->prepare(now);
-            plan->run(now);
-          }};
+          .run =
+              [plan, operands, prepacked] {
+                const typename Primitive::Operands now = operands();
+                if (prepacked) plan->prepare(now);
+                plan->run(now);
+              },
+          .accesses = [problem, operands] { return accesses<Primitive>(problem, operands()); }};
 }
 
 void NetworkBuilder::add_layer(std::size_t index) {

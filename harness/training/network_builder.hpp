@@ -23,7 +23,8 @@ class NetworkBuilder {
   };
 
   float* new_array(std::int64_t count);
-  void add_copy(const char* what, const char* direction, std::function<void()> run);
+  void add_copy(const char* what, const char* direction, std::function<void()> run,
+                std::function<std::vector<Access>()> accesses);
   void lay_out_activations();
   void lay_out_parameters();
   void draw_weights();

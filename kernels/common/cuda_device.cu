@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,8 @@ namespace {
 
 __global__ void nothing() {}
 
-// A CUDA graph: its kernels and copies, in the order of the stream that they were captured from. One
-// launch instead of one for each saves the host some 2 us a kernel, and the device the gaps between
-// kernels that are shorter than that.
+// A CUDA graph. One launch instead of one for each kernel saves the host some 2 us a kernel, and the device
+// the gaps between kernels that are shorter than that; what does not follow each other runs at once.
 class CudaGraph final : public Recording {
  public:
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
@@ -121,13 +121,13 @@ class CudaDevice final : public Device {
     return seconds_between(marks_.at(first), marks_.at(second));
   }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+  std::unique_ptr<Recording> record(std::span<const Task> tasks) override {
     // ThreadLocal: what this thread may not do meanwhile, CUDA refuses.
     STEPLADDER_CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     is_recording_ = true;
     std::exception_ptr failure;
     try {
-      work();
+      capture(tasks);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -150,6 +150,28 @@ class CudaDevice final : public Device {
   std::size_t memory_bytes() const { return properties_.totalGlobalMem; }
 
  private:
+  // All tasks are captured from the one stream that kernels go to. What is captured next comes after the
+  // nodes that the stream is told: those that its tasks ended with, in the place of the last ones captured.
+  void capture(std::span<const Task> tasks) {
+    using Nodes = std::set<cudaGraphNode_t>;
+    std::vector<Nodes> last;  // of each task
+    for (const Task& task : tasks) {
+      Nodes before;
+      for (const std::size_t earlier : task.after)
+        before.insert(last.at(earlier).begin(), last.at(earlier).end());
+      std::vector<cudaGraphNode_t> nodes(before.begin(), before.end());
+      STEPLADDER_CUDA_CHECK(cudaStreamUpdateCaptureDependencies(
+          stream_, nodes.data(), nullptr, nodes.size(), cudaStreamSetCaptureDependencies));
+      task.start();
+      cudaStreamCaptureStatus status{};
+      const cudaGraphNode_t* end = nullptr;
+      std::size_t count = 0;
+      STEPLADDER_CUDA_CHECK(
+          cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &end, nullptr, &count));
+      last.emplace_back(end, end + count);
+    }
+  }
+
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
             cudaStream_t stream) {
     const CurrentGpu here(gpu_);

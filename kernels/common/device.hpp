@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace stepladder {
 
@@ -18,6 +20,12 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void launch() = 0;
+};
+
+// A part of a recording.
+struct Task {
+  std::function<void()> start;
+  std::vector<std::size_t> after;  // those before it that must be done when it begins, by number
 };
 
 class Device {
@@ -49,10 +57,11 @@ class Device {
   virtual double seconds_between(std::size_t first,
                                  std::size_t second) = 0;  // waits for the second
 
-  // What `work` starts is not run but recorded, with its arguments as they are now. `work` must have
-  // run before, so that all of it is loaded. Throws std::runtime_error when it waits for the device or
-  // allocates, which cannot be recorded; and whatever `work` throws.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // What the tasks start is not run but recorded, with its arguments as they are now. Launched, the kernels
+  // and copies of one task run in their order; tasks that do not follow each other run in any, or at once. A
+  // task must have run before, so that all of it is loaded. Throws std::runtime_error when one waits for the
+  // device or allocates, which cannot be recorded; and whatever one throws.
+  virtual std::unique_ptr<Recording> record(std::span<const Task> tasks) = 0;
 };
 
 Device* device();             // the first; null when there is none

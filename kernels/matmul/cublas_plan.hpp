@@ -20,7 +20,12 @@ class Cublas {
     return cublas;
   }
 
-  void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic) const {
+  // As large as NVIDIA advises for Hopper. Each plan has its own, since those of a step may run at once.
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+  void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic,
+                void* workspace) const {
+    check("cublasSetWorkspace", set_workspace_(handle_, workspace, workspace_bytes));
     const float one = 1, zero = 0;
     const auto operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     check("cublasGemmEx",
@@ -34,9 +39,6 @@ class Cublas {
   Cublas() {
     check("cublasCreate", create_(&handle_));
     check("cublasSetStream", set_stream_(handle_, cuda_stream()));
-    // Its own workspace, as large as NVIDIA advises for Hopper, so that no run allocates one.
-    constexpr std::size_t bytes = std::size_t{32} << 20;
-    check("cublasSetWorkspace", set_workspace_(handle_, device()->allocate(bytes), bytes));
   }
 
   void check(const char* call, cublasStatus_t status) const {
@@ -63,13 +65,14 @@ class CublasPlan final : public Plan {
  public:
   explicit CublasPlan(const Problem& problem) : problem_(problem), cublas_(Cublas::instance()) {}
   void run(const Operands& operands) override {
-    cublas_.multiply(column_major(problem_, operands), arithmetic);
+    cublas_.multiply(column_major(problem_, operands), arithmetic, workspace_.get());
     separate_epilogue(problem_, operands);
   }
 
  private:
   Problem problem_;
   const Cublas& cublas_;
+  DeviceMemory workspace_ = device_memory(Cublas::workspace_bytes);
 };
 
 }  // namespace stepladder::matmul

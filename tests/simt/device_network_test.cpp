@@ -290,6 +290,89 @@ TEST_F(DeviceNetwork, AStepOfTheCifarCnnHasEightLaunchesLess) {
             launches_of_a_step(cifar, "naive"));
 }
 
+// --- a recorded step: what touches none of each other's memory runs at once ---------------------------
+
+// Bit for bit what some steps leave of a network.
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<float> parameters, gradients;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome(TrainableNetwork& network) {
+  Outcome all{trace(network), {}, {}};
+  network.download();
+  all.parameters.assign(network.parameters().begin(), network.parameters().end());
+  all.gradients.assign(network.gradients().begin(), network.gradients().end());
+  return all;
+}
+
+TEST_F(DeviceNetwork, WhatRunsAtOnceGivesTheSameBits) {
+  using sgd_update::Optimizer;
+  const char* const uses[] = {"naive,matmul=vectorized", "naive,matmul=split_k", "cuda"};
+  for (std::uint64_t i = 0; i < 24; ++i) {
+    NetworkDescription description = random_network(100 + i);
+    description.optimizer.type = static_cast<Optimizer>(i % 6);
+    description.optimizer.learning_rate = 0.01;
+    description.optimizer.epsilon = 1e-3;
+    description.optimizer.weight_decay = i % 2 == 0 ? 0.01 : 0;
+    description.optimizer.weight_decay_on =
+        network::OptimizerDescription::DecayedWeights::fully_connected;
+    PlanStore plans(seed);
+    const UseSpec use(i % 8 == 0 ? uses[2] : uses[i % 2]);
+    TrainableNetwork recorded(description, use, {.seed = seed}, plans),
+        in_turn(description, use, {.seed = seed, .graph = false}, plans);
+    EXPECT_EQ(outcome(recorded), outcome(in_turn)) << description.name;
+  }
+}
+
+// The gradient of a weight that says of what it reads or writes too little: it runs too early or too late.
+TEST_F(DeviceNetwork, AnOperationThatTellsTooLittleOfWhatItTouchesShows) {
+  const NetworkDescription description = shrunk("mlp", 3);
+  PlanStore plans(seed);
+  const UseSpec use("naive,matmul=vectorized");
+  TrainableNetwork in_turn(description, use, {.seed = seed, .graph = false}, plans);
+  const Outcome expected = outcome(in_turn);
+  for (const bool of_writes : {false, true}) {
+    int wrong = 0;
+    for (int attempt = 0; attempt < 10; ++attempt) {  // some orders do no harm
+      TrainableNetwork network(description, use, {.seed = seed}, plans);
+      for (Operation& operation : network.operations())
+        if (operation.layer == "fc2.weight_gradient")
+          operation.accesses = [told = operation.accesses, of_writes] {
+            std::vector<Access> rest = told();
+            std::erase_if(rest, [&](const Access& access) { return access.writes == of_writes; });
+            return rest;
+          };
+      wrong += outcome(network) == expected ? 0 : 1;
+    }
+    EXPECT_GT(wrong, 0) << (of_writes ? "writes" : "reads");
+  }
+}
+
+// How many operations have to follow each other.
+std::size_t longest_chain(const NetworkDescription& description, const std::string& use) {
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec(use), {.seed = seed}, plans);
+  std::vector<std::vector<Access>> accesses;
+  for (const Operation& operation : network.operations())
+    if (operation.layer != "images" && operation.layer != "labels")
+      accesses.push_back(operation.accesses());
+  std::vector<std::size_t> length;  // of the longest that ends here
+  for (const std::vector<std::size_t>& after : dependencies(accesses)) {
+    std::size_t longest = 0;
+    for (const std::size_t before : after) longest = std::max(longest, length[before]);
+    length.push_back(longest + 1);
+  }
+  return *std::max_element(length.begin(), length.end());
+}
+
+TEST_F(DeviceNetwork, GradientsOfParametersAreNotInTheWayOfThoseOfInputs) {
+  // Three products, softmax and its gradient, twice an input's gradient and the ReLU's before it, the
+  // first layer's weights' gradient, the update.
+  EXPECT_EQ(longest_chain(shrunk("mlp", 2), "naive,matmul=vectorized"), 11U);
+}
+
 TEST_F(DeviceNetwork, APlanThatCannotBeRecordedIsNamed) {
   PlanStore plans(seed);
   TrainableNetwork network(shrunk("mlp", 2), UseSpec("naive"), {.seed = seed}, plans);

@@ -391,6 +391,7 @@ TEST(Emulator, RoundsToTf32HalvesAwayFromZero) {
 // --- streams and graphs --------------------------------------------------------------------------
 
 __global__ void add(float* x, float what) { x[threadIdx.x] += what; }
+__global__ void multiply(float* x, float by) { x[threadIdx.x] *= by; }
 
 // `threads` floats on the device and, pinned, on the host.
 struct BothSides {
@@ -444,10 +445,11 @@ TEST(Emulator, ShowsThatNobodyWaitedForAnUploadBeside) {
 TEST(Emulator, RecordsWorkAndReplaysItWithTheArgumentsOfThen) {
   BothSides x;
   float what = 5;
-  const std::unique_ptr<Recording> recording = device()->record([&] {
+  const auto work = [&] {
     launch(add, {1, 1}, x.there, what);
     device()->start_download(x.host, x.there, x.bytes);
-  });
+  };
+  const std::unique_ptr<Recording> recording = device()->record(std::vector<Task>{{work, {}}});
   what = 100;
   EXPECT_EQ(*x.there, 0) << "nothing runs while it is recorded";
   recording->launch();
@@ -456,10 +458,42 @@ TEST(Emulator, RecordsWorkAndReplaysItWithTheArgumentsOfThen) {
   EXPECT_EQ(*x.host, 10);
 }
 
+// x becomes 2 (x + 1) + 4 where each task comes after the one before.
+TEST(Emulator, RunsTasksOfARecordingInAnyOrderThatTheyAllow) {
+  const auto result = [](const std::vector<std::vector<std::size_t>>& after) {
+    BothSides x;
+    const std::vector<Task> tasks = {
+        {[&] {
+           launch(add, {1, 1}, x.there, 1.0F);
+         },
+         after[0]},
+        {[&] {
+           launch(multiply, {1, 1}, x.there, 2.0F);
+         },
+         after[1]},
+        {[&] {
+           launch(add, {1, 1}, x.there, 4.0F);
+         },
+         after[2]},
+        {[] {}, after[3]},
+        {[&] { device()->start_download(x.host, x.there, x.bytes); }, after[4]}};
+    device()->record(tasks)->launch();
+    device()->synchronize();
+    return *x.host;
+  };
+  std::set<float> one_after_the_other, free;
+  for (int i = 0; i < 40; ++i) {
+    one_after_the_other.insert(result({{}, {0}, {1}, {2}, {3}}));
+    free.insert(result({{}, {}, {}, {0, 1}, {2, 3}}));
+  }
+  EXPECT_EQ(one_after_the_other, (std::set<float>{6}));
+  EXPECT_EQ(free, (std::set<float>{5, 6, 9, 10})) << "the download is the last in any case";
+}
+
 TEST(Emulator, RefusesToRecordWhatWaitsOrAllocates) {
   BothSides x;
   const auto refusal_of = [](const std::function<void()>& work) {
-    return error_of([&] { device()->record(work); });
+    return error_of([&] { device()->record(std::vector<Task>{{work, {}}}); });
   };
   const auto ignoring = [](const std::function<void()>& work) {
     return [work] { error_of(work); };

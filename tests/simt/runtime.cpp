@@ -248,6 +248,24 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = stepladder::simt::end_capture(stream).release();
   return *graph != nullptr ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
 }
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long*, cudaGraph_t*,
+                                     const cudaGraphNode_t** nodes, const cudaGraphEdgeData**,
+                                     std::size_t* count) {
+  const std::vector<cudaGraphNode_t>& last = stepladder::simt::last_captured(stream);
+  *status = stepladder::simt::is_captured(stream) ? cudaStreamCaptureStatusActive
+                                                  : cudaStreamCaptureStatusNone;
+  *nodes = last.data();
+  *count = last.size();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                const cudaGraphEdgeData* data, std::size_t count,
+                                                unsigned flags) {
+  if (data != nullptr || flags != cudaStreamSetCaptureDependencies) return cudaErrorInvalidValue;
+  return stepladder::simt::capture_after(stream, {nodes, nodes + count}) ? cudaSuccess
+                                                                         : cudaErrorInvalidValue;
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   *executable = new stepladder::simt::Graph(*graph);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ std::vector<std::unique_ptr<Stream>> streams;
 struct Capture {
   Stream* stream = nullptr;
   std::unique_ptr<Graph> graph{};  // null once it is spoilt
+  std::vector<const GraphNode*> last{};
 } capture;
 
 // Lets streams take turns until `is_done`.
@@ -69,7 +71,10 @@ void now_or_then(Stream* stream, std::function<void(Stream*)> asks) {
   if (!is_captured(stream))
     asks(stream);
   else if (capture.graph != nullptr)
-    capture.graph->asks.push_back(std::move(asks));
+    capture.last = {
+        capture.graph->nodes
+            .emplace_back(std::make_shared<GraphNode>(std::move(asks), std::move(capture.last)))
+            .get()};
 }
 
 }  // namespace
@@ -120,6 +125,22 @@ void begin_capture(Stream* stream) { capture = {stream, std::make_unique<Graph>(
 
 bool is_captured(const Stream* stream) { return capture.stream == stream; }
 
+const std::vector<const GraphNode*>& last_captured(const Stream* stream) {
+  static const std::vector<const GraphNode*> none;
+  return is_captured(stream) ? capture.last : none;
+}
+
+bool capture_after(Stream* stream, std::vector<const GraphNode*> nodes) {
+  if (!is_captured(stream) || capture.graph == nullptr) return false;
+  const auto& all = capture.graph->nodes;
+  const bool are_of_this = std::all_of(nodes.begin(), nodes.end(), [&](const GraphNode* node) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.get() == node; });
+  });
+  if (!are_of_this || std::set(nodes.begin(), nodes.end()).size() != nodes.size()) return false;
+  capture.last = std::move(nodes);
+  return true;
+}
+
 std::unique_ptr<Graph> end_capture(Stream*) { return std::exchange(capture, {}).graph; }
 
 bool spoils_capture() {
@@ -128,7 +149,20 @@ bool spoils_capture() {
 }
 
 void launch(const Graph& graph, Stream* stream) {
-  for (const auto& asks : graph.asks) asks(stream);
+  std::vector<const GraphNode*> waiting;
+  for (const auto& node : graph.nodes) waiting.push_back(node.get());
+  std::set<const GraphNode*> done;
+  while (!waiting.empty()) {
+    const auto ready = std::partition(waiting.begin(), waiting.end(), [&](const GraphNode* node) {
+      return !std::all_of(node->after.begin(), node->after.end(),
+                          [&](const GraphNode* before) { return done.contains(before); });
+    });
+    const auto next =
+        ready + static_cast<std::ptrdiff_t>(draw(static_cast<std::size_t>(waiting.end() - ready)));
+    (*next)->asks(stream);
+    done.insert(*next);
+    waiting.erase(next);
+  }
 }
 
 }  // namespace stepladder::simt

@@ -41,15 +41,24 @@ void finish(const Stream* stream);
 void finish(const Event* event);
 void finish_streams();
 
+struct GraphNode {
+  std::function<void(Stream*)> asks;    // of the stream that the graph is launched on
+  std::vector<const GraphNode*> after;  // of the same graph, captured before
+};
 struct Graph {
-  std::vector<std::function<void(Stream*)>> asks;  // what each asks of the stream it is launched on
+  std::vector<std::shared_ptr<const GraphNode>> nodes;
 };
 void begin_capture(Stream* stream);
 bool is_captured(const Stream* stream);
+// What is captured next comes after these: at first none, then the node captured last.
+const std::vector<const GraphNode*>& last_captured(const Stream* stream);
+// Other nodes in their place. False, and nothing done, unless they are different ones of this capture.
+bool capture_after(Stream* stream, std::vector<const GraphNode*> nodes);
 // Null when a call spoilt it.
 std::unique_ptr<Graph> end_capture(Stream* stream);
 // Whether some stream is being captured. It then cannot become a graph: the caller waits or allocates.
 bool spoils_capture();
+// In one of the orders that its nodes allow, drawn at random.
 void launch(const Graph& graph, Stream* stream);
 
 }  // namespace stepladder::simt

@@ -244,6 +244,10 @@ using cudaStream_t = stepladder::simt::Stream*;
 using cudaEvent_t = stepladder::simt::Event*;
 using cudaGraph_t = stepladder::simt::Graph*;
 using cudaGraphExec_t = stepladder::simt::Graph*;
+using cudaGraphNode_t = const stepladder::simt::GraphNode*;
+struct cudaGraphEdgeData;
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum { cudaStreamSetCaptureDependencies = 1 };
 
 struct cudaDeviceProp {
   char name[256];
@@ -292,6 +296,14 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+// The nodes that what is captured next comes after; there are no edges with data, nor other flags.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** nodes, const cudaGraphEdgeData** data,
+                                     std::size_t* count);
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                const cudaGraphEdgeData* data, std::size_t count,
+                                                unsigned flags);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long flags);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
