@@ -64,9 +64,10 @@ void expect_products(const Compute& compute) {
     const matmul::Problem p = random_matmul(random);
     const std::vector<float> a = integers(random, p.m * p.k), b = integers(random, p.k * p.n);
     std::vector<float> c(static_cast<std::size_t>(p.m * p.n), NAN);
-    compute(p, matmul::Operands{a.data(), b.data(), c.data()});
+    const matmul::Operands operands{a.data(), b.data(), c.data()};
+    compute(p, operands);
     std::vector<double> expected(c.size()), magnitude(c.size());
-    matmul::reference(p, a.data(), b.data(), nullptr, expected.data(), magnitude.data());
+    matmul::reference(p, operands, expected.data(), magnitude.data());
     expect_equal(c, expected, matmul::shape(p));
   }
 }

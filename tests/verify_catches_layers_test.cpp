@@ -46,19 +46,21 @@ void dropout_not_scaled(const Problem& p, const Operands& o) {
 void dropout_with_a_mask_of_its_own(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = i % 2 == 0 ? o.x[i] / (1 - p.rate) : 0;
 }
-void loss_of_the_next_label(const Problem& p, const Operands& o) {
+void softmax(const Problem& p, const Operands& o, int shift, float divisor) {
   for (std::int64_t n = 0; n < p.batch; ++n) {
     float sum = 0;
     for (std::int64_t c = 0; c < p.channels; ++c) sum += std::exp(o.x[n * p.channels + c]);
     for (std::int64_t c = 0; c < p.channels; ++c)
       o.y[n * p.channels + c] = std::exp(o.x[n * p.channels + c]) / sum;
-    o.loss[n] = -std::log(o.y[n * p.channels + (o.labels[n] + 1) % p.channels]);
+    o.loss[n] = -std::log(o.y[n * p.channels + (o.labels[n] + shift) % p.channels]);
   }
-}
-void gradient_not_divided_by_the_batch(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i)
-    o.dx[i] = o.y[i] - (i % p.channels == o.labels[i / p.channels] ? 1.0F : 0.0F);
+    o.dx[i] = (o.y[i] - (i % p.channels == o.labels[i / p.channels] ? 1.0F : 0.0F)) / divisor;
 }
+void loss_of_the_next_label(const Problem& p, const Operands& o) {
+  softmax(p, o, 1, static_cast<float>(p.batch));
+}
+void gradient_not_divided_by_the_batch(const Problem& p, const Operands& o) { softmax(p, o, 0, 1); }
 void tanh_gradient_of_sigmoid(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * o.y[i] * (1 - o.y[i]);
 }
@@ -88,7 +90,7 @@ const Fault faults[] = {
     {"broken_mask", Layer::dropout, forward, plan_of<dropout_with_a_mask_of_its_own>, "y["},
     {"broken_label", Layer::softmax_cross_entropy, forward, plan_of<loss_of_the_next_label>,
      "loss["},
-    {"broken_mean", Layer::softmax_cross_entropy, backward,
+    {"broken_mean", Layer::softmax_cross_entropy, forward,
      plan_of<gradient_not_divided_by_the_batch>, "dx["},
     {"broken_rule", Layer::tanh, backward, plan_of<tanh_gradient_of_sigmoid>, "dx["},
     {"broken_nan", Layer::sigmoid, forward, plan_of<sigmoid_is_nan>, "y[0] is nan; expected"},
@@ -104,7 +106,7 @@ TEST(VerifyCatchesLayers, NothingInHonestKernels) {
   for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
                             Layer::local_response_normalization, Layer::softmax_cross_entropy})
     for (const Direction direction : {forward, backward})
-      EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
+      if (has(layer, direction)) EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
 }
 
 }  // namespace

@@ -56,10 +56,7 @@ struct Adapter<Layers> {
           set(Role::input, {x, dy}), set(Role::output, {dx});
         break;
       case Layer::softmax_cross_entropy:
-        if (forward)
-          set(Role::input, {x, labels}), set(Role::output, {y, loss});
-        else
-          set(Role::input, {y, labels}), set(Role::output, {dx});
+        set(Role::input, {x, labels}), set(Role::output, {y, loss, dx});
         break;
     }
     return f;
@@ -179,7 +176,8 @@ class LayersType final : public PrimitiveType {
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     layers::Problem p;
     p.layer = static_cast<Layer>(random.integer(0, 6));
-    p.direction = random.coin() ? Direction::forward : Direction::backward;
+    p.direction = random.coin() && layers::has(p.layer, Direction::backward) ? Direction::backward
+                                                                             : Direction::forward;
     p.batch = random.integer(1, 9);
     p.channels = random.integer(1, 40);
     p.spatial =

@@ -15,35 +15,44 @@ struct Adapter<Matmul> {
     return {{"a", p.m * p.k, Role::input},
             {"b", p.k * p.n, Role::input},
             {"c", p.m * p.n, Role::output},
-            {"bias", p.n, has_epilogue(p) ? Role::input : Role::unused}};
+            {"bias", p.n, has_bias(p.epilogue) ? Role::input : Role::unused},
+            {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
   }
   static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2]),
-            static_cast<float*>(at[3])};
+            static_cast<float*>(at[3]), static_cast<float*>(at[4])};
   }
   static std::vector<const void*> pointers(const Problem&, const matmul::Operands& o) {
-    return {o.a, o.b, o.c, o.bias};
+    return {o.a, o.b, o.c, o.bias, o.y};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     fill_factor(tier, terms(p), random, floats(contents, 0), p.m * p.k);
     fill_factor(tier, terms(p), random, floats(contents, 1), p.k * p.n);
-    if (has_epilogue(p)) fill_factor(tier, terms(p), random, floats(contents, 3), p.n);
+    if (has_bias(p.epilogue)) fill_factor(tier, terms(p), random, floats(contents, 3), p.n);
+    if (has_y(p))  // with numbers below 0 too, which no ReLU leaves
+      std::generate_n(floats(contents, 4), p.m * p.n,
+                      [&] { return static_cast<float>(random.integer(-1, 2)); });
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
     Expected& c = expected[2];
     c.value.resize(static_cast<std::size_t>(p.m * p.n));
     std::vector<double> magnitude(c.value.size());
-    matmul::reference(p, floats(contents, 0), floats(contents, 1), floats(contents, 3),
+    matmul::reference(p,
+                      {.a = floats(contents, 0),
+                       .b = floats(contents, 1),
+                       .c = nullptr,
+                       .bias = floats(contents, 3),
+                       .y = floats(contents, 4)},
                       c.value.data(), magnitude.data());
     bound_sums(tier, terms(p), magnitude, c);
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 
  private:
-  static bool has_epilogue(const Problem& p) { return p.epilogue != matmul::Epilogue::none; }
+  static bool has_y(const Problem& p) { return p.epilogue == matmul::Epilogue::relu_gradient; }
   static double terms(const Problem& p) {  // of one element's sum
-    return static_cast<double>(p.k + (has_epilogue(p) ? 1 : 0));
+    return static_cast<double>(p.k + (has_bias(p.epilogue) ? 1 : 0));
   }
 };
 
@@ -86,7 +95,7 @@ class MatmulType final : public PrimitiveType {
       const std::int64_t kind = random.integer(0, 9);
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
     };
-    const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-3, 2));
+    const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-4, 3));
     const matmul::Problem p{size(),        size(),        size(),
                             random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue)};
     return make_case<Matmul>(p, "random", "random." + shape(p));
@@ -98,7 +107,9 @@ class MatmulType final : public PrimitiveType {
     if (name.empty()) return matmul::Epilogue::none;
     if (name == "bias") return matmul::Epilogue::bias;
     if (name == "bias_relu") return matmul::Epilogue::bias_relu;
-    row.fail("column epilogue holds \"" + name + "\"; expected nothing, bias or bias_relu");
+    if (name == "relu_gradient") return matmul::Epilogue::relu_gradient;
+    row.fail("column epilogue holds \"" + name +
+             "\"; expected nothing, bias, bias_relu or relu_gradient");
   }
 };
 

@@ -125,7 +125,10 @@ void NetworkBuilder::lay_out_activations() {
   for (TrainableNetwork::Batch& one : net_.batches_)
     one = {net_.memory_.mirrored<float>(inputs), net_.memory_.mirrored<std::uint8_t>(batch), {}};
   net_.activations_ = {nullptr};
-  net_.activation_gradients_ = {nullptr};
+  // Of the images none is wanted, but softmax would give it in passing.
+  net_.activation_gradients_ = {is<network::SoftmaxCrossEntropy>(layers_.front())
+                                    ? new_array(static_cast<std::int64_t>(inputs))
+                                    : nullptr};
   net_.take(net_.batches_.front());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool in_place = works_in_place(layers_, i);
@@ -251,16 +254,26 @@ void NetworkBuilder::add_layer(std::size_t index) {
 }
 
 // On a device every launch costs some 2 us, so a fully connected layer's product adds the bias too, and
-// applies the ReLU that follows, which works in place. On the CPU that wins nothing. It takes a rung with
-// an epilogue among those to choose from, of which those without are then unavailable; where none has
-// one, as with naive, bias and ReLU are operations there too.
+// applies the ReLU that follows, which works in place; and the product that gives its input's gradient
+// takes that on through a ReLU before it, which works in place as well. On the CPU that wins nothing. It
+// takes a rung with an epilogue among those to choose from, of which those without are then unavailable;
+// where none has one, as with naive, bias and ReLU are operations there too.
+bool NetworkBuilder::has_epilogues(std::size_t index) const {
+  return net_.place() == Place::cuda && is<network::FullyConnected>(layers_[index]) &&
+         can_take_epilogue(use_.candidates(matmul_type()));
+}
+
 matmul::Epilogue NetworkBuilder::epilogue(std::size_t index) const {
-  const bool is_fused = net_.place() == Place::cuda &&
-                        is<network::FullyConnected>(layers_[index]) &&
-                        can_take_epilogue(use_.candidates(matmul_type()));
-  if (!is_fused) return matmul::Epilogue::none;
+  if (!has_epilogues(index)) return matmul::Epilogue::none;
   return is<network::Relu>(layers_[index + 1]) ? matmul::Epilogue::bias_relu
                                                : matmul::Epilogue::bias;
+}
+
+matmul::Epilogue NetworkBuilder::gradient_epilogue(std::size_t index) const {
+  const bool follows_relu =
+      index > 0 && is<network::Relu>(layers_[index - 1]) && works_in_place(layers_, index - 1);
+  return follows_relu && has_epilogues(index) ? matmul::Epilogue::relu_gradient
+                                              : matmul::Epilogue::none;
 }
 
 void NetworkBuilder::add_fully_connected(std::size_t index) {
@@ -274,7 +287,7 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   using Operands = matmul::Operands;
 
   const matmul::Problem forward{batch, out, in, false, false, epilogue(index)};
-  const float* bias = forward.epilogue == matmul::Epilogue::none ? nullptr : p.biases;
+  const float* bias = has_bias(forward.epilogue) ? p.biases : nullptr;
   Operation multiply =
       make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
         return Operands{*x, p.weights, y, bias};
@@ -282,11 +295,12 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   net_.evaluation_.push_back(multiply.run);
   net_.operations_.push_back(std::move(multiply));
   if (dx != nullptr) {
-    const matmul::Problem input_gradient{batch, in, out, false, true};
-    backward_[index].push_back(make<matmul::Matmul>(layer.name + ".input_gradient", Phase::backward,
-                                                    matmul_type(), input_gradient, [=] {
-                                                      return Operands{dy, p.weights, dx};
-                                                    }));
+    const matmul::Problem input_gradient{batch, in, out, false, true, gradient_epilogue(index)};
+    const bool needs_x = input_gradient.epilogue == matmul::Epilogue::relu_gradient;
+    backward_[index].push_back(make<matmul::Matmul>(
+        layer.name + ".input_gradient", Phase::backward, matmul_type(), input_gradient, [=] {
+          return Operands{dy, p.weights, dx, nullptr, needs_x ? *x : nullptr};
+        }));
     backward_[index].back().beside_next = true;
   }
   const matmul::Problem weight_gradient{in, out, batch, true, false};
@@ -414,6 +428,9 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   const bool is_in_product = index > 0 && epilogue(index - 1) == matmul::Epilogue::bias_relu;
   if (!is_in_product) add_pointwise_forward(index, problem, operands);
   if (net_.activation_gradients_[index] == nullptr) return;
+  const bool is_in_next_product =
+      index + 1 < layers_.size() && gradient_epilogue(index + 1) == matmul::Epilogue::relu_gradient;
+  if (is_in_next_product || !layers::has(problem.layer, layers::Direction::backward)) return;
   problem.direction = layers::Direction::backward;
   backward_[index].push_back(
       make<layers::Layers>(layers_[index].name, Phase::backward, layers_type(), problem, operands));

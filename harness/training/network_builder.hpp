@@ -33,8 +33,11 @@ class NetworkBuilder {
   void add_layer(std::size_t index);
   void add_fully_connected(std::size_t index);
   void add_convolution(std::size_t index, const network::Convolution& layer);
-  // What the product of layer `index` does besides, so that no operation of its own has to.
+  // What the products of layer `index` do besides, so that no operation of its own has to: forward, and
+  // for the gradient of its input.
+  bool has_epilogues(std::size_t index) const;
   matmul::Epilogue epilogue(std::size_t index) const;
+  matmul::Epilogue gradient_epilogue(std::size_t index) const;
   // Likewise of max_pool: the bias of the convolution before it, and the ReLU behind it.
   max_pool::Epilogue pool_epilogue(std::size_t index) const;
   bool is_pooled(std::size_t index) const;  // a convolution whose bias waits for max_pool

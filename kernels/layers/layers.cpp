@@ -29,6 +29,15 @@ const char* name_of(Layer layer) {
   return "";
 }
 
+bool has(Layer layer, Direction direction) {
+  return layer != Layer::softmax_cross_entropy || direction == Direction::forward;
+}
+
+void Layers::require(const Problem& p, const VariantInfo&) {
+  if (!has(p.layer, p.direction))
+    throw Unsupported("the gradient of softmax_cross_entropy is a part of its forward pass");
+}
+
 std::string direction(const Problem& p) {
   return fmt::format("{}_{}", name_of(p.layer),
                      p.direction == Direction::forward ? "forward" : "backward");
@@ -55,8 +64,8 @@ double flops(const Problem& p) {
       return elements * (forward ? 2 * size + 3
                                  : 3 * size + 9);  // ·, +, pow, · ; backward: those, dy y / scale,
                                                    // size − 1 sums, 3 products, −
-    case Layer::softmax_cross_entropy:             // max, −, exp, +, / and per row −log
-      return forward ? elements * 5 + batch * 2 : elements + batch;
+    case Layer::softmax_cross_entropy:             // max, −, exp, +, /, / and per row −log, −
+      return elements * 6 + batch * 3;
   }
   return 0;
 }
@@ -76,7 +85,7 @@ double bytes_read(const Problem& p) {
     case Layer::local_response_normalization:
       return forward ? array : 2 * array;  // x; x and dy
     case Layer::softmax_cross_entropy:
-      return array + static_cast<double>(p.batch);  // x or y, and labels
+      return array + static_cast<double>(p.batch);  // x and labels
   }
   return 0;
 }
@@ -93,8 +102,8 @@ double bytes_written(const Problem& p) {
     case Layer::dropout:
     case Layer::local_response_normalization:
       return array;
-    case Layer::softmax_cross_entropy:  // y and loss; dx
-      return array + (forward ? float_bytes * static_cast<double>(p.batch) : 0);
+    case Layer::softmax_cross_entropy:  // y, dx and loss
+      return 2 * array + float_bytes * static_cast<double>(p.batch);
   }
   return 0;
 }

@@ -11,7 +11,7 @@
 //             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale,
 //             with scale and y computed from x again: storing them would cost more than that
 //   softmax_cross_entropy   y = softmax(x) over channels, spatial = 1;  loss[n] = −log y[n, label]
-//             dx = (y − one_hot(label)) / batch
+//             dx = (y − one_hot(label)) / batch, in the same pass: it has no backward of its own
 #pragma once
 
 #include <cstdint>
@@ -47,12 +47,12 @@ struct Problem {
 
 // relu, sigmoid, tanh and dropout may work in place: x == y, dx == dy.
 struct Operands {
-  float* x = nullptr;                    // [batch, channels, spatial]
-  float* y = nullptr;                    // [batch, channels, spatial]
-  float* dy = nullptr;                   // [batch, channels, spatial]; read by backward
-  float* dx = nullptr;                   // [batch, channels, spatial]; written by backward
-  const float* bias = nullptr;           // [channels]
-  float* dbias = nullptr;                // [channels]
+  float* x = nullptr;           // [batch, channels, spatial]
+  float* y = nullptr;           // [batch, channels, spatial]
+  float* dy = nullptr;          // [batch, channels, spatial]; read by backward
+  float* dx = nullptr;          // [batch, channels, spatial]; written by backward, and by softmax
+  const float* bias = nullptr;  // [channels]
+  float* dbias = nullptr;       // [channels]
   const std::uint8_t* labels = nullptr;  // [batch], below channels
   float* loss = nullptr;                 // [batch]
   std::int64_t step = 0;                 // dropout draws a new mask for each
@@ -63,12 +63,15 @@ struct Layers {
   static constexpr const char* plain_layout = "nchw";
   using Problem = layers::Problem;
   using Operands = layers::Operands;
+  // Throws Unsupported when the layer has no such direction.
+  static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Layers>;
 
 const char* name_of(Layer layer);
+bool has(Layer layer, Direction direction);
 std::string direction(const Problem& problem);  // "relu_forward" and so on
 std::string shape(const Problem& problem);      // "n64 c32 s784"
 double flops(const Problem& problem);       // arithmetic operations, a transcendental counted as 1

@@ -98,23 +98,19 @@ __global__ void normalization_backward(Problem p, Operands o) {
 }
 
 // The row's maximum is subtracted first, so that no exponential overflows.
-__global__ void softmax_forward(Problem p, Operands o) {
+__global__ void softmax(Problem p, Operands o) {
   const std::int64_t n = thread_index();
   if (n >= p.batch) return;
   const float* x = o.x + n * p.channels;
-  float* y = o.y + n * p.channels;
+  float *y = o.y + n * p.channels, *dx = o.dx + n * p.channels;
   float largest = x[0], sum = 0;
   for (std::int64_t c = 1; c < p.channels; ++c) largest = max(largest, x[c]);
   for (std::int64_t c = 0; c < p.channels; ++c) sum += y[c] = std::exp(x[c] - largest);
-  for (std::int64_t c = 0; c < p.channels; ++c) y[c] /= sum;
+  for (std::int64_t c = 0; c < p.channels; ++c) {
+    y[c] /= sum;
+    dx[c] = (y[c] - (c == o.labels[n] ? 1.0F : 0.0F)) / static_cast<float>(p.batch);
+  }
   o.loss[n] = std::log(sum) - (x[o.labels[n]] - largest);
-}
-
-__global__ void softmax_backward(Problem p, Operands o) {
-  const std::int64_t t = thread_index();
-  if (t >= p.count()) return;
-  const float target = t % p.channels == o.labels[t / p.channels] ? 1.0F : 0.0F;
-  o.dx[t] = (o.y[t] - target) / static_cast<float>(p.batch);
 }
 
 void layer(const Problem& p, const Operands& o) {
@@ -137,7 +133,7 @@ void layer(const Problem& p, const Operands& o) {
     case Layer::local_response_normalization:
       return start(forward ? normalization_forward : normalization_backward, p.count());
     case Layer::softmax_cross_entropy:
-      return forward ? start(softmax_forward, p.batch) : start(softmax_backward, p.count());
+      return start(softmax, p.batch);
   }
 }
 

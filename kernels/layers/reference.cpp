@@ -100,17 +100,15 @@ void local_response_normalization(const Problem& p, const Operands& o, const Ref
 void softmax_cross_entropy(const Problem& p, const Operands& o, const Reference& result) {
   for (std::int64_t n = 0; n < p.batch; ++n) {
     const std::int64_t row = n * p.channels, label = o.labels[n];
-    if (p.direction == Direction::backward) {
-      for (std::int64_t c = 0; c < p.channels; ++c)
-        result.dx[row + c] =
-            (double{o.y[row + c]} - (c == label ? 1 : 0)) / static_cast<double>(p.batch);
-      continue;
-    }
     const double largest = *std::max_element(o.x + row, o.x + row + p.channels);
     double sum = 0;
     for (std::int64_t c = 0; c < p.channels; ++c)
       sum += result.y[row + c] = std::exp(o.x[row + c] - largest);
-    for (std::int64_t c = 0; c < p.channels; ++c) result.y[row + c] /= sum;
+    for (std::int64_t c = 0; c < p.channels; ++c) {
+      result.y[row + c] /= sum;
+      result.dx[row + c] =
+          (result.y[row + c] - (c == label ? 1 : 0)) / static_cast<double>(p.batch);
+    }
     result.loss[n] = std::log(sum) - (o.x[row + label] - largest);
   }
 }

@@ -88,24 +88,19 @@ void normalization_backward(const Problem& p, const Operands& o) {
 }
 
 // The row's maximum is subtracted first, so that no exponential overflows.
-void softmax_forward(const Problem& p, const Operands& o) {
+void softmax(const Problem& p, const Operands& o) {
   for (std::int64_t n = 0; n < p.batch; ++n) {
     const float* x = o.x + n * p.channels;
-    float* y = o.y + n * p.channels;
+    float *y = o.y + n * p.channels, *dx = o.dx + n * p.channels;
     float largest = x[0], sum = 0;
     for (std::int64_t c = 1; c < p.channels; ++c) largest = std::max(largest, x[c]);
     for (std::int64_t c = 0; c < p.channels; ++c) sum += y[c] = std::exp(x[c] - largest);
-    for (std::int64_t c = 0; c < p.channels; ++c) y[c] /= sum;
+    for (std::int64_t c = 0; c < p.channels; ++c) {
+      y[c] /= sum;
+      dx[c] = (y[c] - (c == o.labels[n] ? 1.0F : 0.0F)) / static_cast<float>(p.batch);
+    }
     o.loss[n] = std::log(sum) - (x[o.labels[n]] - largest);
   }
-}
-
-void softmax_backward(const Problem& p, const Operands& o) {
-  for (std::int64_t n = 0; n < p.batch; ++n)
-    for (std::int64_t c = 0; c < p.channels; ++c) {
-      const float target = c == o.labels[n] ? 1.0F : 0.0F;
-      o.dx[n * p.channels + c] = (o.y[n * p.channels + c] - target) / static_cast<float>(p.batch);
-    }
 }
 
 void layer(const Problem& p, const Operands& o) {
@@ -124,7 +119,7 @@ void layer(const Problem& p, const Operands& o) {
     case Layer::local_response_normalization:
       return forward ? normalization_forward(p, o) : normalization_backward(p, o);
     case Layer::softmax_cross_entropy:
-      return forward ? softmax_forward(p, o) : softmax_backward(p, o);
+      return softmax(p, o);
   }
 }
 

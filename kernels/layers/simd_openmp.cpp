@@ -39,8 +39,7 @@ class SimdOpenMp final : public Plan {
         return forward ? normalization_forward<Vector>(p_, o, threads_)
                        : normalization_backward<Vector>(p_, o, threads_, workspace_.get());
       case Layer::softmax_cross_entropy:
-        return forward ? softmax_forward<Vector>(p_, o, threads_)
-                       : softmax_backward<Vector>(p_, o, threads_);
+        return softmax<Vector>(p_, o, threads_);
     }
   }
 

@@ -49,11 +49,7 @@ class VectorizedPlan final : public Plan {
       case Layer::local_response_normalization:
         return normalization(p_, o);
       case Layer::softmax_cross_entropy:
-        return forward ? softmax_forward(p_, o)
-                       : map(count, o.dx,
-                             SoftmaxGradient{o.labels, divisor(p_.channels),
-                                             static_cast<float>(p_.batch)},
-                             o.y);
+        return softmax(p_, o);
     }
   }
 

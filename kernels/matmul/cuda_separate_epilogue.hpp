@@ -29,7 +29,7 @@ __global__ void epilogue_kernel(Problem p, Operands o) {
   }
 }
 
-// C += bias, or C = max(0, C + bias), as the problem asks; nothing without an epilogue.
+// C from the product that it holds, as the problem asks; nothing without an epilogue.
 inline void separate_epilogue(const Problem& p, const Operands& o) {
   if (p.epilogue == Epilogue::none) return;
   constexpr unsigned rows = 8, most_blocks_down = 65535;

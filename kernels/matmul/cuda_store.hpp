@@ -9,16 +9,22 @@
 
 namespace stepladder::matmul {
 
-// A sum of column j < n as C gets it.
-__device__ inline float finish(const Problem& p, const Operands& o, std::int64_t j, float sum) {
+// A sum of column j < n as element `at` of C gets it.
+__device__ inline float finish(const Problem& p, const Operands& o, std::int64_t j, std::int64_t at,
+                               float sum) {
   if (p.epilogue == Epilogue::none) return sum;
-  sum += o.bias[j];
+  const bool is_gradient = p.epilogue == Epilogue::relu_gradient;
+  const float other = *(is_gradient ? o.y + at : o.bias + j);
+  if (is_gradient) return other > 0 ? sum : 0;
+  sum += other;
   return p.epilogue == Epilogue::bias_relu && sum < 0 ? 0 : sum;
 }
 
 __device__ inline void store(const Problem& p, const Operands& o, std::int64_t i, std::int64_t j,
                              float sum) {
-  if (i < p.m && j < p.n) o.c[i * p.n + j] = finish(p, o, j, sum);
+  if (i >= p.m || j >= p.n) return;
+  const std::int64_t at = i * p.n + j;
+  o.c[at] = finish(p, o, j, at, sum);
 }
 
 // 2 or 4 sums; `vectors` says that C's rows are in_vectors; j is a multiple of `count`.
@@ -26,10 +32,11 @@ template <int count, bool vectors>
 __device__ void store_neighbours(const Problem& p, const Operands& o, std::int64_t i,
                                  std::int64_t j, const float* sums) {
   static_assert(count == 2 || count == 4);
+  if (i >= p.m || j >= p.n) return;
+  const std::int64_t at = i * p.n + j;
+  const auto finished = [&](int v) { return finish(p, o, j + v, at + v, sums[v]); };
+  float* const to = o.c + at;
   if constexpr (vectors) {
-    if (i >= p.m || j >= p.n) return;
-    const auto finished = [&](int v) { return finish(p, o, j + v, sums[v]); };
-    float* const to = o.c + i * p.n + j;
     if constexpr (count == 4)
       *reinterpret_cast<float4*>(to) =
           make_float4(finished(0), finished(1), finished(2), finished(3));
@@ -37,7 +44,8 @@ __device__ void store_neighbours(const Problem& p, const Operands& o, std::int64
       *reinterpret_cast<float2*>(to) = make_float2(finished(0), finished(1));
   } else {
 #pragma unroll
-    for (int v = 0; v < count; ++v) store(p, o, i, j + v, sums[v]);
+    for (int v = 0; v < count; ++v)
+      if (j + v < p.n) to[v] = finished(v);
   }
 }
 

@@ -3,34 +3,53 @@
 #include <fmt/format.h>
 
 namespace stepladder::matmul {
+namespace {
+
+// What the epilogue adds to a name: "_bias_relu".
+std::string suffix(Epilogue epilogue, char before) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return "";
+    case Epilogue::bias:
+      return fmt::format("{}bias", before);
+    case Epilogue::bias_relu:
+      return fmt::format("{0}bias{0}relu", before);
+    case Epilogue::relu_gradient:
+      return fmt::format("{0}relu{0}gradient", before);
+  }
+  return "";
+}
+
+}  // namespace
 
 void Matmul::require(const Problem& problem, const VariantInfo& info) {
   if (problem.epilogue != Epilogue::none && !info.epilogue)
     throw Unsupported("computes the product alone, no bias or ReLU");
+  if (problem.epilogue == Epilogue::relu_gradient && info.place == Place::cpu)
+    throw Unsupported("adds bias and ReLU to a product, but no gradient of a ReLU");
 }
 
 std::string direction(const Problem& p) {
   const std::string name = p.transpose_a   ? p.transpose_b ? "both_transposed" : "weight_gradient"
                            : p.transpose_b ? "input_gradient"
                                            : "forward";
-  return name + (p.epilogue == Epilogue::bias        ? "_bias"
-                 : p.epilogue == Epilogue::bias_relu ? "_bias_relu"
-                                                     : "");
+  return name + suffix(p.epilogue, '_');
 }
 
 std::string shape(const Problem& p) {
-  return fmt::format("{}x{}x{} {}{}{}{}", p.m, p.n, p.k, p.transpose_a ? 't' : 'n',
-                     p.transpose_b ? 't' : 'n', p.epilogue != Epilogue::none ? " bias" : "",
-                     p.epilogue == Epilogue::bias_relu ? " relu" : "");
+  return fmt::format("{}x{}x{} {}{}{}", p.m, p.n, p.k, p.transpose_a ? 't' : 'n',
+                     p.transpose_b ? 't' : 'n', suffix(p.epilogue, ' '));
 }
 
 double flops(const Problem& p) {
-  const int more = p.epilogue == Epilogue::bias_relu ? 2 : p.epilogue == Epilogue::bias ? 1 : 0;
+  const int more = p.epilogue == Epilogue::bias_relu ? 2 : p.epilogue == Epilogue::none ? 0 : 1;
   return static_cast<double>(p.m * p.n) * static_cast<double>(2 * p.k + more);
 }
 double bytes_read(const Problem& p) {
-  return 4.0 *
-         static_cast<double>(p.m * p.k + p.k * p.n + (p.epilogue != Epilogue::none ? p.n : 0));
+  const std::int64_t more = has_bias(p.epilogue)                    ? p.n
+                            : p.epilogue == Epilogue::relu_gradient ? p.m * p.n
+                                                                    : 0;
+  return 4.0 * static_cast<double>(p.m * p.k + p.k * p.n + more);
 }
 double bytes_written(const Problem& p) { return 4.0 * static_cast<double>(p.m * p.n); }
 

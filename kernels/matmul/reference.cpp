@@ -5,8 +5,7 @@
 
 namespace stepladder::matmul {
 
-void reference(const Problem& p, const float* a, const float* b, const float* bias, double* c,
-               double* magnitude) {
+void reference(const Problem& p, const Operands& o, double* c, double* magnitude) {
 #pragma omp parallel for
   for (std::int64_t i = 0; i < p.m; ++i) {
     double* c_row = c + i * p.n;
@@ -14,8 +13,8 @@ void reference(const Problem& p, const float* a, const float* b, const float* bi
     std::fill_n(c_row, p.n, 0.0);
     std::fill_n(magnitude_row, p.n, 0.0);
     for (std::int64_t l = 0; l < p.k; ++l) {
-      const double a_il = p.transpose_a ? a[l * p.m + i] : a[i * p.k + l];
-      const float* b_l = p.transpose_b ? b + l : b + l * p.n;  // op(B)[l, 0]
+      const double a_il = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
+      const float* b_l = p.transpose_b ? o.b + l : o.b + l * p.n;  // op(B)[l, 0]
       const std::int64_t step = p.transpose_b ? p.k : 1;
       for (std::int64_t j = 0; j < p.n; ++j) {
         const double product = a_il * b_l[j * step];
@@ -23,11 +22,14 @@ void reference(const Problem& p, const float* a, const float* b, const float* bi
         magnitude_row[j] += std::abs(product);
       }
     }
-    if (p.epilogue == Epilogue::none) continue;
     for (std::int64_t j = 0; j < p.n; ++j) {
-      c_row[j] += bias[j];
-      magnitude_row[j] += std::abs(double{bias[j]});
+      if (has_bias(p.epilogue)) {
+        c_row[j] += o.bias[j];
+        magnitude_row[j] += std::abs(double{o.bias[j]});
+      }
       if (p.epilogue == Epilogue::bias_relu) c_row[j] = std::max(0.0, c_row[j]);
+      if (p.epilogue == Epilogue::relu_gradient && !(o.y[i * p.n + j] > 0))
+        c_row[j] = magnitude_row[j] = 0;
     }
   }
 }

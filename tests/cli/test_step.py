@@ -29,7 +29,7 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     assert done.returncode == 0, done.stderr
     assert [(row["layer"], row["phase"]) for row in rows] == [
         ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
-        ("fc.bias", "forward"), ("softmax1", "forward"), ("softmax1", "backward"),
+        ("fc.bias", "forward"), ("softmax1", "forward"),
         ("fc.input_gradient", "backward"), ("fc.weight_gradient", "backward"),
         ("fc.bias", "backward"), ("relu1", "backward"), ("conv.weight_gradient", "backward"),
         ("conv.bias", "backward"), ("parameters", "update"), ("total", "total")]

@@ -38,13 +38,12 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const std::int64_t of : {4, 4, 32, 128})
-        add(matmul::Matmul{},
-            {.m = multiple(of, 260),
-             .n = multiple(of, 260),
-             .k = multiple(of, 130),
-             .transpose_a = transpose_a,
-             .transpose_b = transpose_b,
-             .epilogue = random.coin() ? matmul::Epilogue::none : matmul::Epilogue::bias_relu});
+        add(matmul::Matmul{}, {.m = multiple(of, 260),
+                               .n = multiple(of, 260),
+                               .k = multiple(of, 130),
+                               .transpose_a = transpose_a,
+                               .transpose_b = transpose_b,
+                               .epilogue = static_cast<matmul::Epilogue>(random.integer(0, 3))});
   // Few rows and columns, and long sums.
   add(matmul::Matmul{}, {.m = 64, .n = multiple(2, 12), .k = 257});
   add(matmul::Matmul{},
@@ -164,6 +163,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   for (int layer = 0; layer <= static_cast<int>(layers::Layer::softmax_cross_entropy); ++layer)
     for (const auto direction : {layers::Direction::forward, layers::Direction::backward}) {
       const auto kind = static_cast<layers::Layer>(layer);
+      if (!layers::has(kind, direction)) continue;
       layers::Problem p{.layer = kind, .direction = direction, .batch = multiple(8, 24)};
       p.channels = random.integer(17, 70);
       if (kind != layers::Layer::softmax_cross_entropy) {
@@ -178,8 +178,8 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
 
 bool takes_nhwc(const Variant& variant) { return std::string(variant.info->layouts) == "nhwc"; }
 
-bool has_epilogue(const Case& problem) {
-  return problem.info().direction.find("_bias") != std::string::npos;
+bool has_epilogue(const Case& problem, const std::string& name) {
+  return problem.info().direction.ends_with(name);
 }
 
 struct Emulated {
@@ -210,17 +210,21 @@ TEST_P(EmulatedVariant, PassesRandomProblems) {
   Cases cases;
   for (int i = 0; i < problems; ++i) cases.push_back(type->random_case(random, 1));
   add_even_cases(*type, random, cases);
-  int passed = 0, passed_with_epilogue = 0, passed_in_nhwc = 0;
+  int passed = 0, passed_with_bias = 0, passed_with_gradient = 0, passed_in_nhwc = 0;
   for (const std::unique_ptr<Case>& problem : cases) {
     const Verdict verdict = prove(*problem, variant);
     EXPECT_NE(verdict.outcome, Outcome::failed)
         << problem->info().direction << " " << problem->info().shape << ": " << verdict.reason;
-    passed += verdict.outcome == Outcome::passed;
-    passed_with_epilogue += verdict.outcome == Outcome::passed && has_epilogue(*problem);
-    passed_in_nhwc += verdict.outcome == Outcome::passed && problem->info().layout == "nhwc";
+    if (verdict.outcome != Outcome::passed) continue;
+    ++passed;
+    passed_with_bias += has_epilogue(*problem, "_bias_relu");
+    passed_with_gradient += has_epilogue(*problem, "_relu_gradient");
+    passed_in_nhwc += problem->info().layout == "nhwc";
   }
   EXPECT_GT(passed, 0) << variant.name << " took none of the problems";
-  EXPECT_EQ(passed_with_epilogue > 0, variant.info->epilogue) << variant.name;
+  EXPECT_EQ(passed_with_bias > 0, variant.info->epilogue) << variant.name;
+  const bool is_product = std::string(type->name()) == matmul::Matmul::name;
+  EXPECT_EQ(passed_with_gradient > 0, is_product && variant.info->epilogue) << variant.name;
   EXPECT_EQ(passed_in_nhwc > 0, takes_nhwc(variant)) << variant.name;
 }
 

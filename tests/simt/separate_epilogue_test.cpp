@@ -19,15 +19,17 @@ void product_then_epilogue(const Problem& p, const Operands& o) {
 }
 
 TEST(SeparateEpilogue, FinishesEveryElement) {
-  const Variant variant =
-      unregistered<Matmul>("separate", make_cuda_plan<Matmul, product_then_epilogue>);
+  Variant variant = unregistered<Matmul>("separate", make_cuda_plan<Matmul, product_then_epilogue>);
+  VariantInfo info = *variant.info;
+  info.place = Place::cuda;
+  variant.info = variant.entry.info = &info;
   Random random(8);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t of = round % 2 == 0 ? 4 : 1;  // rows in vectors, and any
     const Problem p{.m = random.integer(1, 40),
                     .n = of * random.integer(1, 200 / of),
                     .k = random.integer(1, 5),
-                    .epilogue = static_cast<Epilogue>(random.integer(0, 2))};
+                    .epilogue = static_cast<Epilogue>(random.integer(0, 3))};
     const std::unique_ptr<Case> problem = make_case<Matmul>(p, "test", "test");
     const Verdict verdict = prove(*problem, variant);
     EXPECT_EQ(verdict.outcome, Outcome::passed) << matmul::shape(p) << ": " << verdict.reason;

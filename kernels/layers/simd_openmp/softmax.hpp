@@ -18,7 +18,9 @@ inline float largest_lane(const V& v) {
 }
 
 template <class V>
-void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t channels, float* loss) {
+void softmax_row(const float* x, float* y, float* dx, std::int64_t label, const Problem& p,
+                 float* loss) {
+  const std::int64_t channels = p.channels;
   const V nothing(
       -std::numeric_limits<float>::infinity());  // never the maximum, and e^nothing is 0
   float counted[V::size];
@@ -42,33 +44,22 @@ void softmax_row(const float* x, float* y, std::int64_t label, std::int64_t chan
     store(y, exponential);
   });
   const float sum = xsimd::hadd(sums);
+  const auto batch = static_cast<float>(p.batch);
   over_vectors<V>(channels, [&](std::int64_t, const auto& load, const auto& store) {
-    store(y, load(y) / V(sum));
+    const V probability = load(y) / V(sum);
+    store(y, probability);
+    store(dx, probability / V(batch));
   });
+  dx[label] = (y[label] - 1) / batch;
   *loss = std::log(sum) - (x[label] - largest);
 }
 
 template <class V>
-void softmax_forward(const Problem& p, const Operands& o, int threads) {
+void softmax(const Problem& p, const Operands& o, int threads) {
   in_stretches<V>(p.batch, p.channels, threads, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t n = begin; n < end; ++n)
-      softmax_row<V>(o.x + n * p.channels, o.y + n * p.channels, o.labels[n], p.channels,
-                     o.loss + n);
-  });
-}
-
-template <class V>
-void softmax_backward(const Problem& p, const Operands& o, int threads) {
-  const auto batch = static_cast<float>(p.batch);
-  in_stretches<V>(p.batch, p.channels, threads, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      const float* y = o.y + n * p.channels;
-      float* dx = o.dx + n * p.channels;
-      over_vectors<V>(p.channels, [&](std::int64_t, const auto& load, const auto& store) {
-        store(dx, load(y) / V(batch));
-      });
-      dx[o.labels[n]] = (y[o.labels[n]] - 1) / batch;
-    }
+      softmax_row<V>(o.x + n * p.channels, o.y + n * p.channels, o.dx + n * p.channels, o.labels[n],
+                     p, o.loss + n);
   });
 }
 

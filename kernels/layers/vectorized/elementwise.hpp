@@ -45,15 +45,6 @@ struct TanhGradient {
     return tanh_gradient(y, dy);
   }
 };
-struct SoftmaxGradient {
-  const std::uint8_t* labels;  // [batch]
-  FastDivisor channels;
-  float batch;
-  __device__ float operator()(std::int64_t i, float y) const {
-    const auto [n, c] = channels.divide(static_cast<std::uint32_t>(i));
-    return (y - (c == labels[n] ? 1.0F : 0.0F)) / batch;
-  }
-};
 
 __device__ inline float4 load_four(const float* at) {
   const float4 four = *reinterpret_cast<const float4*>(at);

@@ -1,5 +1,5 @@
-// Softmax with cross entropy: a warp for each row. The row's maximum is subtracted first, so that no
-// exponential overflows.
+// Softmax with cross entropy, and its gradient: a warp for each row. The row's maximum is subtracted
+// first, so that no exponential overflows.
 #pragma once
 
 #include "kernels/common/cuda_launch.hpp"
@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(rows_together* warp_threads)
   if (n >= p.batch) return;
   const float* x = o.x + n * p.channels;  // [channels]
   float* y = o.y + n * p.channels;        // [channels]
+  float* dx = o.dx + n * p.channels;      // [channels]
   const auto over_channels = [&](const auto& body) {
     for (std::int64_t c = threadIdx.x; c < p.channels; c += warp_threads) body(c);
   };
@@ -24,11 +25,14 @@ __global__ void __launch_bounds__(rows_together* warp_threads)
   largest = warp_max(largest);
   over_channels([&](std::int64_t c) { sum += y[c] = std::exp(x[c] - largest); });
   sum = warp_sum(sum);
-  over_channels([&](std::int64_t c) { y[c] /= sum; });
+  over_channels([&](std::int64_t c) {
+    y[c] /= sum;
+    dx[c] = (y[c] - (c == o.labels[n] ? 1.0F : 0.0F)) / static_cast<float>(p.batch);
+  });
   if (threadIdx.x == 0) o.loss[n] = std::log(sum) - (x[o.labels[n]] - largest);
 }
 
-inline void softmax_forward(const Problem& p, const Operands& o) {
+inline void softmax(const Problem& p, const Operands& o) {
   launch(softmax_kernel, {blocks_for(p.batch, rows_together), dim3(warp_threads, rows_together)}, p,
          o);
 }
