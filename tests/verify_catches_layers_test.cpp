@@ -105,8 +105,10 @@ TEST(VerifyCatchesLayers, Faults) {
 TEST(VerifyCatchesLayers, NothingInHonestKernels) {
   for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
                             Layer::local_response_normalization, Layer::softmax_cross_entropy})
-    for (const Direction direction : {forward, backward})
-      if (has(layer, direction)) EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
+    for (const Direction direction : {forward, backward}) {
+      if (!has(layer, direction)) continue;
+      EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
+    }
 }
 
 }  // namespace

@@ -91,9 +91,9 @@ class TrainableNetwork {
   void backward();   // after forward()
   // Forward without dropout, which leaves probabilities() and needs no labels.
   void evaluate();
-  // A step, after others, of which each operation notes its time. On the CPU all steps do; on a device,
-  // events between the operations take time themselves, and what the host takes to start an operation
-  // does not count.
+  // A step, after others, of which each operation notes its time. On the CPU all steps do; on a device
+  // none runs beside another then, events between the operations take time themselves, and what the host
+  // takes to start an operation does not count.
   double timed_step(double learning_rate);
 
   // step() in two halves: on a device, the host may do other things between them.
