@@ -22,7 +22,7 @@ __global__ void sum_kernel(ChannelSum sums, const float* value, float* dbias) {
 TEST(ChannelSum, HasTheSameBitsWhicheverBlockIsLast) {
   constexpr unsigned channels = 3;
   Random random(6);
-  for (const unsigned blocks_each : {1U, 2U, 32U, 75U}) {
+  for (const unsigned blocks_each : {1U, 2U, 35U}) {
     std::vector<float> value(channels * blocks_each * block_threads);
     for (float& v : value) v = random.uniform(-1, 1);
     const ChannelSumMemory memory(channels, blocks_each);
