@@ -67,7 +67,7 @@ struct Adapter<Layers> {
             f(loss), 7};
   }
   static std::vector<const void*> pointers(const Problem&, const layers::Operands& o) {
-    return {o.x, o.y, o.dy, o.dx, o.bias, o.dbias, o.scale, o.labels, o.loss};
+    return {o.x, o.y, o.dy, o.dx, o.bias, o.dbias, o.labels, o.loss};
   }
   static layers::Operands host(Contents& contents) {
     const auto f = [&](Index i) { return floats(contents, i); };

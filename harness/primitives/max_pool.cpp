@@ -33,7 +33,7 @@ struct Adapter<MaxPool> {
             floats_at(3), floats_at(4), floats_at(5)};
   }
   static std::vector<const void*> pointers(const Problem&, const max_pool::Operands& o) {
-    return {o.x, o.y, o.argmax};
+    return {o.x, o.y, o.argmax, o.bias, o.forward_y, o.dbias};
   }
   // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
   static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {

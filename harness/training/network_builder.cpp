@@ -271,9 +271,10 @@ matmul::Epilogue NetworkBuilder::epilogue(std::size_t index) const {
 
 matmul::Epilogue NetworkBuilder::gradient_epilogue(std::size_t index) const {
   const bool follows_relu =
-      index > 0 && is<network::Relu>(layers_[index - 1]) && works_in_place(layers_, index - 1);
-  return follows_relu && has_epilogues(index) ? matmul::Epilogue::relu_gradient
-                                              : matmul::Epilogue::none;
+      index > 1 && is<network::Relu>(layers_[index - 1]) && works_in_place(layers_, index - 1);
+  const bool is_in_pool = follows_relu && pool_epilogue(index - 2) != max_pool::Epilogue::none;
+  return follows_relu && !is_in_pool && has_epilogues(index) ? matmul::Epilogue::relu_gradient
+                                                             : matmul::Epilogue::none;
 }
 
 void NetworkBuilder::add_fully_connected(std::size_t index) {
