@@ -1,6 +1,8 @@
-// The order of tiles and the places of elements that the Hopper rungs reckon with, on the CPU.
+// The order of tiles, the slices of k and the places of elements that the tensor cores' rungs reckon
+// with, on the CPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "harness/random.hpp"
 #include "kernels/common/swizzle.hpp"
 #include "kernels/matmul/raster.hpp"
+#include "kernels/matmul/split.hpp"
 
 namespace stepladder {
 namespace {
@@ -40,6 +43,30 @@ TEST(Raster, TilesOfBlocksSideBySideShareRowsAndColumns) {
     const bool is_in_one_band = first / (16 * 64) == (first + 131) / (16 * 64);
     if (is_in_one_band) {
       EXPECT_LE(rows.size() + columns.size(), 16U + 10U) << first;
+    }
+  }
+}
+
+TEST(Split, GivesEveryStepToOneSliceAndAllAboutAsMany) {
+  Random random(12);
+  for (int round = 0; round < 500; ++round) {
+    const matmul::Problem p{.m = 1, .n = 1, .k = random.integer(1, 5000)};
+    const auto tiles = static_cast<unsigned>(random.integer(1, 200));
+    const int slices = matmul::slices_for(p, 16, tiles, 132);
+    ASSERT_GE(slices, 1);
+    ASSERT_LE(slices, std::max(132 / static_cast<int>(tiles), 1));
+    const matmul::Split split = matmul::split_into(slices, p, 16);
+    int next = 0, least = split.steps_of(0), most = least;
+    for (int slice = 0; slice < slices; ++slice) {
+      ASSERT_EQ(split.first_step(slice), next) << slice << " of " << slices << ", k " << p.k;
+      next += split.steps_of(slice);
+      least = std::min(least, split.steps_of(slice));
+      most = std::max(most, split.steps_of(slice));
+    }
+    ASSERT_EQ(next, (p.k + 15) / 16);
+    ASSERT_LE(most - least, 1);
+    if (slices > 1) {
+      ASSERT_GE(least, 2);
     }
   }
 }

@@ -26,6 +26,18 @@ class Barrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
 
+  // At the same barrier of block `rank` of the cluster.
+  __device__ void arrive_at(unsigned rank) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+        "}" ::"r"(address()),
+        "r"(rank)
+        : "memory");
+  }
+
   // Announces what copies will bring before the phase is over.
   __device__ void arrive_and_expect(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),

@@ -19,7 +19,11 @@ struct Grid {
   dim3 blocks;
   dim3 threads;                  // of each block
   std::size_t shared_bytes = 0;  // of each block, besides its __shared__ variables
+  unsigned cluster = 1;          // blocks along x in each: see cuda_cluster.hpp
 };
+
+// What every GPU with clusters can run.
+inline constexpr int most_blocks_of_a_cluster = 8;
 
 // kernel<<<grid.blocks, grid.threads, grid.shared_bytes, stream>>>(arguments…), checked.
 template <class... Parameters, class... Arguments>
@@ -34,6 +38,12 @@ void launch_on(cudaStream_t stream, void (*kernel)(Parameters...), const Grid& g
   config.blockDim = grid.threads;
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = grid.cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = grid.cluster > 1 ? 1 : 0;  // older GPUs know of no clusters
   STEPLADDER_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 

@@ -18,6 +18,17 @@ void require_hopper();                          // is of another generation: 9.0
 void require_tf32();                            // would compute in fp32 where TF32 is asked for
 void require_shared_memory(std::size_t bytes);  // has less than this for one block
 
+// For kernels that run in clusters of blocks.
+template <class... Parameters>
+void require_clusters(void (*kernel)(Parameters...)) {
+  constexpr int first_with_them = 90;
+  require_compute_capability(first_with_them);
+  cudaFuncAttributes attributes;
+  STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  if (attributes.ptxVersion < first_with_them)
+    throw NotHere("built without clusters: STEPLADDER_CUDA_ARCHITECTURES must name 90 or later");
+}
+
 // Of the device, which there must be.
 int cuda_multiprocessors();
 std::size_t cuda_memory_bytes();

@@ -70,4 +70,16 @@ __device__ inline void load_box(float* to, const TensorMap& map, int row, int co
       : "memory");
 }
 
+// The same to the same place in several blocks of the cluster at once, for each bit of `blocks` that is
+// set the block of that rank; each block's barrier is told.
+__device__ inline void load_box_for(unsigned blocks, float* to, const TensorMap& map, int row,
+                                    int column, Barrier& arrived) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(column), "r"(row), "r"(arrived.address()),
+      "h"(static_cast<unsigned short>(blocks))
+      : "memory");
+}
+
 }  // namespace stepladder

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/cuda_plan.hpp"
+#include "kernels/matmul/cuda_store.hpp"
 #include "kernels/matmul/cuda_tensor_tile.hpp"
 
 namespace stepladder::matmul {
@@ -10,9 +11,13 @@ namespace stepladder::matmul {
 template <class Tile, int blocks, bool transpose_a, bool transpose_b, bool vectors>
 __global__ void __launch_bounds__(Tile::threads, blocks) tensor_tile_kernel(Problem p, Operands o) {
   const Corner corner = tile_start<Tile::tile, Tile::tile>(p, blockIdx.x);
-  Tile c;
-  c.template multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner);
-  c.template store_all<vectors>(p, o, corner);
+  const int steps = static_cast<int>((p.k + Tile::depth - 1) / Tile::depth);
+  Tile sums;
+  sums.template multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner,
+                                                             0, steps);
+  sums.for_each_two([&](int i, int j, const float* two) {
+    store_neighbours<2, vectors>(p, o, corner.row + i, corner.column + j, two);
+  });
 }
 
 template <class Tile, int blocks>

@@ -1,49 +1,50 @@
 // The tile of C that a block computes on the tensor cores:
 //
-//     block   128 x 128            warps side by side and below each other
-//     warp     64 x warp_columns   products of 16 x 8 x 8
+//     block      side x side           warps side by side and below each other
+//     warp       rows x columns        products of 16 x 8 x 8
 //
 // A factor lies in shared memory as it lies in global memory, so that 16-byte copies bring either
 // kind. The rows are as much too long as sends the 32 elements of a fragment (8 x by 4 l) to 32
 // banks:
 //
-//     along_depth   [x, 16 + 4]    bank of (x, l):  20 x + l, modulo 32
-//     otherwise     [l, 128 + 8]                     8 l + x
+//     along_depth   [x, 16 + 4]     bank of (x, l):  20 x + l, modulo 32
+//     otherwise     [l, side + 8]                     8 l + x
 //
 // Arithmetic says what becomes of the factors' elements and how sums are kept: see
-// tf32_tensor_core.cu. Only .cu files include this; their plans call
+// cuda_tf32.hpp. Only .cu files include this; their plans call
 // require_compute_capability(80).
 #pragma once
 
-#include "kernels/common/cuda_mma.hpp"
 #include "kernels/common/cuda_shared.hpp"
 #include "kernels/matmul/cuda_blocks.hpp"
 #include "kernels/matmul/cuda_factor_copy.hpp"
 #include "kernels/matmul/cuda_pipeline.hpp"
-#include "kernels/matmul/cuda_store.hpp"
 
 namespace stepladder::matmul {
 
-template <class Arithmetic, int warp_columns>
+template <class Arithmetic, int side, int warp_rows, int warp_columns>
 class TensorTile {
  public:
-  static constexpr int tile = 128;  // rows and columns of C
-  static constexpr int depth = 16;  // of one stage
-  static constexpr int threads = tile / 64 * (tile / warp_columns) * 32;
-  static constexpr int stages = 4;
-  static constexpr int factor_floats = tile * (depth + 4);  // the longer of the two
-  static constexpr std::size_t shared_bytes = stages * 2 * factor_floats * sizeof(float);
+  static constexpr int tile = side;  // rows and columns of C, a multiple of 32
+  static constexpr int depth = 16;   // of one stage
+  static constexpr int threads = tile / warp_rows * (tile / warp_columns) * 32;
+  static constexpr int stages = 512 / tile;                 // as much is in flight for any tile,
+  static constexpr int factor_floats = tile * (depth + 4);  // of the longer of the two
+  static constexpr std::size_t shared_bytes = stages * 2 * factor_floats * sizeof(float);  // 80 KB
 
-  // What op(A) op(B) is at the tile.
+  // Adds to the sums what the tile at `corner` gets of `steps` times `depth` products, from
+  // the first_step-th on.
   template <bool a_along_depth, bool b_along_depth, bool vectors>
-  __device__ void multiply(const Factor& a, const Factor& b, const Corner& corner) {
+  __device__ void multiply(const Factor& a, const Factor& b, const Corner& corner, int first_step,
+                           int steps) {
     float* const tiles = dynamic_shared<float>();  // [stages, 2, factor_floats]
     const auto a_tile = [&](int stage) { return tiles + 2 * stage * factor_floats; };
     const auto b_tile = [&](int stage) { return a_tile(stage) + factor_floats; };
-    FactorCopy<Layout<a_along_depth, vectors>> copy_a(a, corner.row, 0);
-    FactorCopy<Layout<b_along_depth, vectors>> copy_b(b, corner.column, 0);
+    const std::int64_t first = std::int64_t{first_step} * depth;
+    FactorCopy<Layout<a_along_depth, vectors>> copy_a(a, corner.row, first);
+    FactorCopy<Layout<b_along_depth, vectors>> copy_b(b, corner.column, first);
     pipeline<stages>(
-        static_cast<int>((a.depth + depth - 1) / depth),
+        steps,
         [&](int stage) {
           copy_a.next(a_tile(stage));
           copy_b.next(b_tile(stage));
@@ -55,8 +56,9 @@ class TensorTile {
         });
   }
 
-  template <bool vectors>
-  __device__ void store_all(const Problem& p, const Operands& o, const Corner& corner) const {
+  // Calls store(i, j, sums) for every two neighbours of a row; i and j count from the tile's corner.
+  template <class Store>
+  __device__ void for_each_two(const Store& store) const {
 #pragma unroll
     for (int i = 0; i < fragments_down; ++i)
 #pragma unroll
@@ -64,14 +66,13 @@ class TensorTile {
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
           const float two[2] = {sums_[i][j].value(2 * below), sums_[i][j].value(2 * below + 1)};
-          store_neighbours<2, vectors>(p, o,
-                                       corner.row + first_row() + 16 * i + 8 * below + group(),
-                                       corner.column + first_column() + 8 * j + 2 * member(), two);
+          store(first_row() + 16 * i + 8 * below + group(), first_column() + 8 * j + 2 * member(),
+                two);
         }
   }
 
  private:
-  static constexpr int fragments_down = 64 / 16, fragments_across = warp_columns / 8;
+  static constexpr int fragments_down = warp_rows / 16, fragments_across = warp_columns / 8;
 
   template <bool is_along_depth, bool vectors>
   struct Layout {
@@ -119,8 +120,9 @@ class TensorTile {
   static __device__ int warp() { return thread() / 32; }
   static __device__ int group() { return thread() % 32 / 4; }
   static __device__ int member() { return thread() % 4; }
-  static __device__ int first_row() { return warp() % 2 * 64; }
-  static __device__ int first_column() { return warp() / 2 * warp_columns; }
+  static constexpr int warps_down = tile / warp_rows;
+  static __device__ int first_row() { return warp() % warps_down * warp_rows; }
+  static __device__ int first_column() { return warp() / warps_down * warp_columns; }
 
   typename Arithmetic::Sums sums_[fragments_down][fragments_across];
 };

@@ -6,44 +6,26 @@
 // where it has more than the GPU multiprocessors; the workspace costs 8 bytes for each sum and
 // slice.
 //
-//     k →   [ slice 0 | slice 1 | … ]      workspace [slices, m, n] → C [m, n]
-#include <algorithm>
-
+//     slice 0, slice 1, … of k → workspace [slices, m, n] → C [m, n]
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/matmul/cuda_blocks.hpp"
 #include "kernels/matmul/cuda_warp_tile.hpp"
+#include "kernels/matmul/split.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
 constexpr int tile = WarpTile::tile;
 
-struct Split {
-  int steps;   // of WarpTile::depth along k, in all
-  int slices;  // of k
-  int steps_of_a_slice;
-};
-
-Split split_of(const Problem& p) {
-  const int steps = static_cast<int>((p.k + WarpTile::depth - 1) / WarpTile::depth);
-  const auto tiles = static_cast<int>(tiles_of<tile, tile>(p));
-  constexpr int least_steps = 2;  // one would compute nothing while its tiles are on their way
-  const int wanted =
-      std::clamp(cuda_multiprocessors() / std::max(tiles, 1), 1, std::max(steps / least_steps, 1));
-  const int steps_of_a_slice = (steps + wanted - 1) / wanted;
-  return {steps, (steps + steps_of_a_slice - 1) / steps_of_a_slice, steps_of_a_slice};
-}
-
 // o.c is the workspace, and p without an epilogue, where there is more than one slice.
 template <bool transpose_a, bool transpose_b, bool vectors>
 __global__ void __launch_bounds__(WarpTile::threads, 2)
     multiply_kernel(Problem p, Operands o, Split split) {
   const Corner corner = tile_start<tile, tile>(p, blockIdx.x);
-  const int slice = static_cast<int>(blockIdx.y), first = slice * split.steps_of_a_slice;
+  const int slice = static_cast<int>(blockIdx.y);
   WarpTile sums;
-  sums.multiply<!transpose_a, transpose_b, vectors>(
-      factor_a(p, o), factor_b(p, o), corner, first,
-      min(split.steps_of_a_slice, split.steps - first));
+  sums.multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner,
+                                                    split.first_step(slice), split.steps_of(slice));
   o.c += slice * p.m * p.n;
   sums.for_each_four([&](int i, int j, const float* four) {
     store_neighbours<4, vectors>(p, o, corner.row + i, corner.column + j, four);
@@ -63,7 +45,9 @@ class SplitPlan final : public Plan {
  public:
   explicit SplitPlan(const Problem& problem)
       : p_(problem),
-        split_(split_of(p_)),
+        split_(split_into(
+            slices_for(p_, WarpTile::depth, tiles_of<tile, tile>(p_), cuda_multiprocessors()), p_,
+            WarpTile::depth)),
         parts_(
             device_memory(split_.slices == 1 ? 0 : split_.slices * p_.m * p_.n * sizeof(float))) {}
 

@@ -7,27 +7,13 @@
 //
 // The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, so a product
 // by at most 2⁻¹⁰ + 2⁻²². How the sums round: see three_tf32.cu.
-#include "kernels/common/cuda_mma.hpp"
 #include "kernels/matmul/cuda_tensor_plan.hpp"
+#include "kernels/matmul/cuda_tf32.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-struct Tf32 {
-  template <int count>
-  struct Fragment {
-    std::uint32_t bits[count];
-    __device__ void set(int e, float value) { bits[e] = to_tf32(value); }
-  };
-  struct Sums {
-    float c[4] = {};
-    __device__ void add(const Fragment<4>& a, const Fragment<2>& b) {
-      mma_16x8x8_tf32(c, a.bits, b.bits);
-    }
-    __device__ float value(int e) const { return c[e]; }
-  };
-};
-using Tile = TensorTile<Tf32, 64>;  // two blocks to a multiprocessor
+using Tile = TensorTile<Tf32, 128, 64, 64>;  // two blocks to a multiprocessor
 
 constexpr VariantInfo info{
     .name = "tf32_tensor_core",

@@ -14,32 +14,14 @@
 // the result, where fp32 would round: 10 times 2⁻²³ for 8 products, 2.5 times the fp32 bound. The
 // small products have sums of their own, or their cuts would come to three times that; their own
 // cuts are 2⁻¹⁰ of it, and the last addition rounds once: 3 is enough.
-#include "kernels/common/cuda_mma.hpp"
 #include "kernels/matmul/cuda_tensor_plan.hpp"
+#include "kernels/matmul/cuda_three_tf32.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-struct ThreeTf32 {
-  template <int count>
-  struct Fragment {
-    std::uint32_t big[count], small[count];
-    __device__ void set(int e, float value) {
-      big[e] = to_tf32(value);
-      small[e] = __float_as_uint(value - __uint_as_float(big[e]));  // exact; mma drops the last bit
-    }
-  };
-  struct Sums {
-    float big[4] = {}, small[4] = {};
-    __device__ void add(const Fragment<4>& a, const Fragment<2>& b) {
-      mma_16x8x8_tf32(small, a.small, b.big);
-      mma_16x8x8_tf32(small, a.big, b.small);
-      mma_16x8x8_tf32(big, a.big, b.big);
-    }
-    __device__ float value(int e) const { return big[e] + small[e]; }
-  };
-};
-using Tile = TensorTile<ThreeTf32, 32>;  // two sums for each element leave registers for 32 columns
+// Two sums for each element leave registers for 32 columns.
+using Tile = TensorTile<ThreeTf32, 128, 64, 32>;
 
 constexpr VariantInfo info{
     .name = "three_tf32",

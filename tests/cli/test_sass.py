@@ -10,7 +10,15 @@ ARCH = "sm_90a"
 # Of the instructions of the longest loop, the least share that multiply and add: 0.79, 0.85 to 0.89 and
 # 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
-TENSOR_CORE = ["tf32_tensor_core", "three_tf32"]
+CLUSTER_SPLIT = ["tf32_split_k", "three_tf32_split_k"]
+TENSOR_CORE = ["tf32_tensor_core", "three_tf32", *CLUSTER_SPLIT]
+# Kernels that no file has to itself, by what they are made of.
+SHARED_KERNELS = {
+    "tf32_tensor_core": "18tensor_tile_kernelINS0_10TensorTileINS0_4Tf32E",
+    "three_tf32": "18tensor_tile_kernelINS0_10TensorTileINS0_9ThreeTf32E",
+    "tf32_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_4Tf32E",
+    "three_tf32_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_9ThreeTf32E",
+}
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
 MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
 # Of others, by parts of the kernels' mangled names: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
@@ -44,8 +52,8 @@ def named(kernels, part):
 
 
 def of_rung(kernels, rung):
-    found = {name: code for name, code in kernels.items()
-             if re.search(rf"10stepladder6matmul\S*?\d_{rung}_cu_", name)}
+    pattern = SHARED_KERNELS.get(rung, rf"10stepladder6matmul\S*?\d_{rung}_cu_")
+    found = {name: code for name, code in kernels.items() if re.search(pattern, name)}
     assert found, f"no kernel of {rung}"
     return found
 
@@ -102,6 +110,15 @@ def test_the_tensor_cores_multiply(kernels, rung):
     for name, code in of_rung(kernels, rung).items():
         assert count(code, "HMMA.1688.F32.TF32"), name
         assert not count(code, "FFMA"), name
+
+
+@pytest.mark.parametrize("rung", CLUSTER_SPLIT)
+def test_slices_meet_in_the_memory_of_a_cluster(kernels, rung):
+    for name, code in of_rung(kernels, rung).items():
+        assert count(code, "UCGABAR_ARV") == count(code, "UCGABAR_WAIT") == 2, name
+        # Fragments go out in pairs and come back four at a time.
+        assert count(code, "ST.E.64") == 16 and count(code, "LDS.128"), name
+        assert not count(code, ("ATOM", "RED")), name
 
 
 def of_wgmma(kernels):

@@ -54,6 +54,7 @@ struct Arrival {
 };
 
 struct Mbarrier {
+  unsigned rank;               // of the block whose it is
   unsigned arrivals, missing;  // of each phase, of this one
   std::int64_t missing_bytes = 0;
   unsigned parity = 0;
@@ -111,7 +112,11 @@ struct Warpgroup {
   std::vector<void*> sleepers;
 };
 
-std::map<unsigned, Warpgroup> warpgroups;
+std::map<std::pair<unsigned, unsigned>, Warpgroup> warpgroups;  // by block and number
+
+Warpgroup& own_warpgroup() {
+  return warpgroups[{cluster_rank(), thread_of_block() / warpgroup_threads}];
+}
 
 // Element [column, l] of Bᵀ in shared memory, as the descriptor says.
 double factor_b(std::uint64_t descriptor, std::size_t column, std::size_t l) {
@@ -160,21 +165,26 @@ void begin_background() {
   warpgroups.clear();
 }
 
-void expect_no_background() {
+void end_background(unsigned rank) {
   for (const auto& [address, barrier] : barriers)
-    if (!barrier.copies.empty()) throw SimtError("a block ends while a copy is on its way to it");
-  for (const auto& [number, warpgroup] : warpgroups)
-    if (!warpgroup.products.empty())
+    if (barrier.rank == rank && !barrier.copies.empty())
+      throw SimtError("a block ends while a copy is on its way to it");
+  for (const auto& [place, warpgroup] : warpgroups)
+    if (place.first == rank && !warpgroup.products.empty())
       throw SimtError("a block ends while products are made that nobody waited for");
 }
 
 void initialise_barrier(const void* barrier, unsigned arrivals) {
   if (!is_shared(barrier, sizeof(std::uint64_t))) fail("makes a barrier outside shared memory");
-  barriers[barrier] = {.arrivals = arrivals, .missing = arrivals};
+  barriers[barrier] = {.rank = cluster_rank(), .arrivals = arrivals, .missing = arrivals};
 }
 
 void arrive_at_barrier(const void* barrier, std::size_t bytes) {
   barrier_at(barrier).arrive(1, static_cast<std::int64_t>(bytes));
+}
+
+void arrive_at_barrier_of(unsigned rank, const void* barrier) {
+  barrier_at(dynamic_shared_memory_of(rank) + shared_offset(barrier)).arrive(1, 0);
 }
 
 void arrive_after_copies(const void* barrier) {
@@ -198,21 +208,23 @@ void wait_at_barrier(const void* barrier, unsigned parity, const std::source_loc
   }
 }
 
-void load_box_later(float* to, const Box& box, const void* barrier) {
-  Mbarrier& b = barrier_at(barrier);
-  const auto at =
-      static_cast<std::size_t>(reinterpret_cast<std::byte*>(to) - dynamic_shared_memory());
-  const BoxCopy copy{at, box};
+void load_box_later(float* to, const Box& box, const void* barrier, unsigned mask) {
+  const BoxCopy copy{shared_offset(to), box};
   if (!is_shared(to, copy.bytes())) fail("copies to what is not shared memory");
-  if (at % 1024 != 0) fail("copies a swizzled box to what is no multiple of 1024 bytes");
-  std::memset(to, garbage, copy.bytes());
-  b.copies.push_back({copy, copy.bytes(), 0});
-  b.wake_sleepers();
+  if (copy.to % 1024 != 0) fail("copies a swizzled box to what is no multiple of 1024 bytes");
+  if (mask == 0) fail("copies a box to no block of its cluster");
+  for (unsigned rank = 0; mask >> rank != 0; ++rank) {
+    if ((mask >> rank & 1U) == 0) continue;
+    std::byte* const shared = dynamic_shared_memory_of(rank);
+    Mbarrier& told = barrier_at(shared + shared_offset(barrier));
+    std::memset(shared + copy.to, garbage, copy.bytes());
+    told.copies.push_back({copy, copy.bytes(), 0});
+    told.wake_sleepers();
+  }
 }
 
 void fence_products() {
-  const unsigned thread = thread_of_block();
-  warpgroups[thread / warpgroup_threads].threads[thread % warpgroup_threads].is_fenced = true;
+  own_warpgroup().threads[thread_of_block() % warpgroup_threads].is_fenced = true;
 }
 
 void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
@@ -221,7 +233,7 @@ void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64
   const unsigned thread = thread_of_block() % warpgroup_threads;
   if ((number + 1) * warpgroup_threads > block_size())
     fail("multiplies matrices in a warpgroup of less than 128 threads");
-  Warpgroup& warpgroup = warpgroups[number];
+  Warpgroup& warpgroup = own_warpgroup();
   Thread& me = warpgroup.threads[thread];
   if (!me.is_fenced) fail("multiplies matrices without a fence before");
   if (me.started == warpgroup.products.size())
@@ -240,7 +252,7 @@ void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64
 }
 
 void finish_products(const std::source_location& place) {
-  Warpgroup& warpgroup = warpgroups[thread_of_block() / warpgroup_threads];
+  Warpgroup& warpgroup = own_warpgroup();
   const unsigned thread = thread_of_block() % warpgroup_threads, warp = thread / 32;
   Thread& me = warpgroup.threads[thread];
   for (; me.finished < me.started; ++me.finished) {

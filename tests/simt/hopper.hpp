@@ -10,13 +10,14 @@
 
 namespace stepladder::simt {
 
-// Called for each block by the multiprocessor.
+// Called by the multiprocessor when a cluster begins, and when a block of it ends.
 void begin_background();
-void expect_no_background();  // throws SimtError when something was never waited for
+void end_background(unsigned rank);  // throws SimtError when something was never waited for
 
 // mbarrier: see kernels/common/cuda_barrier.hpp. A barrier is known by its address.
 void initialise_barrier(const void* barrier, unsigned arrivals);
 void arrive_at_barrier(const void* barrier, std::size_t bytes);
+void arrive_at_barrier_of(unsigned rank, const void* barrier);
 void arrive_after_copies(const void* barrier);  // those that the thread has started, of copy_later
 void wait_at_barrier(const void* barrier, unsigned parity, const std::source_location& place);
 
@@ -26,7 +27,8 @@ struct Box {
   std::int64_t rows, columns, pitch;
   int box_rows, row, column;
 };
-void load_box_later(float* to, const Box& box, const void* barrier);
+// To the same place in the blocks of the cluster that the mask names, each told by its own barrier.
+void load_box_later(float* to, const Box& box, const void* barrier, unsigned mask);
 
 // wgmma of m64nNk8, where a thread has N / 2 sums: see kernels/common/cuda_wgmma.hpp.
 void fence_products();

@@ -71,10 +71,13 @@ struct Copy {
   }
 };
 
-enum class State { ready, at_barrier, in_warp, asleep, ended };
+enum class State { ready, at_barrier, at_cluster_barrier, in_warp, asleep, ended };
+
+struct Block;
 
 struct Thread {
   Fiber fiber;
+  Block* block = nullptr;
   uint3 index;
   State state = State::ready;
   // where and for whom it waits
@@ -85,6 +88,8 @@ struct Thread {
   // copies of its own that have not taken effect
   std::vector<Copy> ungrouped;
   std::deque<std::vector<Copy>> groups;
+  // at the barrier of its cluster
+  bool has_arrived = false, may_pass = false;
 };
 
 // Dynamic shared memory between zones that must stay as they are.
@@ -117,67 +122,113 @@ class GuardedShared {
   std::byte* data_;
 };
 
+struct Block {
+  Block(unsigned rank_, std::span<Thread> threads_, std::size_t shared_bytes)
+      : rank(rank_), threads(threads_), shared(shared_bytes) {}
+
+  unsigned rank;  // in its cluster
+  std::span<Thread> threads;
+  GuardedShared shared;
+  uint3 index{};
+  std::size_t at_barrier = 0;
+  const Thread* first_at_barrier = nullptr;
+  bool has_begun = false;
+  std::size_t ended = 0;  // threads
+
+  bool has_ended() const { return ended == threads.size(); }
+};
+
 class Multiprocessor {
  public:
   explicit Multiprocessor(const Launch& launch)
       : launch_(launch),
-        threads_(std::size_t{launch.block.x} * launch.block.y * launch.block.z),
-        shared_variables_(thread_local_storage()),
-        dynamic_shared_(launch.shared_bytes) {
+        threads_(std::size_t{launch.block.x} * launch.block.y * launch.block.z * launch.cluster),
+        shared_variables_(thread_local_storage()) {
     // Kept from launch to launch: fresh memory would cost a page fault for each thread.
     static const std::unique_ptr<std::byte[]> all_stacks(
         new std::byte[most_threads * stack_stride]);
     stacks_ = all_stacks.get();
+    const std::size_t block_threads = threads_.size() / launch.cluster;
+    for (unsigned rank = 0; rank < launch.cluster; ++rank)
+      blocks_.emplace_back(rank, std::span(threads_).subspan(rank * block_threads, block_threads),
+                           launch.shared_bytes);
   }
 
-  void run_block(const uint3& block) {
-    blockIdx = block;
+  // The blocks from this one on, along x.
+  void run_cluster(std::size_t first) {
     shared_is_filled_ = false;
-    dynamic_shared_.reset();
     ready_.clear();
-    for (std::size_t i = 0; i < threads_.size(); ++i) {
-      Thread& thread = threads_[i];
-      const std::span<std::byte> stack(stacks_ + i * stack_stride, stack_stride);
-      std::ranges::copy(canary, stack.begin());
-      thread.fiber.prepare(stack.subspan(canary.size()), [] { current->run_thread(); });
-      thread.index = unravel(i, launch_.block);
-      thread.state = State::ready;
-      thread.ungrouped.clear();
-      thread.groups.clear();
-      ready_.push_back(&thread);
+    for (Block& block : blocks_) {
+      block.index = unravel(first + block.rank, launch_.grid);
+      block.shared.reset();
+      block.at_barrier = 0;
+      block.has_begun = false;
+      block.ended = 0;
+      for (std::size_t i = 0; i < block.threads.size(); ++i) prepare(block, i);
     }
-    at_barrier_ = 0;
+    arrived_ = 0;
     begin_background();
     while (!ready_.empty() && error_ == nullptr) {
       std::swap(ready_[draw(ready_.size())], ready_.back());
       running_ = ready_.back();
       ready_.pop_back();
       threadIdx = running_->index;
+      blockIdx = running_->block->index;
+      running_->block->has_begun = true;
       switch_fiber(scheduler_, running_->fiber);
+      if (error_ == nullptr && running_->state == State::ended) end_thread(*running_->block);
     }
     if (error_ != nullptr) std::rethrow_exception(error_);
     expect_all_ended();
-    expect_no_background();
     expect_stacks_held();
-    if (!dynamic_shared_.is_intact())
-      throw SimtError("block " + text(blockIdx) + " wrote out of the bounds of its " +
-                      std::to_string(dynamic_shared_.bytes()) + " bytes of dynamic shared memory");
   }
 
   Thread& running() { return *running_; }
-  std::byte* dynamic_shared() const { return dynamic_shared_.data(); }
+  Block& block() const { return *running_->block; }
+  unsigned cluster_size() const { return static_cast<unsigned>(blocks_.size()); }
+  const Block& block_of(unsigned rank) const {
+    if (rank >= blocks_.size())
+      fail("reaches for block " + std::to_string(rank) + " of a cluster of " +
+           std::to_string(blocks_.size()));
+    const Block& block = blocks_[rank];
+    if (!block.has_begun || block.has_ended())
+      fail("reaches for the shared memory of block " + text(block.index) +
+           " of its cluster, which has " + (block.has_begun ? "ended" : "not begun"));
+    return block;
+  }
 
   void meet_block(const std::source_location& place) {
-    if (at_barrier_ == 0) first_at_barrier_ = running_;
-    const Thread& first = *first_at_barrier_;
+    Block& mine = block();
+    if (mine.at_barrier == 0) mine.first_at_barrier = running_;
+    const Thread& first = *mine.first_at_barrier;
     running_->place = place;
     if (!same(first.place, place))
       fail("waits at the barrier at " + text(place) + " and thread " + text(first.index) +
            " at another, at " + text(first.place));
-    if (++at_barrier_ < threads_.size()) return wait(State::at_barrier);
-    at_barrier_ = 0;
-    for (Thread& other : threads_)
+    if (++mine.at_barrier < mine.threads.size()) return wait(State::at_barrier);
+    mine.at_barrier = 0;
+    for (Thread& other : mine.threads)
       if (&other != running_) wake(other);
+  }
+
+  void arrive_at_cluster() {
+    if (std::exchange(running_->has_arrived, true))
+      fail("arrives at the barrier of its cluster twice");
+    if (++arrived_ < threads_.size()) return;
+    arrived_ = 0;
+    for (Thread& thread : threads_) {
+      thread.has_arrived = false;
+      thread.may_pass = true;
+      if (thread.state == State::at_cluster_barrier) wake(thread);
+    }
+  }
+
+  void wait_for_cluster(const std::source_location& place) {
+    running_->place = place;
+    if (!running_->has_arrived && !running_->may_pass)
+      fail("waits at the barrier of its cluster without having arrived, at " + text(place));
+    if (!running_->may_pass) wait(State::at_cluster_barrier);
+    running_->may_pass = false;
   }
 
   bool meet_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
@@ -221,11 +272,16 @@ class Multiprocessor {
     ready_.push_back(&thread);
   }
 
-  unsigned thread_of_block() const { return static_cast<unsigned>(running_ - threads_.data()); }
+  unsigned thread_of_block() const {
+    return static_cast<unsigned>(running_ - block().threads.data());
+  }
   unsigned lane() const { return thread_of_block() % 32; }
-  unsigned block_size() const { return static_cast<unsigned>(threads_.size()); }
 
   void begin_shared() {
+    if (blocks_.size() > 1)
+      fail(
+          "has __shared__ variables, of which the emulator has one set for a whole cluster; "
+          "expected dynamic_shared()");
     if (std::exchange(shared_is_filled_, true)) return;
     std::memset(shared_variables_.data(), garbage, shared_variables_.size());
   }
@@ -236,7 +292,8 @@ class Multiprocessor {
       return std::less_equal<>{}(range.data(), first) &&
              std::less_equal<>{}(first + bytes, range.data() + range.size());
     };
-    return holds(shared_variables_) || holds({dynamic_shared_.data(), dynamic_shared_.bytes()});
+    const GuardedShared& dynamic = block().shared;
+    return holds(shared_variables_) || holds({dynamic.data(), dynamic.bytes()});
   }
 
   static Multiprocessor* current;
@@ -248,6 +305,32 @@ class Multiprocessor {
   static constexpr std::array canary{std::byte{0xca}, std::byte{0x4a}, std::byte{0x12},
                                      std::byte{0xe5}, std::byte{0x90}, std::byte{0x3b},
                                      std::byte{0x77}, std::byte{0xd8}};
+
+  void prepare(Block& block, std::size_t i) {
+    Thread& thread = block.threads[i];
+    const auto number = static_cast<std::size_t>(&thread - threads_.data());
+    const std::span<std::byte> stack(stacks_ + number * stack_stride, stack_stride);
+    std::ranges::copy(canary, stack.begin());
+    thread.fiber.prepare(stack.subspan(canary.size()), [] { current->run_thread(); });
+    thread.block = &block;
+    thread.index = unravel(i, launch_.block);
+    thread.state = State::ready;
+    thread.ungrouped.clear();
+    thread.groups.clear();
+    thread.has_arrived = thread.may_pass = false;
+    ready_.push_back(&thread);
+  }
+
+  // A block's shared memory ends with its last thread: whoever still reads it finds NaN.
+  void end_thread(Block& block) {
+    ++block.ended;
+    if (!block.has_ended()) return;
+    end_background(block.rank);
+    if (!block.shared.is_intact())
+      throw SimtError("block " + text(block.index) + " wrote out of the bounds of its " +
+                      std::to_string(block.shared.bytes()) + " bytes of dynamic shared memory");
+    block.shared.reset();
+  }
 
   [[noreturn]] void run_thread() {
     arrive_from(scheduler_);
@@ -269,28 +352,28 @@ class Multiprocessor {
 
   template <class Visit>
   void for_lanes(unsigned mask, const Visit& visit) {
-    const std::size_t first = static_cast<std::size_t>(running_ - threads_.data()) / 32 * 32;
-    for (std::size_t i = 0; i < 32 && first + i < threads_.size(); ++i)
-      if ((mask >> i & 1U) != 0) visit(i, threads_[first + i]);
+    const std::span<Thread> threads = block().threads;
+    const std::size_t first = std::size_t{thread_of_block()} / 32 * 32;
+    for (std::size_t i = 0; i < 32 && first + i < threads.size(); ++i)
+      if ((mask >> i & 1U) != 0) visit(i, threads[first + i]);
   }
 
   void expect_all_ended() const {
-    std::size_t ended = 0;
-    const Thread* waiting = nullptr;
-    for (const Thread& thread : threads_)
-      if (thread.state == State::ended)
-        ++ended;
-      else
-        waiting = &thread;
-    if (waiting == nullptr) return;
-    throw SimtError("block " + text(blockIdx) + " waits for ever: thread " + text(waiting->index) +
-                    (waiting->state == State::at_barrier ? std::string(" at the barrier")
-                     : waiting->state == State::asleep
-                         ? std::string(" for ") + waiting->what
-                         : std::string(" for its warp in ") + waiting->what) +
-                    " at " + text(waiting->place) + "; " + std::to_string(at_barrier_) + " of " +
-                    std::to_string(threads_.size()) + " threads are at a barrier, " +
-                    std::to_string(ended) + " have ended");
+    const auto waiting = std::ranges::find_if(
+        threads_, [](const Thread& thread) { return thread.state != State::ended; });
+    if (waiting == threads_.end()) return;
+    const Block& block = *waiting->block;
+    const auto what = [&]() -> std::string {
+      if (waiting->state == State::at_barrier) return "at the barrier";
+      if (waiting->state == State::at_cluster_barrier) return "at the barrier of its cluster";
+      if (waiting->state == State::asleep) return std::string("for ") + waiting->what;
+      return std::string("for its warp in ") + waiting->what;
+    };
+    throw SimtError("block " + text(block.index) + " waits for ever: thread " +
+                    text(waiting->index) + " " + what() + " at " + text(waiting->place) + "; " +
+                    std::to_string(block.at_barrier) + " of " +
+                    std::to_string(block.threads.size()) + " threads are at a barrier, " +
+                    std::to_string(block.ended) + " have ended");
   }
 
   void expect_stacks_held() const {
@@ -304,13 +387,12 @@ class Multiprocessor {
   std::vector<Thread> threads_;
   std::byte* stacks_;
   std::span<std::byte> shared_variables_;
-  GuardedShared dynamic_shared_;
   bool shared_is_filled_ = false;
+  std::deque<Block> blocks_;  // of the cluster
+  std::size_t arrived_ = 0;   // threads, at the barrier of the cluster
   Fiber scheduler_;
   Thread* running_ = nullptr;
   std::vector<Thread*> ready_;
-  std::size_t at_barrier_ = 0;
-  const Thread* first_at_barrier_ = nullptr;
   std::exception_ptr error_;
 };
 
@@ -325,9 +407,10 @@ std::size_t draw(std::size_t count) {
 }
 
 void run(const Launch& launch) {
-  std::vector<std::size_t> blocks(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z);
-  std::iota(blocks.begin(), blocks.end(), std::size_t{0});
-  for (std::size_t i = blocks.size(); i > 1; --i) std::swap(blocks[i - 1], blocks[draw(i)]);
+  std::vector<std::size_t> clusters(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z /
+                                    launch.cluster);
+  std::iota(clusters.begin(), clusters.end(), std::size_t{0});
+  for (std::size_t i = clusters.size(); i > 1; --i) std::swap(clusters[i - 1], clusters[draw(i)]);
 
   std::exception_ptr error;
   std::thread([&] {
@@ -336,7 +419,8 @@ void run(const Launch& launch) {
     gridDim = launch.grid;
     blockDim = launch.block;
     try {
-      for (const std::size_t block : blocks) multiprocessor.run_block(unravel(block, launch.grid));
+      for (const std::size_t cluster : clusters)
+        multiprocessor.run_cluster(cluster * launch.cluster);
     } catch (...) {
       error = std::current_exception();
     }
@@ -351,6 +435,13 @@ void fail(const std::string& what) {
 
 void meet_block(const std::source_location& place) { Multiprocessor::current->meet_block(place); }
 
+void arrive_at_cluster() { Multiprocessor::current->arrive_at_cluster(); }
+void wait_for_cluster(const std::source_location& place) {
+  Multiprocessor::current->wait_for_cluster(place);
+}
+unsigned cluster_rank() { return Multiprocessor::current->block().rank; }
+unsigned cluster_size() { return Multiprocessor::current->cluster_size(); }
+
 bool meet_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
                WarpData& everybody) {
   return Multiprocessor::current->meet_warp(mask, what, place, data, everybody);
@@ -360,7 +451,9 @@ void release_warp(unsigned mask) { Multiprocessor::current->release_warp(mask); 
 
 unsigned lane() { return Multiprocessor::current->lane(); }
 unsigned thread_of_block() { return Multiprocessor::current->thread_of_block(); }
-unsigned block_size() { return Multiprocessor::current->block_size(); }
+unsigned block_size() {
+  return static_cast<unsigned>(Multiprocessor::current->block().threads.size());
+}
 
 void* this_thread() { return &Multiprocessor::current->running(); }
 void sleep(const char* what, const std::source_location& place) {
@@ -370,7 +463,14 @@ void wake(void* thread) { Multiprocessor::current->wake(*static_cast<Thread*>(th
 
 void begin_shared() { Multiprocessor::current->begin_shared(); }
 
-std::byte* dynamic_shared_memory() { return Multiprocessor::current->dynamic_shared(); }
+std::byte* dynamic_shared_memory() { return Multiprocessor::current->block().shared.data(); }
+std::byte* dynamic_shared_memory_of(unsigned rank) {
+  return Multiprocessor::current->block_of(rank).shared.data();
+}
+
+std::size_t shared_offset(const void* memory) {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(memory) - dynamic_shared_memory());
+}
 
 bool is_shared(const void* memory, std::size_t bytes) {
   return Multiprocessor::current->is_shared(memory, bytes);

@@ -1,7 +1,8 @@
-// Runs the blocks of a kernel on the CPU: one after another in random order, the threads of a block
-// as fibers. A thread runs until it must wait, at a barrier or for its warp; then one of those that
-// can go on, drawn at random, does. What a kernel may not rely on so goes wrong here: the order of
-// blocks and threads, the lockstep of a warp, the content of fresh shared memory.
+// Runs the blocks of a kernel on the CPU: cluster after cluster in random order, the threads of a
+// cluster's blocks (without clusters, of one block) as fibers. A thread runs until it must wait, at a
+// barrier or for its warp; then one of those that can go on, drawn at random, does. What a kernel may
+// not rely on so goes wrong here: the order of blocks and threads, the lockstep of a warp, the content
+// of fresh shared memory and of that of a block that has ended.
 //
 // What breaks a rule of CUDA throws SimtError with the place.
 #pragma once
@@ -21,10 +22,11 @@ class SimtError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline constexpr std::size_t most_threads = 1024;  // of a block
+inline constexpr std::size_t most_threads = 1024;  // of a block, and here of a cluster
 
 struct Launch {
   dim3 grid, block;
+  unsigned cluster;  // blocks along x
   std::size_t shared_bytes;
   std::function<void()> thread;  // the kernel with its arguments, for one thread
 };
@@ -52,6 +54,12 @@ void break_device(bool broken);
 
 // Waits until all threads of the block have come here: to this very place in the source.
 void meet_block(const std::source_location& place);
+
+// All threads of all blocks of the cluster arrive, and wait until all have.
+void arrive_at_cluster();
+void wait_for_cluster(const std::source_location& place);
+unsigned cluster_rank();  // of this block
+unsigned cluster_size();  // blocks
 
 // The lanes of `mask` meet. The last to come gets true and everybody's data (null for a lane that is
 // not in the mask, or not in the block), does what is to be done for all, and calls release_warp;
@@ -85,6 +93,8 @@ unsigned block_size();       // threads
 // Every declaration of __shared__ variables calls this: the first of a block fills them with NaN.
 void begin_shared();
 std::byte* dynamic_shared_memory();
+std::byte* dynamic_shared_memory_of(unsigned rank);  // of a block that has begun and not ended
+std::size_t shared_offset(const void* memory);       // in the block's dynamic shared memory
 bool is_shared(const void* memory, std::size_t bytes);
 
 // Copies that take effect when they are waited for. What they write holds NaN in the meantime.

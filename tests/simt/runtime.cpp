@@ -12,6 +12,7 @@
 
 namespace {
 
+constexpr unsigned most_cluster = 8;  // blocks, where a kernel asks for no more
 constexpr std::size_t shared_unasked = std::size_t{48} << 10, shared_most = std::size_t{227} << 10;
 
 // Dynamic shared memory that kernels asked for.
@@ -70,13 +71,22 @@ cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value)
   return cudaSuccess;
 }
 
+// Clusters lie along x: no kernel asks for others.
+unsigned cluster_of(const cudaLaunchConfig_t& config) {
+  return config.numAttrs == 0 ? 1 : config.attrs[0].val.clusterDim.x;
+}
+
 cudaError_t check_launch(Kernel kernel, const cudaLaunchConfig_t& config) {
   const dim3 &grid = config.gridDim, &block = config.blockDim;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   const bool fits = threads >= 1 && threads <= most_threads && block.z <= 64 && grid.x >= 1 &&
                     grid.x <= 0x7fffffffU && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 &&
                     grid.z <= 65535;
-  if (!fits) return cudaErrorInvalidConfiguration;
+  const unsigned cluster = cluster_of(config);
+  const bool clusters_fit = cluster >= 1 && cluster <= most_cluster && grid.x % cluster == 0;
+  if (!fits || !clusters_fit) return cudaErrorInvalidConfiguration;
+  if (cluster * threads > most_threads)
+    throw SimtError("the emulator has room for clusters of 1024 threads in all");
   if (device_of(config.stream) != current_device) return cudaErrorInvalidResourceHandle;
   const std::size_t allowed = granted.contains(kernel) ? granted[kernel] : shared_unasked;
   return config.dynamicSmemBytes <= std::max(allowed, shared_unasked) ? cudaSuccess

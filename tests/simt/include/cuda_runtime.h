@@ -255,12 +255,24 @@ struct cudaDeviceProp {
   std::size_t sharedMemPerBlockOptin, totalGlobalMem;
 };
 struct cudaFuncAttributes {
-  int numRegs;
+  int numRegs, ptxVersion;
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension };
+struct cudaLaunchAttributeValue {
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
 };
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes;
   cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
 };
 
 const char* cudaGetErrorString(cudaError_t status);
@@ -314,11 +326,12 @@ namespace stepladder::simt {
 using Kernel = void (*)();
 cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value);
 cudaError_t check_launch(Kernel kernel, const cudaLaunchConfig_t& config);
+unsigned cluster_of(const cudaLaunchConfig_t& config);
 }  // namespace stepladder::simt
 
 template <class... Parameters>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(Parameters...)) {
-  *attributes = {.numRegs = 255};  // a kernel that was compiled
+  *attributes = {.numRegs = 255, .ptxVersion = 90};  // a kernel that was compiled, for Hopper
   return cudaSuccess;
 }
 
@@ -337,12 +350,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   if (status != cudaSuccess) return status;
   ++stepladder::simt::calls.launches;
   [&](Parameters... parameters) {
-    stepladder::simt::enqueue(config->stream,
-                              [launch = stepladder::simt::Launch{
-                                   config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                                   [kernel, parameters...] { kernel(parameters...); }}] {
-                                stepladder::simt::run(launch);
-                              });
+    stepladder::simt::enqueue(
+        config->stream,
+        [launch = stepladder::simt::Launch{
+             config->gridDim, config->blockDim, stepladder::simt::cluster_of(*config),
+             config->dynamicSmemBytes, [kernel, parameters...] { kernel(parameters...); }}] {
+          stepladder::simt::run(launch);
+        });
   }(std::forward<Arguments>(arguments)...);
   return cudaSuccess;
 }

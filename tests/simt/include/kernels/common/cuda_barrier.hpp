@@ -13,6 +13,7 @@ class Barrier {
  public:
   void initialise(unsigned arrivals) { simt::initialise_barrier(this, arrivals); }
   void arrive() { simt::arrive_at_barrier(this, 0); }
+  void arrive_at(unsigned rank) { simt::arrive_at_barrier_of(rank, this); }
   void arrive_and_expect(unsigned bytes) { simt::arrive_at_barrier(this, bytes); }
   void arrive_after_copies() { simt::arrive_after_copies(this); }
   void wait(unsigned parity, const simt::Here& place = simt::Here::current()) {

@@ -25,11 +25,16 @@ inline TensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t
   return {matrix, rows, columns, pitch, box_rows, 0, 0};
 }
 
-inline void load_box(float* to, const TensorMap& map, int row, int column, Barrier& arrived) {
+inline void load_box_for(unsigned blocks, float* to, const TensorMap& map, int row, int column,
+                         Barrier& arrived) {
   TensorMap box = map;
   box.row = row;
   box.column = column;
-  simt::load_box_later(to, box, &arrived);
+  simt::load_box_later(to, box, &arrived, blocks);
+}
+
+inline void load_box(float* to, const TensorMap& map, int row, int column, Barrier& arrived) {
+  load_box_for(1U << simt::cluster_rank(), to, map, row, column, arrived);
 }
 
 }  // namespace stepladder
