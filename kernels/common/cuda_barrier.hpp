@@ -26,13 +26,14 @@ class Barrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
 
-  // At the same barrier of block `rank` of the cluster.
+  // At the same barrier of block `rank` of the cluster. Nothing that this thread has written is promised
+  // to that block: it would cost a fence of the whole GPU's memory each time.
   __device__ void arrive_at(unsigned rank) {
     asm volatile(
         "{\n"
         ".reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
         "}" ::"r"(address()),
         "r"(rank)
         : "memory");

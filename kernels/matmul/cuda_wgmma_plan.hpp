@@ -14,6 +14,13 @@
 // two that lie across (weight gradients) the smaller is laid out anew beforehand; so is what the TMA
 // cannot read, rows that are no multiple of 16 bytes.
 //
+// In a cluster of blocks each takes one of the tiles of C that lie below each other, which have the second
+// factor in common. Every block loads its share of each box of it, for all of them; a stage is empty when
+// the consumers of all blocks have read it.
+//
+//     cluster of 2    block 0   tile 2 i        first factor: its own
+//                     block 1   tile 2 i + 1    second factor: rows 0 … 127 from block 0, the rest from 1
+//
 // Sums says how a thread's sums of a tile of 128 x Sums::columns are kept and added to; see
 // kernels/common/cuda_wgmma_sums.hpp. Only .cu files include this.
 #pragma once
@@ -22,6 +29,7 @@
 #include <type_traits>
 
 #include "kernels/common/cuda_barrier.hpp"
+#include "kernels/common/cuda_cluster.hpp"
 #include "kernels/common/cuda_plan.hpp"
 #include "kernels/common/cuda_shared.hpp"
 #include "kernels/common/cuda_tma.hpp"
@@ -39,19 +47,21 @@ namespace stepladder::matmul {
 struct WgmmaWork {
   Problem problem;
   Operands operands;
-  Raster tiles;
+  Raster tiles;                // of C, in a cluster as many at once as it has blocks
   int steps;                   // of WgmmaTile::depth along k
   std::int64_t second_extent;  // rows of each part of the second factor
   bool c_in_vectors;
 };
 
-template <class Sums>
+template <class Sums, int cluster>
 class WgmmaTile {
  public:
-  static constexpr int warpgroup = warpgroup_threads, consumers = 2, threads = (1 + consumers) * warpgroup;
-  static constexpr int rows = 64 * consumers;    // x of the first factor
-  static constexpr int columns = Sums::columns;  // x of the second
-  static constexpr int depth = swizzled_row;     // of one stage
+  static constexpr int warpgroup = warpgroup_threads, consumers = 2,
+                       threads = (1 + consumers) * warpgroup;
+  static constexpr int rows = 64 * consumers;      // x of the first factor
+  static constexpr int columns = Sums::columns;    // x of the second …
+  static constexpr int share = columns / cluster;  // … and those that one block loads
+  static constexpr int depth = swizzled_row;       // of one stage
 
   struct Stage {
     // [128, 32] along the depth; else four boxes [32, 32], each of 32 x
@@ -66,17 +76,19 @@ class WgmmaTile {
 
   static __device__ void initialise(Ring& ring) {
     for (Barrier& full : ring.full) full.initialise(1);
-    for (Barrier& empty : ring.empty) empty.initialise(consumers * warpgroup / 32);
+    for (Barrier& empty : ring.empty) empty.initialise(cluster * consumers * warpgroup / 32);
     publish_barriers();
   }
 
   template <bool first_along_depth>
   static __device__ void produce(Ring& ring, const TensorMap& first, const TensorMap& second,
                                  const WgmmaWork& work) {
+    const int rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
+    for (unsigned tile = cluster_index(); tile < work.tiles.count(); tile += gridDim.x / cluster) {
       const auto [row, column] = work.tiles.place(tile);
-      const int x = static_cast<int>(row) * rows, y = static_cast<int>(column) * columns;
+      const int x = (static_cast<int>(row) * cluster + rank) * rows;
+      const int y = static_cast<int>(column) * columns + rank * share;
       for (int step = 0; step < work.steps; ++step, at.advance()) {
         Stage& stage = ring.stage[at.stage];
         Barrier& full = ring.full[at.stage];
@@ -88,8 +100,8 @@ class WgmmaTile {
           for (int box = 0; box < rows; box += swizzled_row)
             load_box(stage.first + box * depth, first, step * depth, x + box, full);
         for (int part = 0; part < Sums::parts; ++part)
-          load_box(stage.second[part], second, y + part * static_cast<int>(work.second_extent),
-                   step * depth, full);
+          load_box_for_all(stage.second[part] + rank * share * depth, second,
+                           y + part * static_cast<int>(work.second_extent), step * depth, full);
       }
     }
   }
@@ -99,8 +111,9 @@ class WgmmaTile {
     const int thread = static_cast<int>(threadIdx.x) - warpgroup, lane = thread % 32;
     const int group = lane / 4, member = lane % 4;
     const int own_row = thread / 32 * 16 + group;  // and 8 further on
+    const auto rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = blockIdx.x; tile < work.tiles.count(); tile += gridDim.x) {
+    for (unsigned tile = cluster_index(); tile < work.tiles.count(); tile += gridDim.x / cluster) {
       Sums sums;
       for (int step = 0; step < work.steps; ++step, at.advance()) {
         const Stage& stage = ring.stage[at.stage];
@@ -117,14 +130,15 @@ class WgmmaTile {
 #pragma unroll
         for (int l = 0; l < depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
         wgmma_wait();
-        if (lane == 0) ring.empty[at.stage].arrive();
+        if (lane < cluster) release(ring.empty[at.stage], lane);
       }
 
       sums.use();
       const auto [tile_row, tile_column] = work.tiles.place(tile);
 #pragma unroll
       for (int i = 0; i < columns / 2; i += 2) {
-        const std::int64_t x = std::int64_t{tile_row} * rows + own_row + i / 2 % 2 * 8;
+        const std::int64_t x =
+            (std::int64_t{tile_row} * cluster + rank) * rows + own_row + i / 2 % 2 * 8;
         const std::int64_t y = std::int64_t{tile_column} * columns + i / 4 * 8 + 2 * member;
         const float two[2] = {sums.value(i), sums.value(i + 1)};
         if constexpr (turned) {
@@ -140,6 +154,20 @@ class WgmmaTile {
   }
 
  private:
+  static __device__ void load_box_for_all(float* to, const TensorMap& map, int row, int column,
+                                          Barrier& arrived) {
+    if constexpr (cluster == 1)
+      load_box(to, map, row, column, arrived);
+    else
+      load_box_for((1U << cluster) - 1, to, map, row, column, arrived);
+  }
+  static __device__ void release(Barrier& empty, int block) {
+    if constexpr (cluster == 1)
+      empty.arrive();
+    else
+      empty.arrive_at(static_cast<unsigned>(block));
+  }
+
   template <bool along_depth>
   static __device__ float element_of_first(const Stage& stage, int x, int l) {
     if constexpr (along_depth) return stage.first[swizzled(x, l)];
@@ -148,16 +176,19 @@ class WgmmaTile {
   }
 };
 
-template <class Sums, bool first_along_depth, bool turned>
-__global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
+template <class Sums, int cluster, bool first_along_depth, bool turned>
+__global__ void __launch_bounds__(WgmmaTile<Sums, cluster>::threads, 1)
     wgmma_kernel([[maybe_unused]] const __grid_constant__ TensorMap first,
                  [[maybe_unused]] const __grid_constant__ TensorMap second,
                  [[maybe_unused]] const __grid_constant__ WgmmaWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // for older GPUs there is nothing: plans refuse them
-  using Tile = WgmmaTile<Sums>;
+  using Tile = WgmmaTile<Sums, cluster>;
   auto& ring = *dynamic_shared<typename Tile::Ring>();
   if (threadIdx.x == 0) Tile::initialise(ring);
-  __syncthreads();
+  if constexpr (cluster == 1)
+    __syncthreads();
+  else
+    cluster_sync();
   // The 65536 registers are registers_at_start to a thread; (40 + 2 · 232) · 128 are not more.
   if (threadIdx.x < Tile::warpgroup) {
     keep_registers<40>();
@@ -166,6 +197,7 @@ __global__ void __launch_bounds__(WgmmaTile<Sums>::threads, 1)
     take_registers<232>();
     Tile::template consume<first_along_depth, turned>(ring, work);
   }
+  if constexpr (cluster > 1) cluster_sync();  // no block ends while others write to it
 #endif
 }
 
@@ -197,7 +229,7 @@ class WgmmaSource {
 };
 
 // Tiles are as wide as Wide's, or as Narrow's where that takes less time.
-template <class Wide, class Narrow>
+template <class Wide, class Narrow, int cluster>
 class WgmmaPlan final : public Plan {
  public:
   explicit WgmmaPlan(const Problem& problem)
@@ -210,18 +242,18 @@ class WgmmaPlan final : public Plan {
   void run(const Operands& o) override {
     const auto start = [&]<bool is_wide, bool first_along_depth, bool turned>() {
       using Sums = std::conditional_t<is_wide, Wide, Narrow>;
-      using Tile = WgmmaTile<Sums>;
+      using Tile = WgmmaTile<Sums, cluster>;
       const TensorMap first = first_.prepare(first_of(o), Tile::rows, Sums::on_the_way);
-      const TensorMap second = second_.prepare(second_of(o), Tile::columns, Sums::on_the_way);
+      const TensorMap second = second_.prepare(second_of(o), Tile::share, Sums::on_the_way);
       const WgmmaWork work{p_,
                            o,
                            tiles<Sums>(),
                            static_cast<int>((p_.k + Tile::depth - 1) / Tile::depth),
                            second_of(o).extent,
                            in_vectors(o.c, p_.n)};
-      launch(wgmma_kernel<Sums, first_along_depth, turned>,
-             {std::min(work.tiles.count(), multiprocessors_), Tile::threads,
-              sizeof(typename Tile::Ring)},
+      launch(wgmma_kernel<Sums, cluster, first_along_depth, turned>,
+             {std::min(work.tiles.count(), clusters_) * cluster, Tile::threads,
+              sizeof(typename Tile::Ring), cluster},
              first, second, work);
     };
     choose(start, is_wide_, first_.along_depth(), turned_);
@@ -241,31 +273,31 @@ class WgmmaPlan final : public Plan {
 
   template <class Sums>
   Raster tiles() const {
-    using Tile = WgmmaTile<Sums>;
-    return {blocks_for(first_of({}).extent, Tile::rows),
+    using Tile = WgmmaTile<Sums, cluster>;
+    return {blocks_for(first_of({}).extent, cluster * Tile::rows),
             blocks_for(second_of({}).extent, Tile::columns)};
   }
   template <class Sums>
   unsigned time() const {  // that all blocks take, in columns
-    return blocks_for(tiles<Sums>().count(), multiprocessors_) * unsigned{Sums::columns};
+    return blocks_for(tiles<Sums>().count(), clusters_) * unsigned{Sums::columns};
   }
 
   Problem p_;
-  unsigned multiprocessors_ = static_cast<unsigned>(cuda_multiprocessors());
+  unsigned clusters_ = static_cast<unsigned>(cuda_multiprocessors() / cluster);  // at once
   bool turned_;
   WgmmaSource<1> first_;
   WgmmaSource<Wide::parts> second_;
   bool is_wide_;
 };
 
-template <class Wide, class Narrow>
+template <class Wide, class Narrow, int cluster = 1>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) {
   require_tf32();
   require_hopper();
-  require_shared_memory(
-      std::max(sizeof(typename WgmmaTile<Wide>::Ring), sizeof(typename WgmmaTile<Narrow>::Ring)));
-  require_wgmma_code(wgmma_kernel<Wide, true, false>);
-  return std::make_unique<WgmmaPlan<Wide, Narrow>>(problem);
+  require_shared_memory(std::max(sizeof(typename WgmmaTile<Wide, cluster>::Ring),
+                                 sizeof(typename WgmmaTile<Narrow, cluster>::Ring)));
+  require_wgmma_code(wgmma_kernel<Wide, cluster, true, false>);
+  return std::make_unique<WgmmaPlan<Wide, Narrow, cluster>>(problem);
 }
 
 }  // namespace stepladder::matmul

@@ -148,6 +148,18 @@ def test_convolution_gathers_16_bytes_at_a_time_past_the_registers(kernels):
         assert count(code, "ARRIVES.LDGSTSBAR") == is_convolution, name
 
 
+def test_pairs_of_blocks_load_the_second_factor_for_both(kernels):
+    sizes = set()
+    for name, code in named(kernels, MATMUL_WGMMA).items():
+        cluster = int(re.search(r"SumsILi\d+EEELi(\d)E", name)[1])
+        sizes.add(cluster)
+        parts = 2 if "ThreeTf32" in name else 1
+        assert count(code, "UTMALDG.2D.MULTICAST") == (parts if cluster > 1 else 0), name
+        # The barriers at both ends fence the memory of the whole GPU; the loop must not.
+        assert count(code, "UCGABAR_WAIT") == count(code, "MEMBAR.ALL.GPU") == (2 if cluster > 1 else 0), name
+    assert sizes == {1, 2}
+
+
 @pytest.mark.parametrize("part", [WINOGRAD_PRODUCT, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS, MAX_POOL])
 def test_other_kernels_spill_nothing_either(kernels, part):
     for name, code in named(kernels, part).items():

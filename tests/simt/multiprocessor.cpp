@@ -158,6 +158,7 @@ class Multiprocessor {
   void run_cluster(std::size_t first) {
     shared_is_filled_ = false;
     ready_.clear();
+    late_.clear();
     for (Block& block : blocks_) {
       block.index = unravel(first + block.rank, launch_.grid);
       block.shared.reset();
@@ -165,10 +166,18 @@ class Multiprocessor {
       block.has_begun = false;
       block.ended = 0;
       for (std::size_t i = 0; i < block.threads.size(); ++i) prepare(block, i);
+      if (blocks_.size() > 1 && draw(2) == 0)
+        late_.push_back(&block);
+      else
+        begin(block);
     }
     arrived_ = 0;
     begin_background();
-    while (!ready_.empty() && error_ == nullptr) {
+    while ((!ready_.empty() || !late_.empty()) && error_ == nullptr) {
+      if (ready_.empty()) {
+        begin(*late_.back());
+        late_.pop_back();
+      }
       std::swap(ready_[draw(ready_.size())], ready_.back());
       running_ = ready_.back();
       ready_.pop_back();
@@ -318,7 +327,10 @@ class Multiprocessor {
     thread.ungrouped.clear();
     thread.groups.clear();
     thread.has_arrived = thread.may_pass = false;
-    ready_.push_back(&thread);
+  }
+
+  void begin(Block& block) {
+    for (Thread& thread : block.threads) ready_.push_back(&thread);
   }
 
   // A block's shared memory ends with its last thread: whoever still reads it finds NaN.
@@ -393,6 +405,7 @@ class Multiprocessor {
   Fiber scheduler_;
   Thread* running_ = nullptr;
   std::vector<Thread*> ready_;
+  std::vector<Block*> late_;  // that begin when nobody else can go on
   std::exception_ptr error_;
 };
 
