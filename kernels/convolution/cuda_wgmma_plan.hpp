@@ -108,7 +108,6 @@ class WgmmaCorrelationPlan final : public Plan {
     // target: [parts, size]
     void run(const float* source, const float* w, float* target, std::int64_t size) const {
       const bool in_pairs = c_.target.channel == 1 && c_.target_channels % 2 == 0 &&
-                            size % 2 == 0 &&
                             reinterpret_cast<std::uintptr_t>(target) % sizeof(float2) == 0;
       WgmmaWork<PixelProduct> work{cut_.tiles,
                                    gathering_,
