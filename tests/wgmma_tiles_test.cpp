@@ -20,14 +20,14 @@ TEST(WgmmaTiles, EveryStepOfEveryTileIsTakenOnce) {
   for (int round = 0; round < 200; ++round) {
     const WgmmaTiles tiles = random_tiles(random);
     const int results = tiles.rows * tiles.columns * tiles.groups;
-    std::vector<int> taken(static_cast<std::size_t>(results * tiles.steps));
+    std::vector<int> taken(std::size_t(results) * std::size_t(tiles.steps));
     for (unsigned tile = 0; tile < tiles.count(); ++tile) {
       const WgmmaTiles::Place p = tiles.place(tile);
       ASSERT_TRUE(0 <= p.row && p.row < tiles.rows && 0 <= p.column && p.column < tiles.columns);
       ASSERT_TRUE(0 <= p.group && p.group < tiles.groups && 0 <= p.part && p.part < tiles.parts);
       const int result = (p.group * tiles.rows + p.row) * tiles.columns + p.column;
       for (int step = p.first_step; step < p.last_step; ++step)
-        ++taken[static_cast<std::size_t>(result * tiles.steps + step)];
+        ++taken.at(std::size_t(result) * std::size_t(tiles.steps) + std::size_t(step));
     }
     for (const int times : taken) ASSERT_EQ(times, 1);
   }
