@@ -1,7 +1,7 @@
 // Thread block clusters: blocks that neighbours in the grid form, that run at once on neighbouring
-// multiprocessors, and that read each other's shared memory. Compute capability 9.0 (CUDA Programming
-// Guide, "Thread Block Clusters"); Grid::cluster says how many blocks. Without a cluster a block is one
-// by itself. Only .cu files include this; plans of such kernels call require_clusters.
+// multiprocessors, and that read and write each other's shared memory. Compute capability 9.0 (CUDA
+// Programming Guide, "Thread Block Clusters"). Grid::cluster says of how many blocks, of which one is
+// enough. Only .cu files include this; plans of such kernels call require_clusters.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -19,7 +19,7 @@ struct Grid {
   dim3 blocks;
   dim3 threads;                  // of each block
   std::size_t shared_bytes = 0;  // of each block, besides its __shared__ variables
-  unsigned cluster = 1;          // blocks along x in each: see cuda_cluster.hpp
+  unsigned cluster = 0;          // blocks along x in each, see cuda_cluster.hpp; 0: no clusters
 };
 
 // What every GPU with clusters can run.
@@ -43,7 +43,7 @@ void launch_on(cudaStream_t stream, void (*kernel)(Parameters...), const Grid& g
   cluster.val.clusterDim.x = grid.cluster;
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   config.attrs = &cluster;
-  config.numAttrs = grid.cluster > 1 ? 1 : 0;  // older GPUs know of no clusters
+  config.numAttrs = grid.cluster == 0 ? 0 : 1;  // older GPUs know of no clusters
   STEPLADDER_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
