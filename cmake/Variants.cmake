@@ -20,7 +20,7 @@ set(needs
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
   "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"
-  "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc was not found)")
+  "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc 13.0 or newer was not found)")
 
 # Writes build/missing/<primitive>/<variant>.cpp: the file's own VariantInfo and the reason.
 function(write_stand_in source text primitive variant why result)

@@ -7,7 +7,7 @@ Devices registered{};
 
 struct Found {
   Device* device = nullptr;
-  std::string why = "built without CUDA (nvcc was not found)";
+  std::string why = "built without CUDA (nvcc 13.0 or newer was not found)";
   Found() {
     if (registered.find != nullptr) {
       why.clear();
