@@ -27,6 +27,8 @@ gpus=$(nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null
     "The CUDA rungs are proved on the CPU by \`make test\` (tests/simt)."
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 command -v nvcc >/dev/null || die "make gpu: nvcc was found neither on PATH nor in /usr/local/cuda/bin; it builds the CUDA rungs."
+cuda=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+((${cuda%%.*} >= 13)) 2>/dev/null || die "make gpu: $(command -v nvcc) is of CUDA ${cuda:-unknown}; expected 13.0 or newer."
 command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
 
 architectures=
@@ -248,7 +250,7 @@ bench_suite "${suites[0]}"
 [[ -n ${PRIMITIVE:-} ]] || steps
 ((${#suites[@]} < 2)) || bench_suite "${suites[1]}"
 [[ -n ${PRIMITIVE:-} ]] || peers
-for suite in "${suites[@]:2}"; do bench_suite "$suite"; done
+((${#suites[@]} < 3)) || bench_suite "${suites[2]}"
 
 # --- what NVIDIA's sanitizer sees ------------------------------------------------------------------
 
@@ -264,5 +266,7 @@ if command -v compute-sanitizer >/dev/null; then
 else
   note SKIPPED "memcheck, racecheck" "compute-sanitizer was not found"
 fi
+
+for suite in "${suites[@]:3}"; do bench_suite "$suite"; done
 
 finish

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "harness/nearest.hpp"
@@ -30,6 +31,20 @@ TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
           << info.name;
     }
     EXPECT_FALSE(load_suite(*type, suite_file(*type), "layers", 2).empty()) << type->name();
+  }
+}
+
+// Runs of several suites go to one folder, where rows are told apart by name and direction.
+TEST(Suites, ANameStandsForOneProblemInAllSuites) {
+  for (const PrimitiveType* type : primitives()) {
+    if (!type->has_suites()) continue;
+    std::map<std::string, std::string> known;
+    for (const auto& problem : load_suite(*type, suite_file(*type), "", 2)) {
+      const ProblemInfo& info = problem->info();
+      const std::string what = info.shape + " " + info.layout;
+      const auto [at, is_new] = known.try_emplace(info.name + " " + info.direction, what);
+      EXPECT_EQ(at->second, what) << type->name() << " " << at->first;
+    }
   }
 }
 

@@ -44,7 +44,7 @@ def machine(sandbox):
     (sandbox.bin / "sleep").symlink_to(shutil.which("sleep"))
     shutil.copytree(ROOT / "bench/suites", root / "bench/suites")
     sandbox.fake("nvidia-smi", "echo 'NVIDIA H200, 9.0'")
-    sandbox.fake("nvcc")
+    sandbox.fake("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'")
     sandbox.fake("compute-sanitizer", 'while [[ $1 != build/* ]]; do shift; done; "$@"')
     sandbox.fake("cmake", '[[ $1 != --build ]] || echo "environment: $CMAKE_PREFIX_PATH|$LDFLAGS"; [[ ! -e no-build ]]')
     sandbox.fake("python3", f"""
@@ -144,6 +144,20 @@ def test_it_builds_verifies_and_measures_everything(machine):
     assert [own for _, own in sanitized if "matmul" in own] == ["verify matmul --variant naive,warp_tile --place cuda --random 3"] * 2
     assert [tool.split()[1] for tool, _ in sanitized] == ["memcheck"] * 3 + ["racecheck"] * 3
     assert outcome(result, "verify all_reduce") == "SKIPPED"
+
+
+@pytest.mark.parametrize("told", ["release 12.9, V12.9.41", "no version"])
+def test_an_older_nvcc_is_refused_at_once(machine, told):
+    machine.fake("nvcc", f"echo '{told}'")
+    result = machine.run("gpu.sh", OUT="run")
+    assert result.returncode == 1 and "expected 13.0 or newer" in result.stderr
+    assert machine.calls("cmake") == [] and not (machine.root / "run").exists()
+
+
+def test_the_sanitizers_come_before_a_fourth_suite(machine):
+    titles = [title for _, title in stages(machine.run("gpu.sh", OUT="run", SUITE="layers gpu alexnet squares"))]
+    order = ["bench matmul alexnet", "memcheck matmul", "racecheck matmul", "bench matmul squares"]
+    assert [title for title in titles if title in order] == order
 
 
 def test_what_it_leaves_is_a_few_files(machine):
