@@ -171,9 +171,10 @@ Command verify_command(CLI::App& program) {
       program.add_subcommand("verify", "Prove variants right on a suite or on random problems");
   auto options = std::make_shared<Options>();
   options->selection.add_options(*app);
-  app->add_option("--random", options->random,
-                  "Random problems per primitive, besides or instead of a suite; those that no variant "
-                  "here takes do not count")
+  app->add_option(
+         "--random", options->random,
+         "Random problems per primitive, besides or instead of a suite; those that no variant "
+         "here takes do not count")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--seed", options->seed, "Of the random problems and of all data");
   app->add_option("--threads", options->threads, "Thread counts, as 1,2")

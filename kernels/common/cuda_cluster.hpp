@@ -10,22 +10,14 @@
 
 namespace stepladder {
 
-// Of this block in its cluster.
+// Of this block in its cluster. (Which cluster it is, in a grid along x, a division of blockIdx.x by their
+// size tells; %clusterid would be a multiplication in floating point.)
 __device__ inline unsigned cluster_rank() {
   unsigned rank = 0;
 #if __CUDA_ARCH__ >= 900
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
 #endif
   return rank;
-}
-
-// Of this cluster in a grid of blocks along x.
-__device__ inline unsigned cluster_index() {
-  unsigned index = 0;
-#if __CUDA_ARCH__ >= 900
-  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
-#endif
-  return index;
 }
 
 // A block's shared memory is the others' to read and write from when all have begun until one may end:

@@ -151,6 +151,8 @@ class WgmmaProduct {
         full.arrive_after_copies();
       }
     }
+    commit_copies();
+    wait_for_copies<0>();  // no thread ends with copies under way
   }
 
   static __device__ void consume(Ring& ring, const Work& work) {

@@ -20,7 +20,7 @@
 
 namespace stepladder::convolution {
 
-// The library and the handle that all plans share; both live as long as the process.
+// The library, which lives as long as the process.
 class Cudnn {
  public:
   static const Cudnn& instance() {
@@ -34,17 +34,15 @@ class Cudnn {
   }
 
  private:
-  Cudnn() {
-    check("cudnnCreate", create(&handle));
-    check("cudnnSetStream", set_stream(handle, cuda_stream()));
-  }
+  Cudnn() = default;
 
   SharedLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
   decltype(&::cudnnGetErrorString) message = library["cudnnGetErrorString"];
-  decltype(&::cudnnCreate) create = library["cudnnCreate"];
-  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
 
  public:
+  decltype(&::cudnnCreate) create_handle = library["cudnnCreate"];
+  decltype(&::cudnnDestroy) destroy_handle = library["cudnnDestroy"];
+  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
   decltype(&::cudnnCreateTensorDescriptor) create_tensor = library["cudnnCreateTensorDescriptor"];
   decltype(&::cudnnDestroyTensorDescriptor) destroy_tensor =
       library["cudnnDestroyTensorDescriptor"];
@@ -71,8 +69,13 @@ class Cudnn {
   decltype(&::cudnnConvolutionBackwardData) backward_data = library["cudnnConvolutionBackwardData"];
   decltype(&::cudnnConvolutionBackwardFilter) backward_weights =
       library["cudnnConvolutionBackwardFilter"];
-  cudnnHandle_t handle = nullptr;
 };
+
+// Also of its kinds, which version 9 has: no engine for the layout, for the shape …
+inline bool is_not_supported(cudnnStatus_t status) {
+  constexpr int kinds = CUDNN_MAJOR >= 9 ? 1000 : 1;
+  return status / kinds == CUDNN_STATUS_NOT_SUPPORTED / kinds;
+}
 
 inline bool sums_products(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
@@ -118,6 +121,7 @@ class CudnnPlan final : public Plan {
                                  CUDNN_DATA_FLOAT));
     check("cudnnSetConvolutionGroupCount", cudnn_.set_groups(convolution_.get(), size(p.groups)));
     check("cudnnSetConvolutionMathType", cudnn_.set_math(convolution_.get(), math));
+    check("cudnnSetStream", cudnn_.set_stream(handle_.get(), cuda_stream()));
     search();
   }
 
@@ -127,17 +131,17 @@ class CudnnPlan final : public Plan {
       case Direction::forward:
         return check(
             "cudnnConvolutionForward",
-            cudnn_.forward(cudnn_.handle, &one, x_.get(), o.x, w_.get(), o.w, convolution_.get(),
+            cudnn_.forward(handle_.get(), &one, x_.get(), o.x, w_.get(), o.w, convolution_.get(),
                            forward_, workspace_.get(), workspace_bytes_, &zero, y_.get(), o.y));
       case Direction::backward_data:
         return check("cudnnConvolutionBackwardData",
-                     cudnn_.backward_data(cudnn_.handle, &one, w_.get(), o.w, y_.get(), o.y,
+                     cudnn_.backward_data(handle_.get(), &one, w_.get(), o.w, y_.get(), o.y,
                                           convolution_.get(), backward_data_, workspace_.get(),
                                           workspace_bytes_, &zero, x_.get(), o.x));
       case Direction::backward_weights:
         return check(
             "cudnnConvolutionBackwardFilter",
-            cudnn_.backward_weights(cudnn_.handle, &one, x_.get(), o.x, y_.get(), o.y,
+            cudnn_.backward_weights(handle_.get(), &one, x_.get(), o.x, y_.get(), o.y,
                                     convolution_.get(), backward_weights_, workspace_.get(),
                                     workspace_bytes_, &zero, w_.get(), o.w));
     }
@@ -151,7 +155,7 @@ class CudnnPlan final : public Plan {
   Owned<Descriptor> make(cudnnStatus_t (*create)(Descriptor*),
                          cudnnStatus_t (*destroy)(Descriptor)) const {
     Descriptor descriptor = nullptr;
-    check("cudnnCreate…Descriptor", create(&descriptor));
+    check("cudnnCreate…", create(&descriptor));
     return Owned<Descriptor>(descriptor, destroy);
   }
 
@@ -181,9 +185,11 @@ class CudnnPlan final : public Plan {
                                       const Owned<Result>& result) {
     std::array<Performance, 32> found;  // each algorithm, once or twice per kind of arithmetic
     int count = 0;
-    check("cudnnFindConvolution…Algorithm",
-          find(cudnn_.handle, first.get(), second.get(), convolution_.get(), result.get(),
-               static_cast<int>(found.size()), &count, found.data()));
+    const cudnnStatus_t status =
+        find(handle_.get(), first.get(), second.get(), convolution_.get(), result.get(),
+             static_cast<int>(found.size()), &count, found.data());
+    if (is_not_supported(status)) throw Unsupported("cuDNN does not support this problem");
+    check("cudnnFindConvolution…Algorithm", status);
     for (int i = 0; i < count; ++i) {  // fastest first
       const Performance& candidate = found[i];
       if (candidate.status != CUDNN_STATUS_SUCCESS || !sums_products(candidate.algo) ||
@@ -201,6 +207,8 @@ class CudnnPlan final : public Plan {
   const Cudnn& cudnn_ = Cudnn::instance();
   Direction direction_;
   cudnnMathType_t math_;
+  // Its own: plans of one step may run at once, and what a handle keeps on the device is one call's.
+  Owned<cudnnHandle_t> handle_ = make(cudnn_.create_handle, cudnn_.destroy_handle);
   Owned<cudnnTensorDescriptor_t> x_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
   Owned<cudnnFilterDescriptor_t> w_ = make(cudnn_.create_filter, cudnn_.destroy_filter);
   Owned<cudnnTensorDescriptor_t> y_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     tensor_split_kernel(Problem p, Operands o, Split split, int rows) {
   cluster_arrive();
   const auto slice = static_cast<int>(cluster_rank());
-  const Corner corner = tile_start<Tile::tile, Tile::tile>(p, cluster_index());
+  const Corner corner = tile_start<Tile::tile, Tile::tile>(p, blockIdx.x / split.slices);
   Tile own;
   own.template multiply<!transpose_a, transpose_b, vectors>(
       factor_a(p, o), factor_b(p, o), corner, split.first_step(slice), split.steps_of(slice));

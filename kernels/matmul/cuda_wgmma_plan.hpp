@@ -85,7 +85,8 @@ class WgmmaTile {
                                  const WgmmaWork& work) {
     const int rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = cluster_index(); tile < work.tiles.count(); tile += gridDim.x / cluster) {
+    for (unsigned tile = blockIdx.x / cluster; tile < work.tiles.count();
+         tile += gridDim.x / cluster) {
       const auto [row, column] = work.tiles.place(tile);
       const int x = (static_cast<int>(row) * cluster + rank) * rows;
       const int y = static_cast<int>(column) * columns + rank * share;
@@ -113,7 +114,8 @@ class WgmmaTile {
     const int own_row = thread / 32 * 16 + group;  // and 8 further on
     const auto rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = cluster_index(); tile < work.tiles.count(); tile += gridDim.x / cluster) {
+    for (unsigned tile = blockIdx.x / cluster; tile < work.tiles.count();
+         tile += gridDim.x / cluster) {
       Sums sums;
       for (int step = 0; step < work.steps; ++step, at.advance()) {
         const Stage& stage = ring.stage[at.stage];
@@ -253,7 +255,7 @@ class WgmmaPlan final : public Plan {
                            in_vectors(o.c, p_.n)};
       launch(wgmma_kernel<Sums, cluster, first_along_depth, turned>,
              {std::min(work.tiles.count(), clusters_) * cluster, Tile::threads,
-              sizeof(typename Tile::Ring), cluster},
+              sizeof(typename Tile::Ring), cluster == 1 ? 0 : cluster},
              first, second, work);
     };
     choose(start, is_wide_, first_.along_depth(), turned_);

@@ -104,10 +104,10 @@ inline __global__ void __launch_bounds__(positions_together* rows_of_threads)
 }
 
 inline std::size_t normalization_shared_bytes(const Problem& p) {
-  const std::int64_t forward = channels_together + p.size - 1;
+  const std::int64_t windows = channels_together + p.size / 2 * 2;
   const std::int64_t rows = p.direction == Direction::forward
-                                ? forward
-                                : forward + p.size - 1 + forward + channels_together;
+                                ? windows
+                                : windows + p.size / 2 * 2 + windows + channels_together;
   return sizeof(float) * positions_together * static_cast<std::size_t>(rows);
 }
 

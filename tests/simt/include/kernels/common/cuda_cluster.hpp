@@ -8,7 +8,6 @@
 namespace stepladder {
 
 inline unsigned cluster_rank() { return simt::cluster_rank(); }
-inline unsigned cluster_index() { return blockIdx.x / simt::cluster_size(); }
 
 inline void cluster_arrive() { simt::arrive_at_cluster(); }
 inline void cluster_wait(const simt::Here& place = simt::Here::current()) {
