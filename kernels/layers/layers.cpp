@@ -62,7 +62,7 @@ double flops(const Problem& p) {
       return elements * (forward ? 1 : 3);     // tanh               dy (1 − y²)
     case Layer::local_response_normalization:  // forward: size squares, size − 1 sums,
       return elements * (forward ? 2 * size + 3
-                                 : 3 * size + 9);  // ·, +, pow, · ; backward: those, dy y / scale,
+                                 : 3 * size + 8);  // ·, +, pow, · ; backward: those, dy y / scale,
                                                    // size − 1 sums, 3 products, −
     case Layer::softmax_cross_entropy:             // max, −, exp, +, /, / and per row −log, −
       return elements * 6 + batch * 3;
