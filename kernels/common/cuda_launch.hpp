@@ -19,7 +19,8 @@ struct Grid {
   dim3 blocks;
   dim3 threads;                  // of each block
   std::size_t shared_bytes = 0;  // of each block, besides its __shared__ variables
-  unsigned cluster = 0;          // blocks along x in each, see cuda_cluster.hpp; 0: no clusters
+  unsigned cluster = 0;          // blocks along x in each, see cuda_cluster.hpp; 0: no clusters, for
+                                 // any GPU; 1: one block in each, so that cluster_index() is valid
 };
 
 // What every GPU with clusters can run.

@@ -5,8 +5,8 @@
 // Expected over naive: 1.1 to 1.5 where elements stand alone, as a fourth of the memory instructions
 // do; about as many times as a sum has threads more, until memory binds, for bias backward and softmax;
 // 2 to 4 for the normalization forward, which reads x 1.25 times (size 5), not five times; 5 to 10
-// backward, which reads x 1.5 and dy 1.25 times, and computes an element's scale and power 1.25 times,
-// not again for each window that it is in.
+// backward, which reads x 1.5 and dy 1.25 times, and computes an element's scale and power 1.25
+// times, not again for each window that it is in.
 #include <limits>
 
 #include "kernels/common/cuda_plan.hpp"

@@ -3,11 +3,11 @@
 // cut into up to eight slices of k, which the blocks of a cluster take and add among themselves: one
 // launch, no workspace. cuda_tensor_split.hpp tells how, and what it saves.
 //
-// What is in flight. A slice of 98 of k = 784 takes seven steps, all of which a block has asked for
-// before it waits for the first: 57 KB a multiprocessor, 3.7 MB in 64 of them, as much as 4.3 TB/s bring
-// in the 0.8 microseconds that the memory takes to answer. Larger tiles would read less (a 64 x 64 tile
-// does 16 FLOPs for each byte), and leave more multiprocessors idle: 1.8 MB of factors are 3.2 MB to the
-// multiprocessors, 0.6 microseconds.
+// What is in flight. k = 784 is 49 steps of 16: of eight slices one takes seven, the others six, all
+// of which a block has asked for before it waits for the first: 49 or 57 KB a multiprocessor, 3.2 MB
+// in 64 of them, nearly the 3.4 MB that 4.3 TB/s bring in the 0.8 microseconds that the memory takes
+// to answer. Larger tiles would read less (a 64 x 64 tile does 16 FLOPs for each byte), and leave more
+// multiprocessors idle: 1.8 MB of factors are these 3.2 MB to the multiprocessors, 0.6 microseconds.
 //
 // Expected gain over tf32_tensor_core: 3 to 4 at 64 x 512 x 784 (49 steps of 512 cycles, 16 microseconds
 // with the launch, against 7 steps of 128, 4 to 5 with it); none where C has more tiles than the GPU

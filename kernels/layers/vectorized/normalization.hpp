@@ -1,6 +1,6 @@
 // Local response normalization: a block takes some channels at 32 positions, puts the terms of their
 // sums (x² forward, x² and dy · y / scale backward) into shared memory once, with those of the channels
-// that their windows reach besides, and sums the windows there. Forward, which has one kind of terms:
+// that their windows reach besides, and sums the windows there. Forward:
 //
 //     terms    channel   −2 −1 | 0 1 2 … 15 | 16 17      size 5: 20 rows of terms are read from memory
 //              position 0                                for 16 rows of sums, where naive reads 80
