@@ -19,8 +19,8 @@ struct Grid {
   dim3 blocks;
   dim3 threads;                  // of each block
   std::size_t shared_bytes = 0;  // of each block, besides its __shared__ variables
-  unsigned cluster = 0;          // blocks along x in each, see cuda_cluster.hpp; 0: no clusters, for
-                                 // any GPU; 1: one block in each, so that cluster_index() is valid
+  unsigned cluster = 0;          // blocks along x in each, see cuda_cluster.hpp; 0: no clusters;
+                                 // 1: every block is one, which makes cluster_index() valid
 };
 
 // What every GPU with clusters can run.

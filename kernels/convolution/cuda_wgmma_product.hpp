@@ -118,7 +118,8 @@ class WgmmaProduct {
     float second[Sums::parts][Sums::columns * wgmma_depth];  // [parts, columns, 32]
   };
   // The rest of the multiprocessor's 256 KiB is its first-level cache, which has the pixels that the next taps
-  // see again: 124 KiB beside a ring of 128.
+  // see again: 124 KiB beside a ring of 128, some 60 beside the 192 of Tf32Sums<256> and ThreeTf32Sums<128>,
+  // whose stages are larger.
   static constexpr int stages = std::max<int>(4, (128 << 10) / sizeof(Stage));
   struct Ring {
     Stage stage[stages];

@@ -15,7 +15,8 @@
 // each other along the channels instead of the pixels: what a warp fetches together lies together.
 //
 // Expected: 50 to 70 % of the FMA peak forward and backward_data where the pixels make enough blocks,
-// 1.5 to 2 times shared_memory; gathering costs one instruction for every three to six products.
+// 1.5 to 2 times shared_memory; gathering costs one instruction for every two to four products of the
+// two large tiles.
 // backward_weights has few blocks for all that it sums: the next rung.
 // Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
 #include "kernels/convolution/implicit_gemm_plan.hpp"
