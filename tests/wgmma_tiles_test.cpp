@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "harness/random.hpp"
+#include "tests/simt/emulated_device.hpp"
+#include "tests/wgmma_problems.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -33,26 +37,95 @@ TEST(WgmmaTiles, EveryStepOfEveryTileIsTakenOnce) {
   }
 }
 
-TEST(WgmmaTiles, ASumIsSplitWhereThatSavesTime) {
+// Found by trying all: the fewest parts of those that take the least time, each with a step at least and
+// all tiles within four rounds.
+int best_parts(WgmmaTiles tiles, int columns, int blocks) {
+  std::vector<std::int64_t> times;
+  for (tiles.parts = 1; tiles.parts <= std::max(1, tiles.steps); ++tiles.parts)
+    if (tiles.parts == 1 || tiles.count() <= 4U * static_cast<unsigned>(blocks))
+      times.push_back(time(tiles, columns, blocks));
+  return static_cast<int>(std::min_element(times.begin(), times.end()) - times.begin()) + 1;
+}
+
+TEST(WgmmaTiles, ASumIsSplitIntoThePartsThatTakeTheLeastTime) {
   Random random(12);
-  int were_split = 0;
-  for (int round = 0; round < 500; ++round) {
+  std::set<int> found;
+  for (int round = 0; round < 2000; ++round) {
     WgmmaTiles whole = random_tiles(random);
     whole.parts = 1;
+    whole.steps = static_cast<int>(random.integer(0, 300));
     const auto blocks = static_cast<int>(random.integer(1, 150));
-    const WgmmaTiles cut = split(whole, 128, blocks);
-    were_split += cut.parts > 1;
-    ASSERT_LE(cut.parts, std::max(1, cut.steps)) << "a part without a step";
-    if (cut.parts > 1) {
-      ASSERT_LT(time(cut, 128, blocks), time(whole, 128, blocks));
-    }
-    if (whole.count() >= static_cast<unsigned>(4 * blocks)) {
-      ASSERT_EQ(cut.parts, 1);
-    }
+    const int parts = split(whole, 128, blocks).parts;
+    ASSERT_EQ(parts, best_parts(whole, 128, blocks))
+        << whole.count() << " tiles, " << whole.steps << " steps, " << blocks << " blocks";
+    found.insert(parts);
   }
-  EXPECT_GT(were_split, 0);
+  EXPECT_GT(found.size(), 20U);
   // A first layer's dw is one tile: it must not leave a GPU to one multiprocessor.
   EXPECT_GT(split({1, 1, 1, 1, 1568}, 64, 132).parts, 60);
+}
+
+TEST(WgmmaTiles, TheWidthIsTheOneThatTakesTheLeastTime) {
+  constexpr int widths[] = {256, 128, 64};
+  Random random(13);
+  std::set<int> found;
+  for (int round = 0; round < 500; ++round) {
+    const WgmmaSize size{random.integer(1, 5000), static_cast<int>(random.integer(1, 600)),
+                         static_cast<int>(random.integer(1, 3)), random.integer(1, 3000)};
+    const auto blocks = static_cast<int>(random.integer(1, 150));
+    const bool in_parts = random.coin();
+    const WgmmaCut chosen = cut(size, in_parts, widths, blocks);
+    found.insert(chosen.columns);
+    const auto [rows, columns, groups, parts, steps] = chosen.tiles;
+    ASSERT_TRUE(128 * (rows - 1) < size.rows && size.rows <= 128 * rows);
+    ASSERT_TRUE(chosen.columns * (columns - 1) < size.columns &&
+                size.columns <= chosen.columns * columns);
+    ASSERT_TRUE(32 * (steps - 1) < size.depth && size.depth <= 32 * steps);
+    ASSERT_EQ(groups, size.groups);
+    if (!in_parts) {
+      ASSERT_EQ(parts, 1);
+    }
+    for (const int width : widths) {
+      WgmmaTiles other{rows, (size.columns + width - 1) / width, groups, 1, steps};
+      if (in_parts) other.parts = best_parts(other, width, blocks);
+      ASSERT_LE(time(chosen.tiles, chosen.columns, blocks), time(other, width, blocks)) << width;
+    }
+  }
+  EXPECT_EQ(found.size(), 3U);
+}
+
+// The widths that the rungs have: tf32_wgmma's, three_tf32_wgmma's.
+const std::vector<int> widths_of_rungs[] = {{256, 128, 64}, {128, 64}};
+
+// On the emulated device.
+WgmmaCut cut_of(Problem p, const std::vector<int>& widths) {
+  const bool of_weights = p.direction == Direction::backward_weights;
+  if (of_weights) p.direction = Direction::forward;
+  const Correlation c = correlations(p).front();
+  return cut(of_weights ? term_product_size(c) : pixel_product_size(c), true, widths,
+             simt::multiprocessors);
+}
+
+TEST(WgmmaTiles, TheEmulatedProblemsOfManyTilesHaveTilesOfEveryWidth) {
+  for (const std::vector<int>& widths : widths_of_rungs)
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+      std::set<int> found;
+      for (const Problem& p : problems_of_many_tiles()) {
+        if (p.direction != direction) continue;
+        const WgmmaCut chosen = cut_of(p, widths);
+        found.insert(chosen.columns);
+        EXPECT_GT(chosen.tiles.count(), simt::multiprocessors)
+            << "no block takes a second tile of " << shape(p);
+      }
+      EXPECT_EQ(found, std::set<int>(widths.begin(), widths.end())) << static_cast<int>(direction);
+    }
+}
+
+TEST(WgmmaTiles, TheEmulatedProblemsOfLongSumsAreCutIntoParts) {
+  for (const std::vector<int>& widths : widths_of_rungs)
+    for (const Problem& p : problems_of_long_sums())
+      EXPECT_GT(cut_of(p, widths).tiles.parts, 1) << direction(p) << " " << shape(p);
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 
 namespace stepladder::convolution {
 
-inline constexpr int piece_channels = 4;
-
 // Of [batch, rows, columns, groups, pieces of a group]; in pieces.
 struct PieceStrides {
   int image, row, column, group;

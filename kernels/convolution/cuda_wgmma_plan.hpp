@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -16,34 +15,13 @@
 
 namespace stepladder::convolution {
 
-// How a result is cut, and the columns of a tile.
-struct WgmmaCut {
-  WgmmaTiles tiles;
-  int columns;
-};
-
 template <class... Sums>
 struct WgmmaKernels {
   static constexpr int parts = std::max({Sums::parts...});  // of the second factor
 
-  // For a result of rows x columns in each group: tiles of the width that takes the least time, and the sum
-  // over the depth in parts if that is asked for.
-  static WgmmaCut cut(std::int64_t rows, int columns, int groups, std::int64_t depth,
-                      bool in_parts) {
-    const int blocks = cuda_multiprocessors();
-    WgmmaCut best{};
-    auto least = std::numeric_limits<std::int64_t>::max();
-    const auto consider = [&](int width) {
-      WgmmaTiles tiles{static_cast<int>(blocks_for(rows, wgmma_rows)),
-                       static_cast<int>(blocks_for(columns, width)), groups, 1,
-                       static_cast<int>(blocks_for(depth, wgmma_depth))};
-      if (in_parts) tiles = split(tiles, width, blocks);
-      if (time(tiles, width, blocks) >= least) return;
-      least = time(tiles, width, blocks);
-      best = {tiles, width};
-    };
-    (consider(Sums::columns), ...);
-    return best;
+  static WgmmaCut cut(const WgmmaSize& size, bool in_parts) {
+    static constexpr int widths[] = {Sums::columns...};
+    return convolution::cut(size, in_parts, widths, cuda_multiprocessors());
   }
 
   template <class Product, class Matrix>
@@ -102,8 +80,7 @@ class WgmmaCorrelationPlan final : public Plan {
         : c_(c),
           gathering_(c, source),
           filters_(FilterMatrix(c), are_terms(c, forward)),
-          cut_(Kernels::cut(gathering_.pixels, c.target_channels, c.groups,
-                            std::int64_t{gathering_.pieces} * piece_channels, in_parts)) {}
+          cut_(Kernels::cut(pixel_product_size(c), in_parts)) {}
     int parts() const { return cut_.tiles.parts; }
     // target: [parts, size]
     void run(const float* source, const float* w, float* target, std::int64_t size) const {
@@ -171,7 +148,7 @@ class WgmmaGradientPlan final : public Plan {
         gathering_(c, source_.strides()),
         gradients_(GradientMatrix(c), false),
         dw_(c),
-        cut_(Kernels::cut(dw_.depth, c.target_channels, c.groups, gathering_.pixels, true)),
+        cut_(Kernels::cut(term_product_size(c), true)),
         parts_(device_memory(
             sizeof(float) * static_cast<std::size_t>(cut_.tiles.parts * dw_.extent * dw_.depth))) {}
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "tests/simt/emulated_device.hpp"
 
 namespace {
 
@@ -150,7 +151,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {.name = "SIMT emulator",
                  .major = 9,
                  .minor = 0,
-                 .multiProcessorCount = 8,
+                 .multiProcessorCount = stepladder::simt::multiprocessors,
                  .sharedMemPerBlockOptin = shared_most,
                  .totalGlobalMem = std::size_t{8} << 20};
   return cudaSuccess;
