@@ -131,6 +131,19 @@ def of_wgmma(kernels):
     return found
 
 
+# As (whether it is convolution's, columns of a tile, products for each). Three products leave no registers for 256.
+WGMMA_TILES = {(False, 256, 1), (False, 128, 1), (False, 128, 3),
+               (True, 256, 1), (True, 128, 1), (True, 64, 1), (True, 128, 3), (True, 64, 3)}
+# What each of them is made for: matmul's clusters of one block and of two, convolution's results of pixels and of terms.
+WGMMA_FORMS = {False: {"EEELi1E", "EEELi2E"}, True: {"PixelProduct", "TermProduct"}}
+
+
+def test_every_tile_of_wgmma_is_there_in_every_form(kernels):
+    found = {(*tile, form) for name, (_, *tile) in of_wgmma(kernels).items()
+             for form in WGMMA_FORMS[tile[0]] if form in name}
+    assert found == {(*tile, form) for tile in WGMMA_TILES for form in WGMMA_FORMS[tile[0]]}
+
+
 def test_warpgroups_multiply_what_the_tma_brings(kernels):
     for name, (code, _, columns, products) in of_wgmma(kernels).items():
         width = min(columns, 128)
