@@ -102,6 +102,22 @@ TEST(VerifyCatchesLayers, Faults) {
                                   unregistered<Layers>(fault.name, fault.factory), fault.reason));
 }
 
+// It writes its gradient in the forward direction.
+TEST(VerifyCatchesLayers, NoRungTakesABackwardSoftmax) {
+  const Problem problem = problem_of(Layer::softmax_cross_entropy, backward);
+  int rungs = 0;
+  for (const Variant& variant : primitive(Layers::name).variants()) {
+    if (variant.info->place != Place::cpu || !variant.why_unavailable.empty()) continue;
+    ++rungs;
+    const std::unique_ptr<Case> owned = make_case<Layers>(problem, "test", "test");
+    const Verdict verdict = prove(*owned, variant);
+    EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
+    EXPECT_EQ(verdict.reason, "the gradient of softmax_cross_entropy is a part of its forward pass")
+        << variant.name;
+  }
+  EXPECT_GT(rungs, 0);
+}
+
 TEST(VerifyCatchesLayers, NothingInHonestKernels) {
   for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
                             Layer::local_response_normalization, Layer::softmax_cross_entropy})

@@ -237,6 +237,26 @@ TEST(VerifyCatchesMatmul, NothingInHonestKernels) {
   }
 }
 
+// Of the CPU rungs that take an epilogue, and of those that take none.
+TEST(Verify, NoRungOfTheCpuTakesTheGradientOfARelu) {
+  Problem problem = problems[0];
+  problem.epilogue = Epilogue::relu_gradient;
+  int with_epilogue = 0, without = 0;
+  for (const Variant& variant : primitive(Matmul::name).variants()) {
+    if (variant.info->place != Place::cpu || !variant.why_unavailable.empty()) continue;
+    ++(variant.info->epilogue ? with_epilogue : without);
+    const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
+    const Verdict verdict = prove(*owned, variant);
+    EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
+    EXPECT_EQ(verdict.reason, variant.info->epilogue
+                                  ? "adds bias and ReLU to a product, but no gradient of a ReLU"
+                                  : "computes the product alone, no bias or ReLU")
+        << variant.name;
+  }
+  EXPECT_GT(with_epilogue, 0);
+  EXPECT_GT(without, 0);
+}
+
 TEST(Verify, AProblemOutsideTheDomainIsUnavailableWithTheReason) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   const Verdict verdict =
