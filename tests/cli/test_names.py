@@ -1,5 +1,7 @@
 """Mistyped names answer with the nearest and exit 2, before anything is measured or written."""
 
+import re
+
 import pytest
 
 UNKNOWN = [
@@ -96,7 +98,14 @@ def test_place_selects_the_rungs_that_run_there(stepladder):
     assert everywhere == {name: cpu.get(name, []) + cuda.get(name, []) for name in everywhere}
     assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu["matmul"] and "serial_ijk" in cpu["matmul"]
     done = stepladder("verify", "matmul", "--place", "cuda", "--random", "1")
-    assert f"1 problems, {len(cuda['matmul'])} variants" in done.stdout
+    assert f" problems, {len(cuda['matmul'])} variants" in done.stdout
+
+
+def test_random_problems_that_no_variant_takes_do_not_count(stepladder):
+    done = stepladder("verify", "convolution", "--variant", "direct", "--random", "40")  # takes NCHW only
+    problems, passed, unavailable = map(int, re.search(
+        r"(\d+) problems, 1 variants: (\d+) checks passed, 0 failed, (\d+) unavailable", done.stdout).groups())
+    assert problems - unavailable == 40 and unavailable > 0 and passed >= 40
 
 
 def test_a_primitive_without_rungs_at_the_place_is_left_out_or_when_named_an_error(stepladder):
