@@ -92,9 +92,7 @@ struct SeenByPixels {
     }
   }
   __device__ void put(typename Tile::RightStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x / Tile::n + j * stride][threadIdx.x % Tile::n] = Tile::stored(values[j]);
+    put_across_depth<Tile, Tile::n>(values, shared);
   }
 };
 

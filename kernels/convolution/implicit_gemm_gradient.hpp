@@ -112,9 +112,7 @@ struct GradientChannels {  // dy
     }
   }
   __device__ void put(typename Tile::LeftStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x / Tile::m + j * stride][threadIdx.x % Tile::m] = Tile::stored(values[j]);
+    put_across_depth<Tile, Tile::m>(values, shared);
   }
 };
 
@@ -139,9 +137,7 @@ struct TermsOfPixels {  // x
     }
   }
   __device__ void put(typename Tile::RightStep& shared) const {
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      shared[threadIdx.x / Tile::n + j * stride][threadIdx.x % Tile::n] = Tile::stored(values[j]);
+    put_across_depth<Tile, Tile::n>(values, shared);
   }
 };
 

@@ -82,6 +82,15 @@ __device__ void put_along_depth(const float (&values)[count], Step& shared) {
           [threadIdx.x / Tile::depth + j * (Tile::threads / Tile::depth)] = Tile::stored(values[j]);
 }
 
+// The same for lanes next to each other across the depth, of which a row has `extent`.
+template <class Tile, int extent, class Step, int count>
+__device__ void put_across_depth(const float (&values)[count], Step& shared) {
+#pragma unroll
+  for (int j = 0; j < count; ++j)
+    shared[threadIdx.x / extent + j * (Tile::threads / extent)][threadIdx.x % extent] =
+        Tile::stored(values[j]);
+}
+
 // sums += Left · Right over the steps [first, last), each of Tile::depth terms. Left::fetch(step) loads
 // this thread's elements of a step, Left::put writes them to shared memory; Right likewise.
 template <class Tile, class Left, class Right>
