@@ -90,6 +90,8 @@ void NetworkBuilder::build() {
       "labels", "host_to_device", [&net] { net.taken_->labels.start_upload(); },
       [&net] { return device_side(net.taken_->labels, true); });
   net_.batch_copies_ = net_.operations_.size();
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    pool_epilogues_.push_back(choose_pool_epilogue(i));
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     backward_.emplace_back();
     add_layer(i);
@@ -272,7 +274,7 @@ matmul::Epilogue NetworkBuilder::epilogue(std::size_t index) const {
 matmul::Epilogue NetworkBuilder::gradient_epilogue(std::size_t index) const {
   const bool follows_relu =
       index > 1 && is<network::Relu>(layers_[index - 1]) && works_in_place(layers_, index - 1);
-  const bool is_in_pool = follows_relu && pool_epilogue(index - 2) != max_pool::Epilogue::none;
+  const bool is_in_pool = follows_relu && pool_epilogues_[index - 2] != max_pool::Epilogue::none;
   return follows_relu && !is_in_pool && has_epilogues(index) ? matmul::Epilogue::relu_gradient
                                                              : matmul::Epilogue::none;
 }
@@ -345,7 +347,7 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
 
 // On a device max_pool takes bias and ReLU along in both directions, and with them the bias's gradient:
 // four operations less. As above it takes a rung that does so, for this window.
-max_pool::Epilogue NetworkBuilder::pool_epilogue(std::size_t index) const {
+max_pool::Epilogue NetworkBuilder::choose_pool_epilogue(std::size_t index) const {
   const auto* pool = std::get_if<network::MaxPool>(&layers_[index].layer);
   if (net_.place() != Place::cuda || pool == nullptr || index == 0 ||
       !is<network::Convolution>(layers_[index - 1]) || !is<network::Relu>(layers_[index + 1]))
@@ -393,7 +395,7 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
   float *dx = net_.activation_gradients_[index], *dy = net_.activation_gradients_[index + 1];
   std::uint8_t* argmax = net_.argmax_[index];
   max_pool::Problem problem = network::problem_of(layer, description.input, net_.batch());
-  problem.epilogue = pool_epilogue(index);
+  problem.epilogue = pool_epilogues_[index];
   const bool is_fused = problem.epilogue != max_pool::Epilogue::none;
   const Parameters p = is_fused ? parameters(index - 1) : Parameters{};  // of the convolution
   Operation forward =
@@ -414,7 +416,7 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
-  const bool is_in_pool = index > 0 && pool_epilogue(index - 1) == max_pool::Epilogue::bias_relu;
+  const bool is_in_pool = index > 0 && pool_epilogues_[index - 1] == max_pool::Epilogue::bias_relu;
   if (is_in_pool) return;
   TrainableNetwork& net = net_;
   const auto operands = [&net, index] {

@@ -39,7 +39,7 @@ class NetworkBuilder {
   matmul::Epilogue epilogue(std::size_t index) const;
   matmul::Epilogue gradient_epilogue(std::size_t index) const;
   // Likewise of max_pool: the bias of the convolution before it, and the ReLU behind it.
-  max_pool::Epilogue pool_epilogue(std::size_t index) const;
+  max_pool::Epilogue choose_pool_epilogue(std::size_t index) const;
   bool is_pooled(std::size_t index) const;  // a convolution whose bias waits for max_pool
   void add_bias(std::size_t index,
                 std::size_t at);  // of layer `index`, to the output of layer `at`
@@ -58,7 +58,8 @@ class NetworkBuilder {
   TrainableNetwork& net_;
   const UseSpec& use_;
   PlanStore& plans_;
-  std::vector<network::LayerDescription> layers_;  // in the order they run
+  std::vector<network::LayerDescription> layers_;   // in the order they run
+  std::vector<max_pool::Epilogue> pool_epilogues_;  // [layer]; none of others than max_pool
   // Backward operations layer by layer, each layer's in the order they run; build() reverses the layers.
   std::vector<std::vector<Operation>> backward_;
   std::vector<std::size_t> weights_at_, biases_at_;  // [layer], offsets into the parameters

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/common/cuda_mma.hpp"
+#include "kernels/common/cuda_shared.hpp"
 #include "kernels/common/cuda_tma.hpp"
 #include "kernels/common/cuda_wgmma.hpp"
 #include "kernels/common/swizzle.hpp"
@@ -90,5 +91,23 @@ class ThreeTf32Sums {
  private:
   WgmmaSums<columns> big_, small_;
 };
+
+// sums += first · second over `depth`, of which the warpgroup's products are over when this returns.
+// element(row, l): the first factor, of the 64 rows of this warpgroup; thread: of all that multiply.
+// second: [parts, columns, depth], swizzled.
+template <int depth, class Sums, class Element>
+__device__ void add_products(Sums& sums, int thread, const float* second, const Element& element) {
+  const int row = thread / 32 * 16 + thread % 32 / 4, member = thread % 4;  // and 8 rows further on
+  typename Sums::Fragment a[depth / 8];
+#pragma unroll
+  for (int l = 0; l < depth; l += 8)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) a[l / 8].set(e, element(row + e % 2 * 8, l + e / 2 * 4 + member));
+  const std::uint64_t b = swizzled_matrix(shared_address(second));
+  wgmma_fence();
+#pragma unroll
+  for (int l = 0; l < depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
+  wgmma_wait();
+}
 
 }  // namespace stepladder

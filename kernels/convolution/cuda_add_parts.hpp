@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/common/cuda_launch.hpp"
+#include "kernels/common/cuda_sum_of_parts.hpp"
 
 namespace stepladder::convolution {
 
@@ -12,10 +13,7 @@ namespace stepladder::convolution {
 static __global__ void add_parts_kernel(const float* parts, int count, std::int64_t size,
                                         float* sum) {
   const std::int64_t i = thread_index();
-  if (i >= size) return;
-  float total = 0;
-  for (int part = 0; part < count; ++part) total += parts[part * size + i];
-  sum[i] = total;
+  if (i < size) sum[i] = sum_of_parts(parts, count, size, i);
 }
 
 inline void add_parts(const float* parts, int count, std::int64_t size, float* sum) {

@@ -117,10 +117,7 @@ static __global__ void add_weight_parts_kernel(FilterMatrix places, const float*
   const std::int64_t i = thread_index(), size = places.extent * places.depth;
   if (i >= size) return;
   const int to = places.index(i / places.depth, i % places.depth);
-  if (to < 0) return;
-  float sum = 0;
-  for (int part = 0; part < parts; ++part) sum += from[part * size + i];
-  dw[to] = sum;
+  if (to >= 0) dw[to] = sum_of_parts(from, parts, size, i);
 }
 
 // backward_weights.

@@ -166,18 +166,9 @@ class WgmmaProduct {
       for (int step = place.first_step; step < place.last_step; ++step, at.advance()) {
         const Stage& stage = ring.stage[at.stage];
         ring.full[at.stage].wait(at.parity);
-        typename Sums::Fragment a[wgmma_depth / 8];
-#pragma unroll
-        for (int l = 0; l < wgmma_depth; l += 8)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            a[l / 8].set(e, Product::Gather::element(stage.first, own_row + e % 2 * 8,
-                                                     l + e / 2 * 4 + member));
-        const std::uint64_t b = swizzled_matrix(shared_address(stage.second));
-        wgmma_fence();
-#pragma unroll
-        for (int l = 0; l < wgmma_depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
-        wgmma_wait();
+        add_products<wgmma_depth>(sums, thread, stage.second[0], [&](int row, int l) {
+          return Product::Gather::element(stage.first, row, l);
+        });
         if (lane == 0) ring.empty[at.stage].arrive();
       }
       sums.use();

@@ -120,18 +120,9 @@ class WgmmaTile {
       for (int step = 0; step < work.steps; ++step, at.advance()) {
         const Stage& stage = ring.stage[at.stage];
         ring.full[at.stage].wait(at.parity);
-        typename Sums::Fragment a[depth / 8];
-#pragma unroll
-        for (int l = 0; l < depth; l += 8)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            a[l / 8].set(e, element_of_first<first_along_depth>(stage, own_row + e % 2 * 8,
-                                                                l + e / 2 * 4 + member));
-        const std::uint64_t b = swizzled_matrix(shared_address(stage.second));
-        wgmma_fence();
-#pragma unroll
-        for (int l = 0; l < depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
-        wgmma_wait();
+        add_products<depth>(sums, thread, stage.second[0], [&](int x, int l) {
+          return element_of_first<first_along_depth>(stage, x, l);
+        });
         if (lane < cluster) release(ring.empty[at.stage], lane);
       }
 

@@ -8,6 +8,7 @@
 //
 //     slice 0, slice 1, … of k → workspace [slices, m, n] → C [m, n]
 #include "kernels/common/cuda_plan.hpp"
+#include "kernels/common/cuda_sum_of_parts.hpp"
 #include "kernels/matmul/cuda_blocks.hpp"
 #include "kernels/matmul/cuda_warp_tile.hpp"
 #include "kernels/matmul/split.hpp"
@@ -36,9 +37,7 @@ __global__ void __launch_bounds__(WarpTile::threads, 2)
 __global__ void add_kernel(Problem p, Operands o, const float* parts, int slices) {
   const std::int64_t t = thread_index(), count = p.m * p.n;
   if (t >= count) return;
-  float sum = 0;
-  for (int slice = 0; slice < slices; ++slice) sum += parts[slice * count + t];
-  store(p, o, t / p.n, t % p.n, sum);
+  store(p, o, t / p.n, t % p.n, sum_of_parts(parts, slices, count, t));
 }
 
 class SplitPlan final : public Plan {
