@@ -1,5 +1,5 @@
 // stepladder bench: proves variants, times them, writes a run folder.
-#include "harness/bench.hpp"
+#include "harness/results/bench.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
-#include "harness/ranks.hpp"
-#include "harness/shell.hpp"
-#include "harness/verify.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/io/shell.hpp"
+#include "harness/verify/verify.hpp"
 
 namespace stepladder {
 namespace {

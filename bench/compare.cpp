@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "bench/commands.hpp"
-#include "harness/csv.hpp"
+#include "harness/io/csv.hpp"
 #include "harness/measure/statistics.hpp"
-#include "harness/results.hpp"
+#include "harness/results/results.hpp"
 
 namespace stepladder {
 namespace {

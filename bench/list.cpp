@@ -6,10 +6,10 @@
 
 #include "bench/commands.hpp"
 #include "bench/selection.hpp"
-#include "harness/primitives.hpp"
-#include "harness/ranks.hpp"
-#include "harness/suites.hpp"
-#include "harness/verified.hpp"
+#include "harness/problem/primitives.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/problem/suites.hpp"
+#include "harness/verify/verified.hpp"
 
 namespace stepladder {
 namespace {

@@ -1,5 +1,5 @@
 // stepladder machine: the environment and the measured ceilings.
-#include "harness/machine.hpp"
+#include "harness/measure/machine.hpp"
 
 #include <fmt/format.h>
 

@@ -4,13 +4,13 @@
 #include <cstdio>
 
 #include "bench/commands.hpp"
-#include "harness/machine.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/nearest.hpp"
-#include "harness/ranks.hpp"
-#include "harness/run.hpp"
-#include "harness/shell.hpp"
-#include "harness/verify.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/results/run.hpp"
+#include "harness/io/shell.hpp"
+#include "harness/verify/verify.hpp"
 
 namespace stepladder {
 namespace {

@@ -6,9 +6,9 @@
 #include "harness/data/generated.hpp"
 #include "harness/data/load.hpp"
 #include "harness/data/normalization.hpp"
-#include "harness/machine.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/network/load.hpp"
-#include "harness/suites.hpp"
+#include "harness/problem/suites.hpp"
 
 namespace stepladder {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "harness/ranks.hpp"
+#include "harness/io/ranks.hpp"
 
 namespace stepladder {
 namespace {

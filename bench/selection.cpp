@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "harness/machine.hpp"
-#include "harness/nearest.hpp"
-#include "harness/ranks.hpp"
-#include "harness/shell.hpp"
-#include "harness/suites.hpp"
+#include "harness/measure/machine.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/io/shell.hpp"
+#include "harness/problem/suites.hpp"
 
 namespace stepladder {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/nearest.hpp"
-#include "harness/primitives.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/problem/primitives.hpp"
 
 namespace stepladder {
 

@@ -11,9 +11,9 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
-#include "harness/machine.hpp"
-#include "harness/random.hpp"
-#include "harness/ranks.hpp"
+#include "harness/measure/machine.hpp"
+#include "harness/problem/random.hpp"
+#include "harness/io/ranks.hpp"
 
 namespace stepladder {
 namespace {

@@ -8,8 +8,8 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
-#include "harness/ranks.hpp"
-#include "harness/run.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/results/run.hpp"
 #include "harness/training/trainer.hpp"
 
 namespace stepladder {

@@ -9,9 +9,9 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
-#include "harness/machine.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/ranks.hpp"
+#include "harness/io/ranks.hpp"
 #include "harness/training/network.hpp"
 
 namespace stepladder {

@@ -1,5 +1,5 @@
 // stepladder verify: proves variants right, without timing them.
-#include "harness/verify.hpp"
+#include "harness/verify/verify.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
-#include "harness/machine.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/ranks.hpp"
-#include "harness/results.hpp"
-#include "harness/verified.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/results/results.hpp"
+#include "harness/verify/verified.hpp"
 
 namespace stepladder {
 namespace {

@@ -1,6 +1,6 @@
-# What the build stands on. Required things stop the configuration with the Debian package's name;
-# optional ones are remembered as STEPLADDER_HAVE_… and cost only the variants that include them.
-# All of it may come from a prefix folder: -DCMAKE_PREFIX_PATH=DIR.
+# Libraries. A missing required one stops the configuration and names its Debian package; a missing
+# optional one sets STEPLADDER_HAVE_<LIBRARY> to OFF and costs only the variants that include it.
+# Libraries in a prefix folder are found with -DCMAKE_PREFIX_PATH=DIR.
 
 set(missing "")
 macro(require package debian)
@@ -18,7 +18,7 @@ require(CLI11 libcli11-dev CONFIG)
 require(nlohmann_json nlohmann-json3-dev CONFIG)
 require(benchmark libbenchmark-dev CONFIG)
 require(GTest libgtest-dev)
-# Headers alone: the CMake package of Debian's xsimd asks for xtl, which is not used here.
+# Headers only: the CMake package of xsimd in Debian requires xtl, which is not used here.
 find_path(XSIMD_INCLUDE_DIR xsimd/xsimd.hpp)
 if(NOT XSIMD_INCLUDE_DIR)
   string(APPEND missing "  xsimd (Debian: libxsimd-dev)\n")
@@ -39,7 +39,7 @@ target_link_libraries(stepladder_dependencies INTERFACE
   benchmark::benchmark ${HWLOC_LIBRARY} ${CMAKE_DL_LIBS})
 target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${HWLOC_INCLUDE_DIR} ${XSIMD_INCLUDE_DIR})
 
-# The C interface of MPI is all that is used; MPI_SKIP_MPICXX keeps out the removed C++ one.
+# Only the C interface of MPI is used; MPI_SKIP_MPICXX excludes the removed C++ bindings.
 find_package(MPI QUIET COMPONENTS C)
 set(STEPLADDER_HAVE_MPI ${MPI_C_FOUND})
 if(STEPLADDER_HAVE_MPI)
@@ -49,7 +49,7 @@ if(STEPLADDER_HAVE_MPI)
     STEPLADDER_HAVE_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 endif()
 
-# By header and library: the CMake package of Debian's oneDNN asks for OpenCL, which is not used here.
+# By header and library: the CMake package of oneDNN in Debian requires OpenCL, which is not used here.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
 set(STEPLADDER_HAVE_ONEDNN OFF)
@@ -60,34 +60,79 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   target_compile_definitions(stepladder_dependencies INTERFACE STEPLADDER_HAVE_ONEDNN)
 endif()
 
-# Of CUDA only the runtime is linked, statically: a machine without an NVIDIA driver starts the program
-# as fast as ever. cuBLAS, cuDNN and NCCL are opened when a first plan asks for them (see
-# kernels/common/shared_library.hpp): the build needs their headers, the run their libraries, which
-# the run path leads to.
-include(CheckLanguage)
-check_language(CUDA)
+# Only the CUDA runtime is linked, statically, so that the program starts without an NVIDIA driver.
+# cuBLAS, cuDNN and NCCL are opened at run time (kernels/common/shared_library.hpp): the build needs
+# their headers, and the run path leads to their libraries.
+#
+# STEPLADDER_CUDA: AUTO builds the .cu files where an NVIDIA GPU is present, for that GPU; ON builds
+# them on any machine; OFF never does. STEPLADDER_CUDA_ARCHITECTURES overrides the architectures.
 set(STEPLADDER_HAVE_CUDA OFF)
 set(STEPLADDER_HAVE_CUBLAS OFF)
 set(STEPLADDER_HAVE_CUDNN OFF)
 set(STEPLADDER_HAVE_NCCL OFF)
-set(STEPLADDER_NVCC_VERSION 0)
-if(CMAKE_CUDA_COMPILER)
-  # Before CMake tries it: an older nvcc may not know the architectures.
-  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE text ERROR_QUIET)
-  if(text MATCHES "release ([0-9]+\\.[0-9]+)")
-    set(STEPLADDER_NVCC_VERSION ${CMAKE_MATCH_1})
+set(STEPLADDER_WHY_NO_CUDA "built without CUDA (nvcc 13.0 or newer was not found)")
+
+set(cuda_wanted ${STEPLADDER_CUDA})
+set(gpu_architectures "")
+if(cuda_wanted STREQUAL "AUTO")
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                  OUTPUT_VARIABLE text RESULT_VARIABLE status ERROR_QUIET)
+  if(status EQUAL 0)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" gpu_architectures "${text}")
+    string(REPLACE "." "" gpu_architectures "${gpu_architectures}")
+    list(REMOVE_DUPLICATES gpu_architectures)
+    list(TRANSFORM gpu_architectures REPLACE "^90$" "90a")  # wgmma and the TMA are in 90a alone
   endif()
-  if(STEPLADDER_NVCC_VERSION VERSION_LESS 13.0)
-    message(WARNING "${CMAKE_CUDA_COMPILER} is version ${STEPLADDER_NVCC_VERSION}; the CUDA rungs need 13.0 or newer "
-                    "and are left out")
+  if(NOT gpu_architectures)
+    set(STEPLADDER_WHY_NO_CUDA "built without CUDA (no NVIDIA GPU was found, CUDA=ON builds it anyway)")
+    set(cuda_wanted OFF)
+  endif()
+elseif(NOT cuda_wanted)
+  set(STEPLADDER_WHY_NO_CUDA "built without CUDA (CUDA=OFF)")
+endif()
+if(cuda_wanted AND STEPLADDER_SANITIZE)
+  set(STEPLADDER_WHY_NO_CUDA "built without CUDA (sanitizers do not run with it)")
+  set(cuda_wanted OFF)
+endif()
+
+if(cuda_wanted)
+  include(CheckLanguage)
+  check_language(CUDA)
+  set(nvcc_version 0)
+  if(CMAKE_CUDA_COMPILER)
+    # Before CMake tries the compiler: an older nvcc may not know the architectures.
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE text ERROR_QUIET)
+    if(text MATCHES "release ([0-9]+\\.[0-9]+)")
+      set(nvcc_version ${CMAKE_MATCH_1})
+    endif()
+  endif()
+  if(nvcc_version VERSION_LESS 13.0)
+    if(CMAKE_CUDA_COMPILER)
+      set(problem "${CMAKE_CUDA_COMPILER} is version ${nvcc_version}; the CUDA rungs need 13.0 or newer")
+    else()
+      set(problem "nvcc was not found; the CUDA rungs need version 13.0 or newer")
+    endif()
+    if(STEPLADDER_CUDA STREQUAL "AUTO")
+      message(WARNING "${problem} and are left out")
+    else()
+      message(FATAL_ERROR "CUDA=ON: ${problem}")
+    endif()
+    set(cuda_wanted OFF)
   endif()
 endif()
-if(STEPLADDER_NVCC_VERSION VERSION_GREATER_EQUAL 13.0 AND NOT STEPLADDER_SANITIZE)
-  set(CMAKE_CUDA_ARCHITECTURES ${STEPLADDER_CUDA_ARCHITECTURES})
+
+if(cuda_wanted)
+  if(STEPLADDER_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${STEPLADDER_CUDA_ARCHITECTURES})
+  elseif(gpu_architectures)
+    set(CMAKE_CUDA_ARCHITECTURES ${gpu_architectures})
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 75 80 90a)
+  endif()
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know nvcc's
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know the option of nvcc
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   endif()
   add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
@@ -97,7 +142,6 @@ if(STEPLADDER_NVCC_VERSION VERSION_GREATER_EQUAL 13.0 AND NOT STEPLADDER_SANITIZ
   endif()
   find_package(CUDAToolkit REQUIRED)
   set(STEPLADDER_HAVE_CUDA ON)
-  target_link_libraries(stepladder_dependencies INTERFACE CUDA::cudart_static)
   foreach(library CUBLAS CUDNN NCCL)
     string(TOLOWER ${library} name)
     find_path(${library}_INCLUDE_DIR NAMES ${name}_v2.h ${name}.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -1,11 +1,11 @@
-# Finds the kernels. A variant is a file in kernels/<primitive>/ that holds a line
-#     const Registration registration{info, …};
-# Adding one touches no list. How it is built follows from what it includes:
-#   * it mentions build_isa          once per ISA, with that ISA's flags
-#   * a library that was not found   not built; a stand-in registers its VariantInfo with the reason
-#   * a .cu file                     by nvcc; without nvcc likewise a stand-in
-#   * anything else                  for the baseline and without automatic vectorisation, so that
-#                                    what a rung gains is what its file shows
+# Finds the kernels. A variant is a file anywhere below kernels/<primitive>/ with a line
+#     const Registration registration{info, ...};
+# Adding a variant changes no list. The file decides how it is built:
+#   .isa = build_isa           once per ISA, with the flags of that ISA
+#   includes a missing library not built; a stub registers its VariantInfo with the reason
+#   *.cu                       built by nvcc; without CUDA, a stub
+#   otherwise                  built once for the baseline ISA, without auto-vectorization,
+#                              so that a rung gains only what its source shows
 
 set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma)
@@ -13,21 +13,21 @@ set(isa_avx2_flags -mavx2 -mfma)
 set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
                      -Wno-maybe-uninitialized -Wno-uninitialized)
 
-# What a file includes, the variable that says it is there, and what its absence is called.
+# Included file | variable that is true if the library was found | reason if it was not.
 set(needs
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
-  "kernels/[a-z]*/onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
+  "kernels/[a-z_/]*onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
   "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"
-  "\\.cu$|STEPLADDER_HAVE_CUDA|built without CUDA (nvcc 13.0 or newer was not found)")
+  "\\.cu$|STEPLADDER_HAVE_CUDA|${STEPLADDER_WHY_NO_CUDA}")
 
-# Writes build/missing/<primitive>/<variant>.cpp: the file's own VariantInfo and the reason.
-function(write_stand_in source text primitive variant why result)
+# Writes a stub, build/missing/<source>.cpp, that registers the VariantInfo of the file with the reason.
+function(write_stub source text primitive why result)
   string(REGEX MATCH "constexpr VariantInfo info{[^}]*};" info "${text}")
-  set(stand_in ${CMAKE_BINARY_DIR}/missing/${primitive}/${variant}.cpp)
-  file(CONFIGURE OUTPUT ${stand_in} @ONLY CONTENT
-"// Stands in for ${source}, which could not be built.
+  set(stub ${CMAKE_BINARY_DIR}/missing/${source}.cpp)
+  file(CONFIGURE OUTPUT ${stub} @ONLY CONTENT
+"// Stub for ${source}, which is not built.
 #include \"kernels/${primitive}/${primitive}.hpp\"
 namespace stepladder::${primitive} {
 namespace {
@@ -36,11 +36,11 @@ const Registration registration{info, \"@why@\"};
 }  // namespace
 }  // namespace stepladder::${primitive}
 ")
-  set(${result} ${stand_in} PARENT_SCOPE)
+  set(${result} ${stub} PARENT_SCOPE)
 endfunction()
 
 function(add_kernels)
-  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*/*.cpp kernels/*/*.cu)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*.cpp kernels/*.cu)
   set(baseline "")
   set(per_isa "")
   set(cuda "")
@@ -49,8 +49,7 @@ function(add_kernels)
     file(READ ${source} text)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     get_filename_component(variant ${source} NAME_WE)
-    get_filename_component(primitive ${source} DIRECTORY)
-    get_filename_component(primitive ${primitive} NAME)
+    string(REGEX REPLACE "^kernels/([^/]+)/.*" "\\1" primitive ${source})
 
     set(is_variant OFF)
     if(text MATCHES "const Registration registration{")
@@ -71,7 +70,7 @@ function(add_kernels)
       if(is_variant)
         string(APPEND cuda_variants "${source}\n")
       endif()
-    elseif(text MATCHES "build_isa" AND is_variant)
+    elseif(text MATCHES "\\.isa = build_isa" AND is_variant)
       set(kind per_isa)
     endif()
 
@@ -86,13 +85,13 @@ function(add_kernels)
     endforeach()
 
     if(why AND is_variant)
-      if(kind STREQUAL "per_isa")  # its stand-in is built once
+      if(kind STREQUAL "per_isa")  # a stub is built once
         set(kind baseline)
       endif()
-      write_stand_in(${source} "${text}" ${primitive} ${variant} "${why}" source)
+      write_stub(${source} "${text}" ${primitive} "${why}" source)
       list(APPEND ${kind} ${source})
     elseif(why)
-      # a helper of absent variants: nothing to build
+      # a helper of variants that are not built
     else()
       list(APPEND ${kind} ${source})
       if(is_variant AND kind STREQUAL "baseline")
@@ -139,6 +138,9 @@ function(add_kernels)
   add_library(stepladder_kernels INTERFACE)
   target_sources(stepladder_kernels INTERFACE $<TARGET_OBJECTS:stepladder_kernels_cuda>)
   target_link_libraries(stepladder_kernels INTERFACE stepladder_kernels_cpu)
+  if(STEPLADDER_HAVE_CUDA)  # for the link alone: turning CUDA on recompiles no C++ file
+    target_link_libraries(stepladder_kernels INTERFACE $<LINK_ONLY:CUDA::cudart_static>)
+  endif()
 endfunction()
 
 add_kernels()

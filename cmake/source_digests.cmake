@@ -48,7 +48,7 @@ foreach(source IN LISTS sources)
 endforeach()
 
 file(WRITE ${OUTPUT} "// Made by cmake/source_digests.cmake.
-#include \"harness/verified.hpp\"
+#include \"harness/verify/verified.hpp\"
 
 namespace stepladder {
 

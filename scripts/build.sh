@@ -2,8 +2,8 @@
 # Configures a CMake preset in a folder and builds it.
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
-# WERROR and, for the preset sanitize, SANITIZE become the CMake options of those names; CUDA_ARCHITECTURES, as 90a,
-# the GPUs to build for.
+# The variables WERROR, CUDA (AUTO, ON, OFF), CUDA_ARCHITECTURES (90a) and, for the preset sanitize,
+# SANITIZE set the CMake options of those names.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -23,12 +23,11 @@ if [[ -f $cache ]]; then
   fi
 fi
 
-options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}")
+options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
+  "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")
 fi
-
-[[ -z ${CUDA_ARCHITECTURES:-} ]] || options+=("-DSTEPLADDER_CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES")
 
 mkdir -p "$folder"
 log=$folder/configure.log

@@ -160,7 +160,7 @@ while read -r what folder; do
   esac
 done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" 2>/dev/null || true)
 export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PATH
-stage build 240 env CUDA_ARCHITECTURES="$architectures" scripts/build.sh release "$build" stepladder
+stage build 240 env CUDA=ON CUDA_ARCHITECTURES="$architectures" scripts/build.sh release "$build" stepladder
 ((status == 0)) || finish
 
 # --- proofs --------------------------------------------------------------------------------------

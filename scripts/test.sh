@@ -3,9 +3,12 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-preset='test'
-[[ -z ${SANITIZE:-} ]] || preset=sanitize
-folder=${BUILD:-build}/$preset
+preset=release
+folder=${BUILD:-build}
+if [[ -n ${SANITIZE:-} ]]; then
+  preset=sanitize
+  folder+=/sanitize
+fi
 
 # Before the build: it runs the test program to learn the tests.
 allow_mpi_as_root

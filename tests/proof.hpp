@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "harness/primitives/types.hpp"
-#include "harness/verify.hpp"
+#include "harness/adapters/types.hpp"
+#include "harness/verify/verify.hpp"
 #include "tests/error_messages.hpp"
 
 namespace stepladder {

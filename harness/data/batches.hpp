@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/data/dataset.hpp"
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 
 namespace stepladder::data {
 

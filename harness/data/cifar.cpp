@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/data/file.hpp"
+#include "harness/io/file.hpp"
 
 namespace stepladder::data {
 namespace {

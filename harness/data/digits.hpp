@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 
 namespace stepladder::data {
 

@@ -17,11 +17,11 @@
 
 #include "harness/data/cifar.hpp"
 #include "harness/data/digits.hpp"
-#include "harness/data/file.hpp"
+#include "harness/io/file.hpp"
 #include "harness/data/folder.hpp"
 #include "harness/data/idx.hpp"
 #include "harness/data/shuffle.hpp"
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 
 namespace stepladder::data {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/data/file.hpp"
+#include "harness/io/file.hpp"
 
 namespace stepladder::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 
 namespace stepladder::data {
 

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <functional>
 
-#include "kernels/common/aligned.hpp"
+#include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/case.hpp"
+#include "harness/problem/case.hpp"
 
 namespace stepladder {
 

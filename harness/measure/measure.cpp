@@ -9,8 +9,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "harness/random.hpp"
-#include "harness/ranks.hpp"
+#include "harness/problem/random.hpp"
+#include "harness/io/ranks.hpp"
 #include "kernels/common/device.hpp"
 
 namespace stepladder {

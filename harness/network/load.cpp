@@ -13,8 +13,8 @@
 #include <system_error>
 #include <utility>
 
-#include "harness/nearest.hpp"
-#include "harness/network/json_reader.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/json_reader.hpp"
 
 namespace stepladder::network {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "harness/primitives/types.hpp"
+#include "harness/adapters/types.hpp"
 
 namespace stepladder {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/common/aligned.hpp"
+#include "kernels/common/cpu/aligned.hpp"
 
 namespace stepladder {
 

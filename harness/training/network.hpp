@@ -15,7 +15,7 @@
 #include "harness/training/memory.hpp"
 #include "harness/training/plan_store.hpp"
 #include "harness/training/use_spec.hpp"
-#include "kernels/common/thread_pool.hpp"
+#include "kernels/common/cpu/thread_pool.hpp"
 
 namespace stepladder {
 

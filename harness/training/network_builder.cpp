@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/primitives/types.hpp"
-#include "harness/random.hpp"
+#include "harness/adapters/types.hpp"
+#include "harness/problem/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"

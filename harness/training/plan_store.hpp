@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/primitives/types.hpp"
-#include "harness/ranks.hpp"
+#include "harness/adapters/types.hpp"
+#include "harness/io/ranks.hpp"
 #include "harness/training/tuning.hpp"
 #include "harness/training/use_spec.hpp"
-#include "harness/verify.hpp"
+#include "harness/verify/verify.hpp"
 
 namespace stepladder {
 

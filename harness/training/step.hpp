@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run.hpp"
+#include "harness/results/run.hpp"
 #include "harness/training/network.hpp"
 
 namespace stepladder {

@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "harness/csv.hpp"
-#include "harness/results.hpp"
+#include "harness/io/csv.hpp"
+#include "harness/results/results.hpp"
 
 namespace stepladder {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "harness/nearest.hpp"
+#include "harness/io/nearest.hpp"
 
 namespace stepladder {
 namespace {

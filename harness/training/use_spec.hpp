@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/primitives.hpp"
+#include "harness/problem/primitives.hpp"
 
 namespace stepladder {
 

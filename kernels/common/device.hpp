@@ -1,5 +1,5 @@
 // An accelerator as the harness sees it: memory, copies, a clock, work that is recorded and replayed.
-// kernels/common/cuda_device.cu registers the CUDA one; without nvcc there is none, and device_status()
+// kernels/common/cuda/device.cu registers the CUDA one; without nvcc there is none, and device_status()
 // says so.
 //
 // Kernels, copies and events go to one stream and so run in the order of their calls, while the host

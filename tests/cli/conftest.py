@@ -1,6 +1,6 @@
 """Tests of the program as its users meet it: what it prints, writes and exits with.
 
-STEPLADDER names the program (build/test/stepladder without it).
+STEPLADDER names the program (build/stepladder without it).
 """
 
 import csv
@@ -82,7 +82,7 @@ class Program:
 
 @pytest.fixture(scope="session")
 def program_path():
-    path = Path(os.environ.get("STEPLADDER", ROOT / "build/test/stepladder")).resolve()
+    path = Path(os.environ.get("STEPLADDER", ROOT / "build/stepladder")).resolve()
     assert path.is_file(), f"{path} is not there: build it, or name the program with STEPLADDER"
     return path
 

@@ -98,21 +98,21 @@ def digests(tree):
 
 def test_a_changed_header_changes_the_digests_of_the_rungs_that_include_it_and_no_others(copied):
     before = digests(copied)
-    header = copied / "kernels/max_pool/cuda_element.hpp"
+    header = copied / "kernels/max_pool/cuda/element.hpp"
     text = header.read_text()
     header.write_text(text + "// another line\n")
     after = digests(copied)
     header.write_text(text)
     changed = {file for file in before if before[file] != after[file]}
     including = {path.relative_to(copied).as_posix() for path in copied.glob("kernels/*/*.cu")
-                 if "kernels/max_pool/cuda_element.hpp" in path.read_text()}
+                 if "kernels/max_pool/cuda/element.hpp" in path.read_text()}
     assert including and changed == including
     assert digests(copied) == before
 
 
 def test_a_new_rung_gets_a_digest(copied):
     rung = copied / "kernels/max_pool/another.cu"
-    text = (copied / "kernels/max_pool/naive.cu").read_text()
+    text = (copied / "kernels/max_pool/cuda/naive.cu").read_text()
     rung.write_text(text.replace('.name = "naive"', '.name = "another"'))
     with_it = digests(copied)
     rung.unlink()
@@ -122,7 +122,7 @@ def test_a_new_rung_gets_a_digest(copied):
 
 def test_a_file_that_registers_another_name_stops_the_configuration(copied):
     wrong = copied / "kernels/max_pool/mistyped.cpp"
-    serial = (copied / "kernels/max_pool/serial.cpp").read_text()
+    serial = (copied / "kernels/max_pool/cpu/serial.cpp").read_text()
     wrong.write_text(serial)
     done = configure(copied)
     wrong.unlink()

@@ -10,14 +10,14 @@ ARCH = "sm_90a"
 # Of the instructions of the longest loop, the least share that multiply and add: 0.79, 0.85 to 0.89 and
 # 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
-CLUSTER_SPLIT = ["tf32_split_k", "three_tf32_split_k"]
-TENSOR_CORE = ["tf32_tensor_core", "three_tf32", *CLUSTER_SPLIT]
+CLUSTER_SPLIT = ["tf32_split_k", "tf32x3_split_k"]
+TENSOR_CORE = ["tf32_tensor_core", "tf32x3", *CLUSTER_SPLIT]
 # Kernels that no file has to itself, by what they are made of.
 SHARED_KERNELS = {
     "tf32_tensor_core": "18tensor_tile_kernelINS0_10TensorTileINS0_4Tf32E",
-    "three_tf32": "18tensor_tile_kernelINS0_10TensorTileINS0_9ThreeTf32E",
+    "tf32x3": "18tensor_tile_kernelINS0_10TensorTileINS0_9Tf32x3E",
     "tf32_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_4Tf32E",
-    "three_tf32_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_9ThreeTf32E",
+    "tf32x3_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_9Tf32x3E",
 }
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
 MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
@@ -166,7 +166,7 @@ def test_pairs_of_blocks_load_the_second_factor_for_both(kernels):
     for name, code in named(kernels, MATMUL_WGMMA).items():
         cluster = int(re.search(r"SumsILi\d+EEELi(\d)E", name)[1])
         sizes.add(cluster)
-        parts = 2 if "ThreeTf32" in name else 1
+        parts = 2 if "Tf32x3" in name else 1
         assert count(code, "UTMALDG.2D.MULTICAST") == (parts if cluster > 1 else 0), name
         # The barriers at both ends fence the memory of the whole GPU; the loop must not.
         assert count(code, "UCGABAR_WAIT") == count(code, "MEMBAR.ALL.GPU") == (2 if cluster > 1 else 0), name

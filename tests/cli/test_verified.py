@@ -116,7 +116,7 @@ def test_the_readme_says_that_no_rung_has_run_on_a_gpu_until_one_has(stepladder)
 def test_a_damaged_file_is_an_error_with_its_name_and_line(stepladder, tmp_path):
     publish(tmp_path, "x", {})
     path = tmp_path / "x/verified.json"
-    path.write_text('{\n "schema_version": 1,\n "verified": {"kernels/matmul/naive.cu": {"digest": "none"}}\n}\n')
+    path.write_text('{\n "schema_version": 1,\n "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n')
     done = stepladder("list", "--results", tmp_path)
     assert done.returncode == 1 and done.stdout == ""
     assert f"{path}:3: " in done.stderr and "12 hex digits" in done.stderr
@@ -147,8 +147,8 @@ def test_on_a_device_what_passed_is_recorded_and_listed(stepladder, tmp_path):
     done = stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record", record)
     assert done.returncode == 0, done.stdout
     statuses = listed(stepladder, "--results", tmp_path)
-    assert statuses["kernels/max_pool/naive.cu"].startswith("verified on ")
-    assert statuses["kernels/sgd_update/naive.cu"] == NEVER
+    assert statuses["kernels/max_pool/cuda/naive.cu"].startswith("verified on ")
+    assert statuses["kernels/sgd_update/cuda/naive.cu"] == NEVER
 
 
 @pytest.fixture

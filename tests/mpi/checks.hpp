@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/mpi_session.hpp"
+#include "harness/io/mpi_session.hpp"
 
 namespace stepladder::test {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/all_reduce/group.hpp"
+#include "kernels/all_reduce/mpi/group.hpp"
 #include "tests/mpi/checks.hpp"
 
 namespace stepladder::test {

@@ -3,7 +3,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "harness/mpi_session.hpp"
+#include "harness/io/mpi_session.hpp"
 
 int main() {
   stepladder::MpiSession session;

@@ -92,7 +92,7 @@ done
         step | {"use": "pytorch", "mode": "cuda_graph", "median_s": 0.002}]))
     proof = {"digest": "0123456789ab", "date": "2026-01-31", "device": "NVIDIA X"}
     (root / "verified.json").write_text(json.dumps({
-        "schema_version": 1, "verified": {"kernels/matmul/naive.cu": proof}, "failed": {"kernels/matmul/broken.cu": proof}}))
+        "schema_version": 1, "verified": {"kernels/matmul/cuda/naive.cu": proof}, "failed": {"kernels/matmul/broken.cu": proof}}))
     return sandbox
 
 

@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "harness/bench.hpp"
-#include "harness/csv.hpp"
-#include "harness/verify.hpp"
+#include "harness/results/bench.hpp"
+#include "harness/io/csv.hpp"
+#include "harness/verify/verify.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/proof.hpp"
 #include "tests/simt/multiprocessor.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "harness/random.hpp"
-#include "kernels/max_pool/cuda_channel_sum.hpp"
+#include "harness/problem/random.hpp"
+#include "kernels/max_pool/cuda/channel_sum.hpp"
 #include "tests/simt/multiprocessor.hpp"
 
 namespace stepladder {

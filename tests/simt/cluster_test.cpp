@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/cuda_barrier.hpp"
-#include "kernels/common/cuda_cluster.hpp"
-#include "kernels/common/cuda_launch.hpp"
-#include "kernels/common/cuda_shared.hpp"
-#include "kernels/common/cuda_tma.hpp"
-#include "kernels/common/swizzle.hpp"
+#include "kernels/common/cuda/barrier.hpp"
+#include "kernels/common/cuda/cluster.hpp"
+#include "kernels/common/cuda/launch.hpp"
+#include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/cuda/tma.hpp"
+#include "kernels/common/cuda/swizzle.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
 

@@ -10,7 +10,7 @@
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
-#include "tests/training_networks.hpp"
+#include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/layers/layers.hpp"

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "harness/random.hpp"
-#include "kernels/common/cuda_async_copy.hpp"
-#include "kernels/common/cuda_launch.hpp"
-#include "kernels/common/cuda_mma.hpp"
-#include "kernels/common/cuda_plan.hpp"
-#include "kernels/common/cuda_shared.hpp"
+#include "harness/problem/random.hpp"
+#include "kernels/common/cuda/async_copy.hpp"
+#include "kernels/common/cuda/launch.hpp"
+#include "kernels/common/cuda/mma.hpp"
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/cuda/shared_memory.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "tests/proof.hpp"
 

@@ -14,7 +14,7 @@ namespace stepladder::simt {
 void begin_background();
 void end_background(unsigned rank);  // throws SimtError when something was never waited for
 
-// mbarrier: see kernels/common/cuda_barrier.hpp. A barrier is known by its address.
+// mbarrier: see kernels/common/cuda/barrier.hpp. A barrier is known by its address.
 void initialise_barrier(const void* barrier, unsigned arrivals);
 void arrive_at_barrier(const void* barrier, std::size_t bytes);
 void arrive_at_barrier_of(unsigned rank, const void* barrier);
@@ -30,7 +30,7 @@ struct Box {
 // To the same place in the blocks of the cluster that the mask names, each told by its own barrier.
 void load_box_later(float* to, const Box& box, const void* barrier, unsigned mask);
 
-// wgmma of m64nNk8, where a thread has N / 2 sums: see kernels/common/cuda_wgmma.hpp.
+// wgmma of m64nNk8, where a thread has N / 2 sums: see kernels/common/cuda/wgmma.hpp.
 void fence_products();
 void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
                     const std::source_location& place);

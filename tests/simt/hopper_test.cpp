@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "harness/random.hpp"
-#include "kernels/common/cuda_async_copy.hpp"
-#include "kernels/common/cuda_barrier.hpp"
-#include "kernels/common/cuda_launch.hpp"
-#include "kernels/common/cuda_shared.hpp"
-#include "kernels/common/cuda_tma.hpp"
-#include "kernels/common/cuda_wgmma.hpp"
-#include "kernels/common/swizzle.hpp"
+#include "harness/problem/random.hpp"
+#include "kernels/common/cuda/async_copy.hpp"
+#include "kernels/common/cuda/barrier.hpp"
+#include "kernels/common/cuda/launch.hpp"
+#include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/cuda/tma.hpp"
+#include "kernels/common/cuda/wgmma.hpp"
+#include "kernels/common/cuda/swizzle.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "harness/primitives.hpp"
-#include "harness/random.hpp"
+#include "harness/problem/primitives.hpp"
+#include "harness/problem/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/device.hpp"
 #include "tests/simt/multiprocessor.hpp"

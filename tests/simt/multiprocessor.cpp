@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/random.hpp"
+#include "harness/problem/random.hpp"
 #include "tests/simt/fiber.hpp"
 #include "tests/simt/hopper.hpp"
 

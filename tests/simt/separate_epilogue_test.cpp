@@ -1,10 +1,10 @@
 // The pass over C that NVIDIA's library leaves to us, after a product that the test makes in its place.
 #include <gtest/gtest.h>
 
-#include "harness/random.hpp"
-#include "kernels/common/cuda_plan.hpp"
-#include "kernels/matmul/cuda_element.hpp"
-#include "kernels/matmul/cuda_separate_epilogue.hpp"
+#include "harness/problem/random.hpp"
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/matmul/cuda/element.hpp"
+#include "kernels/matmul/cuda/separate_epilogue.hpp"
 #include "tests/proof.hpp"
 
 namespace stepladder {

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "kernels/common/cuda_gpus.hpp"
-#include "kernels/common/cuda_launch.hpp"
+#include "kernels/common/cuda/gpus.hpp"
+#include "kernels/common/cuda/launch.hpp"
 #include "kernels/common/device.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"

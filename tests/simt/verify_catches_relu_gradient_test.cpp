@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/common/cuda_plan.hpp"
-#include "kernels/matmul/cuda_element.hpp"
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/matmul/cuda/element.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "tests/proof.hpp"
 

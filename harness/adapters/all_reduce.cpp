@@ -1,0 +1,151 @@
+#include "kernels/all_reduce/all_reduce.hpp"
+
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/types.hpp"
+#include "harness/io/ranks.hpp"
+
+namespace stepladder {
+
+using all_reduce::AllReduce;
+using all_reduce::Operation;
+
+template <>
+struct Adapter<AllReduce> {
+  using Problem = all_reduce::Problem;
+
+  // A field for each vector that this process holds: of its one rank, or of all its GPUs.
+  static int ranks_here(const Problem& p) { return p.gpus ? p.ranks : 1; }
+  static std::size_t input_of(int rank) { return 2 * static_cast<std::size_t>(rank); }
+  static std::size_t output_of(int rank) { return input_of(rank) + 1; }
+
+  static std::vector<Field> fields(const Problem& p) {
+    std::vector<Field> all;
+    for (int rank = 0; rank < ranks_here(p); ++rank) {
+      const std::string of = p.gpus ? fmt::format(" of GPU {}", rank) : "";
+      all.push_back({.name = "input" + of, .count = p.count, .role = Role::input, .device = rank});
+      all.push_back({.name = "output" + of,
+                     .count = p.count,
+                     .role = Role::output,
+                     .device = rank,
+                     .replica_of = rank > 0 ? static_cast<int>(output_of(0)) : -1});
+    }
+    return all;
+  }
+  static all_reduce::Operands bind(const Problem& p, const std::vector<void*>& at) {
+    const auto vectors = [&](int rank) {
+      return all_reduce::Vectors{static_cast<float*>(at[input_of(rank)]),
+                                 static_cast<float*>(at[output_of(rank)])};
+    };
+    all_reduce::Operands operands{vectors(0).input, vectors(0).output};
+    for (int rank = 0; p.gpus && rank < p.ranks; ++rank)
+      operands.of_gpu[static_cast<std::size_t>(rank)] = vectors(rank);
+    return operands;
+  }
+  static std::vector<const void*> pointers(const Problem& p, const all_reduce::Operands& o) {
+    if (!p.gpus) return {o.input, o.output};
+    std::vector<const void*> all;
+    for (int rank = 0; rank < p.ranks; ++rank) {
+      const all_reduce::Vectors& vectors = o.of_gpu[static_cast<std::size_t>(rank)];
+      all.insert(all.end(), {vectors.input, vectors.output});
+    }
+    return all;
+  }
+  // Every rank can draw the values of every other: a hash of (stream, rank, index).
+  static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
+    std::uint64_t h =
+        (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
+    h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
+    h ^= h >> 31U;
+    if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
+    // For the mean, multiples of the number of ranks: the quotient is exact too.
+    return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
+  }
+  static std::uint64_t stream(const Problem& p) {
+    return 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(p.count + 1);
+  }
+
+  static void fill(const Problem& p, Tier tier, Random&, Contents& contents) {
+    for (int here = 0; here < ranks_here(p); ++here) {
+      const int rank = p.gpus ? here : mpi_session().rank();
+      for (std::int64_t i = 0; i < p.count; ++i)
+        floats(contents, input_of(here))[i] = value(p, tier, stream(p), rank, i);
+    }
+  }
+  static void expect(const Problem& p, Tier tier, Contents&, std::vector<Expected>& expected) {
+    Expected& out = expected[output_of(0)];
+    out.value.assign(static_cast<std::size_t>(p.count), 0.0);
+    std::vector<double> magnitude(out.value.size());
+    const double divisor = p.operation == Operation::mean ? p.ranks : 1;
+    for (int rank = 0; rank < p.ranks; ++rank)
+      for (std::int64_t i = 0; i < p.count; ++i) {
+        const double term = value(p, tier, stream(p), rank, i) / divisor;
+        out.value[static_cast<std::size_t>(i)] += term;
+        magnitude[static_cast<std::size_t>(i)] += std::abs(term);
+      }
+    if (tier == Tier::exact)
+      for (double& v : out.value) v = std::round(v);  // of quotients that are whole
+    bound_sums(tier, p.ranks, magnitude, out);
+    for (int rank = 1; rank < ranks_here(p); ++rank) expected[output_of(rank)] = out;
+  }
+  static bool has_exact_tier(const Problem&) { return true; }
+};
+
+template <>
+std::vector<Access> accesses<AllReduce>(const all_reduce::Problem& p,
+                                        const all_reduce::Operands& o) {
+  return accesses_of<AllReduce>(p, o);
+}
+
+template <>
+std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::string suite,
+                                           std::string name) {
+  ProblemInfo info =
+      describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
+  info.bus_bytes = all_reduce::bus_bytes(p);
+  info.ranks = p.ranks;
+  return std::make_unique<TypedCase<AllReduce>>(p, std::move(info));
+}
+
+namespace {
+
+// Over the ranks that mpirun started; without it, over the GPUs that this process has.
+all_reduce::Problem problem_of(Operation operation, std::int64_t count, int ranks, int gpus) {
+  if (ranks == 1 && gpus > 1) return {operation, count, gpus, true};
+  return {operation, count, ranks};
+}
+
+int gpus_here() { return std::min(device_count(), all_reduce::most_gpus); }
+
+class AllReduceType final : public PrimitiveType {
+ public:
+  const char* name() const override { return AllReduce::name; }
+  bool needs_ranks() const override { return true; }
+  std::vector<std::string> suite_columns() const override { return {"count"}; }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
+    std::vector<std::unique_ptr<Case>> all;
+    for (const Operation operation : {Operation::sum, Operation::mean})
+      all.push_back(make_case<AllReduce>(
+          problem_of(operation, row.integer("count", 0, std::int64_t{1} << 36), ranks, gpus_here()),
+          row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
+    const Operation operation = random.coin() ? Operation::sum : Operation::mean;
+    const std::int64_t count =
+        random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40);
+    const bool over_gpus = gpus_here() > 1 && random.coin();  // else over processes, if it be one
+    const int gpus = over_gpus ? static_cast<int>(random.integer(2, gpus_here())) : 1;
+    const all_reduce::Problem p = problem_of(operation, count, ranks, gpus);
+    return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& all_reduce_type() {
+  static const AllReduceType type;
+  return type;
+}
+
+}  // namespace stepladder

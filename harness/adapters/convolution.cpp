@@ -1,0 +1,159 @@
+#include "kernels/convolution/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/io/nearest.hpp"
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/types.hpp"
+
+namespace stepladder {
+
+using convolution::Convolution;
+using convolution::Direction;
+using convolution::Layout;
+
+template <>
+struct Adapter<Convolution> {
+  using Problem = convolution::Problem;
+
+  static std::size_t result(const Problem& p) {
+    return p.direction == Direction::forward         ? 2U
+           : p.direction == Direction::backward_data ? 0U
+                                                     : 1U;
+  }
+  static std::vector<Field> fields(const Problem& p) {
+    std::vector<Field> all = {
+        {p.direction == Direction::backward_data ? "dx" : "x", p.x_count(), Role::input},
+        {p.direction == Direction::backward_weights ? "dw" : "w", p.w_count(), Role::input},
+        {p.direction == Direction::forward ? "y" : "dy", p.y_count(), Role::input}};
+    all[result(p)].role = Role::output;
+    return all;
+  }
+  static convolution::Operands bind(const Problem&, const std::vector<void*>& at) {
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
+  }
+  static std::vector<const void*> pointers(const Problem&, const convolution::Operands& o) {
+    return {o.x, o.w, o.y};
+  }
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    const std::int64_t counts[] = {p.x_count(), p.w_count(), p.y_count()};
+    for (std::size_t i = 0; i < 3; ++i)
+      if (i != result(p))
+        fill_factor(tier, static_cast<double>(terms(p)), random, floats(contents, i), counts[i]);
+  }
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
+    Expected& out = expected[result(p)];
+    out.value.resize(contents[result(p)].size() / 4);
+    std::vector<double> magnitude(out.value.size());
+    convolution::reference(p, {floats(contents, 0), floats(contents, 1), floats(contents, 2)},
+                           out.value.data(), magnitude.data());
+    bound_sums(tier, static_cast<double>(terms(p)), magnitude, out);
+  }
+  static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
+};
+
+template <>
+std::vector<Access> accesses<Convolution>(const convolution::Problem& p,
+                                          const convolution::Operands& o) {
+  return accesses_of<Convolution>(p, o);
+}
+
+template <>
+std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite,
+                                             std::string name) {
+  return std::make_unique<TypedCase<Convolution>>(
+      p, describe(Convolution::name, name_of(p.layout), p, std::move(suite), std::move(name)));
+}
+
+namespace {
+
+Direction parse_direction(const CsvRow& row) {
+  const std::string& text = row.text("direction");
+  if (text == "forward") return Direction::forward;
+  if (text == "backward_data") return Direction::backward_data;
+  if (text == "backward_weights") return Direction::backward_weights;
+  row.fail(fmt::format(
+      "column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
+}
+
+Layout parse_layout(const CsvRow& row) {
+  const std::string& text = row.text("layout");
+  if (text.empty() || text == name_of(Layout::nchw)) return Layout::nchw;
+  if (text == name_of(Layout::nhwc)) return Layout::nhwc;
+  row.fail(fmt::format("column layout holds \"{}\"; expected nothing, nchw or nhwc", text));
+}
+
+class ConvolutionType final : public PrimitiveType {
+ public:
+  const char* name() const override { return Convolution::name; }
+  std::vector<std::string> suite_columns() const override {
+    return {"batch",    "in_channels", "height",   "width", "out_channels", "kernel_h",
+            "kernel_w", "stride_h",    "stride_w", "pad_h", "pad_w",        "direction"};
+  }
+  std::vector<std::string> optional_columns() const override { return {"groups", "layout"}; }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 20;
+    const convolution::Problem p{.direction = parse_direction(row),
+                                 .batch = row.integer("batch", 1, most),
+                                 .in_channels = row.integer("in_channels", 1, most),
+                                 .height = row.integer("height", 1, most),
+                                 .width = row.integer("width", 1, most),
+                                 .out_channels = row.integer("out_channels", 1, most),
+                                 .kernel_h = row.integer("kernel_h", 1, most),
+                                 .kernel_w = row.integer("kernel_w", 1, most),
+                                 .stride_h = row.integer("stride_h", 1, most),
+                                 .stride_w = row.integer("stride_w", 1, most),
+                                 .pad_h = row.integer("pad_h", 0, most),
+                                 .pad_w = row.integer("pad_w", 0, most),
+                                 .groups = row.integer("groups", 1, most, 1),
+                                 .layout = parse_layout(row)};
+    const std::int64_t out_h = p.height + 2 * p.pad_h,
+                       out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
+    expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
+    expect_countable(row, "w", {p.out_channels, p.in_channels, p.kernel_h, p.kernel_w});
+    expect_countable(row, "y", {p.batch, p.out_channels, out_h, out_w});
+    try {
+      convolution::validate(p);
+    } catch (const std::invalid_argument& error) {
+      row.fail(error.what());
+    }
+    std::vector<std::unique_ptr<Case>> all;
+    all.push_back(make_case<Convolution>(p, row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    convolution::Problem p;
+    p.direction = static_cast<Direction>(random.integer(0, 2));
+    p.groups = random.integer(0, 3) == 0 ? random.integer(2, 3) : 1;
+    p.batch = random.integer(1, 3);
+    p.in_channels = p.groups * random.integer(1, 20);
+    p.out_channels = p.groups * random.integer(1, 36);
+    p.kernel_h = random.integer(1, 6);
+    p.kernel_w = random.integer(1, 6);
+    p.stride_h = random.integer(1, 3);
+    p.stride_w = random.integer(1, 3);
+    if (random.integer(0, 1) == 0) {  // as most layers are, and some rungs need
+      p.kernel_h = p.kernel_w = random.integer(1, 3) * 2 - 1;
+      p.stride_h = p.stride_w = random.integer(1, 2);
+    }
+    // Now and then more padding than kernel: outputs that see nothing of x.
+    const std::int64_t more = random.integer(0, 9) == 0 ? 2 : -1;
+    p.pad_h = random.integer(0, p.kernel_h + more);
+    p.pad_w = random.integer(0, p.kernel_w + more);
+    p.height = random.integer(std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h), 17);
+    p.width = random.integer(std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w), 40);
+    if (random.integer(0, 3) == 0) p.layout = Layout::nhwc;
+    return make_case<Convolution>(
+        p, "random", fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p)));
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& convolution_type() {
+  static const ConvolutionType type;
+  return type;
+}
+
+}  // namespace stepladder

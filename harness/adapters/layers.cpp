@@ -1,0 +1,199 @@
+#include "kernels/layers/layers.hpp"
+
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/types.hpp"
+
+namespace stepladder {
+
+using layers::Direction;
+using layers::Layer;
+using layers::Layers;
+
+template <>
+struct Adapter<Layers> {
+  using Problem = layers::Problem;
+  enum Index : std::size_t { x, y, dy, dx, bias, dbias, labels, loss, fields_total };
+
+  static std::vector<Field> fields(const Problem& p) {
+    const std::int64_t all = p.count();
+    std::vector<Field> f = {{"x", all, Role::unused},
+                            {"y", all, Role::unused},
+                            {"dy", all, Role::unused},
+                            {"dx", all, Role::unused},
+                            {"bias", p.channels, Role::unused},
+                            {"dbias", p.channels, Role::unused},
+                            {"labels", p.batch, Role::unused, 1},
+                            {"loss", p.batch, Role::unused}};
+    const auto set = [&](Role role, std::initializer_list<Index> which) {
+      for (const Index i : which) f[i].role = role;
+    };
+    const bool forward = p.direction == Direction::forward;
+    switch (p.layer) {
+      case Layer::bias:
+        set(Role::in_out,
+            forward ? std::initializer_list<Index>{y} : std::initializer_list<Index>{});
+        set(Role::input, {forward ? bias : dy});
+        if (!forward) set(Role::output, {dbias});
+        break;
+      case Layer::relu:
+      case Layer::sigmoid:
+      case Layer::tanh:
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y});
+        else
+          set(Role::input, {y, dy}), set(Role::output, {dx});
+        break;
+      case Layer::dropout:
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y});
+        else
+          set(Role::input, {dy}), set(Role::output, {dx});
+        break;
+      case Layer::local_response_normalization:
+        if (forward)
+          set(Role::input, {x}), set(Role::output, {y});
+        else
+          set(Role::input, {x, dy}), set(Role::output, {dx});
+        break;
+      case Layer::softmax_cross_entropy:
+        set(Role::input, {x, labels}), set(Role::output, {y, loss, dx});
+        break;
+    }
+    return f;
+  }
+  static layers::Operands bind(const Problem&, const std::vector<void*>& at) {
+    const auto f = [&](Index i) { return static_cast<float*>(at[i]); };
+    return {f(x),    f(y), f(dy), f(dx), f(bias), f(dbias), static_cast<std::uint8_t*>(at[labels]),
+            f(loss), 7};
+  }
+  static std::vector<const void*> pointers(const Problem&, const layers::Operands& o) {
+    return {o.x, o.y, o.dy, o.dx, o.bias, o.dbias, o.labels, o.loss};
+  }
+  static layers::Operands host(Contents& contents) {
+    const auto f = [&](Index i) { return floats(contents, i); };
+    return {f(x),
+            f(y),
+            f(dy),
+            f(dx),
+            f(bias),
+            f(dbias),
+            reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
+            f(loss),
+            7};
+  }
+
+  // Doubles for every operand, so that the forward reference can supply what backward reads.
+  struct Truth {
+    std::vector<double> y, dx, dbias, loss, magnitude;
+    explicit Truth(const Problem& p)
+        : y(n(p.count())),
+          dx(n(p.count())),
+          dbias(n(p.channels)),
+          loss(n(p.batch)),
+          magnitude(n(std::max(p.count(), p.channels))) {}
+    static std::size_t n(std::int64_t count) { return static_cast<std::size_t>(count); }
+    layers::Reference view() {
+      return {y.data(), dx.data(), dbias.data(), loss.data(), magnitude.data()};
+    }
+  };
+
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    for (const Index i : {x, y, dy, bias})
+      for (std::size_t j = 0; j < contents[i].size() / 4; ++j)
+        floats(contents, i)[j] = tier == Tier::exact ? static_cast<float>(random.integer(-8, 8))
+                                                     : random.uniform(-3.0F, 3.0F);
+    for (std::byte& label : contents[labels])
+      label =
+          static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
+    if (p.direction == Direction::forward || contents[y].empty()) return;
+    // Backward reads the y that forward left of some x.
+    std::vector<float> inputs = {floats(contents, y), floats(contents, y) + p.count()};
+    Problem forward = p;
+    forward.direction = Direction::forward;
+    Truth truth(p);
+    layers::Operands operands = host(contents);
+    operands.x = inputs.data();
+    layers::reference(forward, operands, truth.view());
+    std::copy(truth.y.begin(), truth.y.end(), floats(contents, y));
+  }
+
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
+    Truth truth(p);
+    if (p.layer == Layer::bias && p.direction == Direction::forward)
+      std::copy_n(floats(contents, y), p.count(), truth.y.begin());
+    layers::reference(p, host(contents), truth.view());
+    const std::vector<Field> f = fields(p);
+    const auto keep = [&](Index i, const std::vector<double>& value, const auto& bound) {
+      if (f[i].role != Role::output && f[i].role != Role::in_out) return;
+      expected[i].value.assign(value.begin(),
+                               value.begin() + static_cast<std::ptrdiff_t>(f[i].count));
+      expected[i].bound.resize(expected[i].value.size());
+      for (std::size_t j = 0; j < expected[i].value.size(); ++j)
+        expected[i].bound[j] = tier == Tier::exact ? 0.0F : static_cast<float>(bound(j));
+    };
+    constexpr double u = 0x1p-24;
+    // A handful of roundings and a transcendental function good to a few units in the last place; the
+    // absolute part is what 1 + e^x and sums over channels leave of a small result.
+    const auto elementwise = [&](const std::vector<double>& value) {
+      return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
+    };
+    keep(y, truth.y, elementwise(truth.y));
+    keep(loss, truth.loss, [&](std::size_t j) { return u * (64 * std::abs(truth.loss[j]) + 64); });
+    keep(dbias, truth.dbias, [&](std::size_t j) {
+      return gamma_bound(static_cast<double>(p.batch * p.spatial) + 2) * truth.magnitude[j];
+    });
+    if (p.layer == Layer::local_response_normalization)
+      keep(dx, truth.dx, [&](std::size_t j) { return 64 * u * truth.magnitude[j] + 1e-30; });
+    else
+      keep(dx, truth.dx, elementwise(truth.dx));
+  }
+  static bool has_exact_tier(const Problem& p) {
+    return p.layer == Layer::bias || p.layer == Layer::relu;
+  }
+};
+
+template <>
+std::vector<Access> accesses<Layers>(const layers::Problem& p, const layers::Operands& o) {
+  return accesses_of<Layers>(p, o);
+}
+
+template <>
+std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite,
+                                        std::string name) {
+  return std::make_unique<TypedCase<Layers>>(
+      p, describe(Layers::name, Layers::plain_layout, p, std::move(suite), std::move(name)));
+}
+
+namespace {
+
+class LayersType final : public PrimitiveType {
+ public:
+  const char* name() const override { return Layers::name; }
+  bool has_suites() const override { return false; }
+  std::vector<std::string> suite_columns() const override { return {}; }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow&, int) const override { return {}; }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    layers::Problem p;
+    p.layer = static_cast<Layer>(random.integer(0, 6));
+    p.direction = random.coin() && layers::has(p.layer, Direction::backward) ? Direction::backward
+                                                                             : Direction::forward;
+    p.batch = random.integer(1, 9);
+    p.channels = random.integer(1, 40);
+    p.spatial =
+        p.layer == Layer::softmax_cross_entropy || random.coin() ? 1 : random.integer(2, 150);
+    p.rate = random.coin() ? 0.5F : 0.2F;
+    p.seed = static_cast<std::uint64_t>(random.integer(0, 1 << 30));
+    p.size = 2 * random.integer(0, 3) + 1;
+    return make_case<Layers>(p, "random", "random." + direction(p) + "." + shape(p));
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& layers_type() {
+  static const LayersType type;
+  return type;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,123 @@
+#include "kernels/matmul/matmul.hpp"
+
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/types.hpp"
+
+namespace stepladder {
+
+using matmul::Matmul;
+
+template <>
+struct Adapter<Matmul> {
+  using Problem = matmul::Problem;
+
+  static std::vector<Field> fields(const Problem& p) {
+    return {{"a", p.m * p.k, Role::input},
+            {"b", p.k * p.n, Role::input},
+            {"c", p.m * p.n, Role::output},
+            {"bias", p.n, has_bias(p.epilogue) ? Role::input : Role::unused},
+            {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
+  }
+  static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
+    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2]),
+            static_cast<float*>(at[3]), static_cast<float*>(at[4])};
+  }
+  static std::vector<const void*> pointers(const Problem&, const matmul::Operands& o) {
+    return {o.a, o.b, o.c, o.bias, o.y};
+  }
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    fill_factor(tier, terms(p), random, floats(contents, 0), p.m * p.k);
+    fill_factor(tier, terms(p), random, floats(contents, 1), p.k * p.n);
+    if (has_bias(p.epilogue)) fill_factor(tier, terms(p), random, floats(contents, 3), p.n);
+    if (has_y(p))  // with numbers below 0 too, which no ReLU leaves
+      std::generate_n(floats(contents, 4), p.m * p.n,
+                      [&] { return static_cast<float>(random.integer(-1, 2)); });
+  }
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
+    Expected& c = expected[2];
+    c.value.resize(static_cast<std::size_t>(p.m * p.n));
+    std::vector<double> magnitude(c.value.size());
+    matmul::reference(p,
+                      {.a = floats(contents, 0),
+                       .b = floats(contents, 1),
+                       .c = nullptr,
+                       .bias = floats(contents, 3),
+                       .y = floats(contents, 4)},
+                      c.value.data(), magnitude.data());
+    bound_sums(tier, terms(p), magnitude, c);
+  }
+  static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
+
+ private:
+  static bool has_y(const Problem& p) { return p.epilogue == matmul::Epilogue::relu_gradient; }
+  static double terms(const Problem& p) {  // of one element's sum
+    return static_cast<double>(p.k + (has_bias(p.epilogue) ? 1 : 0));
+  }
+};
+
+template <>
+std::vector<Access> accesses<Matmul>(const matmul::Problem& p, const matmul::Operands& o) {
+  return accesses_of<Matmul>(p, o);
+}
+
+template <>
+std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite,
+                                        std::string name) {
+  return std::make_unique<TypedCase<Matmul>>(
+      p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
+}
+
+namespace {
+
+class MatmulType final : public PrimitiveType {
+ public:
+  const char* name() const override { return Matmul::name; }
+  std::vector<std::string> suite_columns() const override {
+    return {"m", "n", "k", "transpose_a", "transpose_b"};
+  }
+  std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 24;
+    const matmul::Problem p{.m = row.integer("m", 1, most),
+                            .n = row.integer("n", 1, most),
+                            .k = row.integer("k", 1, most),
+                            .transpose_a = row.integer("transpose_a", 0, 1) == 1,
+                            .transpose_b = row.integer("transpose_b", 0, 1) == 1,
+                            .epilogue = epilogue(row)};
+    std::vector<std::unique_ptr<Case>> all;
+    all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few hundred.
+    const auto size = [&] {
+      const std::int64_t kind = random.integer(0, 9);
+      return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
+    };
+    const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-4, 3));
+    const matmul::Problem p{size(),        size(),        size(),
+                            random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue)};
+    return make_case<Matmul>(p, "random", "random." + shape(p));
+  }
+
+ private:
+  static matmul::Epilogue epilogue(const CsvRow& row) {
+    const std::string& name = row.text("epilogue");
+    if (name.empty()) return matmul::Epilogue::none;
+    if (name == "bias") return matmul::Epilogue::bias;
+    if (name == "bias_relu") return matmul::Epilogue::bias_relu;
+    if (name == "relu_gradient") return matmul::Epilogue::relu_gradient;
+    row.fail("column epilogue holds \"" + name +
+             "\"; expected nothing, bias, bias_relu or relu_gradient");
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& matmul_type() {
+  static const MatmulType type;
+  return type;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,216 @@
+#include "kernels/max_pool/max_pool.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/types.hpp"
+
+namespace stepladder {
+
+using max_pool::Direction;
+using max_pool::Epilogue;
+using max_pool::MaxPool;
+
+template <>
+struct Adapter<MaxPool> {
+  using Problem = max_pool::Problem;
+
+  static std::vector<Field> fields(const Problem& p) {
+    const bool forward = p.direction == Direction::forward;
+    const auto of_epilogue = [&](Direction direction, Role role) {
+      return has_epilogue(p) && p.direction == direction ? role : Role::unused;
+    };
+    return {{forward ? "x" : "dx", p.x_count(), forward ? Role::input : Role::output},
+            {forward ? "y" : "dy", p.y_count(), forward ? Role::output : Role::input},
+            {"argmax", p.y_count(), forward ? Role::output : Role::input, 1},
+            {"bias", p.channels, of_epilogue(Direction::forward, Role::input)},
+            {"y", p.y_count(), of_epilogue(Direction::backward, Role::input)},
+            {"dbias", p.channels, of_epilogue(Direction::backward, Role::output)}};
+  }
+  static max_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
+    const auto floats_at = [&](std::size_t field) { return static_cast<float*>(at[field]); };
+    return {floats_at(0), floats_at(1), static_cast<std::uint8_t*>(at[2]),
+            floats_at(3), floats_at(4), floats_at(5)};
+  }
+  static std::vector<const void*> pointers(const Problem&, const max_pool::Operands& o) {
+    return {o.x, o.y, o.argmax, o.bias, o.forward_y, o.dbias};
+  }
+  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
+  static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
+    const std::int64_t plane = p.height * p.width;
+    for (std::int64_t i = 0; i < p.planes(); ++i) {
+      const bool negative = i % 3 == 1;
+      for (std::int64_t j = 0; j < plane; ++j)
+        x[i * plane + j] = tier == Tier::exact
+                               ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
+                               : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
+    }
+  }
+  // Of the size of x, so that some sums with it are 0, and many below.
+  static void fill_bias(const Problem& p, Tier tier, Random& random, float* bias) {
+    for (std::int64_t c = 0; c < p.channels; ++c)
+      bias[c] = tier == Tier::exact ? static_cast<float>(random.integer(-5, 5))
+                                    : random.uniform(-1.0F, 1.0F);
+  }
+  static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    if (p.direction == Direction::forward) {
+      fill_x(p, tier, random, floats(contents, 0));
+      if (has_epilogue(p)) fill_bias(p, tier, random, floats(contents, 3));
+      return;
+    }
+    std::vector<float> x(static_cast<std::size_t>(p.x_count()));
+    std::vector<float> bias(static_cast<std::size_t>(p.channels));
+    std::vector<double> y(static_cast<std::size_t>(p.y_count()));
+    fill_x(p, tier, random, x.data());
+    fill_bias(p, tier, random, bias.data());
+    max_pool::reference_forward(p, x.data(), bias.data(), y.data(), places(contents));
+    if (has_epilogue(p))
+      std::transform(y.begin(), y.end(), floats(contents, 4),
+                     [](double value) { return static_cast<float>(value); });
+    const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / terms(p), 1.0, 64.0));
+    for (std::int64_t i = 0; i < p.y_count(); ++i)
+      floats(contents, 1)[i] = tier == Tier::exact
+                                   ? static_cast<float>(random.integer(-largest, largest))
+                                   : random.uniform(-1.0F, 1.0F);
+  }
+  static void expect(const Problem& p, Tier tier, Contents& contents,
+                     std::vector<Expected>& expected) {
+    if (p.direction == Direction::forward) {
+      Expected &y = expected[1], &place = expected[2];
+      y.value.resize(static_cast<std::size_t>(p.y_count()));
+      y.bound.assign(y.value.size(), 0.0F);
+      std::vector<std::uint8_t> argmax(y.value.size());
+      max_pool::reference_forward(p, floats(contents, 0), floats(contents, 3), y.value.data(),
+                                  argmax.data());
+      if (has_epilogue(p)) bound_addition(tier, y);
+      place.value.assign(argmax.begin(), argmax.end());
+      place.bound.assign(argmax.size(), 0.0F);
+      return;
+    }
+    Expected& dx = expected[0];
+    dx.value.resize(static_cast<std::size_t>(p.x_count()));
+    std::vector<double> magnitude(dx.value.size());
+    max_pool::reference_backward(p, floats(contents, 1), places(contents), floats(contents, 4),
+                                 dx.value.data(), magnitude.data());
+    bound_sums(tier, static_cast<double>(p.window_h * p.window_w), magnitude, dx);
+    if (!has_epilogue(p)) return;
+    Expected& dbias = expected[5];
+    dbias.value.resize(static_cast<std::size_t>(p.channels));
+    magnitude.resize(dbias.value.size());
+    max_pool::reference_bias_gradient(p, floats(contents, 1), floats(contents, 4),
+                                      dbias.value.data(), magnitude.data());
+    bound_sums(tier, terms(p), magnitude, dbias);
+  }
+  static bool has_exact_tier(const Problem& p) {
+    return p.direction == Direction::forward || terms(p) <= 0x1p24;
+  }
+
+ private:
+  static bool has_epilogue(const Problem& p) { return p.epilogue != Epilogue::none; }
+  static double terms(const Problem& p) {  // of the longest sum
+    return static_cast<double>(has_epilogue(p) ? p.batch * p.out_h() * p.out_w()
+                                               : p.window_h * p.window_w);
+  }
+  // y is one addition, and what is 0 is so exactly.
+  static void bound_addition(Tier tier, Expected& y) {
+    if (tier == Tier::accuracy)
+      std::transform(y.value.begin(), y.value.end(), y.bound.begin(), [](double value) {
+        return std::nextafter(static_cast<float>(gamma_bound(1) * value), INFINITY);
+      });
+  }
+  static std::uint8_t* places(Contents& contents) {
+    return reinterpret_cast<std::uint8_t*>(contents[2].data());
+  }
+};
+
+template <>
+std::vector<Access> accesses<MaxPool>(const max_pool::Problem& p, const max_pool::Operands& o) {
+  return accesses_of<MaxPool>(p, o);
+}
+
+template <>
+std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite,
+                                         std::string name) {
+  return std::make_unique<TypedCase<MaxPool>>(
+      p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
+}
+
+namespace {
+
+class MaxPoolType final : public PrimitiveType {
+ public:
+  const char* name() const override { return MaxPool::name; }
+  std::vector<std::string> suite_columns() const override {
+    return {"batch",    "channels", "height", "width", "window_h", "window_w",
+            "stride_h", "stride_w", "pad_h",  "pad_w", "direction"};
+  }
+  std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 20;
+    const std::string& direction = row.text("direction");
+    if (direction != "forward" && direction != "backward")
+      row.fail(
+          fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
+    const max_pool::Problem p{
+        .direction = direction == "forward" ? Direction::forward : Direction::backward,
+        .batch = row.integer("batch", 1, most),
+        .channels = row.integer("channels", 1, most),
+        .height = row.integer("height", 1, most),
+        .width = row.integer("width", 1, most),
+        .window_h = row.integer("window_h", 1, most),
+        .window_w = row.integer("window_w", 1, most),
+        .stride_h = row.integer("stride_h", 1, most),
+        .stride_w = row.integer("stride_w", 1, most),
+        .pad_h = row.integer("pad_h", 0, most),
+        .pad_w = row.integer("pad_w", 0, most),
+        .epilogue = epilogue(row)};
+    expect_countable(row, "x, padding included,",
+                     {p.batch, p.channels, p.height + 2 * p.pad_h, p.width + 2 * p.pad_w});
+    try {
+      max_pool::validate(p);
+    } catch (const std::invalid_argument& error) {
+      row.fail(error.what());
+    }
+    std::vector<std::unique_ptr<Case>> all;
+    all.push_back(make_case<MaxPool>(p, row.text("suite"), row.text("name")));
+    return all;
+  }
+  std::unique_ptr<Case> random_case(Random& random, int) const override {
+    max_pool::Problem p;
+    p.direction = random.coin() ? Direction::forward : Direction::backward;
+    p.batch = random.integer(1, 3);
+    p.channels = random.integer(1, 7);
+    if (random.integer(0, 2) == 0) {  // the windows that networks have
+      p.window_h = p.window_w = random.integer(2, 3);
+      p.stride_h = p.stride_w = 2;
+    } else {
+      p.window_h = random.integer(1, 6);
+      p.window_w = random.integer(1, 6);
+      p.stride_h = random.integer(1, 4);
+      p.stride_w = random.integer(1, 4);
+    }
+    p.pad_h = random.integer(0, p.window_h - 1);
+    p.pad_w = random.integer(0, p.window_w - 1);
+    p.height = random.integer(std::max<std::int64_t>(1, p.window_h - 2 * p.pad_h), 24);
+    p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
+    if (random.integer(0, 2) == 0) p.epilogue = Epilogue::bias_relu;
+    return make_case<MaxPool>(p, "random", "random." + direction(p) + "." + shape(p));
+  }
+
+ private:
+  static Epilogue epilogue(const CsvRow& row) {
+    const std::string& name = row.text("epilogue");
+    if (name.empty()) return Epilogue::none;
+    if (name == "bias_relu") return Epilogue::bias_relu;
+    row.fail("column epilogue holds \"" + name + "\"; expected nothing or bias_relu");
+  }
+};
+
+}  // namespace
+
+const PrimitiveType& max_pool_type() {
+  static const MaxPoolType type;
+  return type;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,133 @@
+#include "harness/io/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <stdexcept>
+
+namespace stepladder {
+namespace {
+
+std::vector<std::string> split(const std::string& line, const std::string& where) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted) {
+      if (c != '"') {
+        fields.back() += c;
+      } else if (i + 1 < line.size() && line[i + 1] == '"') {
+        fields.back() += line[++i];
+      } else {
+        quoted = false;
+        if (i + 1 < line.size() && line[i + 1] != ',')
+          throw std::runtime_error(
+              fmt::format("{}: \"{}\" follows a closing quotation mark; expected a comma or the "
+                          "end of the line",
+                          where, line.substr(i + 1, 1)));
+      }
+    } else if (c == '"' && fields.back().empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  if (quoted) throw std::runtime_error(fmt::format("{}: a quotation mark is not closed", where));
+  return fields;
+}
+
+}  // namespace
+
+bool CsvRow::has(std::string_view column) const {
+  return std::find(header_->begin(), header_->end(), column) != header_->end();
+}
+
+const std::string& CsvRow::text(std::string_view column) const {
+  static const std::string nothing;
+  const auto found = std::find(header_->begin(), header_->end(), column);
+  return found == header_->end() ? nothing
+                                 : fields_[static_cast<std::size_t>(found - header_->begin())];
+}
+
+std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int64_t high) const {
+  const std::string& field = text(column);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error != std::errc{} || end != field.data() + field.size() || value < low || value > high)
+    fail(fmt::format("column {} holds \"{}\"; expected a whole number from {} to {}", column, field,
+                     low, high));
+  return value;
+}
+
+std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int64_t high,
+                             std::int64_t otherwise) const {
+  return text(column).empty() ? otherwise : integer(column, low, high);
+}
+
+void CsvRow::fail(const std::string& what) const {
+  throw std::runtime_error(fmt::format("{}: {}", where_, what));
+}
+
+CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
+                 const std::vector<std::string>& optional) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF"))
+      line.erase(0, 3);  // spreadsheets mark UTF-8 so
+    const std::string where = fmt::format("{}:{}", file.string(), number);
+    if (line.empty()) continue;
+    std::vector<std::string> fields = split(line, where);
+    if (header_.empty()) {
+      header_ = std::move(fields);
+      for (const std::string& column : required)
+        if (std::find(header_.begin(), header_.end(), column) == header_.end())
+          throw std::runtime_error(
+              fmt::format("{}: the header lacks the column \"{}\"; expected {}", where, column,
+                          fmt::join(required, ",")));
+      for (const std::string& column : header_) {
+        if (std::count(header_.begin(), header_.end(), column) > 1)
+          throw std::runtime_error(fmt::format("{}: the column \"{}\" comes twice", where, column));
+        if (std::find(required.begin(), required.end(), column) == required.end() &&
+            std::find(optional.begin(), optional.end(), column) == optional.end())
+          throw std::runtime_error(fmt::format("{}: unknown column \"{}\"; expected {}", where,
+                                               column, fmt::join(required, ",")));
+      }
+      continue;
+    }
+    if (fields.size() != header_.size())
+      throw std::runtime_error(
+          fmt::format("{}: {} fields; the header has {}", where, fields.size(), header_.size()));
+    rows_.emplace_back(where, &header_, std::move(fields));
+  }
+  if (header_.empty())
+    throw std::runtime_error(
+        fmt::format("{}: empty; expected the header {}", file.string(), fmt::join(required, ",")));
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (&field != &fields.front()) line += ',';
+    if (field.find_first_of(",\"\n\r") == std::string::npos) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char c : field) {
+      if (c == '"') line += '"';
+      line += c == '\n' || c == '\r' ? ' ' : c;
+    }
+    line += '"';
+  }
+  return line + '\n';
+}
+
+}  // namespace stepladder

@@ -1,0 +1,110 @@
+#include "harness/io/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace stepladder::data {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  throw std::runtime_error(fmt::format("{}: {}", path.string(), what));
+}
+
+struct CloseGzip {
+  void operator()(gzFile file) const { gzclose_r(file); }
+};
+
+// A file that vanishes with this object unless it was renamed into place.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target)
+      : name_(fmt::format("{}.tmp-{}", target.string(), getpid())),
+        descriptor_(open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+  ~TemporaryFile() {
+    if (descriptor_ < 0) return;
+    close(descriptor_);
+    if (!renamed_) unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+
+  bool write_all(std::span<const std::uint8_t> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return fsync(descriptor_) == 0;
+  }
+
+  bool rename_to(const std::filesystem::path& target) {
+    renamed_ = std::rename(name_.c_str(), target.c_str()) == 0;
+    return renamed_;
+  }
+
+ private:
+  std::string name_;
+  int descriptor_;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
+  errno = 0;
+  const std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rb"));
+  if (file == nullptr) {
+    fail(path, fmt::format("cannot open: {}", errno != 0 ? std::strerror(errno) : "no memory"));
+  }
+  constexpr unsigned chunk = 1U << 16;
+  gzbuffer(file.get(), chunk);
+
+  std::vector<std::uint8_t> bytes;
+  std::size_t filled = 0;
+  for (;;) {
+    bytes.resize(filled + chunk);
+    const int got = gzread(file.get(), bytes.data() + filled, chunk);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+    if (got < static_cast<int>(chunk)) break;
+  }
+  bytes.resize(filled);
+
+  // A gzip stream that ends early reads as a short file; only the error state tells.
+  int status = Z_OK;
+  const char* detail = gzerror(file.get(), &status);
+  if (status == Z_ERRNO) fail(path, fmt::format("cannot read: {}", std::strerror(errno)));
+  if (status == Z_BUF_ERROR) {
+    fail_at(path, filled, "more compressed data", "the end of the file (truncated gzip)");
+  }
+  if (status != Z_OK && status != Z_STREAM_END) {
+    fail_at(path, filled, "valid gzip data", fmt::format("damage ({})", detail));
+  }
+  return bytes;
+}
+
+void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+  TemporaryFile file(path);
+  if (!file.is_open() || !file.write_all(bytes) || !file.rename_to(path)) {
+    fail(path, fmt::format("cannot write: {}", std::strerror(errno)));
+  }
+}
+
+void fail_at(const std::filesystem::path& path, std::size_t offset, const std::string& expected,
+             const std::string& found) {
+  fail(path, fmt::format("byte offset {}: expected {}, found {}", offset, expected, found));
+}
+
+}  // namespace stepladder::data

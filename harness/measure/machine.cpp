@@ -1,0 +1,181 @@
+#include "harness/measure/machine.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+#include <xsimd/xsimd.hpp>
+
+#include "harness/measure/counters.hpp"
+#include "harness/problem/suites.hpp"
+#include "kernels/common/device.hpp"
+
+#ifdef STEPLADDER_HAVE_MPI
+#include <mpi.h>
+#endif
+#ifdef STEPLADDER_HAVE_ONEDNN
+#include <dnnl.hpp>
+#endif
+
+namespace stepladder {
+namespace {
+
+// Text after "key : " of the first such line of a file of /proc.
+std::string proc_value(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(key)) {
+      const std::size_t from = line.find_first_not_of(" \t:", key.size());
+      if (from != std::string::npos) return line.substr(from);
+    }
+  return {};
+}
+
+std::string first_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+// What a command prints, without its last newline; empty when it fails.
+std::string output_of(const std::string& command) {
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
+                                             pclose);
+  if (!pipe) return {};
+  std::string text;
+  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get()))
+    text += static_cast<char>(c);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+nlohmann::json libraries() {
+  nlohmann::json all = {{"google_benchmark", "1.7 or newer"},
+                        {"xsimd", fmt::format("{}.{}.{}", XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR,
+                                              XSIMD_VERSION_PATCH)},
+                        {"fmt", fmt::format("{}", FMT_VERSION)},
+                        {"zlib", zlibVersion()}};
+#ifdef STEPLADDER_HAVE_MPI
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  all["mpi"] = version;  // `length` may count the final zero
+#endif
+#ifdef STEPLADDER_HAVE_ONEDNN
+  const dnnl_version_t* onednn = dnnl_version();
+  all["onednn"] = fmt::format("{}.{}.{}", onednn->major, onednn->minor, onednn->patch);
+#endif
+  return all;
+}
+
+}  // namespace
+
+Machine detect_machine() {
+  Machine machine;
+  machine.cpu_model = proc_value("/proc/cpuinfo", "model name");
+  // The affinity mask would not do: OpenMP binds the first thread to one place before main() begins.
+  machine.threads_available = omp_get_num_procs();
+  machine.memory_bytes =
+      std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
+  machine.memory_available_bytes =
+      std::strtod(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr) * 1024;
+  for (const Isa isa : {Isa::sse42, Isa::avx2, Isa::avx512})
+    if (cpu_has(isa)) machine.isa.emplace_back(name_of(isa));
+
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) == 0 && hwloc_topology_load(topology) == 0) {
+    machine.cores = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
+    const auto size = [&](hwloc_obj_type_t type) -> std::size_t {
+      hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
+      return cache == nullptr ? 0 : cache->attr->cache.size;
+    };
+    machine.caches = {size(HWLOC_OBJ_L1CACHE), size(HWLOC_OBJ_L2CACHE), size(HWLOC_OBJ_L3CACHE)};
+  }
+  if (topology != nullptr) hwloc_topology_destroy(topology);
+  return machine;
+}
+
+nlohmann::json describe_environment(const Machine& machine) {
+  const std::string git = fmt::format("git -C '{}' ", source_directory().string());
+  const std::string commit = output_of(git + "rev-parse --short=12 HEAD");
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  nlohmann::json affinity;
+  for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
+    if (const char* value = std::getenv(name)) affinity[name] = value;
+  const Counters counters;
+  return {
+      {"schema_version", 1},
+      {"cpu_model", machine.cpu_model},
+      {"cores", machine.cores},
+      {"threads_available", machine.threads_available},
+      {"isa", machine.isa},
+      {"caches", {{"L1", machine.caches.l1}, {"L2", machine.caches.l2}, {"L3", machine.caches.l3}}},
+      {"governor", governor.empty() ? "not shown by this machine" : governor},
+      {"affinity", affinity},
+      {"memory_bytes", machine.memory_bytes},
+      {"compiler", STEPLADDER_COMPILER},
+      {"compiler_flags", STEPLADDER_FLAGS},
+      {"libraries", libraries()},
+      {"gpu", device() != nullptr ? nlohmann::json(device()->name()) : nlohmann::json(nullptr)},
+      {"gpu_status", device() != nullptr ? "available" : device_status()},
+      {"commit", commit.empty() ? "unknown" : commit},
+      {"dirty", !output_of(git + "status --porcelain --untracked-files=no").empty()},
+      {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()}};
+}
+
+namespace {
+char** program_arguments = nullptr;
+
+// OpenMP reads its settings at program start. Where the program cannot start itself again it goes
+// on with the old ones, and environment.json shows them.
+void start_again() { execv("/proc/self/exe", program_arguments); }
+
+// OpenMP has bound the first thread, from which the program started again would inherit its one
+// place.
+void take_all_places() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, processors.data());
+    for (const int processor : processors) CPU_SET(processor, &all);
+  }
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+}  // namespace
+
+void pin_threads(char** arguments) {
+  program_arguments = arguments;
+  if (std::getenv("OMP_PROC_BIND") != nullptr) return;
+  setenv("STEPLADDER_PINNED", "1", 1);
+  setenv("OMP_PROC_BIND", "close", 1);
+  setenv("OMP_PLACES", "cores", 0);
+  start_again();
+}
+
+void unpin_threads() {
+  if (omp_get_proc_bind() == omp_proc_bind_false) return;
+  if (std::getenv("STEPLADDER_PINNED") == nullptr)
+    throw std::runtime_error(
+        fmt::format("OMP_PROC_BIND={} binds two teams of threads to the same cores; unset it to "
+                    "run two operations at once",
+                    std::getenv("OMP_PROC_BIND")));
+  setenv("OMP_PROC_BIND", "false", 1);
+  unsetenv("OMP_PLACES");
+  take_all_places();
+  start_again();
+}
+
+}  // namespace stepladder

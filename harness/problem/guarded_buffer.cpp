@@ -1,0 +1,108 @@
+#include "harness/problem/guarded_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "kernels/common/cpu/aligned.hpp"
+
+namespace stepladder {
+namespace {
+
+// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that reads
+// out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the lower half of
+// each word: a kernel that runs past the end of all its operands copies one's guard into another's.
+class GuardPattern {
+ public:
+  explicit GuardPattern(std::uint32_t buffer) : buffer_(buffer) {}
+  unsigned char operator[](std::size_t byte) const {
+    const auto low = static_cast<std::uint32_t>(buffer_ * 40503U + byte / 4 * 31153U) & 0xFFFFU;
+    return static_cast<unsigned char>((0x7F7F0000U | low) >> (byte % 4 * 8));
+  }
+
+ private:
+  std::uint32_t buffer_;
+};
+
+std::atomic<std::uint32_t> buffers_made = 0;
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
+    : bytes_(bytes), device_(device), number_(buffers_made++) {
+  const std::size_t whole = bytes + 2 * guard;
+  memory_ = device_ != nullptr ? device_->allocate(whole) : allocate_aligned(whole);
+  if (memory_ == nullptr) throw std::bad_alloc{};
+  std::vector<unsigned char> zone(guard);
+  const GuardPattern pattern(number_);
+  for (std::size_t i = 0; i < guard; ++i) zone[i] = pattern[i];
+  auto* first = static_cast<std::byte*>(memory_);
+  for (std::byte* at : {first, first + guard + bytes_})
+    if (device_ != nullptr)
+      device_->upload(at, zone.data(), guard);
+    else
+      std::memcpy(at, zone.data(), guard);
+}
+
+GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
+    : bytes_(other.bytes_),
+      device_(other.device_),
+      number_(other.number_),
+      memory_(std::exchange(other.memory_, nullptr)) {}
+
+GuardedBuffer::~GuardedBuffer() {
+  if (memory_ == nullptr) return;
+  if (device_ != nullptr)
+    device_->release(memory_);
+  else
+    std::free(memory_);
+}
+
+void GuardedBuffer::write(const void* from_host) {
+  if (device_ != nullptr)
+    device_->upload(data(), from_host, bytes_);
+  else if (bytes_ > 0)  // of none, the pointers may be null
+    std::memcpy(data(), from_host, bytes_);
+}
+
+void GuardedBuffer::read(void* to_host) const {
+  if (device_ != nullptr)
+    device_->download(to_host, data(), bytes_);
+  else if (bytes_ > 0)
+    std::memcpy(to_host, data(), bytes_);
+}
+
+void GuardedBuffer::poison() {
+  if (device_ == nullptr) {
+    std::memset(data(), 0xff, bytes_);
+    return;
+  }
+  const std::vector<unsigned char> bad(bytes_, 0xff);
+  device_->upload(data(), bad.data(), bytes_);
+}
+
+std::string GuardedBuffer::guard_damage() const {
+  const GuardPattern pattern(number_);
+  std::vector<unsigned char> zone(guard);
+  const auto read_zone = [&](const std::byte* from) {
+    if (device_ != nullptr)
+      device_->download(zone.data(), from, guard);
+    else
+      std::memcpy(zone.data(), from, guard);
+  };
+  const auto* first = static_cast<const std::byte*>(memory_);
+  read_zone(first);
+  for (std::size_t i = guard; i-- > 0;)
+    if (zone[i] != pattern[i])
+      return fmt::format("written out of bounds, {} bytes before its start", guard - i);
+  read_zone(first + guard + bytes_);
+  for (std::size_t i = 0; i < guard; ++i)
+    if (zone[i] != pattern[i])
+      return fmt::format("written out of bounds, {} bytes past its end", i);
+  return {};
+}
+
+}  // namespace stepladder

@@ -1,0 +1,107 @@
+#include "harness/results/run.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "harness/io/ranks.hpp"
+
+namespace stepladder {
+
+namespace {
+
+NoiseTally tally_of(const nlohmann::json& noise) {
+  return {noise.value("repetitions", std::int64_t{0}), noise.value("disturbed", std::int64_t{0}),
+          noise.value("elapsed_s", 0.0), noise.value("stolen_s", 0.0)};
+}
+
+}  // namespace
+
+Run::Run(const RunOptions& options) : machine_(detect_machine()) {
+  meter_ = std::make_unique<Meter>(records_);
+  if (mpi_session().rank() == 0) {
+    folder_.emplace(options.directory, options.resume);
+    environment_ = describe_environment(machine_);
+    nlohmann::json before = folder_->read_json("environment.json");
+    environment_["seed"] = options.seed;
+    environment_["data"] = options.data;
+    if (options.data == "none" && before.contains("data")) environment_["data"] = before["data"];
+    environment_["started_at"] =
+        before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
+    environment_["commands"] =
+        before.contains("commands") ? before["commands"] : nlohmann::json::array();
+    environment_["commands"].push_back(options.command);
+    if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
+    note_noise();
+    folder_->write_json("environment.json", environment_);
+    nlohmann::json recorded = folder_->read_json("benchmark.json");
+    if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
+  }
+  load_or_measure_ceilings(options.threads);
+}
+
+void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
+  if (writes()) {
+    const nlohmann::json recorded = folder_->read_json("ceilings.json");
+    if (recorded.contains("ceilings"))
+      for (const nlohmann::json& c : recorded["ceilings"])
+        ceilings_.push_back({c["name"], c["unit"], c["threads"], c["level"], c["value"]});
+  }
+  for (const int count : threads) {
+    bool known = false;
+    for (const Ceiling& c : ceilings_) known = known || c.threads == count;
+    mpi_session().barrier();
+    if (mpi_session().broadcast(std::int64_t{known}) != 0) continue;
+    for (Ceiling& c : measure_ceilings(machine_.caches, count)) ceilings_.push_back(std::move(c));
+  }
+  if (!writes()) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const Ceiling& c : ceilings_)
+    all.push_back({{"name", c.name},
+                   {"unit", c.unit},
+                   {"threads", c.threads},
+                   {"level", c.level},
+                   {"value", c.value}});
+  folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
+}
+
+// Of the whole run, which may have been made by several commands.
+void Run::note_noise() {
+  NoiseTally all = noise_before_;
+  all += meter_->noise();
+  environment_["noise"] = {{"repetitions", all.repetitions},
+                           {"disturbed", all.disturbed},
+                           {"elapsed_s", all.elapsed_seconds},
+                           {"stolen_s", all.stolen_seconds}};
+  environment_["quiet_sentence"] = all.repetitions > 0 ? all.sentence() : "";
+}
+
+void Run::save() {
+  if (!writes()) return;
+  note_noise();
+  environment_["finished_at"] = utc_time();
+  folder_->write_json("environment.json", environment_);
+  folder_->write_json("benchmark.json",
+                      {{"schema_version", 1},
+                       {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
+                       {"benchmarks", records_}});
+}
+
+namespace {
+
+extern "C" void note_signal(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+void stop_on_signals() {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    action.sa_handler = note_signal;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+}  // namespace stepladder

@@ -1,0 +1,80 @@
+#include "harness/verify/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "harness/io/ranks.hpp"
+
+namespace stepladder {
+
+std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
+                              std::uint64_t seed) {
+  std::vector<Filling> all;
+  if (problem.has_exact_tier()) all.push_back({Tier::exact, seed});
+  const bool all_exact = std::all_of(variants.begin(), variants.end(), [&](const Variant& variant) {
+    return takes_exact_tier(problem, *variant.info);
+  });
+  if (!all_exact) all.push_back({Tier::accuracy, seed + 1});
+  all.push_back({Tier::accuracy, seed});
+  return all;
+}
+
+Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
+               std::unique_ptr<Runner>& runner) {
+  if (!variant.why_unavailable.empty())
+    return {.outcome = Outcome::unavailable, .reason = variant.why_unavailable};
+  MpiSession& mpi = mpi_session();
+  const bool over_ranks = problem.info().ranks > 1 && mpi.ranks() > 1;  // not over GPUs
+  const bool is_second = runner != nullptr;
+  std::unique_ptr<Runner> planned = std::move(runner);
+  try {
+    if (planned == nullptr) planned = problem.plan(variant, resources);
+    problem.reset();
+    planned->prepare();
+    const auto start = std::chrono::steady_clock::now();
+    planned->run(0);
+    if (variant.info->place == Place::cuda) device()->synchronize();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    Check check = problem.check(*variant.info, 0);
+    if (over_ranks) {
+      const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;
+      if (check.passed && !everywhere) check = {.what = "wrong on another rank"};
+      check.error_ratio = mpi.max(check.error_ratio);
+      if (!mpi.same_on_all_ranks(problem.result_hash(0)) && check.passed)
+        check = {.what = "the ranks hold different results"};
+    }
+    if (!check.passed)
+      return {.outcome = Outcome::failed,
+              .reason = is_second ? "second run of the plan, on other values: " + check.what
+                                  : check.what};
+    runner = std::move(planned);
+    return {.outcome = Outcome::passed, .error_ratio = check.error_ratio, .seconds = seconds};
+  } catch (const Unsupported& limit) {
+    return {.outcome = Outcome::unavailable, .reason = limit.what()};
+  } catch (const std::exception& error) {
+    // The other ranks may be waiting inside the variant for this one.
+    if (over_ranks) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
+    return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
+  }
+}
+
+bool device_is_lost() {
+  if (device() == nullptr) return false;
+  try {
+    device()->synchronize();
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+bool takes_exact_tier(const Case& problem, const VariantInfo& variant) {
+  const bool exact =
+      variant.bound_factor <= 1.0 || variant.operand_error > 0;  // small integers fit TF32
+  return problem.has_exact_tier() && exact;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,81 @@
+#include "kernels/all_reduce/mpi/group.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+constexpr int tag = 1;
+
+std::string text(const std::array<std::int64_t, 2>& problem) {
+  const Problem p{.operation = static_cast<Operation>(problem[1]), .count = problem[0]};
+  return direction(p) + " of " + shape(p) + " elements";
+}
+
+// All ranks look for the lowest rank whose problem is not rank 0's, so that all of them throw.
+void agree(const Problem& problem, MPI_Comm communicator, int rank, int ranks) {
+  const std::array<std::int64_t, 2> mine{problem.count,
+                                         static_cast<std::int64_t>(problem.operation)};
+  std::array<std::int64_t, 2> root = mine;
+  MPI_Bcast(root.data(), 2, MPI_INT64_T, 0, communicator);
+  const int suspect = mine == root ? ranks : rank;
+  int first = ranks;
+  MPI_Allreduce(&suspect, &first, 1, MPI_INT, MPI_MIN, communicator);
+  if (first == ranks) return;
+  std::array<std::int64_t, 2> other = mine;
+  MPI_Bcast(other.data(), 2, MPI_INT64_T, first, communicator);
+  throw std::invalid_argument("all_reduce: rank 0 wants the " + text(root) + ", but rank " +
+                              std::to_string(first) + " the " + text(other) +
+                              "; all ranks must reduce the same problem");
+}
+
+}  // namespace
+
+Group::Group(const Problem& problem, const Resources& resources, std::int64_t longest)
+    : communicator_(communicator_of(resources)), longest_(longest) {
+  if (problem.gpus) throw Unsupported("its ranks are processes, not the GPUs of one");
+  MPI_Comm_rank(communicator_, &rank_);
+  MPI_Comm_size(communicator_, &ranks_);
+  agree(problem, communicator_, rank_, ranks_);
+  if (problem.count < 0)
+    throw std::invalid_argument("all_reduce: the count is " + std::to_string(problem.count) +
+                                "; it must be 0 or more");
+  if (problem.ranks != ranks_)
+    throw std::invalid_argument("all_reduce: the problem is for " + std::to_string(problem.ranks) +
+                                " ranks, but the communicator has " + std::to_string(ranks_));
+}
+
+void Group::send(const float* values, std::int64_t count, int to) const {
+  for (std::int64_t at = 0; at < count; at += longest_) {
+    const int length = static_cast<int>(std::min(longest_, count - at));
+    MPI_Send(values + at, length, MPI_FLOAT, to, tag, communicator_);
+  }
+}
+
+void Group::receive(float* values, std::int64_t count, int from) const {
+  for (std::int64_t at = 0; at < count; at += longest_) {
+    const int length = static_cast<int>(std::min(longest_, count - at));
+    MPI_Recv(values + at, length, MPI_FLOAT, from, tag, communicator_, MPI_STATUS_IGNORE);
+  }
+}
+
+void Group::exchange(const Outgoing& out, const Incoming& in) const {
+  // The two messages may differ in length: the one that ends first goes on with nobody.
+  for (std::int64_t at = 0; at < std::max(out.count, in.count); at += longest_) {
+    const std::int64_t out_at = std::min(at, out.count);
+    const std::int64_t in_at = std::min(at, in.count);
+    const int out_length = static_cast<int>(std::min(longest_, out.count - out_at));
+    const int in_length = static_cast<int>(std::min(longest_, in.count - in_at));
+    MPI_Sendrecv(out.values + out_at, out_length, MPI_FLOAT,
+                 out_length > 0 ? out.to : MPI_PROC_NULL, tag, in.values + in_at, in_length,
+                 MPI_FLOAT, in_length > 0 ? in.from : MPI_PROC_NULL, tag, communicator_,
+                 MPI_STATUS_IGNORE);
+  }
+}
+
+}  // namespace stepladder::all_reduce

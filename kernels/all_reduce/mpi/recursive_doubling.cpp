@@ -1,0 +1,87 @@
+// Pairs at distance 1, 2, 4, … exchange their vectors and both add: after round k every rank holds
+// the sum of its block of 2^(k+1) ranks. log2 p rounds in place of 2 (p-1) steps, each with the
+// whole vector: the best choice for short vectors.
+//
+//     rank    0   1   2   3
+//     k = 0   0+1 0+1 2+3 2+3        0 <-> 1, 2 <-> 3
+//     k = 1   all all all all        0 <-> 2, 1 <-> 3
+//
+// When p is not a power of two, q is the power of two below it: each rank from q on first gives its
+// vector to the rank q lower, stands aside, and receives the result at the end.
+//
+//     T = log2 p (alpha + n beta + n gamma)                                        p = q
+//     T = log2 q (alpha + n beta + n gamma) + 2 (alpha + n beta) + n gamma         q < p < 2q
+//
+// (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH,
+// 2005.)
+//
+// Identical bits: before round k all ranks of a block of 2^k hold the same bits (a block of one
+// does). Two partners add the same two values, each with its own first, and a + b = b + a bit for
+// bit in IEEE arithmetic; so both halves of the next block agree. (The sum of two NaNs is a NaN on
+// both, whose payload may differ.) All ranks divide the same bits by the same number.
+#include <bit>
+
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/all_reduce/mpi/group.hpp"
+#include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+class RecursiveDoubling final : public Plan {
+ public:
+  RecursiveDoubling(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        group_(problem, resources),
+        doubling_ranks_(static_cast<int>(std::bit_floor(static_cast<unsigned>(group_.ranks())))),
+        received_(aligned_array<float>(group_.rank() < doubling_ranks_ ? problem.count : 0)) {}
+
+  void run(const Operands& o) override {
+    const std::int64_t count = problem_.count;
+    const int rank = group_.rank();
+    const int ranks = group_.ranks();
+    if (rank >= doubling_ranks_) {
+      group_.send(o.input, count, rank - doubling_ranks_);
+      group_.receive(o.output, count, rank - doubling_ranks_);
+      return;
+    }
+
+    // The first addition reads the input and writes the output, which saves a copy.
+    const float* sum = o.input;
+    const bool has_extra = rank + doubling_ranks_ < ranks;
+    if (has_extra) {
+      group_.receive(received_.get(), count, rank + doubling_ranks_);
+      add(sum, received_.get(), o.output, count);
+      sum = o.output;
+    }
+    for (int distance = 1; distance < doubling_ranks_; distance *= 2) {
+      const int partner = rank ^ distance;
+      group_.exchange({sum, count, partner}, {received_.get(), count, partner});
+      add(sum, received_.get(), o.output, count);
+      sum = o.output;
+    }
+    copy(sum, o.output, count);  // one rank alone has added nothing
+    if (problem_.operation == Operation::mean) divide(o.output, count, ranks);
+    if (has_extra) group_.send(o.output, count, rank + doubling_ranks_);
+  }
+
+ private:
+  Problem problem_;
+  Group group_;
+  int doubling_ranks_;            // q: the largest power of two up to the number of ranks
+  AlignedArray<float> received_;  // [count], but on the ranks that stand aside
+};
+
+constexpr VariantInfo info{
+    .name = "recursive_doubling",
+    .technique = Technique::mpi,
+    .builds_on = "gather_broadcast",
+    .adds = "partners at distance 1, 2, 4 exchange and both add: log2 p rounds, for short vectors",
+};
+
+const Registration registration{info, make_plan<AllReduce, RecursiveDoubling>};
+
+}  // namespace
+}  // namespace stepladder::all_reduce

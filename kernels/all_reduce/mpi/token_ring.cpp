@@ -1,0 +1,68 @@
+// The vector as a token: rank 0 hands its vector to rank 1, which adds its own and hands the sum on
+// to rank 2, and so on. The last rank holds the total and sends it once more round the ring.
+//
+//     rank:   0 -> 1 -> 2 -> 3      partial sums
+//             3 -> 0 -> 1 -> 2      the total
+//
+//     T = 2 (p-1) (alpha + n beta) + (p-1) n gamma        p ranks, n bytes
+//
+// The same time as gather_broadcast, since one rank works while the others wait. What is gained is
+// balance: no rank sends more than 2 n bytes, where rank 0 sent (p-1) n, and all of them add.
+//
+// Identical bits: the total is formed on the last rank alone and then only copied.
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/all_reduce/mpi/group.hpp"
+#include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+class TokenRing final : public Plan {
+ public:
+  TokenRing(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        group_(problem, resources),
+        received_(aligned_array<float>(group_.rank() == 0 ? 0 : problem.count)) {}
+
+  void run(const Operands& o) override {
+    const std::int64_t count = problem_.count;
+    const int ranks = group_.ranks();
+    const int rank = group_.rank();
+    const int last = ranks - 1;
+    const int next = (rank + 1) % ranks;
+    const int previous = (rank + ranks - 1) % ranks;
+
+    // Partial sums, from rank 0 to the last.
+    if (rank == 0) {
+      copy(o.input, o.output, count);
+    } else {
+      group_.receive(received_.get(), count, previous);
+      add(received_.get(), o.input, o.output, count);
+    }
+    if (rank != last) group_.send(o.output, count, next);
+    if (rank == last && problem_.operation == Operation::mean) divide(o.output, count, ranks);
+
+    // The total, from the last rank to the last but one.
+    if (rank != last) group_.receive(o.output, count, previous);
+    if (next != last) group_.send(o.output, count, next);
+  }
+
+ private:
+  Problem problem_;
+  Group group_;
+  AlignedArray<float> received_;  // [count], but on rank 0
+};
+
+constexpr VariantInfo info{
+    .name = "token_ring",
+    .technique = Technique::mpi,
+    .builds_on = "gather_broadcast",
+    .adds = "each rank adds and hands the sum on, so that none carries all the traffic",
+};
+
+const Registration registration{info, make_plan<AllReduce, TokenRing>};
+
+}  // namespace
+}  // namespace stepladder::all_reduce

@@ -1,0 +1,78 @@
+#include "kernels/common/cpu/thread_pool.hpp"
+
+#include <immintrin.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <vector>
+
+namespace stepladder {
+namespace {
+
+// Waits until `value` is no longer `old`: first in a loop, because the next run often follows
+// within microseconds and waking a sleeping thread takes tens of them; then asleep (on Linux a
+// futex).
+void wait_for_change(const std::atomic<int>& value, int old) {
+  constexpr int spins = 2000;  // about 20 to 100 microseconds
+  for (int i = 0; i < spins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    _mm_pause();
+  }
+  value.wait(old, std::memory_order_acquire);
+}
+
+// Threads inherit the caller's processors, and OpenMP may have bound the caller to one: the pool's
+// threads take OpenMP's places instead, one each, as an OpenMP team would.
+void bind_to_place(int thread) {
+  const int places = omp_get_num_places();
+  if (places == 0) return;  // threads are not bound
+  const int place = thread % places;
+  std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+  omp_get_place_proc_ids(place, processors.data());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(processor, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads), workers_(std::make_unique<std::thread[]>(threads - 1)) {
+  for (int thread = 1; thread < threads; ++thread)
+    workers_[thread - 1] = std::thread(&ThreadPool::serve, this, thread);
+}
+
+ThreadPool::~ThreadPool() {
+  call_ = nullptr;
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  for (int thread = 1; thread < threads_; ++thread) workers_[thread - 1].join();
+}
+
+void ThreadPool::run(const void* work, Call call) {
+  if (threads_ > 1) {
+    work_ = work;
+    call_ = call;
+    unfinished_.store(threads_ - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  call(work, 0);
+  for (int left = unfinished_.load(std::memory_order_acquire); left != 0;
+       left = unfinished_.load(std::memory_order_acquire))
+    wait_for_change(unfinished_, left);
+}
+
+void ThreadPool::serve(int thread) {
+  bind_to_place(thread);
+  for (int round = 0;; ++round) {
+    wait_for_change(round_, round);
+    if (call_ == nullptr) return;
+    call_(work_, thread);
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+  }
+}
+
+}  // namespace stepladder

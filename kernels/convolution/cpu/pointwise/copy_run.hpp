@@ -1,0 +1,42 @@
+// Pixels of a row, side by side or a stride apart: to neighbouring floats, and back.
+#pragma once
+
+#include <cstdint>
+#include <xsimd/xsimd.hpp>
+
+#include "kernels/common/cpu/partial_vector.hpp"
+
+namespace stepladder::convolution {
+
+// to[i] = from[i · step] for i < count. Whole vectors are written: up to a vector less one float
+// beyond is overwritten, and the caller writes it later or does not read it.
+template <class Arch>
+inline void copy_run(const float* from, std::int64_t step, std::int64_t count, float* to) {
+  using Vector = xsimd::batch<float, Arch>;
+  constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
+  if (step == 1) {
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) Vector::load_unaligned(from + i).store_unaligned(to + i);
+    if (i < count) load_partial<Arch>(from + i, count - i).store_unaligned(to + i);
+  } else if (step == 2) {  // a constant, for which the compiler has shuffles
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[step * i];
+  }
+}
+
+// to[i · step] = from[i] for i < count, and nothing else is touched.
+template <class Arch>
+inline void spread_run(const float* from, std::int64_t count, std::int64_t step, float* to) {
+  using Vector = xsimd::batch<float, Arch>;
+  constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
+  if (step == 1) {
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) Vector::load_unaligned(from + i).store_unaligned(to + i);
+    if (i < count) store_partial<Arch>(to + i, load_partial<Arch>(from + i, count - i), count - i);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i * step] = from[i];
+  }
+}
+
+}  // namespace stepladder::convolution

@@ -1,0 +1,96 @@
+// implicit_gemm on the tensor cores. Their TF32 products (8-bit exponent, 10-bit fraction, sums in
+// fp32) come many times as fast as FMAs; what is gathered is rounded once, on its way to shared memory.
+// A warp makes 64 x 32 or 32 x 32 of the tile in products of 16 x 8 by 8 terms:
+//
+//               ┌──┬──┬──┬──┐  4 factors of 8 x 8 columns
+//     16 x 8  ┌─┼──┼──┼──┼──┤
+//     factors │ │  │  │  │  │  of each 16 x 8 sums a thread holds two neighbours in row lane / 4,
+//             ├─┼──┼──┼──┼──┤  and two in the row 8 below
+//             │ │  │  │  │  │
+//
+// The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, a product by
+// 2⁻¹⁰ + 2⁻²²; the sums err by a few gamma(terms + 2), since a tensor core may cut where fp32 rounds.
+//
+// Expected: 1.5 to 2.5 times implicit_gemm on layers with blocks enough. Not the 5 or more that the
+// products alone would give: gathering a step's elements costs the same instructions as before, and
+// is now the larger part.
+#include "kernels/common/cuda/mma.hpp"
+#include "kernels/convolution/cuda/implicit_gemm/plan.hpp"
+
+namespace stepladder::convolution {
+namespace {
+
+template <int m_, int n_, int warp_m>
+struct TensorTile {
+  static constexpr int m = m_, n = n_, depth = 8, warp_n = 32;
+  static constexpr int warps_n = n / warp_n, threads = 32 * (m / warp_m) * warps_n;
+  static constexpr int sums_m = warp_m / 8, sums_n = warp_n / 4;
+  static constexpr int side_by_side = 2;       // sums of a thread in neighbouring columns
+  static constexpr int one_below_another = 1;  // in neighbouring rows
+  static constexpr int speed = 5;              // products in the time of an FMA
+
+  using Sums = float[sums_m][sums_n];
+  using LeftStep = float[depth][m + 8];  // 8 more: a warp's fragments lie in 32 different banks
+  using RightStep = float[depth][n + 8];
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int first_row() {
+    return static_cast<int>(threadIdx.x) / 32 / warps_n * warp_m;
+  }
+  __device__ static int first_column() {
+    return static_cast<int>(threadIdx.x) / 32 % warps_n * warp_n;
+  }
+  __device__ static int row(int i) { return first_row() + 8 * i + lane() / 4; }
+  __device__ static int column(int j) {
+    return first_column() + j / 2 * 8 + lane() % 4 * 2 + j % 2;
+  }
+
+  __device__ static float stored(float value) { return __uint_as_float(to_tf32(value)); }
+
+  __device__ static void accumulate(const LeftStep& a, const RightStep& b, Sums& sums) {
+    const int group = lane() / 4, member = lane() % 4;
+    std::uint32_t columns[warp_n / 8][2];
+#pragma unroll
+    for (int j = 0; j < warp_n / 8; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        columns[j][half] = __float_as_uint(b[member + 4 * half][first_column() + 8 * j + group]);
+#pragma unroll
+    for (int i = 0; i < sums_m; i += 2) {
+      const std::uint32_t rows[4] = {
+          __float_as_uint(a[member][row(i)]), __float_as_uint(a[member][row(i + 1)]),
+          __float_as_uint(a[member + 4][row(i)]), __float_as_uint(a[member + 4][row(i + 1)])};
+#pragma unroll
+      for (int j = 0; j < sums_n; j += 2) {
+        float c[4] = {sums[i][j], sums[i][j + 1], sums[i + 1][j], sums[i + 1][j + 1]};
+        mma_16x8x8_tf32(c, rows, columns[j / 2]);
+        sums[i][j] = c[0], sums[i][j + 1] = c[1], sums[i + 1][j] = c[2], sums[i + 1][j + 1] = c[3];
+      }
+    }
+  }
+};
+
+using TensorTiles = TileSizes<TensorTile<128, 128, 64>, TensorTile<64, 128, 64>,
+                              TensorTile<64, 64, 32>, TensorTile<32, 64, 32>>;
+
+std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
+  require_compute_capability(80);
+  return make_implicit_gemm<TensorTiles>(p);
+}
+
+constexpr VariantInfo info{
+    .name = "tf32_implicit_gemm",
+    .technique = Technique::cuda,
+    .builds_on = "implicit_gemm",
+    .adds = "products on the tensor cores, operands rounded to TF32",
+    .precision = "tf32",
+    .layouts = "nhwc",
+    .place = Place::cuda,
+    .bound_factor = 4,
+    .operand_error = 0x1p-10 + 0x1p-22,
+};
+
+const Registration registration{info, make};
+
+}  // namespace
+}  // namespace stepladder::convolution

@@ -1,0 +1,224 @@
+// A plan that calls cuDNN; the variants differ in the arithmetic they allow it. The plan lets cuDNN
+// time its algorithms on this problem and keeps the fastest that sums products as the definition
+// does. Winograd and FFT, whose rounding errors are of another kind, are left out.
+//
+// This is cuDNN's older interface, which version 9 still carries: two calls per direction where the
+// graph interface needs a page of descriptors.
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/shared_library.hpp"
+#include "kernels/convolution/convolution.hpp"
+
+namespace stepladder::convolution {
+
+// The library, which lives as long as the process.
+class Cudnn {
+ public:
+  static const Cudnn& instance() {
+    static const Cudnn cudnn;
+    return cudnn;
+  }
+
+  void check(const char* call, cudnnStatus_t status) const {
+    if (status != CUDNN_STATUS_SUCCESS)
+      throw std::runtime_error(std::string(call) + ": " + message(status));
+  }
+
+ private:
+  Cudnn() = default;
+
+  SharedLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
+  decltype(&::cudnnGetErrorString) message = library["cudnnGetErrorString"];
+
+ public:
+  decltype(&::cudnnCreate) create_handle = library["cudnnCreate"];
+  decltype(&::cudnnDestroy) destroy_handle = library["cudnnDestroy"];
+  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
+  decltype(&::cudnnCreateTensorDescriptor) create_tensor = library["cudnnCreateTensorDescriptor"];
+  decltype(&::cudnnDestroyTensorDescriptor) destroy_tensor =
+      library["cudnnDestroyTensorDescriptor"];
+  decltype(&::cudnnSetTensor4dDescriptor) set_tensor = library["cudnnSetTensor4dDescriptor"];
+  decltype(&::cudnnCreateFilterDescriptor) create_filter = library["cudnnCreateFilterDescriptor"];
+  decltype(&::cudnnDestroyFilterDescriptor) destroy_filter =
+      library["cudnnDestroyFilterDescriptor"];
+  decltype(&::cudnnSetFilter4dDescriptor) set_filter = library["cudnnSetFilter4dDescriptor"];
+  decltype(&::cudnnCreateConvolutionDescriptor) create_convolution =
+      library["cudnnCreateConvolutionDescriptor"];
+  decltype(&::cudnnDestroyConvolutionDescriptor) destroy_convolution =
+      library["cudnnDestroyConvolutionDescriptor"];
+  decltype(&::cudnnSetConvolution2dDescriptor) set_convolution =
+      library["cudnnSetConvolution2dDescriptor"];
+  decltype(&::cudnnSetConvolutionGroupCount) set_groups = library["cudnnSetConvolutionGroupCount"];
+  decltype(&::cudnnSetConvolutionMathType) set_math = library["cudnnSetConvolutionMathType"];
+  decltype(&::cudnnFindConvolutionForwardAlgorithm) find_forward =
+      library["cudnnFindConvolutionForwardAlgorithm"];
+  decltype(&::cudnnFindConvolutionBackwardDataAlgorithm) find_backward_data =
+      library["cudnnFindConvolutionBackwardDataAlgorithm"];
+  decltype(&::cudnnFindConvolutionBackwardFilterAlgorithm) find_backward_weights =
+      library["cudnnFindConvolutionBackwardFilterAlgorithm"];
+  decltype(&::cudnnConvolutionForward) forward = library["cudnnConvolutionForward"];
+  decltype(&::cudnnConvolutionBackwardData) backward_data = library["cudnnConvolutionBackwardData"];
+  decltype(&::cudnnConvolutionBackwardFilter) backward_weights =
+      library["cudnnConvolutionBackwardFilter"];
+};
+
+// Also of its kinds, which version 9 has: no engine for the layout, for the shape …
+inline bool is_not_supported(cudnnStatus_t status) {
+  constexpr int kinds = CUDNN_MAJOR >= 9 ? 1000 : 1;
+  return status / kinds == CUDNN_STATUS_NOT_SUPPORTED / kinds;
+}
+
+inline bool sums_products(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
+}
+inline bool sums_products(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+}
+inline bool sums_products(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+}
+
+class CudnnPlan final : public Plan {
+ public:
+  // `math` is CUDNN_FMA_MATH for fp32 or CUDNN_DEFAULT_MATH for TF32. Throws Unsupported when a
+  // size exceeds cuDNN's int or no algorithm fits.
+  CudnnPlan(const Problem& p, cudnnMathType_t math) : direction_(p.direction), math_(math) {
+    const auto size = [](std::int64_t value) {
+      if (value > std::numeric_limits<int>::max())
+        throw Unsupported("cuDNN takes no size above 2147483647; one is " + std::to_string(value));
+      return static_cast<int>(value);
+    };
+    const cudnnTensorFormat_t layout =
+        p.layout == Layout::nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    check("cudnnSetTensor4dDescriptor",
+          cudnn_.set_tensor(x_.get(), layout, CUDNN_DATA_FLOAT, size(p.batch), size(p.in_channels),
+                            size(p.height), size(p.width)));
+    check("cudnnSetFilter4dDescriptor",
+          cudnn_.set_filter(w_.get(), CUDNN_DATA_FLOAT, layout, size(p.out_channels),
+                            size(p.group_in()), size(p.kernel_h), size(p.kernel_w)));
+    check("cudnnSetTensor4dDescriptor",
+          cudnn_.set_tensor(y_.get(), layout, CUDNN_DATA_FLOAT, size(p.batch), size(p.out_channels),
+                            size(p.out_h()), size(p.out_w())));
+    constexpr int dilation = 1;
+    check("cudnnSetConvolution2dDescriptor",
+          cudnn_.set_convolution(convolution_.get(), size(p.pad_h), size(p.pad_w), size(p.stride_h),
+                                 size(p.stride_w), dilation, dilation, CUDNN_CROSS_CORRELATION,
+                                 CUDNN_DATA_FLOAT));
+    check("cudnnSetConvolutionGroupCount", cudnn_.set_groups(convolution_.get(), size(p.groups)));
+    check("cudnnSetConvolutionMathType", cudnn_.set_math(convolution_.get(), math));
+    check("cudnnSetStream", cudnn_.set_stream(handle_.get(), cuda_stream()));
+    search();
+  }
+
+  void run(const Operands& o) override {
+    const float one = 1, zero = 0;
+    switch (direction_) {
+      case Direction::forward:
+        return check(
+            "cudnnConvolutionForward",
+            cudnn_.forward(handle_.get(), &one, x_.get(), o.x, w_.get(), o.w, convolution_.get(),
+                           forward_, workspace_.get(), workspace_bytes_, &zero, y_.get(), o.y));
+      case Direction::backward_data:
+        return check("cudnnConvolutionBackwardData",
+                     cudnn_.backward_data(handle_.get(), &one, w_.get(), o.w, y_.get(), o.y,
+                                          convolution_.get(), backward_data_, workspace_.get(),
+                                          workspace_bytes_, &zero, x_.get(), o.x));
+      case Direction::backward_weights:
+        return check(
+            "cudnnConvolutionBackwardFilter",
+            cudnn_.backward_weights(handle_.get(), &one, x_.get(), o.x, y_.get(), o.y,
+                                    convolution_.get(), backward_weights_, workspace_.get(),
+                                    workspace_bytes_, &zero, w_.get(), o.w));
+    }
+  }
+
+ private:
+  template <class Descriptor>
+  using Owned = std::unique_ptr<std::remove_pointer_t<Descriptor>, cudnnStatus_t (*)(Descriptor)>;
+
+  template <class Descriptor>
+  Owned<Descriptor> make(cudnnStatus_t (*create)(Descriptor*),
+                         cudnnStatus_t (*destroy)(Descriptor)) const {
+    Descriptor descriptor = nullptr;
+    check("cudnnCreate…", create(&descriptor));
+    return Owned<Descriptor>(descriptor, destroy);
+  }
+
+  void check(const char* call, cudnnStatus_t status) const { cudnn_.check(call, status); }
+
+  void search() {
+    switch (direction_) {
+      case Direction::forward:
+        forward_ = fastest(cudnn_.find_forward, x_, w_, y_);
+        break;
+      case Direction::backward_data:
+        backward_data_ = fastest(cudnn_.find_backward_data, w_, y_, x_);
+        break;
+      case Direction::backward_weights:
+        backward_weights_ = fastest(cudnn_.find_backward_weights, x_, y_, w_);
+        break;
+    }
+  }
+
+  // Runs every algorithm (on memory of cuDNN's own), takes the fastest that will do and gives it
+  // its workspace. The descriptors are those of the two operands and of the result.
+  template <class First, class Second, class Result, class Performance>
+  decltype(Performance::algo) fastest(cudnnStatus_t (*find)(cudnnHandle_t, First, Second,
+                                                            cudnnConvolutionDescriptor_t, Result,
+                                                            int, int*, Performance*),
+                                      const Owned<First>& first, const Owned<Second>& second,
+                                      const Owned<Result>& result) {
+    std::array<Performance, 32> found;  // each algorithm, once or twice per kind of arithmetic
+    int count = 0;
+    const cudnnStatus_t status =
+        find(handle_.get(), first.get(), second.get(), convolution_.get(), result.get(),
+             static_cast<int>(found.size()), &count, found.data());
+    if (is_not_supported(status)) throw Unsupported("cuDNN does not support this problem");
+    check("cudnnFindConvolution…Algorithm", status);
+    for (int i = 0; i < count; ++i) {  // fastest first
+      const Performance& candidate = found[i];
+      if (candidate.status != CUDNN_STATUS_SUCCESS || !sums_products(candidate.algo) ||
+          (candidate.mathType == CUDNN_FMA_MATH) != (math_ == CUDNN_FMA_MATH) ||
+          candidate.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
+        continue;
+      check("cudnnSetConvolutionMathType", cudnn_.set_math(convolution_.get(), candidate.mathType));
+      workspace_bytes_ = candidate.memory;
+      workspace_ = device_memory(workspace_bytes_);
+      return candidate.algo;
+    }
+    throw Unsupported("cuDNN has no such algorithm for this problem");
+  }
+
+  const Cudnn& cudnn_ = Cudnn::instance();
+  Direction direction_;
+  cudnnMathType_t math_;
+  // Its own: plans of one step may run at once, and what a handle keeps on the device is one call's.
+  Owned<cudnnHandle_t> handle_ = make(cudnn_.create_handle, cudnn_.destroy_handle);
+  Owned<cudnnTensorDescriptor_t> x_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
+  Owned<cudnnFilterDescriptor_t> w_ = make(cudnn_.create_filter, cudnn_.destroy_filter);
+  Owned<cudnnTensorDescriptor_t> y_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
+  Owned<cudnnConvolutionDescriptor_t> convolution_ =
+      make(cudnn_.create_convolution, cudnn_.destroy_convolution);
+  cudnnConvolutionFwdAlgo_t forward_{};  // the one of the direction counts
+  cudnnConvolutionBwdDataAlgo_t backward_data_{};
+  cudnnConvolutionBwdFilterAlgo_t backward_weights_{};
+  std::size_t workspace_bytes_ = 0;
+  DeviceMemory workspace_;
+};
+
+}  // namespace stepladder::convolution

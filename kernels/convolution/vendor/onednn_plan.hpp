@@ -1,0 +1,152 @@
+// A convolution by oneDNN. Operands come and go in the plain layout; oneDNN chooses its own layouts
+// for the convolution, and pays for the reorders inside run().
+#pragma once
+
+#include <unordered_map>
+
+#include "kernels/common/onednn.hpp"
+#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/convolution/convolution.hpp"
+
+namespace stepladder::convolution {
+
+template <dnnl::algorithm algorithm>
+class OneDnn final : public Plan {
+ public:
+  OneDnn(const Problem& problem, const Resources& resources)
+      : direction_(problem.direction), threads_(resources.threads) {
+    const OpenMpThreads scope(threads_);
+    try {
+      create(problem);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_unimplemented)
+        throw Unsupported("oneDNN has no such algorithm for this problem");
+      throw;
+    }
+  }
+
+  void run(const Operands& operands) override {
+    const OpenMpThreads scope(threads_);
+    x_.plain.set_data_handle(operands.x);
+    w_.plain.set_data_handle(operands.w);
+    y_.plain.set_data_handle(operands.y);
+    for (Tensor* tensor : {&x_, &w_, &y_})
+      if (tensor != &result()) tensor->reorder_before(stream_);
+    convolution_.execute(stream_, arguments_);
+    result().reorder_after(stream_);
+    stream_.wait();
+  }
+
+ private:
+  using Memory = dnnl::memory;
+
+  // One operand: as the caller has it, and as the convolution wants it. They are the same memory
+  // when the layouts are.
+  struct Tensor {
+    Memory plain, chosen;
+    dnnl::reorder reorder;
+    bool same = true;
+
+    void set(const Memory::desc& plain_desc, const Memory::desc& chosen_desc,
+             const dnnl::engine& engine, bool is_result) {
+      plain = Memory(plain_desc, engine, nullptr);
+      same = plain_desc == chosen_desc;
+      chosen = same ? plain : Memory(chosen_desc, engine);
+      if (!same) reorder = is_result ? dnnl::reorder(chosen, plain) : dnnl::reorder(plain, chosen);
+    }
+    void reorder_before(dnnl::stream& stream) {
+      if (!same) reorder.execute(stream, plain, chosen);
+    }
+    void reorder_after(dnnl::stream& stream) {
+      if (!same) reorder.execute(stream, chosen, plain);
+    }
+  };
+
+  Tensor& result() {
+    switch (direction_) {
+      case Direction::forward:
+        return y_;
+      case Direction::backward_data:
+        return x_;
+      case Direction::backward_weights:
+        return w_;
+    }
+    return y_;
+  }
+
+  void create(const Problem& p) {
+    const Memory::dims x{p.batch, p.in_channels, p.height, p.width};
+    const Memory::dims y{p.batch, p.out_channels, p.out_h(), p.out_w()};
+    const bool grouped = p.groups > 1;
+    const Memory::dims w =
+        grouped ? Memory::dims{p.groups, p.group_out(), p.group_in(), p.kernel_h, p.kernel_w}
+                : Memory::dims{p.out_channels, p.in_channels, p.kernel_h, p.kernel_w};
+    const Memory::dims strides{p.stride_h, p.stride_w}, padding{p.pad_h, p.pad_w};
+
+    const auto type = Memory::data_type::f32;
+    const auto any = [&](const Memory::dims& dims) {
+      return Memory::desc(dims, type, Memory::format_tag::any);
+    };
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+
+    // The backward primitives ask for the forward one as a hint.
+    const auto forward_kind = direction_ == Direction::forward ? dnnl::prop_kind::forward_inference
+                                                               : dnnl::prop_kind::forward_training;
+    const auto forward =
+        describe<dnnl::convolution_forward>(engine_, attributes, forward_kind, algorithm, any(x),
+                                            any(w), any(y), strides, padding, padding);
+
+    const auto set = [&](const Memory::desc& x_chosen, const Memory::desc& w_chosen,
+                         const Memory::desc& y_chosen, const Memory::desc& scratch) {
+      const auto oihw = grouped ? Memory::format_tag::goihw : Memory::format_tag::oihw;
+      x_.set({x, type, Memory::format_tag::nchw}, x_chosen, engine_, &result() == &x_);
+      w_.set({w, type, oihw}, w_chosen, engine_, &result() == &w_);
+      y_.set({y, type, Memory::format_tag::nchw}, y_chosen, engine_, &result() == &y_);
+      arguments_.emplace(DNNL_ARG_SCRATCHPAD, Memory(scratch, engine_));
+    };
+    switch (direction_) {
+      case Direction::forward:
+        set(forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
+            forward.scratchpad_desc());
+        convolution_ = dnnl::convolution_forward(forward);
+        arguments_.insert(
+            {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DST, y_.chosen}});
+        break;
+      case Direction::backward_data: {
+        const auto backward = describe_backward<dnnl::convolution_backward_data>(
+            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            padding);
+        set(backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
+            backward.scratchpad_desc());
+        convolution_ = dnnl::convolution_backward_data(backward);
+        arguments_.insert({{DNNL_ARG_DIFF_SRC, x_.chosen},
+                           {DNNL_ARG_WEIGHTS, w_.chosen},
+                           {DNNL_ARG_DIFF_DST, y_.chosen}});
+        break;
+      }
+      case Direction::backward_weights: {
+        const auto backward = describe_backward<dnnl::convolution_backward_weights>(
+            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            padding);
+        set(backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
+            backward.scratchpad_desc());
+        convolution_ = dnnl::convolution_backward_weights(backward);
+        arguments_.insert({{DNNL_ARG_SRC, x_.chosen},
+                           {DNNL_ARG_DIFF_WEIGHTS, w_.chosen},
+                           {DNNL_ARG_DIFF_DST, y_.chosen}});
+        break;
+      }
+    }
+  }
+
+  Direction direction_;
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  Tensor x_, w_, y_;
+  dnnl::primitive convolution_;
+  std::unordered_map<int, Memory> arguments_;
+};
+
+}  // namespace stepladder::convolution

@@ -1,0 +1,96 @@
+// relu, sigmoid, tanh and dropout: to[i] = function of from[i], on vectors, cut into stretches.
+#pragma once
+
+#include "kernels/layers/layers.hpp"
+#include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
+
+namespace stepladder::layers {
+
+// to[i] = function(i, from[i]…)
+template <class V, class Function, class... Inputs>
+void map(std::int64_t count, int threads, float* to, const Function& function,
+         const Inputs*... from) {
+  constexpr std::int64_t chunk = 1024;  // whole vectors, so that only the last chunk has a tail
+  in_stretches<V>((count + chunk - 1) / chunk, chunk, threads,
+                  [&](std::int64_t begin, std::int64_t end, int) {
+                    const std::int64_t first = begin * chunk;
+                    over_vectors<V>(std::min(count, end * chunk) - first,
+                                    [&](std::int64_t i, const auto& load, const auto& store) {
+                                      store(to + first, function(first + i, load(from + first)...));
+                                    });
+                  });
+}
+
+template <class V>
+void relu_forward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::max(V(0.0F), x); },
+      o.x);
+}
+
+template <class V>
+void relu_backward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.dx,
+      [](std::int64_t, const V& y, const V& dy) { return xsimd::select(y > V(0.0F), dy, V(0.0F)); },
+      o.y, o.dy);
+}
+
+template <class V>
+void sigmoid_forward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.y,
+      [](std::int64_t, const V& x) { return V(1.0F) / (V(1.0F) + xsimd::exp(-x)); }, o.x);
+}
+
+template <class V>
+void sigmoid_backward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.dx,
+      [](std::int64_t, const V& y, const V& dy) { return dy * y * (V(1.0F) - y); }, o.y, o.dy);
+}
+
+template <class V>
+void tanh_forward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::tanh(x); }, o.x);
+}
+
+template <class V>
+void tanh_backward(const Problem& p, const Operands& o, int threads) {
+  map<V>(
+      p.count(), threads, o.dx,
+      [](std::int64_t, const V& y, const V& dy) { return dy * (V(1.0F) - y * y); }, o.y, o.dy);
+}
+
+// dropout_hash of (key, index), (key, index + 1), …
+template <class V>
+inline xsimd::batch<std::uint32_t, typename V::arch_type> dropout_hashes(std::uint32_t key,
+                                                                         std::int64_t index) {
+  using Integers = xsimd::batch<std::uint32_t, typename V::arch_type>;
+  std::uint32_t counted[V::size];
+  for (std::uint32_t lane = 0; lane < V::size; ++lane) counted[lane] = lane;
+  Integers h = (Integers::load_unaligned(counted) + Integers(static_cast<std::uint32_t>(index))) ^
+               Integers(key);
+  h = (h ^ (h >> 16)) * Integers(0x7feb352dU);
+  h = (h ^ (h >> 15)) * Integers(0x846ca68bU);
+  return h ^ (h >> 16);
+}
+
+template <class V>
+void dropout(const Problem& p, const float* from, float* to, std::int64_t step, int threads) {
+  using Integers = xsimd::batch<std::uint32_t, typename V::arch_type>;
+  const std::uint32_t key = dropout_key(p.seed, step);
+  const Integers threshold(drop_threshold(p.rate));
+  const V factor(1 / (1 - p.rate));
+  map<V>(
+      p.count(), threads, to,
+      [&](std::int64_t i, const V& value) {
+        const auto bits = xsimd::bitwise_cast<Integers>(V(value * factor));  // of 0.0 they are 0
+        return xsimd::bitwise_cast<V>(
+            xsimd::select(dropout_hashes<V>(key, i) >= threshold, bits, Integers(0U)));
+      },
+      from);
+}
+
+}  // namespace stepladder::layers

@@ -1,0 +1,64 @@
+// Every layer on vectors and on every core. Most layers only move memory; sigmoid, tanh, softmax and
+// the normalization also compute, with the vector library's functions, good to a few units in the last
+// place. A result does not depend on the number of threads.
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/layers/cpu/simd_openmp/bias.hpp"
+#include "kernels/layers/cpu/simd_openmp/elementwise.hpp"
+#include "kernels/layers/cpu/simd_openmp/normalization.hpp"
+#include "kernels/layers/cpu/simd_openmp/softmax.hpp"
+
+namespace stepladder::layers {
+namespace {
+
+class SimdOpenMp final : public Plan {
+ public:
+  SimdOpenMp(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
+    if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
+      workspace_ = aligned_array<float>(
+          static_cast<std::size_t>(2 * threads_ * p.channels * positions_together<Vector>));
+  }
+
+  void run(const Operands& o) override {
+    const bool forward = p_.direction == Direction::forward;
+    switch (p_.layer) {
+      case Layer::bias:
+        return forward ? bias_forward<Vector>(p_, o, threads_)
+                       : bias_backward<Vector>(p_, o, threads_);
+      case Layer::relu:
+        return forward ? relu_forward<Vector>(p_, o, threads_)
+                       : relu_backward<Vector>(p_, o, threads_);
+      case Layer::sigmoid:
+        return forward ? sigmoid_forward<Vector>(p_, o, threads_)
+                       : sigmoid_backward<Vector>(p_, o, threads_);
+      case Layer::tanh:
+        return forward ? tanh_forward<Vector>(p_, o, threads_)
+                       : tanh_backward<Vector>(p_, o, threads_);
+      case Layer::dropout:
+        return dropout<Vector>(p_, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step, threads_);
+      case Layer::local_response_normalization:
+        return forward ? normalization_forward<Vector>(p_, o, threads_)
+                       : normalization_backward<Vector>(p_, o, threads_, workspace_.get());
+      case Layer::softmax_cross_entropy:
+        return softmax<Vector>(p_, o, threads_);
+    }
+  }
+
+ private:
+  Problem p_;
+  int threads_;
+  AlignedArray<float> workspace_;  // of the normalization's backward
+};
+
+constexpr VariantInfo info{
+    .name = "simd_openmp",
+    .technique = Technique::openmp,
+    .builds_on = "serial",
+    .adds = "vectors of 4, 8 or 16 elements, with vector exponentials, on every core",
+    .isa = build_isa,
+    .threaded = true,
+};
+
+const Registration registration{info, make_plan<Layers, SimdOpenMp>};
+
+}  // namespace
+}  // namespace stepladder::layers

@@ -1,0 +1,33 @@
+// The whole layer in one pass: bias and ReLU are applied to the tile while it is still in registers, in
+// place of reading and writing C once more. It saves 8 m n bytes of cache traffic; the product takes
+// 2 m n k FLOPs, so the gain is large where k is small and vanishes where it is not:
+//
+//   share of the separate pass = (8 m n / bandwidth) / (2 m n k / peak) = 4 peak / (k bandwidth)
+//
+// With 64 FLOPs and 32 bytes of second-level cache a cycle that is 8 / k: 1 % at k = 784.
+#include "kernels/common/cpu/simd.hpp"
+#include "kernels/matmul/cpu/packed/packed_grid.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+std::unique_ptr<Plan> fused(const Problem& problem, const Resources& resources) {
+  if (problem.epilogue == Epilogue::none)
+    throw Unsupported("there is no bias or ReLU to fuse; packed_openmp computes this product");
+  return std::make_unique<PackedGrid<Arch, true>>(problem, resources);
+}
+
+constexpr VariantInfo info{
+    .name = "fused",
+    .technique = Technique::openmp,
+    .builds_on = "packed_openmp",
+    .adds = "bias and ReLU applied to the tile before it is stored",
+    .isa = build_isa,
+    .threaded = true,
+    .epilogue = true,
+};
+
+const Registration registration{info, fused};
+
+}  // namespace
+}  // namespace stepladder::matmul

@@ -1,0 +1,53 @@
+// The same shares as openmp's, on threads of our own (kernels/common/cpu/thread_pool.hpp): they are
+// made with the plan and wait for the next run, spinning for some microseconds, then asleep. It
+// shows what OpenMP does underneath, and what its fork and join cost on small problems.
+#include "kernels/common/cpu/simd.hpp"
+#include "kernels/common/cpu/thread_pool.hpp"
+#include "kernels/matmul/cpu/simd_block.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+class Pthread final : public Plan {
+ public:
+  Pthread(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        threads_(resources.threads),
+        workspace_size_(SimdBlock<Arch>::workspace(problem)),
+        workspace_(aligned_array<float>(workspace_size_ * threads_)),
+        pool_(threads_) {}
+
+  void run(const Operands& operands) override {
+    pool_.run([&](int thread) {
+      const Problem& p = problem_;
+      Range rows{0, p.m}, columns{0, p.n};
+      if (p.n > p.m)
+        columns = part_of(p.n, 16, thread, threads_);  // 16 floats: no cache line of C is shared
+      else
+        rows = part_of(p.m, 1, thread, threads_);
+      SimdBlock<Arch>::multiply(p, operands, rows, columns,
+                                workspace_.get() + thread * workspace_size_);
+    });
+  }
+
+ private:
+  Problem problem_;
+  int threads_;
+  std::int64_t workspace_size_;    // floats per thread
+  AlignedArray<float> workspace_;  // [threads, workspace_size]
+  ThreadPool pool_;                // last: its threads end before the rest goes
+};
+
+constexpr VariantInfo info{
+    .name = "pthread",
+    .technique = Technique::pthread,
+    .builds_on = "simd",
+    .adds = "the shares of openmp on a pool of threads that the plan keeps",
+    .isa = build_isa,
+    .threaded = true,
+};
+
+const Registration registration{info, make_plan<Matmul, Pthread>};
+
+}  // namespace
+}  // namespace stepladder::matmul

@@ -1,0 +1,41 @@
+// The epilogue as a pass of its own over C, after a library's product. Only .cu files include this.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/cuda/launch.hpp"
+#include "kernels/matmul/cuda/operand.hpp"
+#include "kernels/matmul/cuda/store.hpp"
+
+namespace stepladder::matmul {
+
+// A warp takes 128 columns, four to a thread, and walks down the rows: nothing is divided.
+template <bool vectors>
+__global__ void epilogue_kernel(Problem p, Operands o) {
+  const std::int64_t j = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+  if (j >= p.n) return;
+  for (std::int64_t i = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y; i < p.m;
+       i += std::int64_t{gridDim.y} * blockDim.y) {
+    const float* const from = o.c + i * p.n + j;
+    float four[4];
+    if constexpr (vectors) {
+      const float4 v = *reinterpret_cast<const float4*>(from);
+      four[0] = v.x, four[1] = v.y, four[2] = v.z, four[3] = v.w;
+    } else {
+#pragma unroll
+      for (int v = 0; v < 4; ++v) four[v] = j + v < p.n ? from[v] : 0;
+    }
+    store_neighbours<4, vectors>(p, o, i, j, four);
+  }
+}
+
+// C from the product that it holds, as the problem asks; nothing without an epilogue.
+inline void separate_epilogue(const Problem& p, const Operands& o) {
+  if (p.epilogue == Epilogue::none) return;
+  constexpr unsigned rows = 8, most_blocks_down = 65535;
+  const dim3 blocks(blocks_for(p.n, 128), std::min(blocks_for(p.m, rows), most_blocks_down));
+  launch(in_vectors(o.c, p.n) ? epilogue_kernel<true> : epilogue_kernel<false>,
+         {blocks, dim3(32, rows)}, p, o);
+}
+
+}  // namespace stepladder::matmul

@@ -1,0 +1,65 @@
+// A block of threads computes a tile of C together and shares what it reads. Step by step along k
+// it copies a tile of A and one of B into shared memory, and every thread takes its row and its
+// column from there. A float fetched from global memory serves 32 threads instead of one: 32 / 4 =
+// 8 products a byte, where naive leaves the reuse to the caches. Expected gain: 1.5 to 3; what
+// binds then is the shared memory, two loads for each product (CUDA C++ Best Practices Guide,
+// "Shared Memory in Matrix Multiplication").
+//
+//                    l →            j →
+//     C tile =  i ↓ [A tile]  · l ↓ [B tile]   summed over the tiles along k; each side is 32
+//
+// Neighbouring threads read neighbours in global memory under every transpose. One that lies the
+// other way is stored turned, down a column of the tile, whose rows are 33 long so that the 32
+// threads meet 32 different banks.
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/matmul/cuda/tile_grid.hpp"
+#include "kernels/matmul/cuda/operand.hpp"
+#include "kernels/matmul/cuda/store.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+constexpr int side = 32;
+using Tile = float[side][side + 1];
+
+__global__ void __launch_bounds__(side* side) multiply_kernel(Problem p, Operands o) {
+  __shared__ Tile a_tile;  // [i, l]
+  __shared__ Tile b_tile;  // [l, j]
+  const Factor a = factor_a(p, o), b = factor_b(p, o);
+  const auto [row, column] = tile_start<side, side>(p, blockIdx.x);
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+
+  float sum = 0;
+  for (std::int64_t l = 0; l < p.k; l += side) {
+    if (a.along_depth)
+      a_tile[y][x] = a.element_or_zero(row + y, l + x);
+    else
+      a_tile[x][y] = a.element_or_zero(row + x, l + y);
+    if (b.along_depth)
+      b_tile[x][y] = b.element_or_zero(column + y, l + x);
+    else
+      b_tile[y][x] = b.element_or_zero(column + x, l + y);
+    __syncthreads();
+    for (int step = 0; step < side; ++step) sum += a_tile[y][step] * b_tile[step][x];
+    __syncthreads();  // before the tiles are overwritten
+  }
+  store(p, o, row + y, column + x, sum);
+}
+
+void multiply(const Problem& p, const Operands& o) {
+  launch(multiply_kernel, {tiles_of<side, side>(p), dim3(side, side)}, p, o);
+}
+
+constexpr VariantInfo info{
+    .name = "shared_memory",
+    .technique = Technique::cuda,
+    .builds_on = "coalesced",
+    .adds = "32 x 32 tiles of A and B in shared memory, each float read once for 32 threads",
+    .place = Place::cuda,
+    .epilogue = true,
+};
+
+const Registration registration{info, make_cuda_plan<Matmul, multiply>};
+
+}  // namespace
+}  // namespace stepladder::matmul

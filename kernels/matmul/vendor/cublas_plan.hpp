@@ -1,0 +1,78 @@
+// A plan that calls cuBLAS; the variants differ in the arithmetic they allow it.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <string>
+
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/shared_library.hpp"
+#include "kernels/matmul/vendor/column_major.hpp"
+#include "kernels/matmul/cuda/separate_epilogue.hpp"
+
+namespace stepladder::matmul {
+
+// The library and the handle that all plans share; both live as long as the process.
+class Cublas {
+ public:
+  static const Cublas& instance() {
+    static const Cublas cublas;
+    return cublas;
+  }
+
+  // As large as NVIDIA advises for Hopper. Each plan has its own, since those of a step may run at once.
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+  void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic,
+                void* workspace) const {
+    check("cublasSetWorkspace", set_workspace_(handle_, workspace, workspace_bytes));
+    const float one = 1, zero = 0;
+    const auto operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    check("cublasGemmEx",
+          gemm_(handle_, operation(call.transpose_first), operation(call.transpose_second),
+                call.rows, call.columns, call.inner, &one, call.first, CUDA_R_32F,
+                call.first_stride, call.second, CUDA_R_32F, call.second_stride, &zero, call.result,
+                CUDA_R_32F, call.result_stride, arithmetic, CUBLAS_GEMM_DEFAULT));
+  }
+
+ private:
+  Cublas() {
+    check("cublasCreate", create_(&handle_));
+    check("cublasSetStream", set_stream_(handle_, cuda_stream()));
+  }
+
+  void check(const char* call, cublasStatus_t status) const {
+    if (status != CUBLAS_STATUS_SUCCESS)
+      throw std::runtime_error(std::string(call) + ": " + message_(status));
+  }
+
+  SharedLibrary library_{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  decltype(&::cublasCreate_v2) create_ = library_["cublasCreate_v2"];
+  decltype(&::cublasSetStream_v2) set_stream_ = library_["cublasSetStream_v2"];
+  decltype(&::cublasSetWorkspace_v2) set_workspace_ = library_["cublasSetWorkspace_v2"];
+  decltype(&::cublasGetStatusString) message_ = library_["cublasGetStatusString"];
+  // The form with 64-bit sizes; its name is overloaded in C++, hence the type in full.
+  cublasStatus_t (*gemm_)(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t,
+                          std::int64_t, std::int64_t, const void*, const void*, cudaDataType,
+                          std::int64_t, const void*, cudaDataType, std::int64_t, const void*, void*,
+                          cudaDataType, std::int64_t, cublasComputeType_t,
+                          cublasGemmAlgo_t) = library_["cublasGemmEx_64"];
+  cublasHandle_t handle_ = nullptr;
+};
+
+template <cublasComputeType_t arithmetic>
+class CublasPlan final : public Plan {
+ public:
+  explicit CublasPlan(const Problem& problem) : problem_(problem), cublas_(Cublas::instance()) {}
+  void run(const Operands& operands) override {
+    cublas_.multiply(column_major(problem_, operands), arithmetic, workspace_.get());
+    separate_epilogue(problem_, operands);
+  }
+
+ private:
+  Problem problem_;
+  const Cublas& cublas_;
+  DeviceMemory workspace_ = device_memory(Cublas::workspace_bytes);
+};
+
+}  // namespace stepladder::matmul

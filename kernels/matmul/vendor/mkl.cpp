@@ -1,0 +1,44 @@
+// Intel's MKL. Its threads are told to be GNU OpenMP's, which this program already runs; two OpenMP
+// libraries in one process would fight for the cores.
+#include "kernels/matmul/vendor/blas_library.hpp"
+#include "kernels/matmul/cpu/separate_epilogue.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+class Mkl final : public Plan {
+ public:
+  Mkl(const Problem& problem, const Resources& resources)
+      : problem_(problem), threads_(resources.threads) {
+    require_blas_sizes(problem);
+    constexpr int gnu = 3;  // MKL_THREADING_GNU
+    int (*set_threading_layer)(int) = library_["MKL_Set_Threading_Layer"];
+    set_threading_layer(gnu);
+  }
+
+  void run(const Operands& operands) override {
+    set_threads_(threads_);  // plans with other numbers of threads may have run in between
+    library_.multiply(problem_, operands);
+    separate_epilogue(problem_, operands, threads_);
+  }
+
+ private:
+  Problem problem_;
+  int threads_;
+  BlasLibrary library_{{"libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"},
+                       "Debian non-free: intel-mkl; PyPI: mkl, its folder in LD_LIBRARY_PATH"};
+  void (*set_threads_)(int) = library_["MKL_Set_Num_Threads"];
+};
+
+constexpr VariantInfo info{
+    .name = "mkl",
+    .technique = Technique::vendor,
+    .adds = "MKL's cblas_sgemm",
+    .threaded = true,
+    .epilogue = true,
+};
+
+const Registration registration{info, make_plan<Matmul, Mkl>};
+
+}  // namespace
+}  // namespace stepladder::matmul

@@ -1,0 +1,245 @@
+// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and the
+// width of vector for the row: the narrowest that takes a short row whole, otherwise the widest.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/max_pool/cpu/simd/backward.hpp"
+#include "kernels/max_pool/cpu/simd/forward.hpp"
+
+namespace stepladder::max_pool {
+
+template <Isa isa>
+class SimdPooling {
+ public:
+  // `threads` may run at once, each on planes of its own. With `streaming`, x is announced in the order
+  // of memory, and dx written past the caches. Throws Unsupported where the vectors of dx do not end
+  // with its rows.
+  SimdPooling(const Problem& p, int threads, bool streaming = false)
+      : p_(p), threads_(threads), streaming_(streaming) {
+    if (p.direction == Direction::forward)
+      with_width(p.out_w(), [&]<class V>(V*) { prepare_forward<V>(); });
+    else if (is(2, 0))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 2, 0>(); });
+    else if (is(3, 0))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 0>(); });
+    else if (is(3, 1))
+      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
+    else
+      prepare_scatter();
+    if (streaming && !whole_vectors_)
+      throw Unsupported(
+          "backward writes past the caches whole vectors of a row: windows of 2 x 2 or 3 x 3, "
+          "stride 2, on rows that are a multiple of two vectors");
+  }
+
+  // Planes [first, last) of batch · channels; 0 <= thread < threads.
+  void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    (this->*run_)(o, first, last, thread);
+    if (streaming_) _mm_sfence();  // what went past the caches is there for all
+  }
+
+ private:
+  // A square window with stride 2 and this padding all around.
+  bool is(std::int64_t window, std::int64_t pad) const {
+    return p_.window_h == window && p_.window_w == window && p_.stride_h == 2 && p_.stride_w == 2 &&
+           p_.pad_h == pad && p_.pad_w == pad;
+  }
+
+  // Calls prepare with a null pointer to the vector for rows of `count` elements.
+  template <class Prepare>
+  static void with_width([[maybe_unused]] std::int64_t count, const Prepare& prepare) {
+#if defined(__AVX512F__)
+    if (isa == Isa::avx512 && count > 8) return prepare(static_cast<Vector16*>(nullptr));
+#endif
+#if defined(__AVX2__)
+    if (isa != Isa::sse42 && count > 4) return prepare(static_cast<Vector8*>(nullptr));
+#endif
+    prepare(static_cast<Vector4*>(nullptr));
+  }
+
+  // `count` elements, rounded up to whole vectors.
+  template <class V>
+  static std::int64_t round_up(std::int64_t count) {
+    constexpr auto lanes = static_cast<std::int64_t>(V::size);
+    return (count + lanes - 1) / lanes * lanes;
+  }
+
+  // How many of the first planes can be read where they are: those from which vectors that run past
+  // the end of the plane's last row, `reach` elements in all, still end inside the array.
+  std::int64_t planes_within(std::int64_t reach, std::int64_t plane_count) const {
+    const std::int64_t spare = p_.planes() * plane_count - reach;
+    return spare < 0 ? 0 : std::min(p_.planes(), spare / plane_count + 1);
+  }
+
+  void allocate_lines(std::int64_t count, float fill) {
+    lines_count_ = (count + 15) / 16 * 16;
+    lines_ = aligned_array<float>(static_cast<std::size_t>(lines_count_ * threads_));
+    std::fill_n(lines_.get(), lines_count_ * threads_, fill);
+  }
+
+  template <class V>
+  void prepare_forward() {
+    const Problem& p = p_;
+    const std::int64_t columns = round_up<V>(p.out_w());
+    const std::int64_t read = (columns - 1) * p.stride_w + p.window_w;  // of a row
+    line_rows_ = (p.out_h() - 1) * p.stride_h + p.window_h;
+    pitch_ = std::max(read, p.pad_w + p.width);
+    const bool padded = p.pad_h > 0 || p.pad_w > 0;
+    if (!padded) {
+      direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
+    } else if (is(3, p.pad_h)) {
+      first_direct_ = 1;  // the first plane would be read before it begins
+      direct_planes_ = planes_within((p.height - 1) * p.width + read, p.height * p.width);
+    }
+    if (first_direct_ > 0 || direct_planes_ < p.planes())
+      allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
+    if (padded) {
+      first_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
+      last_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const std::int64_t corner = j * p.stride_w - p.pad_w;
+        first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, -corner));
+        last_inside_[j] = static_cast<float>(std::min(p.window_w, p.width - corner) - 1);
+      }
+    }
+
+    if (is(2, p.pad_h))
+      run_ = &SimdPooling::forward<V, 2, 2>;
+    else if (is(3, p.pad_h))
+      run_ = &SimdPooling::forward<V, 2, 3>;
+    else if (p.stride_w == 2)
+      run_ = &SimdPooling::forward<V, 2, 0>;
+    else if (p.stride_w == 1)
+      run_ = &SimdPooling::forward<V, 1, 0>;
+    else
+      run_ = &SimdPooling::forward<V, 0, 0>;
+  }
+
+  template <class V, int stride, int window>
+  void forward(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    float* lines = lines_.get() + thread * lines_count_;
+    const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      const float* x = o.x + plane * in;
+      const bool direct = plane >= first_direct_ && plane < direct_planes_;
+      if (!direct)
+        for (std::int64_t h = 0; h < std::min(p_.height, line_rows_ - p_.pad_h); ++h)
+          std::copy_n(x + h * p_.width, p_.width, lines + (h + p_.pad_h) * pitch_ + p_.pad_w);
+      const ForwardPlane operands{.x = direct ? x - p_.pad_h * p_.width - p_.pad_w : lines,
+                                  .pitch = direct ? p_.width : pitch_,
+                                  .y = o.y + plane * out,
+                                  .argmax = o.argmax + plane * out,
+                                  .room = (last - plane) * out,
+                                  .first_inside = first_inside_.get(),
+                                  .last_inside = last_inside_.get(),
+                                  .announced = streaming_};
+      if constexpr (stride == 2 && window == 3) {
+        const bool narrow = p_.out_w() < static_cast<std::int64_t>(V::size);
+        if (first_inside_)
+          narrow ? forward_plane_3x3<isa, V, true, true>(p_, operands)
+                 : forward_plane_3x3<isa, V, true, false>(p_, operands);
+        else
+          narrow ? forward_plane_3x3<isa, V, false, true>(p_, operands)
+                 : forward_plane_3x3<isa, V, false, false>(p_, operands);
+      } else {
+        forward_plane<isa, V, stride, window>(p_, operands);
+      }
+    }
+  }
+
+  template <class V, int window, int pad>
+  void prepare_backward() {
+    const Problem& p = p_;
+    constexpr std::int64_t smallest = shift(0, pad), largest = shift(window - 1, pad);
+    const std::int64_t columns = round_up<V>((p.width + 1) / 2);
+    pitch_ = largest + std::max(p.out_w(), columns - smallest);
+    first_direct_ = largest > 0 ? 1 : 0;  // the first plane would be read one element early
+    direct_planes_ =
+        planes_within((p.out_h() - 1) * p.out_w() + columns - smallest, p.out_h() * p.out_w());
+    line_rows_ = p.out_h() + 1;  // the first one stays empty
+    allocate_lines(line_rows_ * pitch_, 0);
+    argmax_lines_ = aligned_array<std::uint8_t>(static_cast<std::size_t>(lines_count_ * threads_));
+    std::fill_n(argmax_lines_.get(), lines_count_ * threads_, std::uint8_t{0});
+    inside_ = aligned_array<float>(static_cast<std::size_t>(2 * columns));
+    for (std::int64_t t = 0; t < 2; ++t)
+      for (std::int64_t m = 0; m < columns; ++m) {
+        const std::int64_t j = m - smallest - t;
+        inside_[t * columns + m] = std::bit_cast<float>(j >= 0 && j < p.out_w() ? ~0U : 0U);
+      }
+    whole_vectors_ = p.width % (2 * static_cast<std::int64_t>(V::size)) == 0;
+    run_ = &SimdPooling::backward<V, window, pad>;
+  }
+
+  template <class V, int window, int pad>
+  void backward(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
+    const std::int64_t in = p_.height * p_.width, out_w = p_.out_w(), out = p_.out_h() * out_w;
+    const std::int64_t columns = round_up<V>((p_.width + 1) / 2), before = shift(window - 1, pad);
+    float* lines = lines_.get() + thread * lines_count_ + before;
+    std::uint8_t* argmax_lines = argmax_lines_.get() + thread * lines_count_ + before;
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      const float* dy = o.y + plane * out;
+      const std::uint8_t* argmax = o.argmax + plane * out;
+      const bool direct = plane >= first_direct_ && plane < direct_planes_;
+      if (!direct)
+        for (std::int64_t i = 0; i < p_.out_h(); ++i) {
+          std::copy_n(dy + i * out_w, out_w, lines + (i + 1) * pitch_);
+          std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
+        }
+      const bool past_caches = streaming_ && reinterpret_cast<std::uintptr_t>(o.x) % sizeof(V) == 0;
+      const auto kernel = past_caches ? backward_plane<isa, V, window, pad, true>
+                                      : backward_plane<isa, V, window, pad, false>;
+      kernel(p_, {.dy = direct ? dy : lines + pitch_,
+                  .argmax = direct ? argmax : argmax_lines + pitch_,
+                  .pitch = direct ? out_w : pitch_,
+                  .no_dy = lines,
+                  .no_argmax = argmax_lines,
+                  .inside = {inside_.get(), inside_.get() + columns},
+                  .dx = o.x + plane * in,
+                  .room = (last - plane) * in});
+    }
+  }
+
+  void prepare_scatter() {
+    for (std::int64_t place = 0; place < p_.window_h * p_.window_w; ++place)
+      offset_[place] = place / p_.window_w * p_.width + place % p_.window_w;
+    whole_vectors_ = false;
+    run_ = &SimdPooling::scatter;
+  }
+
+  // Any other window: as branchless does it, but plane by plane, while dx is in the nearest cache.
+  void scatter(const Operands& o, std::int64_t first, std::int64_t last, int) const {
+    const std::int64_t in = p_.height * p_.width, out_h = p_.out_h(), out_w = p_.out_w();
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      float* dx = o.x + plane * in;
+      std::fill_n(dx, in, 0.0F);
+      for (std::int64_t i = 0; i < out_h; ++i) {
+        float* row = dx + (i * p_.stride_h - p_.pad_h) * p_.width - p_.pad_w;
+        const std::int64_t from = (plane * out_h + i) * out_w;
+        for (std::int64_t j = 0; j < out_w; ++j)
+          row[j * p_.stride_w + offset_[o.argmax[from + j]]] += o.y[from + j];
+      }
+    }
+  }
+
+  using Run = void (SimdPooling::*)(const Operands&, std::int64_t, std::int64_t, int) const;
+
+  Problem p_;
+  int threads_;
+  bool streaming_;
+  bool whole_vectors_ = true;  // backward: none runs past the end of its row of dx
+  Run run_ = nullptr;
+  // Planes [first_direct_, direct_planes_) are read where they are, the others from padded copies.
+  std::int64_t first_direct_ = 0, direct_planes_ = 0;
+  AlignedArray<float> lines_;  // [threads][lines_count_]: x forward, dy backward
+  AlignedArray<std::uint8_t> argmax_lines_;
+  std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
+  AlignedArray<float> first_inside_, last_inside_;  // forward, see ForwardPlane
+  AlignedArray<float> inside_;                      // backward, see BackwardPlane: [2][columns]
+  std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
+};
+
+}  // namespace stepladder::max_pool

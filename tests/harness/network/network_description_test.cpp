@@ -1,0 +1,594 @@
+// Network descriptions: what a JSON file says arrives, and what is wrong with it is named.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <ostream>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "harness/io/nearest.hpp"
+#include "harness/network/description.hpp"
+#include "harness/network/load.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace stepladder::network {
+namespace {
+
+namespace fs = std::filesystem;
+using sgd_update::Optimizer;
+
+fs::path builtin() {
+  return fs::path(__FILE__).parent_path().parent_path() / "bench" / "networks.json";
+}
+
+// A sound network of one line each for input, layers and optimizer; tests replace one of them.
+struct Text {
+  std::string input = R"({"channels": 1, "height": 8, "width": 6})";
+  std::string classes = "10";
+  std::string batch = "4";
+  std::string layers = R"([{"type": "fully_connected", "outputs": 10},
+    {"type": "softmax_cross_entropy"}])";
+  std::string optimizer = R"({"type": "sgd", "learning_rate": 0.1})";
+  std::string more = "";
+
+  std::string json() const {
+    return "{\n  \"input\": " + input + ",\n  \"classes\": " + classes +
+           ",\n  \"batch\": " + batch + ",\n  \"layers\": " + layers +
+           ",\n  \"optimizer\": " + optimizer + more + "\n}\n";
+  }
+};
+
+NetworkDescription parse(const std::string& json) {
+  const TemporaryFolder folder;
+  return load_network(folder.write("network.json", json).string(), builtin());
+}
+
+std::string parse_error(const std::string& json) {
+  return error_of([&] { parse(json); });
+}
+
+// The network of `layers` (JSON objects) between the input and a loss over ten classes.
+NetworkDescription with_layers(const std::string& layers, Text text = {}) {
+  text.layers = "[" + layers + R"(, {"type": "fully_connected", "outputs": 10},
+                                    {"type": "softmax_cross_entropy"}])";
+  return parse(text.json());
+}
+
+OptimizerDescription with_optimizer(const std::string& optimizer) {
+  Text text;
+  text.optimizer = optimizer;
+  return parse(text.json()).optimizer;
+}
+
+TEST(BuiltinNetworks, HaveThePublishedNumbersOfParameters) {
+  for (const auto& [name, parameters] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"mlp", 535'818},
+                                                         {"mnist_cnn", 1'663'370},
+                                                         {"cifar_cnn", 1'068'298},
+                                                         {"alexnet", 60'965'224}}) {
+    const NetworkDescription network = load_network(name, builtin());
+    EXPECT_EQ(network.name, name);
+    EXPECT_EQ(parameter_count(network), parameters) << name;
+    EXPECT_EQ(parameter_count(without_optional(network)), parameters) << name;
+  }
+  EXPECT_EQ(network_names(builtin()),
+            (std::vector<std::string>{"alexnet", "cifar_cnn", "mlp", "mnist_cnn"}));
+}
+
+TEST(BuiltinNetworks, MnistCnnArrivesAsItIsWritten) {
+  const NetworkDescription network = load_network("mnist_cnn", builtin());
+  EXPECT_EQ(network.batch, 64);
+  EXPECT_EQ(network.classes, 10);
+  EXPECT_EQ(network.input, (Shape{1, 28, 28}));
+  EXPECT_EQ(network.normal_std, 0.1);
+  EXPECT_NE(network.source.find("Table 6"), std::string::npos);
+  EXPECT_EQ(network.optimizer.type, Optimizer::momentum);
+  EXPECT_EQ(network.optimizer.momentum, 0.9);
+  EXPECT_EQ(network.optimizer.learning_rate, 0.01);
+  EXPECT_EQ(network.optimizer.decay, 0.95);
+  EXPECT_EQ(network.optimizer.decay_every_samples, 50'000);
+  EXPECT_EQ(network.optimizer.weight_decay, 0.0005);
+  EXPECT_EQ(network.optimizer.weight_decay_on,
+            OptimizerDescription::DecayedWeights::fully_connected);
+
+  std::vector<std::string> names;
+  std::vector<Shape> outputs;
+  for (const LayerDescription& layer : network.layers) {
+    names.push_back(layer.name);
+    outputs.push_back(layer.output);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1", "relu1", "lrn1", "pool1", "conv2", "relu2",
+                                             "lrn2", "pool2", "fc1", "relu3", "fc2", "softmax1"}));
+  const Shape first{32, 28, 28}, halved{32, 14, 14}, second{64, 14, 14}, quartered{64, 7, 7};
+  const Shape hidden{512, 1, 1}, classes{10, 1, 1};
+  EXPECT_EQ(outputs, (std::vector<Shape>{first, first, first, halved, second, second, second,
+                                         quartered, hidden, hidden, classes, classes}));
+  EXPECT_EQ(network.layers[4].input, halved);
+  EXPECT_EQ(network.layers[8].weights(), 64 * 7 * 7 * 512);
+  EXPECT_EQ(network.layers[8].biases(), 512);
+  EXPECT_EQ(network.layers[3].weights() + network.layers[3].biases(), 0);
+}
+
+TEST(BuiltinNetworks, WithoutOptionalKeepsTheOtherLayersAndTheirNames) {
+  const NetworkDescription network = without_optional(load_network("mnist_cnn", builtin()));
+  std::vector<std::string> names;
+  for (const LayerDescription& layer : network.layers) names.push_back(layer.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1", "relu1", "pool1", "conv2", "relu2", "pool2",
+                                             "fc1", "relu3", "fc2", "softmax1"}));
+}
+
+// That both orders are one function is what network_gradient_test.cpp shows.
+TEST(BuiltinNetworks, PoolingRunsBeforeReluAndNothingElseMoves) {
+  const auto order = [](const char* name) {
+    const NetworkDescription network = pool_before_relu(load_network(name, builtin()));
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+      names.push_back(network.layers[i].name);
+      EXPECT_EQ(network.layers[i].input, i == 0 ? network.input : network.layers[i - 1].output);
+    }
+    return names;
+  };
+  EXPECT_EQ(order("cifar_cnn"),
+            (std::vector<std::string>{"conv1", "pool1", "relu1", "dropout1", "conv2", "pool2",
+                                      "relu2", "fc1", "relu3", "fc2", "relu4", "fc3", "softmax1"}));
+  EXPECT_EQ(order("mnist_cnn"),
+            (std::vector<std::string>{"conv1", "relu1", "lrn1", "pool1", "conv2", "relu2", "lrn2",
+                                      "pool2", "fc1", "relu3", "fc2", "softmax1"}));
+}
+
+TEST(BuiltinNetworks, OverlappingPoolsAndGroupsHaveTheRightShapes) {
+  const NetworkDescription cifar = load_network("cifar_cnn", builtin());
+  EXPECT_EQ(cifar.layers[2].output, (Shape{64, 12, 12}));
+  EXPECT_EQ(cifar.layers[6].output, (Shape{64, 6, 6}));
+  const NetworkDescription alexnet = load_network("alexnet", builtin());
+  EXPECT_EQ(alexnet.layers[0].output, (Shape{96, 55, 55}));
+  EXPECT_EQ(alexnet.layers[2].output, (Shape{96, 27, 27}));
+  EXPECT_EQ(alexnet.layers[3].weights(), 256 * 48 * 5 * 5);
+}
+
+TEST(Layers, SizesMayDifferInHeightAndWidth) {
+  const NetworkDescription network = with_layers(
+      R"({"type": "convolution", "filters": 4, "kernel_h": 3, "kernel_w": 5, "stride_h": 2,
+          "stride_w": 1, "pad_h": 1, "pad_w": 0, "groups": 1},
+         {"type": "max_pool", "window_h": 2, "window_w": 1, "pad": 0})");
+  const auto& convolution = std::get<Convolution>(network.layers[0].layer);
+  EXPECT_EQ(convolution.kernel_h, 3);
+  EXPECT_EQ(convolution.kernel_w, 5);
+  EXPECT_EQ(convolution.stride_h, 2);
+  EXPECT_EQ(convolution.stride_w, 1);
+  EXPECT_EQ(convolution.pad_h, 1);
+  EXPECT_EQ(convolution.pad_w, 0);
+  EXPECT_EQ(network.layers[0].output, (Shape{4, 4, 2}));
+  const auto& pool = std::get<MaxPool>(network.layers[1].layer);
+  EXPECT_EQ(pool.stride_h, 2) << "the stride is the window unless given";
+  EXPECT_EQ(pool.stride_w, 1);
+  EXPECT_EQ(network.layers[1].output, (Shape{4, 2, 2}));
+}
+
+TEST(Layers, DefaultsAreTheDocumentedOnes) {
+  const NetworkDescription network = with_layers(
+      R"({"type": "convolution", "filters": 2, "kernel": 3}, {"type": "dropout"},
+         {"type": "local_response_normalization"}, {"type": "sigmoid"}, {"type": "tanh"})");
+  const auto& convolution = std::get<Convolution>(network.layers[0].layer);
+  EXPECT_EQ(convolution.stride_h * convolution.stride_w * convolution.groups, 1);
+  EXPECT_EQ(convolution.pad_h + convolution.pad_w, 0);
+  EXPECT_EQ(std::get<Dropout>(network.layers[1].layer).rate, 0.5);
+  const auto& lrn = std::get<LocalResponseNormalization>(network.layers[2].layer);
+  EXPECT_EQ(lrn.size, 5);
+  EXPECT_EQ(lrn.alpha, 1e-4);
+  EXPECT_EQ(lrn.beta, 0.75);
+  EXPECT_EQ(lrn.k, 2);
+  EXPECT_TRUE(std::holds_alternative<Sigmoid>(network.layers[3].layer));
+  EXPECT_TRUE(std::holds_alternative<Tanh>(network.layers[4].layer));
+  EXPECT_FALSE(network.layers[0].optional);
+  EXPECT_FALSE(network.normal_std.has_value());
+}
+
+TEST(Layers, DerivedNamesAvoidGivenOnes) {
+  const NetworkDescription network = with_layers(
+      R"({"type": "relu"}, {"type": "relu", "name": "relu2"}, {"type": "relu"},
+         {"type": "tanh", "name": "relu1"})");
+  EXPECT_EQ(network.layers[0].name, "relu3");
+  EXPECT_EQ(network.layers[1].name, "relu2");
+  EXPECT_EQ(network.layers[2].name, "relu4");
+  EXPECT_EQ(network.layers[3].name, "relu1");
+}
+
+TEST(Optimizers, DefaultsAreTheDocumentedOnes) {
+  const OptimizerDescription adadelta = with_optimizer(R"({"type": "adadelta"})");
+  EXPECT_EQ(adadelta.learning_rate, 1);
+  EXPECT_EQ(adadelta.rho, 0.95);
+  EXPECT_EQ(adadelta.epsilon, 1e-6);
+  const OptimizerDescription rmsprop = with_optimizer(R"({"type": "rmsprop"})");
+  EXPECT_EQ(rmsprop.learning_rate, 0.001);
+  EXPECT_EQ(rmsprop.rho, 0.9);
+  EXPECT_EQ(rmsprop.epsilon, 1e-8);
+  const OptimizerDescription adam = with_optimizer(R"({"type": "adam"})");
+  EXPECT_EQ(adam.learning_rate, 0.001);
+  EXPECT_EQ(adam.beta1, 0.9);
+  EXPECT_EQ(adam.beta2, 0.999);
+  EXPECT_EQ(adam.epsilon, 1e-8);
+  const OptimizerDescription adagrad =
+      with_optimizer(R"({"type": "adagrad", "learning_rate": 0.01})");
+  EXPECT_EQ(adagrad.epsilon, 1e-8);
+  EXPECT_EQ(adagrad.decay, 1);
+  EXPECT_EQ(adagrad.decay_every_samples, 0);
+  EXPECT_EQ(adagrad.weight_decay, 0);
+  EXPECT_EQ(adagrad.weight_decay_on, OptimizerDescription::DecayedWeights::all);
+  EXPECT_EQ(with_optimizer(R"({"type": "momentum", "learning_rate": 1})").momentum, 0.9);
+}
+
+TEST(Optimizers, GivenValuesReplaceTheDefaults) {
+  const OptimizerDescription adam = with_optimizer(
+      R"({"type": "adam", "learning_rate": 2, "beta1": 0, "beta2": 0.5, "epsilon": 1,
+          "weight_decay": 3, "weight_decay_on": "convolution"})");
+  EXPECT_EQ(adam.learning_rate, 2);
+  EXPECT_EQ(adam.beta1, 0);
+  EXPECT_EQ(adam.beta2, 0.5);
+  EXPECT_EQ(adam.epsilon, 1);
+  EXPECT_EQ(adam.weight_decay, 3);
+  EXPECT_EQ(adam.weight_decay_on, OptimizerDescription::DecayedWeights::convolution);
+  EXPECT_EQ(with_optimizer(R"({"type": "adadelta", "rho": 0.5, "epsilon": 0.25})").epsilon, 0.25);
+}
+
+TEST(InitialDeviation, IsTheGivenOneOrHeBeforeReluOrGlorotElsewhere) {
+  const std::string layers =
+      R"({"type": "convolution", "filters": 6, "kernel": 3, "groups": 2},
+         {"type": "max_pool", "window": 2}, {"type": "relu"},
+         {"type": "convolution", "filters": 4, "kernel": 1}, {"type": "tanh"})";
+  Text text;
+  text.input = R"({"channels": 2, "height": 8, "width": 6})";
+  const NetworkDescription network = with_layers(layers, text);
+  EXPECT_DOUBLE_EQ(initial_deviation(network, 0), std::sqrt(2.0 / 9));
+  EXPECT_DOUBLE_EQ(initial_deviation(network, 3), std::sqrt(2.0 / (6 + 4)));
+  const double features = 4 * 3 * 2;
+  EXPECT_DOUBLE_EQ(initial_deviation(network, 5), std::sqrt(2.0 / (features + 10)));
+  EXPECT_EQ(initial_deviation(network, 1), 0);
+
+  text.more = R"(, "initial_weights": {"normal_std": 0.25})";
+  EXPECT_EQ(initial_deviation(with_layers(layers, text), 3), 0.25);
+}
+
+TEST(Problems, AreThoseOfTheLayer) {
+  const NetworkDescription alexnet = load_network("alexnet", builtin());
+  const convolution::Problem conv2 =
+      problem_of(std::get<Convolution>(alexnet.layers[3].layer), alexnet.layers[3].input, 128);
+  EXPECT_EQ(conv2.batch, 128);
+  EXPECT_EQ(conv2.in_channels, 96);
+  EXPECT_EQ(conv2.out_channels, 256);
+  EXPECT_EQ(conv2.groups, 2);
+  EXPECT_EQ(conv2.out_h(), 27);
+  const NetworkDescription cifar = load_network("cifar_cnn", builtin());
+  const max_pool::Problem pool1 =
+      problem_of(std::get<MaxPool>(cifar.layers[2].layer), cifar.layers[2].input, 128);
+  EXPECT_EQ(pool1.channels, 64);
+  EXPECT_EQ(pool1.out_w(), 12);
+}
+
+TEST(LoadNetwork, TakesAFileWithOneNetworkOrOneNetworkUnderItsName) {
+  const TemporaryFolder folder;
+  const fs::path plain = folder.write("small_net.json", Text{}.json());
+  EXPECT_EQ(load_network(plain.string(), builtin()).name, "small_net");
+  const fs::path named = folder.write("other.json", "{\"mine\": " + Text{}.json() + "}");
+  EXPECT_EQ(load_network(named.string(), builtin()).name, "mine");
+  const fs::path without_ending = folder.write("network", Text{}.json());
+  EXPECT_EQ(load_network(without_ending.string(), builtin()).layers.size(), 2U);
+}
+
+TEST(LoadNetwork, AFileWithSeveralNetworksOrNoneIsAnError) {
+  EXPECT_TRUE(says(parse_error("{\"a\": {}, \"b\": {}}"),
+                   {"network.json:1: /:", "expected one network", "found 2: a, b"}));
+  EXPECT_TRUE(says(parse_error("{}"), {"expected one network", "found 0"}));
+}
+
+TEST(LoadNetwork, AnUnknownNameBringsTheNearest) {
+  try {
+    load_network("mnist_cn", builtin());
+    FAIL() << "expected UnknownName";
+  } catch (const UnknownName& error) {
+    EXPECT_EQ(error.kind(), "network");
+    EXPECT_EQ(error.name(), "mnist_cn");
+    ASSERT_FALSE(error.suggestions().empty());
+    EXPECT_EQ(error.suggestions().front(), "mnist_cnn");
+    EXPECT_TRUE(says(error.what(), {"unknown network 'mnist_cn'", "mnist_cnn"}));
+  }
+}
+
+TEST(LoadNetwork, AMissingFileIsNotAnUnknownName) {
+  for (const char* name : {"no/such/network", "no_such_network.json"}) {
+    try {
+      load_network(name, builtin());
+      FAIL() << "expected an error";
+    } catch (const UnknownName&) {
+      FAIL() << name << " looks like a file";
+    } catch (const std::runtime_error& error) {
+      EXPECT_TRUE(says(error.what(), {name, "cannot open"}));
+    }
+  }
+  const TemporaryFolder folder;
+  EXPECT_TRUE(says(error_of([&] { load_network(folder.path().string(), builtin()); }),
+                   {folder.path().string(), "cannot read"}));
+}
+
+TEST(Nearest, CountsEditsAndSwapsOfNeighboursWithoutRegardToCase) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("matmul", "mamtul"), 1);
+  EXPECT_EQ(edit_distance("MATMUL", "matmul"), 0);
+}
+
+TEST(Nearest, PrefersCandidatesThatContainTheName) {
+  const std::vector<std::string> primitives{"matmul", "convolution", "max_pool", "sgd_update",
+                                            "all_reduce"};
+  EXPECT_EQ(nearest_names("conv", primitives).front(), "convolution");
+  EXPECT_EQ(nearest_names("allreduce", primitives).front(), "all_reduce");
+  EXPECT_EQ(nearest_names("maxpool", primitives).front(), "max_pool");
+  EXPECT_EQ(nearest_names("matmull", primitives).front(), "matmul");
+  EXPECT_EQ(nearest_names("x", primitives).size(), 3U);
+  EXPECT_EQ(nearest_names("x", primitives, 9).size(), 5U);
+  EXPECT_TRUE(nearest_names("x", {}).empty());
+  EXPECT_TRUE(says(UnknownName("suite", "x", {}).what(), {"unknown suite 'x'"}));
+}
+
+struct BadJson {
+  const char* what;
+  std::string json;
+  std::vector<std::string> message;
+};
+
+void PrintTo(const BadJson& bad, std::ostream* out) { *out << bad.what; }
+
+class BadNetwork : public testing::TestWithParam<BadJson> {};
+
+TEST_P(BadNetwork, IsAnErrorThatNamesFilePlaceAndExpectation) {
+  const std::string message = parse_error(GetParam().json);
+  EXPECT_TRUE(says(message, {"network.json:"}));
+  for (const std::string& part : GetParam().message) EXPECT_TRUE(says(message, {part}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Syntax, BadNetwork,
+    testing::Values(
+        BadJson{"Empty", "", {"network.json:1:1", "expected JSON", "unexpected end of input"}},
+        BadJson{
+            "MissingComma", "{\n  \"a\": 1\n  \"b\": 2\n}", {"network.json:3:", "syntax error"}},
+        BadJson{"Unclosed", "{\"a\": [1, 2", {"network.json:1:12", "syntax error"}},
+        BadJson{"Trailing", Text{}.json() + "\n}", {"network.json:10:1", "syntax error"}},
+        BadJson{"NotUtf8", "{\"a\": \"\xff\"}", {"network.json:1:", "expected JSON"}},
+        BadJson{"Comment", "// mlp\n{}", {"network.json:1:1", "syntax error"}},
+        BadJson{"HugeNumber", "{\"a\": 1e999}", {"network.json:1:", "expected JSON", "1e999"}},
+        BadJson{"DoubleKey",
+                "{\n\"batch\": 1,\n\"batch\": 2}",
+                {"network.json:3: /batch:", "expected each key once", "'batch' again"}},
+        BadJson{"DeepNesting",
+                std::string(100'000, '['),
+                {"network.json:1:", "expected values nested at most 64 deep"}},
+        BadJson{"NotAnObject", "[1]", {"network.json:1: /:", "expected an object", "an array"}},
+        BadJson{"JustANumber", "7", {"network.json:1: /:", "expected an object, found 7"}}),
+    [](const auto& info) { return info.param.what; });
+
+Text text_with(std::string Text::*part, const std::string& value) {
+  Text text;
+  text.*part = value;
+  return text;
+}
+
+std::string json_with(std::string Text::*part, const std::string& value) {
+  return text_with(part, value).json();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, BadNetwork,
+    testing::Values(
+        BadJson{"UnknownKey",
+                json_with(&Text::more, ",\n  \"batches\": 3"),
+                {"network.json:8: /batches:", "expected one of the keys batch, classes",
+                 "found 'batches'"}},
+        BadJson{
+            "MissingInput", "{\n\"batch\": 3}", {":1: /:", "expected a key 'input', found none"}},
+        BadJson{"MissingHeight",
+                json_with(&Text::input, "{\n\"channels\": 1}"),
+                {":2: /input:", "expected a key 'height'"}},
+        BadJson{"BatchIsZero",
+                json_with(&Text::batch, "0"),
+                {":4: /batch:", "expected a whole number from 1", "found 0"}},
+        BadJson{"BatchIsAFraction", json_with(&Text::batch, "4.5"), {":4: /batch:", "found 4.5"}},
+        BadJson{"BatchIsText", json_with(&Text::batch, "\"64\""), {":4: /batch:", "\"64\""}},
+        BadJson{"BatchBeyond64Bits",
+                json_with(&Text::batch, "18446744073709551615"),
+                {":4: /batch:", "found 18446744073709551615"}},
+        BadJson{"ClassesNegative", json_with(&Text::classes, "-10"), {":3: /classes:", "-10"}},
+        BadJson{"SourceIsANumber",
+                json_with(&Text::more, ", \"source\": 3"),
+                {"/source:", "expected a string, found 3"}},
+        BadJson{"InitialWeights",
+                json_with(&Text::more, ", \"initial_weights\": {}"),
+                {"/initial_weights:", "expected a key 'normal_std'"}},
+        BadJson{"InitialDeviation",
+                json_with(&Text::more, ", \"initial_weights\": {\"normal_std\": -1}"),
+                {"/initial_weights/normal_std:", "expected a number above 0, found -1"}},
+        BadJson{"NamedNetwork",
+                "{\"mine\":\n" + json_with(&Text::batch, "null") + "}",
+                {":5: /mine/batch:", "found null"}}),
+    [](const auto& info) { return info.param.what; });
+
+std::string one_layer(const std::string& layer) {
+  return json_with(&Text::layers, "[\n" + layer + ",\n" +
+                                      R"({"type": "fully_connected", "outputs": 10},
+                                         {"type": "softmax_cross_entropy"}])");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, BadNetwork,
+    testing::Values(
+        BadJson{"NotAnArray",
+                json_with(&Text::layers, "{}"),
+                {":5: /layers:", "expected an array, found an object"}},
+        BadJson{"None", json_with(&Text::layers, "[]"), {":5: /layers:", "expected 1 to"}},
+        BadJson{"NotAnObject",
+                one_layer("\"relu\""),
+                {":6: /layers/0:", "expected an object, found \"relu\""}},
+        BadJson{"NoType", one_layer("{}"), {":6: /layers/0:", "expected a key 'type'"}},
+        BadJson{"UnknownType",
+                one_layer(R"({"type": "convolutoin"})"),
+                {":6: /layers/0/type:", "expected one of convolution, dropout",
+                 "found \"convolutoin\""}},
+        BadJson{"UnknownKey",
+                one_layer(R"({"type": "convolution", "filters": 3, "kernel": 3,
+                                            "padding": 1})"),
+                {":7: /layers/0/padding:", "expected one of the keys filters", "found 'padding'"}},
+        BadJson{"NoKernel",
+                one_layer(R"({"type": "convolution", "filters": 3})"),
+                {"/layers/0:", "expected a key 'kernel', or 'kernel_h' and 'kernel_w'"}},
+        BadJson{"HalfAKernel",
+                one_layer(R"({"type": "convolution", "filters": 3, "kernel_h": 3})"),
+                {"/layers/0:", "expected a key 'kernel_w'"}},
+        BadJson{"TwoKernels",
+                one_layer(R"({"type": "convolution", "filters": 3, "kernel": 3, "kernel_h": 3})"),
+                {"/layers/0:", "expected either 'kernel' or 'kernel_h' and 'kernel_w'"}},
+        BadJson{"NegativePad",
+                one_layer(R"({"type": "convolution", "filters": 3, "kernel": 3, "pad": -1})"),
+                {"/layers/0/pad:", "expected a whole number from 0", "found -1"}},
+        BadJson{"RateOfOne",
+                one_layer(R"({"type": "dropout", "rate": 1})"),
+                {"/layers/0/rate:", "expected a number from 0 to below 1, found 1"}},
+        BadJson{"EvenWindow",
+                one_layer(R"({"type": "local_response_normalization", "size": 4})"),
+                {"/layers/0/size:", "expected an odd number of channels, found 4"}},
+        BadJson{"OptionalIsText",
+                one_layer(R"({"type": "relu", "optional": "yes"})"),
+                {"/layers/0/optional:", "expected true or false, found \"yes\""}},
+        BadJson{"NameWithComma",
+                one_layer(R"({"type": "relu", "name": "a,b"})"),
+                {"/layers/0/name:", "expected a name of letters", "\"a,b\""}},
+        BadJson{"SameNames",
+                one_layer(R"({"type": "relu", "name": "a"}, {"type": "relu", "name": "a"})"),
+                {"/layers/1:", "expected a name that no other layer has", "'a'"}}),
+    [](const auto& info) { return info.param.what; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, BadNetwork,
+    testing::Values(
+        BadJson{"KernelTooLarge",
+                one_layer(R"({"type": "convolution", "name": "big", "filters": 3, "kernel": 9})"),
+                {":6: /layers/0:", "layer big (convolution)", "1x8x6", "kernel 9x9"}},
+        BadJson{"GroupsDoNotDivide",
+                one_layer(R"({"type": "convolution", "filters": 3, "kernel": 3, "groups": 2})"),
+                {":6: /layers/0:", "layer conv1 (convolution)", "groups 2"}},
+        BadJson{"PadAsLargeAsTheWindow",
+                one_layer(R"({"type": "max_pool", "window": 2, "pad": 2})"),
+                {":6: /layers/0:", "layer pool1 (max_pool)", "padding 2x2"}},
+        BadJson{"ShrunkToNothing",
+                one_layer(R"({"type": "max_pool", "window": 4}, {"type": "max_pool", "window": 2},
+                             {"type": "max_pool", "window": 2})"),
+                {"/layers/1:", "layer pool2 (max_pool)", "1x2x1"}},
+        BadJson{"TooManyWeights",
+                one_layer(R"({"type": "fully_connected", "outputs": 1000000},
+                             {"type": "fully_connected", "outputs": 1000000})"),
+                {"/layers/1:", "layer fc2 (fully_connected)", "1e+12 weights", "expected at most"}},
+        BadJson{"TooManyActivations",
+                json_with(&Text::input, R"({"channels": 1000000, "height": 1000000,
+                                            "width": 1000000})"),
+                {"/layers/0:", "1e+18 activations", "expected at most"}},
+        BadJson{"WrongNumberOfClasses",
+                json_with(&Text::classes, "12"),
+                {"/layers/1:", "layer softmax1", "12 classes", "found 10 features"}},
+        BadJson{"NoLoss",
+                json_with(&Text::layers, R"([{"type": "fully_connected", "outputs": 10}])"),
+                {"/layers/0:", "layer fc1", "expected softmax_cross_entropy as the last layer"}},
+        BadJson{"LossTwice",
+                one_layer(R"({"type": "softmax_cross_entropy"})"),
+                {"/layers/0:", "layer softmax1", "expected no layer after softmax_cross_entropy"}}),
+    [](const auto& info) { return info.param.what; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, BadNetwork,
+    testing::Values(
+        BadJson{"UnknownType",
+                json_with(&Text::optimizer, R"({"type": "adm"})"),
+                {"/optimizer/type:", "expected one of adadelta, adagrad, adam", "found \"adm\""}},
+        BadJson{"NoLearningRate",
+                json_with(&Text::optimizer, R"({"type": "sgd"})"),
+                {"/optimizer:", "expected a key 'learning_rate'"}},
+        BadJson{"LearningRateOfZero",
+                json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 0})"),
+                {"/optimizer/learning_rate:", "expected a number above 0, found 0"}},
+        BadJson{
+            "MomentumOfSgd",
+            json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 1, "momentum": 0.9})"),
+            {"/optimizer/momentum:", "expected one of the keys", "found 'momentum'"}},
+        BadJson{"MomentumOfOne",
+                json_with(&Text::optimizer,
+                          R"({"type": "momentum", "learning_rate": 1, "momentum": 1})"),
+                {"/optimizer/momentum:", "expected a number from 0 to below 1"}},
+        BadJson{"DecayWithoutInterval",
+                json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 1, "decay": 0.5})"),
+                {"/optimizer:", "expected a key 'decay_every_samples'"}},
+        BadJson{"GrowingDecay",
+                json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 1, "decay": 1.5,
+                                                "decay_every_samples": 5})"),
+                {"/optimizer/decay:", "expected a factor above 0, at most 1, found 1.5"}},
+        BadJson{"NegativeWeightDecay",
+                json_with(&Text::optimizer,
+                          R"({"type": "sgd", "learning_rate": 1, "weight_decay": -1})"),
+                {"/optimizer/weight_decay:", "expected a number of 0 or more, found -1"}},
+        BadJson{"WeightDecayOnNothing",
+                json_with(&Text::optimizer,
+                          R"({"type": "sgd", "learning_rate": 1, "weight_decay_on": "conv"})"),
+                {"/optimizer/weight_decay_on:", "expected one of all, convolution, fully_connected",
+                 "found \"conv\""}}),
+    [](const auto& info) { return info.param.what; });
+
+TEST(WithoutOptional, FailsIfTheOtherLayersDoNotFit) {
+  const NetworkDescription network =
+      with_layers(R"({"type": "max_pool", "window": 2, "optional": true},
+                     {"type": "max_pool", "window": 2})");
+  EXPECT_EQ(without_optional(network).layers[0].output, (Shape{1, 4, 3}));
+  Text text;
+  text.layers = R"([{"type": "fully_connected", "outputs": 10, "optional": true},
+                    {"type": "softmax_cross_entropy"}])";
+  EXPECT_THROW(without_optional(parse(text.json())), ShapeError);
+}
+
+TEST(DamagedNetworks, LoadAsSoundNetworksOrAreAnError) {
+  const TemporaryFolder folder;
+  const std::string whole = "{\"mine\": " + Text{}.json() + "}";
+  std::mt19937_64 random(20240608);
+  const std::string characters = "{}[]\",:0123456789-+.eEtrufalsn\\ \n\x01\xc3\xff";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = whole;
+    if (random() % 4 == 0) text.resize(random() % text.size());
+    for (auto edits = random() % 4; edits > 0 && !text.empty(); --edits) {
+      const std::size_t at = random() % text.size();
+      const char character = characters[random() % characters.size()];
+      switch (random() % 3) {
+        case 0:
+          text[at] = character;
+          break;
+        case 1:
+          text.insert(at, 1, character);
+          break;
+        default:
+          text.erase(at, 1 + random() % 8);
+          break;
+      }
+    }
+    const fs::path path = folder.write("network.json", text);
+    try {
+      const NetworkDescription network = load_network(path.string(), builtin());
+      EXPECT_EQ(network.layers.back().output.features(), network.classes);
+    } catch (const std::runtime_error& error) {
+      EXPECT_TRUE(says(error.what(), {"network.json:"})) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepladder::network

@@ -1,0 +1,158 @@
+// The project's suites load, and a mistake in a user's own is refused with file, line and expectation.
+#include "harness/problem/suites.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "harness/io/nearest.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace stepladder {
+namespace {
+
+TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
+  for (const PrimitiveType* type : primitives()) {
+    if (!type->has_suites()) continue;
+    const auto problems = load_suite(*type, suite_file(*type), "", 2);
+    EXPECT_GE(problems.size(), 10U) << type->name();
+    std::set<std::string> names;
+    for (const auto& problem : problems) {
+      const ProblemInfo& info = problem->info();
+      EXPECT_TRUE(names.insert(info.suite + " " + info.name + " " + info.direction).second)
+          << info.name;
+      EXPECT_EQ(info.primitive, type->name());
+      EXPECT_GT(info.flops, 0) << info.name;
+      EXPECT_GT(info.bytes_read, 0) << info.name;
+      EXPECT_GT(info.bytes_written, 0) << info.name;
+      EXPECT_GE(problem->memory_needed(2), problem->memory_needed(1) + problem->operand_bytes())
+          << info.name;
+    }
+    EXPECT_FALSE(load_suite(*type, suite_file(*type), "layers", 2).empty()) << type->name();
+  }
+}
+
+// Runs of several suites go to one folder, where rows are told apart by name and direction.
+TEST(Suites, ANameStandsForOneProblemInAllSuites) {
+  for (const PrimitiveType* type : primitives()) {
+    if (!type->has_suites()) continue;
+    std::map<std::string, std::string> known;
+    for (const auto& problem : load_suite(*type, suite_file(*type), "", 2)) {
+      const ProblemInfo& info = problem->info();
+      const std::string what = info.shape + " " + info.layout;
+      const auto [at, is_new] = known.try_emplace(info.name + " " + info.direction, what);
+      EXPECT_EQ(at->second, what) << type->name() << " " << at->first;
+    }
+  }
+}
+
+TEST(Suites, OneSuiteIsTakenOutOfAFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "own.csv", "suite,name,count,source\nmine,one,5,\nmine,two,6,\nother,three,7,\n");
+  const PrimitiveType& type = primitive("all_reduce");  // sum and mean of each
+  EXPECT_EQ(load_suite(type, file, "mine", 2).size(), 4U);
+  EXPECT_EQ(load_suite(type, file, "", 2).size(), 6U);
+}
+
+TEST(Suites, AnUnknownSuiteAnswersWithTheNearest) {
+  const PrimitiveType& type = primitive("matmul");
+  try {
+    load_suite(type, suite_file(type), "layer", 1);
+    FAIL() << "nothing was thrown";
+  } catch (const UnknownName& error) {
+    EXPECT_EQ(error.kind(), "suite");
+    EXPECT_EQ(error.suggestions().front(), "layers");
+  }
+}
+
+// A file of this primitive with a line (the third of the file) under a good one.
+std::string error_of_line(const std::string& name, const std::string& line) {
+  static const std::map<std::string, std::string> good = {
+      {"matmul", "suite,name,m,n,k,transpose_a,transpose_b,source\ns,good,4,5,6,0,0,\n"},
+      {"convolution",
+       "suite,name,batch,in_channels,height,width,out_channels,kernel_h,kernel_w,stride_h,stride_w,"
+       "pad_h,pad_w,"
+       "direction,source,groups,layout\ns,good,1,2,5,5,2,3,3,1,1,1,1,forward,,2,nhwc\n"},
+      {"max_pool",
+       "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
+       "direction,source,epilogue\n"
+       "s,good,1,2,5,5,2,2,2,2,0,0,backward,,bias_relu\n"},
+      {"sgd_update", "suite,name,count,source\ns,good,5,\n"},
+      {"all_reduce", "suite,name,count,source\ns,good,5,\n"}};
+  const TemporaryFolder folder;
+  const auto file = folder.write("own.csv", good.at(name) + line);
+  return error_of([&] { load_suite(primitive(name), file, "s", 2); });
+}
+
+struct BadLine {
+  const char* primitive;
+  const char* line;
+  const char* found;     // in the message
+  const char* expected;  // likewise
+};
+
+const BadLine bad_lines[] = {
+    {"matmul", "s,bad,0,5,6,0,0,", "column m holds \"0\"", "whole number from 1 to 16777216"},
+    {"matmul", "s,bad,4,5.5,6,0,0,", "column n holds \"5.5\"", "whole number from 1"},
+    {"matmul", "s,bad,4,5,99999999,0,0,", "column k holds \"99999999\"", "to 16777216"},
+    {"matmul", "s,bad,4,5,6,yes,0,", "column transpose_a holds \"yes\"",
+     "whole number from 0 to 1"},
+    {"matmul", "s,bad,4,5,6,0,", "7 fields", "the header has 8"},
+    {"matmul", "s,bad,4,5,6,0,0,\"no end", "quotation mark is not closed", ""},
+    {"matmul", ",bad,4,5,6,0,0,", "needs a suite and a name", ""},
+    {"matmul", "s,,4,5,6,0,0,", "needs a suite and a name", ""},
+    {"matmul", "s,good,8,5,6,0,0,", "has a problem good, forward, already", "own.csv:2"},
+    {"matmul", "other,bad,x,5,6,0,0,", "column m holds \"x\"", "whole number"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,back,,1,", "column direction holds \"back\"",
+     "expected forward,"},
+    {"convolution", "s,bad,1,2,5,5,2,9,3,1,1,1,1,forward,,1,", "kernel 9x3 is larger", "input 7x7"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,1,1,1,1,forward,,1,nwhc", "column layout holds \"nwhc\"",
+     "expected nothing, nchw or nhwc"},
+    {"convolution", "s,bad,1,3,5,5,2,3,3,1,1,1,1,forward,,2,", "groups 2 must divide",
+     "in_channels 3"},
+    {"convolution", "s,bad,1,2,5,5,2,3,3,0,1,1,1,forward,,1,", "column stride_h holds \"0\"",
+     "from 1"},
+    {"convolution", "s,bad,1048576,1048576,1048576,1048576,2,3,3,1,1,1,1,forward,,1,",
+     "x has 1.21e+24 elements", "expected 2.8e14 at most"},
+    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,,", "column direction holds \"sideways\"",
+     "forward or backward"},
+    {"max_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,forward,,relu", "column epilogue holds \"relu\"",
+     "nothing or bias_relu"},
+    {"max_pool", "s,bad,1,2,50,50,17,16,2,2,0,0,forward,,", "17x16", "256"},
+    {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,,", "elements",
+     "expected 2.8e14 at most"},
+    {"sgd_update", "s,bad,0,", "column count holds \"0\"", "whole number from 1"},
+    {"all_reduce", "s,bad,-1,", "column count holds \"-1\"", "whole number from 0"},
+};
+
+TEST(Suites, BadLinesNameFileLineAndExpectation) {
+  for (const BadLine& bad : bad_lines)
+    EXPECT_TRUE(says(error_of_line(bad.primitive, std::string(bad.line) + "\n"),
+                     {"own.csv:3: ", bad.found, bad.expected}))
+        << bad.line;
+}
+
+TEST(Suites, TheGoodLinesOfTheseFilesAreGood) {
+  for (const char* name : {"matmul", "convolution", "max_pool", "sgd_update", "all_reduce"})
+    EXPECT_EQ(error_of_line(name, ""), "");
+}
+
+TEST(Suites, AFileWithoutProblemsIsRefused) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("own.csv", "suite,name,count,source\n");
+  EXPECT_TRUE(says(error_of([&] { load_suite(primitive("sgd_update"), file, "", 1); }),
+                   {"own.csv", "only a header"}));
+}
+
+TEST(Suites, AFileOfAnotherPrimitiveIsRefused) {
+  EXPECT_TRUE(says(
+      error_of([] { load_suite(primitive("matmul"), suite_file(primitive("max_pool")), "", 1); }),
+      {"max_pool.csv:1", "lacks the column \"m\"",
+       "expected suite,name,m,n,k,transpose_a,transpose_b"}));
+}
+
+}  // namespace
+}  // namespace stepladder

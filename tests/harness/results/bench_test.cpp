@@ -1,0 +1,176 @@
+// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on resuming.
+#include "harness/results/bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "harness/io/csv.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+#include "tests/proof.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace stepladder {
+namespace {
+
+using sgd_update::Operands;
+using sgd_update::Problem;
+using sgd_update::SgdUpdate;
+
+void update(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.count; ++i)
+    o.weights[i] -= o.learning_rate * (o.gradient[i] + p.weight_decay * o.weights[i]);
+}
+void update_but_the_last(const Problem& p, const Operands& o) {
+  Problem shorter = p;
+  --shorter.count;
+  update(shorter, o);
+}
+void throws(const Problem&, const Operands&) { throw std::runtime_error("no rule"); }
+
+// Passes the proof and throws when it is timed.
+class WearsOut final : public sgd_update::Plan {
+ public:
+  WearsOut(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override {
+    if (++runs_ > 4) throw std::runtime_error("worn out");
+    update(problem_, o);
+  }
+
+ private:
+  Problem problem_;
+  int runs_ = 0;
+};
+
+class Limited final : public sgd_update::Plan {
+ public:
+  Limited(const Problem&, const Resources&) { throw Unsupported("takes whole vectors"); }
+  void run(const Operands&) override {}
+};
+
+class BenchTest : public testing::Test {
+ protected:
+  Variant variant(const char* name, Factory<SgdUpdate> factory) {
+    return unregistered<SgdUpdate>(name, factory);
+  }
+
+  // A run of these variants on one problem of sgd.
+  BenchCounts bench(const std::vector<Variant>& variants, bool resume = false,
+                    std::int64_t count = 100) {
+    stepladder::Run run(
+        {.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
+    Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003},
+                      .suite_argument = "--suite s"});
+    const auto problem =
+        make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", "weights");
+    bench.measure(*problem, variants);
+    run.save();
+    return bench.counts();
+  }
+  std::vector<std::map<std::string, std::string>> rows(const std::string& name,
+                                                       const std::vector<std::string>& columns) {
+    const CsvFile file(folder / ("run/" + name), columns);
+    std::vector<std::map<std::string, std::string>> all;
+    for (const CsvRow& row : file.rows()) {
+      all.emplace_back();
+      for (const std::string& column : columns) all.back()[column] = row.text(column);
+    }
+    return all;
+  }
+  std::map<std::string, std::map<std::string, std::string>> summary() {
+    std::map<std::string, std::map<std::string, std::string>> by_variant;
+    for (auto& row : rows("summary.csv", summary_columns)) {
+      EXPECT_FALSE(by_variant.contains(row["variant"])) << row["variant"] << " has two rows";
+      by_variant[row["variant"]] = row;
+    }
+    return by_variant;
+  }
+  int samples_of(const std::string& name) {
+    int count = 0;
+    for (auto& row : rows("samples.csv", samples_columns)) count += row["variant"] == name;
+    return count;
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
+  Variant missing = variant("missing", nullptr);
+  missing.why_unavailable = "built without its library";
+  const BenchCounts counts = bench({variant("broken_tail", plan_of<update_but_the_last>),
+                                    variant("broken_throws", plan_of<throws>),
+                                    variant("broken_later", make_plan<SgdUpdate, WearsOut>),
+                                    variant("limited", make_plan<SgdUpdate, Limited>), missing,
+                                    variant("honest", plan_of<update>)});
+  EXPECT_EQ(counts.ok, 1);
+  EXPECT_EQ(counts.failed, 3);
+  EXPECT_EQ(counts.unavailable, 2);
+  auto row = summary();
+  EXPECT_TRUE(says(row["broken_tail"]["reason"], {"accuracy tier: weights[99] is "}));
+  EXPECT_TRUE(says(row["broken_throws"]["reason"], {"accuracy tier: threw: no rule"}));
+  EXPECT_TRUE(says(row["broken_later"]["reason"], {"threw while timed: worn out"}));
+  for (const char* name : {"broken_tail", "broken_throws", "broken_later"}) {
+    EXPECT_EQ(row[name]["status"], "failed") << name;
+    EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"] + row[name]["percent_of_roof"], "")
+        << name;
+    EXPECT_EQ(samples_of(name), 0) << name;
+  }
+  EXPECT_EQ(row["broken_tail"]["verified"], "no");
+  EXPECT_EQ(row["limited"]["status"] + ": " + row["limited"]["reason"],
+            "unavailable: takes whole vectors");
+  EXPECT_EQ(row["missing"]["status"] + ": " + row["missing"]["reason"],
+            "unavailable: built without its library");
+  EXPECT_EQ(row["honest"]["status"], "ok");
+  EXPECT_EQ(row["honest"]["verified"], "yes");
+  EXPECT_GT(std::stod(row["honest"]["median_s"]), 0);
+  EXPECT_GE(samples_of("honest"), 3);
+}
+
+TEST_F(BenchTest, AProblemTooBigForMemoryIsSkippedWithNeedAndSupply) {
+  const BenchCounts counts =
+      bench({variant("honest", plan_of<update>)}, false, std::int64_t{1} << 40);
+  EXPECT_EQ(counts.skipped, 1);
+  EXPECT_TRUE(says(summary()["honest"]["reason"], {"needs ", " GiB; ", " GiB are available"}));
+}
+
+TEST_F(BenchTest, ResumingKeepsFinishedRowsAndAddsMissingOnes) {
+  bench({variant("first", plan_of<update>)});
+  const std::string before = summary()["first"]["median_s"];
+  const int samples = samples_of("first");
+  const BenchCounts counts =
+      bench({variant("first", plan_of<update>), variant("second", plan_of<update>)}, true);
+  EXPECT_EQ(counts.kept, 1);
+  EXPECT_EQ(counts.ok, 1);
+  EXPECT_EQ(summary()["first"]["median_s"], before);
+  EXPECT_EQ(samples_of("first"), samples);
+  EXPECT_EQ(summary()["second"]["status"], "ok");
+}
+
+TEST_F(BenchTest, ResumingTriesAgainWhatCouldNotBeMeasuredAndReplacesItsRow) {
+  Variant missing = variant("changes", nullptr);
+  missing.why_unavailable = "built without its library";
+  bench({missing, variant("mended", plan_of<throws>)});
+  EXPECT_EQ(bench({missing, variant("mended", plan_of<throws>)}, true).failed, 1);
+  EXPECT_EQ(summary().size(), 2U);
+  const BenchCounts counts =
+      bench({variant("changes", plan_of<update>), variant("mended", plan_of<update>)}, true);
+  EXPECT_EQ(counts.ok, 2);
+  EXPECT_EQ(summary()["changes"]["status"], "ok");
+  EXPECT_EQ(summary()["mended"]["status"], "ok");
+}
+
+TEST_F(BenchTest, ResumingDropsSamplesWhoseRowACrashLost) {
+  bench({variant("first", plan_of<update>)});
+  Table(folder / "run/summary.csv", summary_columns).remove_rows([](const CsvRow&) {
+    return true;
+  });
+  bench({variant("first", plan_of<update>)}, true);
+  int first_repetitions = 0;
+  for (auto& row : rows("samples.csv", samples_columns))
+    first_repetitions += row["repetition"] == "0";
+  EXPECT_EQ(first_repetitions, 1);
+}
+
+}  // namespace
+}  // namespace stepladder

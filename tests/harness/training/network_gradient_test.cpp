@@ -1,0 +1,109 @@
+// A whole network's gradient, backward through all its plans, is the derivative of its loss: against
+// central differences of a network in double precision.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/harness/training/reference_network.hpp"
+#include "tests/harness/training/training_networks.hpp"
+
+namespace stepladder {
+namespace {
+
+constexpr std::uint64_t seed = 5;
+
+// In double the loss is good to 1e-15 and its curvature small: both errors stay below 1e-9.
+constexpr double h = 1e-6;
+
+// Of a tensor's largest derivative: what single precision may lose from the loss back to it.
+constexpr double tolerance = 2e-4;
+
+class Derivatives {
+ public:
+  explicit Derivatives(TrainableNetwork& network)
+      : reference_(network, seed),
+        parameters_(network.parameters().begin(), network.parameters().end()) {}
+
+  double loss() const { return reference_.loss(parameters_, 1); }
+
+  // Of the loss along `direction`, which starts at `offset` in the parameters.
+  double along(std::size_t offset, const Doubles& direction) const {
+    Doubles above = parameters_, below = parameters_;
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      above[offset + i] += h * direction[i];
+      below[offset + i] -= h * direction[i];
+    }
+    return (reference_.loss(above, 1) - reference_.loss(below, 1)) / (2 * h);
+  }
+
+ private:
+  ReferenceNetwork reference_;
+  Doubles parameters_;
+};
+
+void expect_gradients(const network::NetworkDescription& description, const std::string& use,
+                      const NetworkOptions& options, int elements) {
+  SCOPED_TRACE(fmt::format("{} use={} threads={} inter={}", description.name, use, options.threads,
+                           options.inter));
+  PlanStore plans(seed);
+  TrainableNetwork network(description, UseSpec(use), options, plans);
+  fill_batch(network, seed);
+  Random random(seed, description.name);
+  for (const TrainableNetwork::Parameter& p : network.parameter_list())
+    if (p.name.ends_with(".biases"))  // which start at 0, where relu has no derivative
+      for (float& bias : network.parameters().subspan(p.offset, p.count))
+        bias = random.uniform(-0.1F, 0.1F);
+  const double loss = network.forward();
+  network.backward();
+
+  const Derivatives derivatives(network);
+  EXPECT_NEAR(loss, derivatives.loss(), 1e-5 * std::max(1.0, loss));
+  for (const TrainableNetwork::Parameter& p : network.parameter_list()) {
+    const auto gradient = network.gradients().subspan(p.offset, p.count);
+    double largest = 0;
+    for (const float g : gradient) largest = std::max(largest, std::abs(double{g}));
+    for (int draw = 0; draw < elements; ++draw) {
+      const auto i =
+          static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(p.count) - 1));
+      EXPECT_NEAR(gradient[i], derivatives.along(p.offset + i, {1.0}), tolerance * largest)
+          << p.name << "[" << i << "]";
+    }
+    // All elements at once, each with a sign of its own.
+    Doubles signs(p.count);
+    for (double& sign : signs) sign = random.coin() ? 1.0 : -1.0;
+    double expected = 0;
+    for (std::size_t i = 0; i < p.count; ++i) expected += signs[i] * gradient[i];
+    EXPECT_NEAR(expected, derivatives.along(p.offset, signs),
+                tolerance * largest * std::sqrt(static_cast<double>(p.count)))
+        << p.name << ", all elements";
+  }
+}
+
+TEST(NetworkGradient, OfTheMultilayerPerceptron) {
+  expect_gradients(builtin_network("mlp", 5), "best", {2, 1, seed}, 8);
+  expect_gradients(builtin_network("mlp", 5), "vendor", {1, 1, seed}, 2);
+}
+
+TEST(NetworkGradient, OfTheMnistCnn) {
+  expect_gradients(builtin_network("mnist_cnn", 2), "best", {2, 1, seed}, 3);
+  expect_gradients(network::without_optional(builtin_network("mnist_cnn", 2)), "simd", {1, 1, seed},
+                   1);
+}
+
+TEST(NetworkGradient, OfTheCifarCnn) {
+  expect_gradients(builtin_network("cifar_cnn", 2), "best", {2, 1, seed}, 3);
+  expect_gradients(network::without_optional(builtin_network("cifar_cnn", 2)), "openmp",
+                   {2, 2, seed}, 1);
+}
+
+TEST(NetworkGradient, OfRandomNetworks) {
+  const char* uses[] = {"serial", "simd", "openmp", "pthread", "packed_openmp", "best", "vendor"};
+  for (std::uint64_t i = 0; i < 60; ++i)
+    expect_gradients(random_network(i), uses[i % std::size(uses)],
+                     {1 + static_cast<int>(i % 3), 1 + static_cast<int>(i / 3 % 2), seed}, 4);
+}
+
+}  // namespace
+}  // namespace stepladder

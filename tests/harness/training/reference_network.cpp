@@ -1,0 +1,195 @@
+#include "tests/harness/training/reference_network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/layers/layers.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::Shape;
+
+// y[n, o] = bias[o] + sum over i of x[n, i] w[i, o]
+Doubles fully_connected(std::int64_t batch, std::int64_t inputs, std::int64_t outputs,
+                        const Doubles& x, const double* w, const double* bias) {
+  Doubles y;
+  for (std::int64_t n = 0; n < batch; ++n) {
+    Doubles row(bias, bias + outputs);
+    for (std::int64_t i = 0; i < inputs; ++i)
+      for (std::int64_t o = 0; o < outputs; ++o)
+        row[static_cast<std::size_t>(o)] +=
+            x[static_cast<std::size_t>(n * inputs + i)] * w[i * outputs + o];
+    y.insert(y.end(), row.begin(), row.end());
+  }
+  return y;
+}
+
+// Walks the places of a window that lie inside an image: f(row, column, place in the window).
+template <class Function>
+void for_window(const Shape& in, std::int64_t top, std::int64_t left, std::int64_t window_h,
+                std::int64_t window_w, const Function& f) {
+  for (std::int64_t r = 0; r < window_h; ++r)
+    for (std::int64_t s = 0; s < window_w; ++s)
+      if (top + r >= 0 && top + r < in.height && left + s >= 0 && left + s < in.width)
+        f(top + r, left + s, r * window_w + s);
+}
+
+Doubles convolve(const network::Convolution& layer, std::int64_t batch, const Shape& in,
+                 const Shape& out, const Doubles& x, const double* w, const double* bias) {
+  const std::int64_t group_in = in.channels / layer.groups, group_out = out.channels / layer.groups;
+  const std::int64_t window = layer.kernel_h * layer.kernel_w;
+  Doubles y;
+  for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t o = 0; o < out.channels; ++o)
+      for (std::int64_t p = 0; p < out.height; ++p)
+        for (std::int64_t q = 0; q < out.width; ++q) {
+          double sum = bias[o];
+          for (std::int64_t i = 0; i < group_in; ++i) {
+            const std::int64_t channel = n * in.channels + o / group_out * group_in + i;
+            const double* plane = x.data() + channel * in.spatial();
+            const double* filter = w + (o * group_in + i) * window;
+            for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
+                       layer.kernel_h, layer.kernel_w,
+                       [&](std::int64_t h, std::int64_t c, std::int64_t place) {
+                         sum += plane[h * in.width + c] * filter[place];
+                       });
+          }
+          y.push_back(sum);
+        }
+  return y;
+}
+
+Doubles pool(const network::MaxPool& layer, std::int64_t batch, const Shape& in, const Shape& out,
+             const Doubles& x) {
+  Doubles y;
+  for (std::int64_t plane = 0; plane < batch * in.channels; ++plane)
+    for (std::int64_t p = 0; p < out.height; ++p)
+      for (std::int64_t q = 0; q < out.width; ++q) {
+        double largest = -std::numeric_limits<double>::infinity();
+        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
+                   layer.window_h, layer.window_w,
+                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
+                     const std::int64_t at = plane * in.spatial() + h * in.width + c;
+                     largest = std::max(largest, x[static_cast<std::size_t>(at)]);
+                   });
+        y.push_back(largest);
+      }
+  return y;
+}
+
+Doubles normalize(const network::LocalResponseNormalization& layer, std::int64_t batch,
+                  const Shape& in, const Doubles& x) {
+  Doubles y(x.size());
+  for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t c = 0; c < in.channels; ++c)
+      for (std::int64_t s = 0; s < in.spatial(); ++s) {
+        const auto at = [&](std::int64_t channel) {
+          return static_cast<std::size_t>((n * in.channels + channel) * in.spatial() + s);
+        };
+        double squares = 0;
+        for (std::int64_t near = std::max<std::int64_t>(0, c - layer.size / 2);
+             near <= std::min(in.channels - 1, c + layer.size / 2); ++near)
+          squares += x[at(near)] * x[at(near)];
+        y[at(c)] =
+            x[at(c)] /
+            std::pow(layer.k + layer.alpha / static_cast<double>(layer.size) * squares, layer.beta);
+      }
+  return y;
+}
+
+Doubles drop(const network::Dropout& layer, std::uint64_t seed, std::int64_t step,
+             const Doubles& x) {
+  const std::uint32_t key = layers::dropout_key(seed, step);
+  const std::uint32_t threshold = layers::drop_threshold(static_cast<float>(layer.rate));
+  Doubles y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (layers::dropout_hash(key, static_cast<std::uint32_t>(i)) >= threshold)
+      y[i] = x[i] / (1 - layer.rate);
+  return y;
+}
+
+template <class Function>
+Doubles each(const Doubles& x, const Function& f) {
+  Doubles y(x.size());
+  std::transform(x.begin(), x.end(), y.begin(), f);
+  return y;
+}
+
+}  // namespace
+
+ReferenceNetwork::ReferenceNetwork(const TrainableNetwork& network, std::uint64_t seed)
+    : description_(network.description()),
+      seed_(seed),
+      places_(description_.layers.size()),
+      images_(network.images().begin(), network.images().end()),
+      labels_(network.labels().begin(), network.labels().end()) {
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    for (const TrainableNetwork::Parameter& p : network.parameter_list()) {
+      if (p.name == description_.layers[i].name + ".weights") places_[i].weights = p.offset;
+      if (p.name == description_.layers[i].name + ".biases") places_[i].biases = p.offset;
+    }
+}
+
+Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
+                                       std::span<const double> parameters,
+                                       std::int64_t step) const {
+  const network::LayerDescription& layer = description_.layers[index];
+  const std::int64_t batch = description_.batch;
+  const double* weights = parameters.data() + places_[index].weights;
+  const double* biases = parameters.data() + places_[index].biases;
+  struct Visitor {
+    const network::LayerDescription& layer;
+    std::int64_t batch;
+    const Doubles& x;
+    const double *weights, *biases;
+    std::uint64_t seed;
+    std::int64_t step;
+
+    Doubles operator()(const network::FullyConnected& fc) const {
+      return fully_connected(batch, layer.input.features(), fc.outputs, x, weights, biases);
+    }
+    Doubles operator()(const network::Convolution& c) const {
+      return convolve(c, batch, layer.input, layer.output, x, weights, biases);
+    }
+    Doubles operator()(const network::MaxPool& p) const {
+      return pool(p, batch, layer.input, layer.output, x);
+    }
+    Doubles operator()(const network::Relu&) const {
+      return each(x, [](double v) { return std::max(v, 0.0); });
+    }
+    Doubles operator()(const network::Sigmoid&) const {
+      return each(x, [](double v) { return 1 / (1 + std::exp(-v)); });
+    }
+    Doubles operator()(const network::Tanh&) const {
+      return each(x, [](double v) { return std::tanh(v); });
+    }
+    Doubles operator()(const network::Dropout& d) const { return drop(d, seed, step, x); }
+    Doubles operator()(const network::LocalResponseNormalization& n) const {
+      return normalize(n, batch, layer.input, x);
+    }
+    Doubles operator()(const network::SoftmaxCrossEntropy&) const { return x; }  // see loss()
+  };
+  return std::visit(Visitor{layer, batch, x, weights, biases, seed_ + index, step}, layer.layer);
+}
+
+double ReferenceNetwork::loss(std::span<const double> parameters, std::int64_t step) const {
+  Doubles x = images_;
+  for (std::size_t i = 0; i < description_.layers.size(); ++i)
+    x = layer_output(i, x, parameters, step);
+  // −log softmax(x)[label], the largest taken out before the exponentials.
+  double sum = 0;
+  for (std::size_t n = 0; n < labels_.size(); ++n) {
+    const auto* row = x.data() + n * static_cast<std::size_t>(description_.classes);
+    const double largest = *std::max_element(row, row + description_.classes);
+    double exponentials = 0;
+    for (std::int64_t c = 0; c < description_.classes; ++c)
+      exponentials += std::exp(row[c] - largest);
+    sum += std::log(exponentials) + largest - row[labels_[n]];
+  }
+  return sum / static_cast<double>(labels_.size());
+}
+
+}  // namespace stepladder

@@ -1,0 +1,188 @@
+// Training: the rate decays, the right weights decay, evaluation drops nothing, networks learn.
+#include "harness/training/trainer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/data/generated.hpp"
+#include "harness/data/load.hpp"
+#include "harness/data/normalization.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/harness/training/training_networks.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::OptimizerDescription;
+
+// Pictures of 1 x 6 x 6 in three classes, through one convolution and two fully connected layers.
+network::NetworkDescription small_network(std::int64_t batch) {
+  network::NetworkDescription small;
+  small.name = "small";
+  small.input = {1, 6, 6};
+  small.classes = 3;
+  small.batch = batch;
+  const auto add = [&](const char* name, network::Layer layer) {
+    network::LayerDescription& added = small.layers.emplace_back();
+    added.name = name;
+    added.layer = std::move(layer);
+  };
+  add("conv", network::Convolution{.filters = 4, .kernel_h = 3, .kernel_w = 3});
+  add("relu", network::Relu{});
+  add("hidden", network::FullyConnected{20});
+  add("dropout", network::Dropout{0.8});
+  add("output", network::FullyConnected{3});
+  add("loss", network::SoftmaxCrossEntropy{});
+  small.layers[3].optional = true;
+  small.optimizer.learning_rate = 0.1;
+  network::infer_shapes(small);
+  return small;
+}
+
+// Noise; a picture's label says in which of three rows it is bright.
+data::Dataset bright_rows(int count, std::uint64_t seed) {
+  data::Dataset set{1, 6, 6, 3, {}, {}, "generated"};
+  Random random(seed, "rows");
+  for (int n = 0; n < count; ++n) {
+    const auto label = random.integer(0, 2);
+    set.labels.push_back(static_cast<std::uint8_t>(label));
+    for (int pixel = 0; pixel < 36; ++pixel)
+      set.images.push_back(random.uniform(-1, 1) + (pixel / 6 == 2 * label ? 1.0F : 0.0F));
+  }
+  return set;
+}
+
+TEST(LearningRate, FallsByItsFactorEverySoManySamples) {
+  OptimizerDescription optimizer;
+  optimizer.learning_rate = 0.5;
+  EXPECT_EQ(learning_rate_after(optimizer, 1000000), 0.5);
+  optimizer.decay = 0.9;
+  optimizer.decay_every_samples = 1000;
+  for (const std::int64_t samples : {0, 1, 999, 1000, 1999, 2000, 54321})
+    EXPECT_DOUBLE_EQ(learning_rate_after(optimizer, samples),
+                     0.5 * std::pow(0.9, std::floor(static_cast<double>(samples) / 1000)));
+}
+
+TEST(WeightDecay, PullsTheWeightsOfItsLayersAndNoBiases) {
+  using Which = OptimizerDescription::DecayedWeights;
+  const std::set<std::string> convolution = {"conv.weights"},
+                              connected = {"hidden.weights", "output.weights"},
+                              all = {"conv.weights", "hidden.weights", "output.weights"};
+  for (const auto& [which, decayed] : {std::pair{Which::all, all},
+                                       {Which::convolution, convolution},
+                                       {Which::fully_connected, connected}}) {
+    network::NetworkDescription description = small_network(4);
+    description.optimizer.weight_decay = 0.25;
+    description.optimizer.weight_decay_on = which;
+    PlanStore plans(1);
+    TrainableNetwork network(description, UseSpec("serial"), {}, plans);
+    fill_batch(network, 3);
+    for (float& p : network.parameters()) p += 0.1F;  // biases too, which start at 0
+    const std::vector<float> before(network.parameters().begin(), network.parameters().end());
+    network.step(0.5);
+    for (const TrainableNetwork::Parameter& p : network.parameter_list())
+      for (std::size_t i = p.offset; i < p.offset + p.count; ++i) {
+        const float decay = decayed.contains(p.name) ? 0.25F * before[i] : 0.0F;
+        EXPECT_NEAR(network.parameters()[i], before[i] - 0.5F * (network.gradients()[i] + decay),
+                    1e-6)
+            << p.name;
+      }
+  }
+}
+
+TEST(Evaluation, DropsNothing) {
+  PlanStore plans(1);
+  TrainableNetwork with(small_network(8), UseSpec("serial"), {}, plans);
+  TrainableNetwork without(network::without_optional(small_network(8)), UseSpec("serial"), {},
+                           plans);
+  ASSERT_EQ(with.parameters().size(), without.parameters().size());
+  std::copy(with.parameters().begin(), with.parameters().end(), without.parameters().begin());
+  fill_batch(with, 2);
+  fill_batch(without, 2);
+  with.evaluate();
+  without.evaluate();
+  EXPECT_TRUE(std::equal(with.probabilities().begin(), with.probabilities().end(),
+                         without.probabilities().begin()));
+  EXPECT_NE(with.forward(), without.forward()) << "in training most activations are dropped";
+}
+
+TEST(Accuracy, CountsEveryPictureOnceWhateverTheBatch) {
+  const data::Dataset pictures = bright_rows(53, 4);
+  PlanStore plans(1);
+  std::set<double> accuracies;
+  for (const std::int64_t batch : {1, 7, 20, 53}) {
+    TrainableNetwork network(small_network(batch), UseSpec("serial"), {.seed = 6}, plans);
+    accuracies.insert(accuracy_on(network, pictures));
+  }
+  EXPECT_EQ(accuracies.size(), 1U);
+  const double pictures_right = 53 * *accuracies.begin();
+  EXPECT_NEAR(pictures_right, std::round(pictures_right), 1e-9);
+}
+
+TEST(Training, LearnsAndSaysWhereItStands) {
+  const data::Dataset pictures = bright_rows(200, 1);
+  PlanStore plans(1);
+  TrainableNetwork network(network::without_optional(small_network(10)), UseSpec("best"), {},
+                           plans);
+  Trainer trainer(network, pictures, 1, 0);
+  EXPECT_EQ(trainer.steps_per_epoch(), 20);
+  for (int step = 1; step <= 100; ++step) {
+    trainer.step();
+    EXPECT_EQ(trainer.steps(), step);
+    EXPECT_EQ(trainer.epoch(), (step - 1) / 20);
+    EXPECT_EQ(trainer.learning_rate(), 0.1);
+  }
+  EXPECT_GT(trainer.seconds(), 0);
+  EXPECT_GT(accuracy_on(network, bright_rows(300, 2)), 0.95);
+}
+
+TEST(Training, RepeatsItselfFromItsSeed) {
+  const data::Dataset pictures = bright_rows(100, 1);
+  PlanStore plans(1);
+  const auto losses = [&](std::uint64_t seed) {
+    TrainableNetwork network(small_network(10), UseSpec("serial"), {.seed = seed}, plans);
+    Trainer trainer(network, pictures, seed, 1);
+    std::vector<double> all;
+    for (int step = 0; step < 15; ++step) {
+      trainer.step();
+      all.push_back(trainer.loss());
+    }
+    return all;
+  };
+  EXPECT_EQ(losses(1), losses(1));
+  EXPECT_NE(losses(1), losses(2));
+}
+
+TEST(Training, ALossThatIsNoLongerFiniteEndsIt) {
+  const data::Dataset pictures = bright_rows(100, 1);
+  network::NetworkDescription description = small_network(10);
+  description.optimizer.learning_rate = 1e30;
+  PlanStore plans(1);
+  TrainableNetwork network(description, UseSpec("serial"), {}, plans);
+  Trainer trainer(network, pictures, 1, 0);
+  const std::string error = error_of([&] {
+    for (int step = 0; step < 50; ++step) trainer.step();
+  });
+  EXPECT_TRUE(says(error, {"small", "after step " + std::to_string(trainer.steps()),
+                           "learning rate 1e+30 is too high"}));
+}
+
+TEST(Training, TheMultilayerPerceptronLearnsGeneratedDigits) {
+  const TemporaryFolder folder;
+  data::write_generated(folder.path(), 2000, 500, 1);
+  data::DatasetPair digits = data::load(folder.path());
+  data::normalize(digits);
+  PlanStore plans(1);
+  TrainableNetwork network(builtin_network("mlp", 50), UseSpec("best"), {}, plans);
+  EXPECT_NEAR(accuracy_on(network, digits.test), 0.1, 0.08) << "before it has learnt anything";
+  Trainer trainer(network, digits.train, 1, 0);
+  for (int step = 0; step < 5 * trainer.steps_per_epoch(); ++step) trainer.step();
+  EXPECT_GT(accuracy_on(network, digits.test), 0.85);
+}
+
+}  // namespace
+}  // namespace stepladder

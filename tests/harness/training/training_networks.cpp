@@ -1,0 +1,90 @@
+#include "tests/harness/training/training_networks.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace stepladder {
+namespace {
+
+network::Layer random_activation(Random& random) {
+  switch (random.integer(0, 2)) {
+    case 0:
+      return network::Relu{};
+    case 1:
+      return network::Sigmoid{};
+    default:
+      return network::Tanh{};
+  }
+}
+
+// A layer that keeps the picture a picture.
+network::Layer random_spatial_layer(Random& random, std::int64_t channels) {
+  switch (random.integer(0, 4)) {
+    case 0: {
+      const std::int64_t h = random.integer(1, 3), w = random.integer(1, 3);
+      return network::MaxPool{h,
+                              w,
+                              random.integer(1, 3),
+                              random.integer(1, 3),
+                              random.integer(0, h - 1),
+                              random.integer(0, w - 1)};
+    }
+    case 1:
+      return network::LocalResponseNormalization{2 * random.integer(0, 2) + 1, 0.5, 0.75, 1.0};
+    case 2:
+      return network::Dropout{0.3};
+    default: {
+      const std::int64_t groups = channels % 2 == 0 && random.coin() ? 2 : 1;
+      return network::Convolution{.filters = 2 * random.integer(1, 3),
+                                  .kernel_h = random.integer(1, 4),
+                                  .kernel_w = random.integer(1, 4),
+                                  .stride_h = random.integer(1, 2),
+                                  .stride_w = random.integer(1, 2),
+                                  .pad_h = random.integer(0, 2),
+                                  .pad_w = random.integer(0, 2),
+                                  .groups = groups};
+    }
+  }
+}
+
+}  // namespace
+
+network::NetworkDescription random_network(std::uint64_t seed) {
+  Random random(seed, "network");
+  for (;;) {
+    network::NetworkDescription drawn;
+    drawn.name = fmt::format("random_{}", seed);
+    drawn.input = {random.integer(1, 3), random.integer(4, 12), random.integer(4, 12)};
+    drawn.classes = random.integer(2, 12);
+    drawn.batch = random.integer(1, 9);
+    drawn.optimizer.learning_rate = 0.05;
+    const auto add = [&](network::Layer layer) {
+      network::LayerDescription& added = drawn.layers.emplace_back();
+      added.name = fmt::format("layer{}", drawn.layers.size());
+      added.layer = std::move(layer);
+    };
+    std::int64_t channels = drawn.input.channels;
+    for (std::int64_t left = random.integer(0, 4); left > 0; --left) {
+      add(random_spatial_layer(random, channels));
+      if (const auto* c = std::get_if<network::Convolution>(&drawn.layers.back().layer))
+        channels = c->filters;
+      if (random.coin()) add(random_activation(random));
+    }
+    for (std::int64_t left = random.integer(0, 2); left > 0; --left) {
+      add(network::FullyConnected{random.integer(1, 40)});
+      add(random_activation(random));
+      if (random.coin()) add(network::Dropout{0.5});
+    }
+    add(network::FullyConnected{drawn.classes});
+    add(network::SoftmaxCrossEntropy{});
+    try {
+      network::infer_shapes(drawn);
+      return drawn;
+    } catch (const network::ShapeError&) {
+      // a window larger than its picture: draw again
+    }
+  }
+}
+
+}  // namespace stepladder

@@ -1,0 +1,34 @@
+// Networks for the tests of training: those of bench/networks.json on small batches, and random
+// ones of every layer.
+#pragma once
+
+#include <string>
+
+#include "harness/data/dataset.hpp"
+#include "harness/network/description.hpp"
+#include "harness/network/load.hpp"
+#include "harness/problem/random.hpp"
+#include "harness/problem/suites.hpp"
+#include "harness/training/network.hpp"
+
+namespace stepladder {
+
+inline network::NetworkDescription builtin_network(const std::string& name, std::int64_t batch) {
+  network::NetworkDescription description =
+      network::load_network(name, source_directory() / "bench" / "networks.json");
+  description.batch = batch;
+  return description;
+}
+
+// Random pictures and labels.
+inline void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
+  Random random(seed, "batch");
+  for (float& pixel : network.images()) pixel = random.uniform(-1.0F, 1.0F);
+  for (std::uint8_t& label : network.labels())
+    label = static_cast<std::uint8_t>(random.integer(0, network.description().classes - 1));
+}
+
+// Shapes, layers and their settings drawn at random; pictures of at most 3 x 12 x 12.
+network::NetworkDescription random_network(std::uint64_t seed);
+
+}  // namespace stepladder

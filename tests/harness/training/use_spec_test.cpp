@@ -1,0 +1,134 @@
+// Which variants a --use specification stands for.
+#include "harness/training/use_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness/io/nearest.hpp"
+#include "tests/error_messages.hpp"
+
+namespace stepladder {
+namespace {
+
+bool is_vendor(const Variant& v) { return v.info->technique == Technique::vendor; }
+bool is_cpu(const Variant& v) { return v.info->place == Place::cpu; }
+bool is_serial(const Variant& v) { return v.info->technique == Technique::serial; }
+
+std::vector<std::string> names(const std::string& spec, const std::string& name) {
+  std::vector<std::string> all;
+  for (const Variant& variant : UseSpec(spec).candidates(primitive(name)))
+    all.push_back(variant.name);
+  return all;
+}
+
+TEST(UseSpec, BestIsEveryRungOfOurOwnOnThisCpuButTheSerialOnesAndASecondTeamOfThreads) {
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : UseSpec("best").candidates(*type)) {
+      EXPECT_TRUE(is_cpu(variant) && !is_vendor(variant) && !is_serial(variant) &&
+                  variant.info->technique != Technique::pthread)
+          << type->name() << " " << variant.name;
+      EXPECT_EQ(variant.why_unavailable, "") << variant.name;
+    }
+}
+
+TEST(UseSpec, OfAFamilyOnlyTheWidestBuildThatRunsHere) {
+  for (const char* spec : {"best", "simd", "openmp", "pthread"})
+    for (const PrimitiveType* type : primitives()) {
+      const std::vector<Variant> all = UseSpec(spec).candidates(*type);
+      for (const Variant& a : all)
+        for (const Variant& b : type->variants())
+          if (a.info->name == std::string_view(b.info->name) && b.why_unavailable.empty()) {
+            EXPECT_GE(a.info->isa, b.info->isa) << spec << ": " << a.name;
+          }
+    }
+}
+
+TEST(UseSpec, VendorIsTheVendorsOrWhereThereIsNoneTheBest) {
+  for (const PrimitiveType* type : primitives()) {
+    const std::vector<Variant> all = type->variants();
+    const bool has_vendor = std::any_of(all.begin(), all.end(),
+                                        [](const Variant& v) { return is_vendor(v) && is_cpu(v); });
+    if (has_vendor) {
+      for (const Variant& variant : UseSpec("vendor").candidates(*type))
+        EXPECT_TRUE(is_vendor(variant) && is_cpu(variant));
+    } else {
+      EXPECT_EQ(names("vendor", type->name()), names("best", type->name()));
+    }
+  }
+}
+
+TEST(UseSpec, CudaIsTheCudaLadder) {
+  for (const Variant& variant : UseSpec("cuda").candidates(primitive("matmul")))
+    EXPECT_EQ(variant.info->technique, Technique::cuda);
+  EXPECT_FALSE(UseSpec("cuda").candidates(primitive("matmul")).empty());
+}
+
+// A technique that a ladder lacks falls to a lower one, never to a higher.
+TEST(UseSpec, ATechniqueIsItsFirstRungOrALowerOne) {
+  const std::vector<std::string> techniques = {"serial", "simd", "openmp", "pthread"};
+  for (const PrimitiveType* type : primitives()) {
+    if (type->needs_ranks()) continue;
+    for (std::size_t asked = 0; asked < techniques.size(); ++asked) {
+      const std::vector<Variant> found = UseSpec(techniques[asked]).candidates(*type);
+      ASSERT_EQ(found.size(), 1U) << type->name() << " " << techniques[asked];
+      const auto got =
+          std::find(techniques.begin(), techniques.end(), name_of(found[0].info->technique));
+      const bool by_word =
+          std::string(found[0].info->name).find(techniques[asked]) != std::string::npos;
+      EXPECT_TRUE(by_word || got <= techniques.begin() + static_cast<std::ptrdiff_t>(asked))
+          << type->name() << " " << techniques[asked] << ": " << found[0].name;
+    }
+  }
+}
+
+TEST(UseSpec, ANameIsThatVariant) {
+  EXPECT_EQ(names("serial_ikj", "matmul"), std::vector<std::string>{"serial_ikj"});
+  EXPECT_EQ(names("simd_sse42", "matmul"), std::vector<std::string>{"simd_sse42"});
+}
+
+TEST(UseSpec, EveryVariantCanBeNamedForItsPrimitive) {
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : type->variants())
+      EXPECT_EQ(names("best," + std::string(type->name()) + "=" + variant.name, type->name()),
+                std::vector<std::string>{variant.name});
+}
+
+TEST(UseSpec, ARungOfAnotherLadderIsHereTheBest) {
+  EXPECT_EQ(names("serial_ikj", "max_pool"), names("best", "max_pool"));
+}
+
+TEST(UseSpec, ExceptionsHoldForTheirPrimitiveAlone) {
+  EXPECT_EQ(names("serial,convolution=im2col", "convolution"), std::vector<std::string>{"im2col"});
+  EXPECT_EQ(names("serial,convolution=im2col", "matmul"), names("serial", "matmul"));
+  EXPECT_EQ(names("convolution=im2col", "matmul"), names("best", "matmul"));
+}
+
+TEST(UseSpec, WithAddsAnException) {
+  const UseSpec spec = UseSpec("best").with("convolution", "direct");
+  EXPECT_EQ(spec.text(), "best,convolution=direct");
+  EXPECT_EQ(names(spec.text(), "convolution"), std::vector<std::string>{"direct"});
+  EXPECT_EQ(spec.candidates(primitive("convolution")).front().name, "direct");
+}
+
+std::vector<std::string> suggestions(const std::string& spec) {
+  try {
+    UseSpec{spec};
+  } catch (const UnknownName& error) {
+    return error.suggestions();
+  }
+  return {"nothing was thrown"};
+}
+
+TEST(UseSpec, UnknownNamesAnswerWithTheNearest) {
+  EXPECT_EQ(suggestions("bset").front(), "best");
+  EXPECT_EQ(suggestions("best,convolution=im2cal").front(), "im2col");
+  EXPECT_EQ(suggestions("best,convolutoin=direct").front(), "convolution");
+}
+
+TEST(UseSpec, TwoRungsForAllPrimitivesAreRefused) {
+  EXPECT_THROW(UseSpec("best,serial"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace stepladder

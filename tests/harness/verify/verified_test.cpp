@@ -1,0 +1,171 @@
+// What results/<machine>/verified.json says of a CUDA rung is what its source is worth today: a digest
+// that differs, a failure or a problem that was left out is never told as verified.
+#include "harness/verify/verified.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "harness/problem/primitives.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace stepladder {
+namespace {
+
+constexpr VariantInfo first{.name = "first",
+                            .technique = Technique::cuda,
+                            .adds = "one kernel for all",
+                            .place = Place::cuda};
+constexpr VariantInfo second{
+    .name = "second", .technique = Technique::cuda, .adds = "another kernel", .place = Place::cuda};
+constexpr VariantInfo on_cpu{.name = "serial", .technique = Technique::serial, .adds = "a loop"};
+
+Variant variant(const VariantInfo& info) { return {"matmul", info.name, &info, {}, ""}; }
+
+constexpr SourceDigest digests[] = {{"kernels/matmul/first.cu", "0123456789ab"},
+                                    {"kernels/matmul/second.cu", "ba9876543210"}};
+constexpr SourceDigest changed[] = {{"kernels/matmul/first.cu", "ffffffffffff"},
+                                    {"kernels/matmul/second.cu", "ba9876543210"}};
+
+class Verified : public testing::Test {
+ protected:
+  // As if `verify` had run on a machine's device.
+  std::vector<std::string> record(const DeviceTally& tally, const std::string& machine = "gpu",
+                                  const std::string& date = "2026-01-31") {
+    std::filesystem::create_directories(folder_ / machine);
+    VerifiedFile file(folder_ / machine / "verified.json");
+    auto not_passed = tally.record({variant(first), variant(second), variant(on_cpu)}, digests,
+                                   "NVIDIA X", date, file);
+    file.save();
+    return not_passed;
+  }
+  std::string status(const VariantInfo& info, std::span<const SourceDigest> of = digests) {
+    return DeviceStatus(folder_.path(), of).of(variant(info));
+  }
+  std::string damage(const std::string& text) {
+    std::filesystem::create_directories(folder_ / "gpu");
+    folder_.write("gpu/verified.json", text);
+    return error_of([&] { DeviceStatus(folder_.path(), digests); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Verified, WithoutFilesNothingRanOnADevice) {
+  EXPECT_EQ(status(first), "never run on a device");
+}
+
+TEST_F(Verified, ARungThatPassedIsVerifiedUntilItsSourceChanges) {
+  DeviceTally tally;
+  tally.passed(variant(first));
+  const auto not_passed = record(tally);
+  EXPECT_EQ(not_passed, std::vector<std::string>{"matmul second: took no problem"});
+  EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-01-31");
+  EXPECT_EQ(status(first, changed), "changed since it was verified on NVIDIA X, 2026-01-31");
+  EXPECT_EQ(status(second), "never run on a device");
+}
+
+TEST_F(Verified, OneFailureAmongManyPassesCountsAndUndoesWhatWasBefore) {
+  DeviceTally before, tally;
+  before.passed(variant(first));
+  record(before);
+  tally.passed(variant(first));
+  tally.failed(variant(first));
+  tally.passed(variant(first));
+  EXPECT_EQ(record(tally, "gpu", "2026-02-01").front(), "matmul first: failed");
+  EXPECT_EQ(status(first), "FAILED on NVIDIA X, 2026-02-01");
+  EXPECT_EQ(status(first, changed), "changed since it failed on NVIDIA X, 2026-02-01");
+  record(before, "gpu", "2026-02-02");
+  EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-02-02");
+}
+
+TEST_F(Verified, AProblemThatWasLeftOutVerifiesNothing) {
+  DeviceTally tally;
+  tally.passed(variant(first));
+  tally.left_out(variant(first));
+  EXPECT_EQ(record(tally).front(), "matmul first: was not tried on every problem");
+  EXPECT_EQ(status(first), "never run on a device");
+}
+
+TEST_F(Verified, WhatWasNotTriedKeepsItsEntry) {
+  DeviceTally both, one;
+  both.passed(variant(first));
+  both.passed(variant(second));
+  record(both);
+  one.passed(variant(second));
+  record(one, "gpu", "2026-02-01");
+  EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-01-31");
+  EXPECT_EQ(status(second), "verified on NVIDIA X, 2026-02-01");
+}
+
+TEST_F(Verified, RungsOfTheCpuAreNoneOfItsBusiness) {
+  DeviceTally tally;
+  tally.passed(variant(on_cpu));
+  tally.failed(variant(on_cpu));
+  record(tally);
+  const VerifiedFile file(folder_ / "gpu/verified.json");
+  EXPECT_TRUE(file.passed().empty() && file.failed().empty());
+}
+
+TEST_F(Verified, AFailureOnOneMachineIsToldWhateverAnotherFound) {
+  DeviceTally passed, failed;
+  passed.passed(variant(first));
+  failed.failed(variant(first));
+  record(passed, "a");
+  record(failed, "b");
+  EXPECT_EQ(status(first), "FAILED on NVIDIA X, 2026-01-31");
+  record(passed, "b", "2026-02-01");
+  EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-02-01; NVIDIA X, 2026-01-31");
+}
+
+TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
+  const std::string path = (folder_ / "gpu/verified.json").string();
+  EXPECT_TRUE(says(damage("{\n \"schema_version\": 1,\n"), {path + ":3:"}));
+  EXPECT_TRUE(says(damage("{\"schema_version\": 2, \"verified\": {}, \"failed\": {}}"),
+                   {path + ":1:", "schema_version"}));
+  EXPECT_TRUE(says(damage("{\"schema_version\": 1}"), {path + ":1:", "verified"}));
+  const auto with = [](const std::string& entry) {
+    return "{\"schema_version\": 1, \"failed\": {},\n\"verified\": "
+           "{\n\"kernels/matmul/first.cu\": " +
+           entry + "}}";
+  };
+  EXPECT_TRUE(
+      says(damage(with(R"({"digest": "0123456789AB", "date": "2026-01-31", "device": "X"})")),
+           {path + ":3:", "digest", "12 hex digits"}));
+  EXPECT_TRUE(
+      says(damage(with(R"({"digest": "0123456789a", "date": "2026-01-31", "device": "X"})")),
+           {path + ":3:", "12 hex digits"}));
+  EXPECT_TRUE(
+      says(damage(with(R"({"digest": "0123456789ab", "date": "31.1.2026", "device": "X"})")),
+           {path + ":3:", "date"}));
+  EXPECT_TRUE(says(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31"})")),
+                   {path + ":3:", "device"}));
+  EXPECT_EQ(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X"})")), "");
+}
+
+TEST_F(Verified, AFolderThatCannotBeReadIsSaid) {
+  const DeviceStatus status(folder_ / "nowhere", digests);
+  EXPECT_TRUE(says(status.of(variant(first)),
+                   {"not known", (folder_ / "nowhere").string() + " cannot be read"}));
+}
+
+TEST(SourceDigests, EveryCudaRungHasOne) {
+  std::set<std::string_view> files;
+  for (const SourceDigest& source : source_digests()) {
+    EXPECT_EQ(source.digest.size(), 12U) << source.file;
+    EXPECT_TRUE(files.insert(source.file).second) << source.file;
+  }
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : type->variants())
+      if (variant.info->place == Place::cuda) {
+        EXPECT_TRUE(files.contains(std::string("kernels/") + type->name() + "/" +
+                                   variant.info->name + ".cu"))
+            << type->name() << " " << variant.name;
+      }
+}
+
+}  // namespace
+}  // namespace stepladder

@@ -1,0 +1,74 @@
+// Every variant that can run here is right on random problems, on one, two and three threads. The long
+// run of the same kind is `stepladder verify --random 2000`.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "harness/problem/random.hpp"
+#include "harness/io/ranks.hpp"
+#include "harness/verify/verify.hpp"
+#include "tests/proof.hpp"
+
+namespace stepladder {
+namespace {
+
+class VerifyAll : public testing::TestWithParam<const PrimitiveType*> {};
+
+// One plan for each thread count of each variant, all of them over the same fillings.
+void prove_all(Case& problem, const std::vector<Variant>& variants,
+               std::map<std::string, int>& passed) {
+  struct Proof {
+    const Variant* variant;
+    int threads;
+    std::unique_ptr<Runner> plan{};
+    bool ended = false;
+  };
+  std::vector<Proof> proofs;
+  for (const Variant& variant : variants)
+    for (const int threads :
+         variant.info->threaded ? std::vector<int>{1, 2, 3} : std::vector<int>{1})
+      proofs.push_back({&variant, threads});
+  problem.allocate(1, nullptr);
+  for (const Filling& filling : fillings(problem, variants, 1)) {
+    problem.fill(filling.tier, filling.seed);
+    for (Proof& proof : proofs) {
+      const Variant& variant = *proof.variant;
+      if (proof.ended || (filling.tier == Tier::exact && !takes_exact_tier(problem, *variant.info)))
+        continue;
+      const Verdict verdict =
+          verify(problem, variant, {proof.threads, mpi_session().communicator()}, proof.plan);
+      proof.ended = verdict.outcome != Outcome::passed;
+      EXPECT_NE(verdict.outcome, Outcome::failed)
+          << variant.name << " on " << proof.threads << " threads, " << problem.info().direction
+          << " " << problem.info().shape << ": " << verdict.reason;
+      passed[variant.name] += verdict.outcome == Outcome::passed;
+    }
+  }
+}
+
+TEST_P(VerifyAll, PassesRandomProblems) {
+  const PrimitiveType& type = *GetParam();
+  if (type.needs_ranks()) mpi_session().start();
+  std::vector<Variant> variants;
+  for (Variant& variant : type.variants())
+    if (variant.info->place == Place::cpu && variant.why_unavailable.empty())
+      variants.push_back(std::move(variant));
+  ASSERT_FALSE(variants.empty() && MpiSession::why_unavailable().empty());
+
+  constexpr int problems = 60;
+  Random random(20, type.name());
+  std::map<std::string, int> passed;
+  for (int i = 0; i < problems; ++i)
+    prove_all(*type.random_case(random, mpi_session().ranks()), variants, passed);
+  for (const Variant& variant : variants)
+    if (variant.info->technique != Technique::vendor) {  // whose library may be absent
+      EXPECT_GT(passed[variant.name], 0) << variant.name << " took none of the problems";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Primitives, VerifyAll,
+                         testing::ValuesIn(primitives().begin(), primitives().end()),
+                         [](const auto& info) { return info.param->name(); });
+
+}  // namespace
+}  // namespace stepladder

@@ -1,0 +1,36 @@
+// kernels/common/cuda/wgmma.hpp on the CPU. Registers are no matter here.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "tests/simt/hopper.hpp"
+
+namespace stepladder {
+
+inline void wgmma_fence() { simt::fence_products(); }
+
+inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+                                const simt::Here& place = simt::Here::current()) {
+  simt::multiply_later(d, a, b, place);
+}
+
+inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b,
+                               const simt::Here& place = simt::Here::current()) {
+  simt::multiply_later(d, a, b, place);
+}
+
+inline void wgmma_wait(const simt::Here& place = simt::Here::current()) {
+  simt::finish_products(place);
+}
+
+template <int count>
+void use_sums(float (&)[count]) {}
+
+template <int registers>
+void keep_registers() {}
+template <int registers>
+void take_registers() {}
+
+}  // namespace stepladder
