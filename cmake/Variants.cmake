@@ -101,8 +101,8 @@ function(add_kernels)
     endif()
   endforeach()
 
-  # Narrow ISAs come before wide ones on the link line: where several objects carry the same inline
-  # function the linker keeps the first, so no narrow file can end up with a wide file's copy.
+  # Narrow ISAs come first on the link line. Code of the project has a namespace per ISA; this order is
+  # for inline functions of the standard library, of which the linker keeps the first copy.
   set(objects "")
   foreach(isa any sse42 avx2 avx512)
     add_library(stepladder_kernels_${isa} OBJECT)
@@ -111,7 +111,7 @@ function(add_kernels)
     else()
       target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa})
       target_compile_options(stepladder_kernels_${isa} PRIVATE ${isa_${isa}_flags})
-      target_compile_definitions(stepladder_kernels_${isa} PRIVATE STEPLADDER_BUILD_ISA=${isa})
+      target_compile_definitions(stepladder_kernels_${isa} PRIVATE STEPLADDER_ISA=${isa})
     endif()
     target_include_directories(stepladder_kernels_${isa} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(stepladder_kernels_${isa} PUBLIC stepladder_dependencies)

@@ -1,18 +1,27 @@
-// The instruction sets that files are built for. A file that mentions build_isa is compiled once per
-// ISA, with the matching flags and STEPLADDER_BUILD_ISA set; any other file is compiled once, for
-// the baseline.
+// The instruction sets. A variant with `.isa = build_isa` is compiled once per ISA, with its flags and
+// STEPLADDER_ISA set to its name; every other file is compiled once, for the baseline.
+//
+// Headers of such variants put their code into the inline namespace STEPLADDER_ISA, so that each
+// build has its own symbols and the linker can never mix them:
+//
+//     namespace stepladder::matmul::inline STEPLADDER_ISA { ... }   // stepladder::matmul::avx2
 #pragma once
 
 namespace stepladder {
 
 enum class Isa { any, sse42, avx2, avx512 };  // narrowest first
 
-#ifdef STEPLADDER_BUILD_ISA
-inline constexpr Isa build_isa = Isa::STEPLADDER_BUILD_ISA;
-#endif
-
 const char* name_of(Isa isa);
-bool cpu_has(
-    Isa isa);  // whether this machine executes it (avx2 includes FMA; avx512 is F, BW, DQ, VL)
+
+// Whether this CPU executes it. avx2 includes FMA; avx512 is F, BW, DQ and VL.
+bool cpu_has(Isa isa);
 
 }  // namespace stepladder
+
+#ifndef STEPLADDER_ISA
+#define STEPLADDER_ISA any
+#endif
+
+namespace stepladder::inline STEPLADDER_ISA {
+inline constexpr Isa build_isa = Isa::STEPLADDER_ISA;
+}

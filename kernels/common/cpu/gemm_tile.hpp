@@ -22,7 +22,7 @@
 
 #include "kernels/common/cpu/partial_vector.hpp"
 
-namespace stepladder {
+namespace stepladder::inline STEPLADDER_ISA {
 
 // What a tile does to its finished sums before it stores them: nothing. Other ways to finish are
 // called the same way, see kernels/matmul/cpu/packed/epilogue.hpp.
@@ -35,10 +35,9 @@ struct AsItIs {
 };
 
 // 8 x 48, 6 x 16 or 6 x 8 floats, by 32 or 16 registers, unless the caller asks for another shape.
-template <class Arch, std::int64_t tile_rows = xsimd::batch<float, Arch>::size == 16 ? 8 : 6,
-          std::int64_t tile_vectors = xsimd::batch<float, Arch>::size == 16 ? 3 : 2>
+template <std::int64_t tile_rows = Vector::size == 16 ? 8 : 6,
+          std::int64_t tile_vectors = Vector::size == 16 ? 3 : 2>
 struct GemmTile {
-  using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t vectors = tile_vectors;
   static constexpr std::int64_t rows = tile_rows;           // MR
@@ -107,7 +106,7 @@ struct GemmTile {
       if constexpr (Width < vectors)
         prefetch_to_second_level(a + (Rows + l % rows_ahead) * a_row + floats_ahead);
       const Vector b_l[] = {packs && V + 1 == Width && rest < lanes
-                                ? load_partial<Arch>(b + V * lanes, rest)
+                                ? load_partial(b + V * lanes, rest)
                                 : Vector::load_unaligned(b + V * lanes)...};
       if constexpr (packs) {
         (b_l[V].store_aligned(b_panel + V * lanes), ...);
@@ -132,8 +131,8 @@ struct GemmTile {
   static void store(float* c, std::int64_t ldc, Vector sum, bool accumulate, const Finish& finish,
                     std::int64_t count) {
     float* at = c + row * ldc + column;
-    store_partial<Arch>(
-        at, finish(accumulate ? sum + load_partial<Arch>(at, count) : sum, row, column, count),
+    store_partial(
+        at, finish(accumulate ? sum + load_partial(at, count) : sum, row, column, count),
         count);
   }
 
@@ -155,4 +154,4 @@ struct GemmTile {
       all_tiles<packs, Finish>(std::make_index_sequence<rows * vectors>{});
 };
 
-}  // namespace stepladder
+}  // namespace stepladder::inline STEPLADDER_ISA

@@ -5,14 +5,15 @@
 #include <immintrin.h>
 
 #include <cstdint>
-#include <xsimd/xsimd.hpp>
 
-namespace stepladder {
+#include "kernels/common/cpu/simd.hpp"
+
+namespace stepladder::inline STEPLADDER_ISA {
 
 // [p[0], …, p[count - 1], 0, …]; 0 <= count <= lanes.
-template <class Arch>
-xsimd::batch<float, Arch> load_partial(const float* p, std::int64_t count) {
-  constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+template <class V = Vector>
+V load_partial(const float* p, std::int64_t count) {
+  constexpr std::int64_t lanes = V::size;
 #if defined(__AVX512F__)
   if constexpr (lanes == 16)
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
@@ -35,9 +36,9 @@ xsimd::batch<float, Arch> load_partial(const float* p, std::int64_t count) {
 }
 
 // p[l] = vector[l] for l < count; 0 <= count <= lanes.
-template <class Arch>
-void store_partial(float* p, xsimd::batch<float, Arch> vector, std::int64_t count) {
-  constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+template <class V>
+void store_partial(float* p, V vector, std::int64_t count) {
+  constexpr std::int64_t lanes = V::size;
 #if defined(__AVX512F__)
   if constexpr (lanes == 16)
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), vector);
@@ -60,4 +61,4 @@ void store_partial(float* p, xsimd::batch<float, Arch> vector, std::int64_t coun
   }
 }
 
-}  // namespace stepladder
+}  // namespace stepladder::inline STEPLADDER_ISA

@@ -1,13 +1,11 @@
-// The xsimd architecture and batch of the ISA that this file is built for. Only files that mention
-// build_isa include it; every function they share must be a template on Arch or have internal
-// linkage, or the linker could give an SSE4.2 file the AVX-512 copy.
+// The xsimd architecture and vector of the ISA that this file is compiled for.
 #pragma once
 
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/isa.hpp"
 
-namespace stepladder {
+namespace stepladder::inline STEPLADDER_ISA {
 
 template <Isa isa>
 struct ArchOf;
@@ -31,4 +29,4 @@ struct ArchOf<Isa::avx512> {
 using Arch = ArchOf<build_isa>::type;
 using Vector = xsimd::batch<float, Arch>;  // 4, 8 or 16 floats
 
-}  // namespace stepladder
+}  // namespace stepladder::inline STEPLADDER_ISA

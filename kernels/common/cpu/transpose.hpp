@@ -6,15 +6,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <xsimd/xsimd.hpp>
 
-namespace stepladder {
+#include "kernels/common/isa.hpp"
 
-namespace detail {
+namespace stepladder::inline STEPLADDER_ISA {
+
+namespace transpose_squares {
 
 // Half a shuffle for each element; what is left over at the edges, one by one.
-template <class Arch>
-void transpose_by_4(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch,
+inline void transpose_by_4(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch,
                     std::int64_t rows, std::int64_t columns) {
   std::int64_t i = 0;
   for (; i + 4 <= rows; i += 4) {
@@ -42,8 +42,7 @@ void transpose_by_4(const float* from, std::int64_t from_pitch, float* to, std::
 #if defined(__AVX__)
 // One square. Rows i and i + 4 share a register from the start, so that a quarter of a shuffle for
 // each element is enough.
-template <class Arch>
-void transpose_8x8(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch) {
+inline void transpose_8x8(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch) {
   const auto rows = [&](std::int64_t i, std::int64_t j) {  // [from[i, j … j+4), from[i+4, j … j+4)]
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * from_pitch + j)),
                                 _mm_loadu_ps(from + (i + 4) * from_pitch + j), 1);
@@ -61,11 +60,10 @@ void transpose_8x8(const float* from, std::int64_t from_pitch, float* to, std::i
 }
 #endif
 
-}  // namespace detail
+}  // namespace transpose_squares
 
 // to[j · to_pitch + i] = from[i · from_pitch + j] for i < rows, j < columns.
-template <class Arch>
-void transpose(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch,
+inline void transpose(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch,
                std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t line = 16;  // floats
   for (std::int64_t i = 0; i < rows; i += line)
@@ -74,21 +72,19 @@ void transpose(const float* from, std::int64_t from_pitch, float* to, std::int64
       float* t = to + j * to_pitch + i;
       const std::int64_t height = std::min(line, rows - i), width = std::min(line, columns - j);
 #if defined(__AVX__)
-      if constexpr (xsimd::batch<float, Arch>::size >= 8) {
         const std::int64_t height8 = height / 8 * 8, width8 = width / 8 * 8;
         for (std::int64_t r = 0; r < height8; r += 8)
           for (std::int64_t c = 0; c < width8; c += 8)
-            detail::transpose_8x8<Arch>(f + r * from_pitch + c, from_pitch, t + c * to_pitch + r,
+            transpose_squares::transpose_8x8(f + r * from_pitch + c, from_pitch, t + c * to_pitch + r,
                                         to_pitch);
-        detail::transpose_by_4<Arch>(f + width8, from_pitch, t + width8 * to_pitch, to_pitch,
+        transpose_squares::transpose_by_4(f + width8, from_pitch, t + width8 * to_pitch, to_pitch,
                                      height8, width - width8);
-        detail::transpose_by_4<Arch>(f + height8 * from_pitch, from_pitch, t + height8, to_pitch,
+        transpose_squares::transpose_by_4(f + height8 * from_pitch, from_pitch, t + height8, to_pitch,
                                      height - height8, width);
-        continue;
-      }
+#else
+      transpose_squares::transpose_by_4(f, from_pitch, t, to_pitch, height, width);
 #endif
-      detail::transpose_by_4<Arch>(f, from_pitch, t, to_pitch, height, width);
     }
 }
 
-}  // namespace stepladder
+}  // namespace stepladder::inline STEPLADDER_ISA

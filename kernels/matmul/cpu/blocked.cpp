@@ -38,7 +38,7 @@ class Blocked final : public Plan {
         const std::int64_t width = std::min(block_width, p.n - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
         if (p.transpose_b)
-          transpose<xsimd::sse2>(o.b + j * p.k + l, p.k, block_.get(), width_step, width, depth);
+          transpose(o.b + j * p.k + l, p.k, block_.get(), width_step, width, depth);
         const float* b = p.transpose_b ? block_.get() : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         const std::int64_t a_step = p.transpose_a ? p.m : 1;

@@ -12,7 +12,7 @@ class OpenMp final : public Plan {
   OpenMp(const Problem& problem, const Resources& resources)
       : problem_(problem),
         threads_(resources.threads),
-        workspace_size_(SimdBlock<Arch>::workspace(problem)),
+        workspace_size_(SimdBlock::workspace(problem)),
         workspace_(aligned_array<float>(workspace_size_ * threads_)) {}
 
   void run(const Operands& operands) override {
@@ -24,7 +24,7 @@ class OpenMp final : public Plan {
         columns = part_of(p.n, 16, thread, threads_);  // 16 floats: no cache line of C is shared
       else
         rows = part_of(p.m, 1, thread, threads_);
-      SimdBlock<Arch>::multiply(p, operands, rows, columns,
+      SimdBlock::multiply(p, operands, rows, columns,
                                 workspace_.get() + thread * workspace_size_);
     }
   }

@@ -13,7 +13,7 @@ class Pthread final : public Plan {
   Pthread(const Problem& problem, const Resources& resources)
       : problem_(problem),
         threads_(resources.threads),
-        workspace_size_(SimdBlock<Arch>::workspace(problem)),
+        workspace_size_(SimdBlock::workspace(problem)),
         workspace_(aligned_array<float>(workspace_size_ * threads_)),
         pool_(threads_) {}
 
@@ -25,7 +25,7 @@ class Pthread final : public Plan {
         columns = part_of(p.n, 16, thread, threads_);  // 16 floats: no cache line of C is shared
       else
         rows = part_of(p.m, 1, thread, threads_);
-      SimdBlock<Arch>::multiply(p, operands, rows, columns,
+      SimdBlock::multiply(p, operands, rows, columns,
                                 workspace_.get() + thread * workspace_size_);
     });
   }

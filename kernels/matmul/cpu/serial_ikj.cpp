@@ -17,7 +17,7 @@ class SerialIkj final : public Plan {
 
   void run(const Operands& o) override {
     const Problem& p = problem_;
-    if (p.transpose_b) transpose<xsimd::sse2>(o.b, p.k, rows_of_b_.get(), b_step_, p.n, p.k);
+    if (p.transpose_b) transpose(o.b, p.k, rows_of_b_.get(), b_step_, p.n, p.k);
     const float* b = p.transpose_b ? rows_of_b_.get() : o.b;  // [k, n]
     for (std::int64_t i = 0; i < p.m; ++i) {
       float* c = o.c + i * p.n;

@@ -12,10 +12,10 @@ namespace {
 class Simd final : public Plan {
  public:
   Simd(const Problem& problem, const Resources&)
-      : problem_(problem), workspace_(aligned_array<float>(SimdBlock<Arch>::workspace(problem))) {}
+      : problem_(problem), workspace_(aligned_array<float>(SimdBlock::workspace(problem))) {}
 
   void run(const Operands& operands) override {
-    SimdBlock<Arch>::multiply(problem_, operands, {0, problem_.m}, {0, problem_.n},
+    SimdBlock::multiply(problem_, operands, {0, problem_.m}, {0, problem_.n},
                               workspace_.get());
   }
 

@@ -12,9 +12,8 @@
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/common/cpu/partition.hpp"
 
-namespace stepladder::matmul {
+namespace stepladder::matmul::inline STEPLADDER_ISA {
 
-template <class Arch>
 class SimdBlock {
  public:
   // Floats of workspace that multiply() takes.
@@ -34,13 +33,13 @@ class SimdBlock {
         const std::int64_t width = std::min(block_width, columns.end - j);
         const std::int64_t depth = std::min(block_depth, p.k - l);
         if (p.transpose_b)
-          transpose<Arch>(o.b + j * p.k + l, p.k, b_block, width_step, width, depth);
+          transpose(o.b + j * p.k + l, p.k, b_block, width_step, width, depth);
         const float* b = p.transpose_b ? b_block : o.b + l * p.n + j;  // [depth, width]
         const std::int64_t b_step = p.transpose_b ? width_step : p.n;
         for (std::int64_t group = rows.begin; group < rows.end; group += row_group) {
           const std::int64_t height = std::min(row_group, rows.end - group);
           if (p.transpose_a)
-            transpose<Arch>(o.a + l * p.m + group, p.m, a_group, depth_step, depth, height);
+            transpose(o.a + l * p.m + group, p.m, a_group, depth_step, depth, height);
           for (std::int64_t i = group; i < group + height; ++i) {
             const float* a = p.transpose_a ? a_group + (i - group) * depth_step : o.a + i * p.k + l;
             add_products(a, b, b_step, o.c + i * p.n + j, width, depth, l == 0);
@@ -50,7 +49,6 @@ class SimdBlock {
   }
 
  private:
-  using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t block_depth = 128;  // along k
   static constexpr std::int64_t block_width = 512;  // along n
@@ -95,18 +93,18 @@ class SimdBlock {
   // The same for one vector of columns, or a part of one: four sums stay in registers along k.
   static void add_column(const float* a, const float* b, std::int64_t b_step, float* c,
                          std::int64_t count, std::int64_t depth) {
-    Vector sum0 = load_partial<Arch>(c, count), sum1(0.0f), sum2(0.0f), sum3(0.0f);
+    Vector sum0 = load_partial(c, count), sum1(0.0f), sum2(0.0f), sum3(0.0f);
     std::int64_t l = 0;
     for (; l + 4 <= depth; l += 4, b += 4 * b_step) {
-      sum0 = xsimd::fma(Vector(a[l]), load_partial<Arch>(b, count), sum0);
-      sum1 = xsimd::fma(Vector(a[l + 1]), load_partial<Arch>(b + b_step, count), sum1);
-      sum2 = xsimd::fma(Vector(a[l + 2]), load_partial<Arch>(b + 2 * b_step, count), sum2);
-      sum3 = xsimd::fma(Vector(a[l + 3]), load_partial<Arch>(b + 3 * b_step, count), sum3);
+      sum0 = xsimd::fma(Vector(a[l]), load_partial(b, count), sum0);
+      sum1 = xsimd::fma(Vector(a[l + 1]), load_partial(b + b_step, count), sum1);
+      sum2 = xsimd::fma(Vector(a[l + 2]), load_partial(b + 2 * b_step, count), sum2);
+      sum3 = xsimd::fma(Vector(a[l + 3]), load_partial(b + 3 * b_step, count), sum3);
     }
     for (; l < depth; ++l, b += b_step)
-      sum0 = xsimd::fma(Vector(a[l]), load_partial<Arch>(b, count), sum0);
-    store_partial<Arch>(c, (sum0 + sum1) + (sum2 + sum3), count);
+      sum0 = xsimd::fma(Vector(a[l]), load_partial(b, count), sum0);
+    store_partial(c, (sum0 + sum1) + (sum2 + sum3), count);
   }
 };
 
-}  // namespace stepladder::matmul
+}  // namespace stepladder::matmul::inline STEPLADDER_ISA

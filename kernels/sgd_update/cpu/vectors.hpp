@@ -7,13 +7,13 @@
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/sgd_update/rules.hpp"
 
-namespace stepladder::sgd_update {
+namespace stepladder::sgd_update::inline STEPLADDER_ISA {
 
 // Updates the vector of weights at i. load(p) gives a vector, store(p, v) writes one: whole or in part.
-template <Optimizer optimizer, class V, class Load, class Store>
-inline void update_vector(const Constants<V>& constants, const Operands& o, std::int64_t i,
+template <Optimizer optimizer, class Load, class Store>
+inline void update_vector(const Constants<Vector>& constants, const Operands& o, std::int64_t i,
                           const Load& load, const Store& store) {
-  V weights = load(o.weights + i), state1, state2;
+  Vector weights = load(o.weights + i), state1, state2;
   if constexpr (keeps_state1<optimizer>) state1 = load(o.state1 + i);
   if constexpr (keeps_state2<optimizer>) state2 = load(o.state2 + i);
   update<optimizer>(constants, weights, load(o.gradient + i), state1, state2);
@@ -23,21 +23,20 @@ inline void update_vector(const Constants<V>& constants, const Operands& o, std:
 }
 
 // Updates the weights of [begin, end).
-template <Optimizer optimizer, class A>
-void update_range(const Constants<xsimd::batch<float, A>>& constants, const Operands& o,
+template <Optimizer optimizer>
+void update_range(const Constants<Vector>& constants, const Operands& o,
                   std::int64_t begin, std::int64_t end) {
-  using V = xsimd::batch<float, A>;
-  constexpr auto lanes = static_cast<std::int64_t>(V::size);
+  constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   std::int64_t i = begin;
   for (; i + lanes <= end; i += lanes)
     update_vector<optimizer>(
-        constants, o, i, [](const float* p) { return V::load_unaligned(p); },
-        [](float* p, const V& v) { v.store_unaligned(p); });
+        constants, o, i, [](const float* p) { return Vector::load_unaligned(p); },
+        [](float* p, const Vector& v) { v.store_unaligned(p); });
   const std::int64_t rest = end - i;
   if (rest > 0)
     update_vector<optimizer>(
-        constants, o, i, [=](const float* p) { return load_partial<A>(p, rest); },
-        [=](float* p, const V& v) { store_partial<A>(p, v, rest); });
+        constants, o, i, [=](const float* p) { return load_partial(p, rest); },
+        [=](float* p, const Vector& v) { store_partial(p, v, rest); });
 }
 
-}  // namespace stepladder::sgd_update
+}  // namespace stepladder::sgd_update::inline STEPLADDER_ISA

@@ -26,9 +26,8 @@
 #include "kernels/convolution/cpu/inside.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class DirectWeightGradient final : public Steps {
  public:
   DirectWeightGradient(const Problem& problem, int threads) : p_(problem), threads_(threads) {
@@ -64,7 +63,6 @@ class DirectWeightGradient final : public Steps {
   }
 
  private:
-  using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t most_taps = lanes == 16 ? 14 : 6;  // 28 of 32 or 12 of 16 sums
   static constexpr std::int64_t panel = 2 * lanes;                 // output channels
@@ -102,10 +100,13 @@ class DirectWeightGradient final : public Steps {
   // what lies on lanes without a channel does not count.
   void add_panel(int thread, const Operands& operands, std::int64_t image, const Range& rows,
                  std::int64_t block, bool accumulate, float* sums) {
+    static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
+      return std::array<Kernel, sizeof...(T)>{&add_rows<T / 2 + 1, T % 2 + 1>...};
+    }(std::make_index_sequence<2 * most_taps>{});
     const std::int64_t group = block / panels(), first = block % panels() * panel;
     const std::int64_t channels = std::min(panel, p_.group_out() - first);
     float* dy = dy_.get() + thread * pixels() * panel;
-    transpose<Arch>(operands.y + ((image * p_.groups + group) * p_.group_out() + first) * pixels() +
+    transpose(operands.y + ((image * p_.groups + group) * p_.group_out() + first) * pixels() +
                         rows.first * p_.out_w(),
                     pixels(), dy, panel, channels, (rows.last - rows.first) * p_.out_w());
     const float* x =
@@ -192,13 +193,6 @@ class DirectWeightGradient final : public Steps {
                             sums, accumulate);
   }
 
-  template <std::size_t... T>
-  static constexpr std::array<Kernel, sizeof...(T)> all_kernels(std::index_sequence<T...>) {
-    return {&add_rows<T / 2 + 1, T % 2 + 1>...};
-  }
-  static constexpr std::array<Kernel, 2 * most_taps> kernels =
-      all_kernels(std::make_index_sequence<2 * most_taps>{});
-
   Problem p_;
   int threads_;
   std::vector<TapRow> tap_rows_;
@@ -206,4 +200,4 @@ class DirectWeightGradient final : public Steps {
   AlignedArray<float> sums_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -26,9 +26,8 @@
 #include "kernels/convolution/cpu/inside.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class DirectCorrelation final : public Steps {
  public:
   DirectCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
@@ -64,7 +63,6 @@ class DirectCorrelation final : public Steps {
   }
 
  private:
-  using Vector = xsimd::batch<float, Arch>;
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t most_pixels = lanes == 16 ? 14 : 6;  // 28 of 32 or 12 of 16 sums
   static constexpr std::int64_t panel = 2 * lanes;                   // channels of the target
@@ -130,6 +128,9 @@ class DirectCorrelation final : public Steps {
   // One thread's rows: of all images, groups and panels; rows of one panel follow each other, so
   // that its weights stay in the second-level cache.
   void correlate(const Pass& pass, int thread, const float* source, float* target) const {
+    static constexpr auto tiles = []<std::size_t... T>(std::index_sequence<T...>) {
+      return std::array<Tile, sizeof...(T)>{&tile<T / 2 + 1, T % 2 + 1>...};
+    }(std::make_index_sequence<2 * most_pixels>{});
     const Share share(p_.batch * p_.groups * panels() * pass.h.pixels, threads_, thread);
     for (std::int64_t item = share.first; item < share.last; ++item) {
       const std::int64_t row = item % pass.h.pixels, block = item / pass.h.pixels;
@@ -201,7 +202,7 @@ class DirectCorrelation final : public Steps {
     const std::int64_t plane = h.target * w.target;
     float* target = row.target + stretch.first * w.step;
     if (w.step == 1) {
-      transpose<Arch>(block, Vectors * lanes, target, plane, Pixels, channels);
+      transpose(block, Vectors * lanes, target, plane, Pixels, channels);
     } else {
       for (std::int64_t i = 0; i < channels; ++i, target += plane)
         for (std::int64_t j = 0; j < Pixels; ++j)
@@ -219,13 +220,6 @@ class DirectCorrelation final : public Steps {
       tile<Pixels, Vectors, false>(sums, vectors, row, stretch, source_channels);
   }
 
-  template <std::size_t... T>
-  static constexpr std::array<Tile, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
-    return {&tile<T / 2 + 1, T % 2 + 1>...};
-  }
-  static constexpr std::array<Tile, 2 * most_pixels> tiles =
-      all_tiles(std::make_index_sequence<2 * most_pixels>{});
-
   Problem p_;
   int threads_;
   std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
@@ -235,4 +229,4 @@ class DirectCorrelation final : public Steps {
   AlignedArray<float> packed_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -15,8 +15,8 @@ namespace {
 
 std::unique_ptr<Steps> steps_of(const Problem& problem, int threads) {
   if (problem.direction == Direction::backward_weights)
-    return std::make_unique<DirectWeightGradient<Arch>>(problem, threads);
-  return std::make_unique<DirectCorrelation<Arch>>(problem, threads);
+    return std::make_unique<DirectWeightGradient>(problem, threads);
+  return std::make_unique<DirectCorrelation>(problem, threads);
 }
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {

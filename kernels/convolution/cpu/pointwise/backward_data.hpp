@@ -19,9 +19,8 @@
 #include "kernels/convolution/cpu/pointwise/copy_run.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class PointwiseDataGradient final : public Steps {
  public:
   PointwiseDataGradient(const Problem& problem, int threads)
@@ -69,7 +68,7 @@ class PointwiseDataGradient final : public Steps {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
+  using Tile = GemmTile<>;
   static constexpr std::int64_t most_depth = 384;        // output channels at a time
   static constexpr std::int64_t block_floats = 1 << 16;  // of dy: a quarter of a MiB
 
@@ -127,7 +126,7 @@ class PointwiseDataGradient final : public Steps {
           std::copy_n(from + l * plane, Tile::rows, to + l * Tile::rows);
       else
         for (std::int64_t l = 0; l < depth; ++l)
-          spread_run<Arch>(from + l * plane, run.count, 1, to + l * Tile::rows);
+          spread_run(from + l * plane, run.count, 1, to + l * Tile::rows);
     }
   }
 
@@ -137,14 +136,14 @@ class PointwiseDataGradient final : public Steps {
     const std::int64_t plane = p_.height * p_.width, step = pixels_.x_step();
     if (step == 1) {
       for (const ConnectedPixels::Run& run : workspace.x_runs)
-        transpose<Arch>(from + run.first * Tile::columns, Tile::columns, dx + run.x, plane,
+        transpose(from + run.first * Tile::columns, Tile::columns, dx + run.x, plane,
                         run.count, width);
       return;
     }
-    transpose<Arch>(from, Tile::columns, workspace.turned.get(), pixels, pixels, width);
+    transpose(from, Tile::columns, workspace.turned.get(), pixels, pixels, width);
     for (std::int64_t channel = 0; channel < width; ++channel)
       for (const ConnectedPixels::Run& run : workspace.x_runs)
-        spread_run<Arch>(workspace.turned.get() + channel * pixels + run.first, run.count, step,
+        spread_run(workspace.turned.get() + channel * pixels + run.first, run.count, step,
                          dx + channel * plane + run.x);
   }
 
@@ -157,4 +156,4 @@ class PointwiseDataGradient final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -20,9 +20,8 @@
 #include "kernels/convolution/cpu/pointwise/copy_run.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class PointwiseWeightGradient final : public Steps {
  public:
   PointwiseWeightGradient(const Problem& problem, int threads)
@@ -63,7 +62,7 @@ class PointwiseWeightGradient final : public Steps {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
+  using Tile = GemmTile<>;
   static constexpr std::int64_t lanes = Tile::lanes;
   static constexpr std::int64_t most_depth = 512;  // pixels at a time
   static constexpr std::int64_t most_rows = 384;   // output channels at a time
@@ -128,7 +127,7 @@ class PointwiseWeightGradient final : public Steps {
   void gather_dy(const float* dy, std::int64_t rows, Workspace& workspace) const {
     for (std::int64_t i = 0; i < rows; ++i)
       for (const ConnectedPixels::Run& run : workspace.y_runs)
-        copy_run<Arch>(dy + i * y_plane_ + run.y, 1, run.count,
+        copy_run(dy + i * y_plane_ + run.y, 1, run.count,
                        workspace.dy.get() + i * depth_ + run.first);
   }
 
@@ -140,12 +139,12 @@ class PointwiseWeightGradient final : public Steps {
     if (workspace.x_runs.size() > 1 || step > 1) {
       for (std::int64_t i = 0; i < channels; ++i)
         for (const ConnectedPixels::Run& run : workspace.x_runs)
-          copy_run<Arch>(x + i * x_plane_ + run.x, step, run.count,
+          copy_run(x + i * x_plane_ + run.x, step, run.count,
                          workspace.x.get() + i * depth_ + run.first);
       rows = workspace.x.get();
       pitch = depth_;
     }
-    transpose<Arch>(rows, pitch, workspace.panel.get(), Tile::columns, channels, depth);
+    transpose(rows, pitch, workspace.panel.get(), Tile::columns, channels, depth);
   }
 
   Problem p_;
@@ -158,4 +157,4 @@ class PointwiseWeightGradient final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -6,18 +6,16 @@
 
 #include "kernels/common/cpu/partial_vector.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 // to[i] = from[i · step] for i < count. Whole vectors are written: up to a vector less one float
 // beyond is overwritten, and the caller writes it later or does not read it.
-template <class Arch>
 inline void copy_run(const float* from, std::int64_t step, std::int64_t count, float* to) {
-  using Vector = xsimd::batch<float, Arch>;
   constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   if (step == 1) {
     std::int64_t i = 0;
     for (; i + lanes <= count; i += lanes) Vector::load_unaligned(from + i).store_unaligned(to + i);
-    if (i < count) load_partial<Arch>(from + i, count - i).store_unaligned(to + i);
+    if (i < count) load_partial(from + i, count - i).store_unaligned(to + i);
   } else if (step == 2) {  // a constant, for which the compiler has shuffles
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
   } else {
@@ -26,17 +24,15 @@ inline void copy_run(const float* from, std::int64_t step, std::int64_t count, f
 }
 
 // to[i · step] = from[i] for i < count, and nothing else is touched.
-template <class Arch>
 inline void spread_run(const float* from, std::int64_t count, std::int64_t step, float* to) {
-  using Vector = xsimd::batch<float, Arch>;
   constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   if (step == 1) {
     std::int64_t i = 0;
     for (; i + lanes <= count; i += lanes) Vector::load_unaligned(from + i).store_unaligned(to + i);
-    if (i < count) store_partial<Arch>(to + i, load_partial<Arch>(from + i, count - i), count - i);
+    if (i < count) store_partial(to + i, load_partial(from + i, count - i), count - i);
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i * step] = from[i];
   }
 }
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

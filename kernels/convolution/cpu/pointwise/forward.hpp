@@ -20,9 +20,8 @@
 #include "kernels/convolution/cpu/pointwise/copy_run.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class PointwiseCorrelation final : public Steps {
  public:
   PointwiseCorrelation(const Problem& problem, int threads)
@@ -70,7 +69,7 @@ class PointwiseCorrelation final : public Steps {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
+  using Tile = GemmTile<>;
   static constexpr std::int64_t lanes = Tile::lanes;
   static constexpr std::int64_t most_depth = 384;        // source channels at a time
   static constexpr std::int64_t block_floats = 1 << 16;  // of the source: a quarter of a MiB
@@ -143,7 +142,7 @@ class PointwiseCorrelation final : public Steps {
     for (std::int64_t l = depth.first; l < depth.last;
          ++l, plane += source_plane_, panels += Tile::columns)
       for (const ConnectedPixels::Run& run : workspace.source_runs)
-        copy_run<Arch>(
+        copy_run(
             plane + (forward_ ? run.x : run.y), step, run.count,
             panels + run.first / Tile::columns * panel_size() + run.first % Tile::columns);
   }
@@ -155,7 +154,7 @@ class PointwiseCorrelation final : public Steps {
     for (std::int64_t i = 0; i < target_channels_;
          ++i, from += most_columns_, target += target_plane_)
       for (const ConnectedPixels::Run& run : workspace.target_runs)
-        spread_run<Arch>(from + run.first, run.count, step, target + (forward_ ? run.y : run.x));
+        spread_run(from + run.first, run.count, step, target + (forward_ ? run.y : run.x));
   }
 
   // Of the source, with room for the vector that copying the last run may write beyond.
@@ -174,4 +173,4 @@ class PointwiseCorrelation final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -18,13 +18,13 @@ namespace {
 std::unique_ptr<Steps> steps_of(const Problem& p, int threads) {
   if (p.kernel_h != 1 || p.kernel_w != 1) throw Unsupported("built for kernels of 1 x 1");
   if (p.direction == Direction::backward_weights)
-    return std::make_unique<PointwiseWeightGradient<Arch>>(p, threads);
+    return std::make_unique<PointwiseWeightGradient>(p, threads);
   // Turned round, backward_data transposes dx; as it is, it reads w along columns. The former costs
   // a third of the latter, for an element.
   const std::int64_t pixels = p.batch * p.out_h() * p.out_w();
   if (p.direction == Direction::backward_data && pixels < 3 * p.group_out())
-    return std::make_unique<PointwiseDataGradient<Arch>>(p, threads);
-  return std::make_unique<PointwiseCorrelation<Arch>>(p, threads);
+    return std::make_unique<PointwiseDataGradient>(p, threads);
+  return std::make_unique<PointwiseCorrelation>(p, threads);
 }
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {

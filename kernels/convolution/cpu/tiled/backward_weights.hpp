@@ -26,9 +26,8 @@
 #include "kernels/convolution/cpu/tiled/pixel_block.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class WeightGradient final : public Steps {
  public:
   WeightGradient(const Problem& problem, int threads)
@@ -73,8 +72,7 @@ class WeightGradient final : public Steps {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
-  using Vector = xsimd::batch<float, Arch>;
+  using Tile = GemmTile<>;
 
   static constexpr std::int64_t block_pixels = 384;
   static constexpr std::int64_t image_floats = 65536;
@@ -161,7 +159,7 @@ class WeightGradient final : public Steps {
         const float* from = dy +
                             (first.image * p_.out_channels + group * p_.group_out() + row) * plane +
                             first.row * p_.out_w() + first.column;
-        transpose<Arch>(from, plane, to, Tile::rows, std::min(Tile::rows, p_.group_out() - row),
+        transpose(from, plane, to, Tile::rows, std::min(Tile::rows, p_.group_out() - row),
                         length);
         to += length * Tile::rows;
       }
@@ -187,7 +185,7 @@ class WeightGradient final : public Steps {
           continue;
         }
         std::fill(to, to + seen.first * channels, 0.0F);
-        transpose<Arch>(from + row * p_.width + offset + seen.first, plane,
+        transpose(from + row * p_.width + offset + seen.first, plane,
                         to + seen.first * channels, channels, channels, seen.last - seen.first);
         std::fill(to + seen.last * channels, to + local_columns_ * channels, 0.0F);
       }
@@ -239,4 +237,4 @@ class WeightGradient final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -28,9 +28,8 @@
 #include "kernels/convolution/cpu/tiled/pixel_block.hpp"
 #include "kernels/convolution/cpu/steps.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch>
 class Correlation final : public Steps {
  public:
   Correlation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
@@ -69,8 +68,7 @@ class Correlation final : public Steps {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
-  using Vector = xsimd::batch<float, Arch>;
+  using Tile = GemmTile<>;
 
   // The unfolded block [block_taps, block_pixels] should stay in the second-level cache.
   static constexpr std::int64_t block_floats = 65536;
@@ -345,4 +343,4 @@ class Correlation final : public Steps {
   std::vector<Workspace> workspaces_;  // of each thread
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -10,7 +10,7 @@ namespace stepladder::convolution {
 namespace {
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return std::make_unique<OpenMpPlan>(make_steps<Arch>(problem, resources.threads),
+  return std::make_unique<OpenMpPlan>(make_steps(problem, resources.threads),
                                       resources.threads);
 }
 

@@ -10,7 +10,7 @@ namespace {
 class Pthread final : public Plan {
  public:
   Pthread(const Problem& problem, const Resources& resources)
-      : steps_(make_steps<Arch>(problem, resources.threads)), pool_(resources.threads) {}
+      : steps_(make_steps(problem, resources.threads)), pool_(resources.threads) {}
 
   void run(const Operands& operands) override {
     for (int step = 0; step < Steps::count; ++step)

@@ -14,7 +14,7 @@ namespace {
 
 class Simd final : public Plan {
  public:
-  Simd(const Problem& problem, const Resources&) : steps_(make_steps<Arch>(problem, 1)) {}
+  Simd(const Problem& problem, const Resources&) : steps_(make_steps(problem, 1)) {}
   void run(const Operands& operands) override {
     for (int step = 0; step < Steps::count; ++step) steps_->step(step, 0, operands);
   }

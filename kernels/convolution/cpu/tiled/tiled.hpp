@@ -7,14 +7,13 @@
 #include "kernels/convolution/cpu/steps.hpp"
 #include "kernels/convolution/cpu/tiled/backward_weights.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 // The workspace of all threads is allocated here.
-template <class Arch>
-std::unique_ptr<Steps> make_steps(const Problem& problem, int threads) {
+inline std::unique_ptr<Steps> make_steps(const Problem& problem, int threads) {
   if (problem.direction == Direction::backward_weights)
-    return std::make_unique<WeightGradient<Arch>>(problem, threads);
-  return std::make_unique<Correlation<Arch>>(problem, threads);
+    return std::make_unique<WeightGradient>(problem, threads);
+  return std::make_unique<Correlation>(problem, threads);
 }
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -17,9 +17,9 @@
 #include "kernels/convolution/cpu/winograd/gradient_tiles.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch, int pairs, int kernel>
+template <int pairs, int kernel>
 class WinogradWeightGradient final : public Steps {
  public:
   WinogradWeightGradient(const Problem& problem, int threads)
@@ -39,8 +39,8 @@ class WinogradWeightGradient final : public Steps {
   }
 
  private:
-  using Source = WinogradSource<Arch, pairs>;
-  using Gradient = WinogradGradient<Arch, pairs, kernel>;
+  using Source = WinogradSource<pairs>;
+  using Gradient = WinogradGradient<pairs, kernel>;
   using Gemm = typename Gradient::Gemm;
   static constexpr std::int64_t lanes = Gradient::lanes, panel = Gradient::panel;
   static constexpr std::int64_t positions = Gradient::positions, outputs = Gradient::outputs;
@@ -117,7 +117,6 @@ class WinogradWeightGradient final : public Steps {
   }
 
   void add_threads(std::int64_t at, float* sum) const {
-    using Vector = xsimd::batch<float, Arch>;
     Vector all = Vector::load_aligned(workspaces_[0].sums.get() + at);
     for (std::size_t thread = 1; thread < workspaces_.size(); ++thread)
       all += Vector::load_aligned(workspaces_[thread].sums.get() + at);
@@ -131,4 +130,4 @@ class WinogradWeightGradient final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -18,9 +18,9 @@
 #include "kernels/convolution/cpu/steps.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch, int pairs, int kernel>
+template <int pairs, int kernel>
 class WinogradCorrelation final : public Steps {
  public:
   WinogradCorrelation(const Problem& problem, int threads)
@@ -46,13 +46,13 @@ class WinogradCorrelation final : public Steps {
   }
 
  private:
-  using Source = WinogradSource<Arch, pairs>;
+  using Source = WinogradSource<pairs>;
   using Transform = typename Source::Transform;
   static constexpr std::int64_t lanes = Source::lanes;
   static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of the target
   static constexpr std::int64_t taps = kernel * kernel;
-  using Gemm = GemmTile<Arch, 6, lanes == 16 ? 4 : 2>;
+  using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   struct Workspace {
@@ -90,7 +90,7 @@ class WinogradCorrelation final : public Steps {
       float* to = weights_.get() + (block * positions * source_channels_ + c) * panel;
       for (std::int64_t v = 0; v < panel && first + v < target_channels_; v += lanes) {
         const float* from = group + (first + v) * target_pitch + c * source_pitch;
-        transpose<Arch>(from, target_pitch, filter, lanes,
+        transpose(from, target_pitch, filter, lanes,
                         std::min(lanes, target_channels_ - first - v), taps);
         const std::int64_t start = forward_ ? 0 : (taps - 1) * lanes;  // turned round: backwards
         const std::int64_t step = forward_ ? lanes : -lanes;
@@ -167,7 +167,7 @@ class WinogradCorrelation final : public Steps {
     const std::int64_t first = block.first_row * outputs;
     const std::int64_t last = std::min(target_h_, first + block.rows * outputs);
     for (std::int64_t i = first; i < last; ++i)
-      transpose<Arch>(work.window.get() + (i - first) * window_row, lanes, target + i * target_w_,
+      transpose(work.window.get() + (i - first) * window_row, lanes, target + i * target_w_,
                       target_h_ * target_w_, target_w_, channels);
   }
 
@@ -181,4 +181,4 @@ class WinogradCorrelation final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -10,18 +10,18 @@
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 // Transformed tiles of dy, for one panel of output channels: as many as the tile of the matrix
 // product has columns. Each thread has one of its own.
-template <class Arch, int pairs, int kernel>
+template <int pairs, int kernel>
 class WinogradGradient {
  public:
-  using Transform = WinogradTransform<Arch, pairs>;
-  static constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+  using Transform = WinogradTransform<pairs>;
+  static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t tile = Transform::tile, positions = tile * tile;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of dy
-  using Gemm = GemmTile<Arch, 6, lanes == 16 ? 4 : 2>;
+  using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   WinogradGradient(const Problem& problem, const TileGrid& grid)
@@ -60,7 +60,7 @@ class WinogradGradient {
     for (std::int64_t r = 0; r < kernel; ++r)
       Transform::template combine<kernel>(half + r * tile * lanes, lanes,
                                           filter + r * kernel * lanes, lanes);
-    transpose<Arch>(filter, lanes, dw + (out_channel * p.group_in() + in_channel) * taps,
+    transpose(filter, lanes, dw + (out_channel * p.group_in() + in_channel) * taps,
                     p.group_in() * taps, taps, count);
   }
 
@@ -70,7 +70,7 @@ class WinogradGradient {
                        float* to) {
     alignas(cache_line) float half[tile * outputs * lanes];
     const std::int64_t window_row = columns_ * outputs * lanes;
-    load_window<Arch>(dy, channels, p_.out_h(), p_.out_w(), block.first_row * outputs, 0,
+    load_window(dy, channels, p_.out_h(), p_.out_w(), block.first_row * outputs, 0,
                       block.rows * outputs, columns_ * outputs, window_.get());
     for (std::int64_t i = 0; i < block.rows; ++i)
       for (std::int64_t j = 0; j < columns_; ++j, to += panel) {
@@ -90,4 +90,4 @@ class WinogradGradient {
   AlignedArray<float> tiles_;     // [positions, tiles, panel]
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

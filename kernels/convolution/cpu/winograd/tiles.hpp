@@ -14,7 +14,7 @@
 #include "kernels/convolution/cpu/inside.hpp"
 #include "kernels/convolution/cpu/winograd/transform.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 // Tiles of outputs x outputs pixels cover every image. They are worked on in blocks: of some whole
 // images, or of some rows of tiles of one image.
@@ -73,11 +73,10 @@ class TileGrid {
 
 // window[i, j, c] = image[c, top + i, left + j], or zero outside the image, for c < channels; the
 // lanes beyond stay as they are.
-template <class Arch>
-void load_window(const float* image, std::int64_t channels, std::int64_t height, std::int64_t width,
+inline void load_window(const float* image, std::int64_t channels, std::int64_t height, std::int64_t width,
                  std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns,
                  float* window) {
-  constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+  constexpr std::int64_t lanes = Vector::size;
   const Range seen = inside(width, columns, 1, left);
   for (std::int64_t i = 0; i < rows; ++i, window += columns * lanes) {
     const std::int64_t row = top + i;
@@ -86,7 +85,7 @@ void load_window(const float* image, std::int64_t channels, std::int64_t height,
       continue;
     }
     std::fill_n(window, seen.first * lanes, 0.0F);
-    transpose<Arch>(image + row * width + left + seen.first, height * width,
+    transpose(image + row * width + left + seen.first, height * width,
                     window + seen.first * lanes, lanes, channels, seen.last - seen.first);
     std::fill_n(window + seen.last * lanes, (columns - seen.last) * lanes, 0.0F);
   }
@@ -94,11 +93,11 @@ void load_window(const float* image, std::int64_t channels, std::int64_t height,
 
 // Turns blocks of images into transformed tiles. Each thread has one of its own; the tiles may be
 // shared.
-template <class Arch, int pairs>
+template <int pairs>
 class WinogradSource {
  public:
-  using Transform = WinogradTransform<Arch, pairs>;
-  static constexpr std::int64_t lanes = xsimd::batch<float, Arch>::size;
+  using Transform = WinogradTransform<pairs>;
+  static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t tile = Transform::tile, positions = tile * tile;
 
   struct Image {
@@ -128,7 +127,7 @@ class WinogradSource {
     const std::int64_t rows = (block.rows - 1) * outputs_ + tile;
     for (std::int64_t n = 0; n < block.images; ++n, source += image_pitch)
       for (std::int64_t c = 0; c < channels; c += lanes) {
-        load_window<Arch>(source + c * image_.height * image_.width, std::min(lanes, channels - c),
+        load_window(source + c * image_.height * image_.width, std::min(lanes, channels - c),
                           image_.height, image_.width, image_.top + block.first_row * outputs_,
                           image_.left, rows, window_columns_, window_.get());
         for (std::int64_t i = 0; i < block.rows; ++i)
@@ -163,4 +162,4 @@ class WinogradSource {
   AlignedArray<float> half_;    // [tile, window_columns, lanes]
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -7,11 +7,10 @@
 
 #include "kernels/convolution/winograd_points.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch, int pairs>
+template <int pairs>
 class WinogradTransform {
-  using Vector = xsimd::batch<float, Arch>;
   using Points = WinogradPoints<Vector, pairs>;
 
  public:
@@ -54,4 +53,4 @@ class WinogradTransform {
   }
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

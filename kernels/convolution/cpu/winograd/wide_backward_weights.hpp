@@ -20,9 +20,9 @@
 #include "kernels/convolution/cpu/winograd/gradient_tiles.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
-namespace stepladder::convolution {
+namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-template <class Arch, int pairs, int kernel>
+template <int pairs, int kernel>
 class WinogradWideGradient final : public Steps {
  public:
   // The problem has one group.
@@ -63,8 +63,8 @@ class WinogradWideGradient final : public Steps {
   }
 
  private:
-  using Gradient = WinogradGradient<Arch, pairs, kernel>;
-  using Source = WinogradSource<Arch, pairs>;
+  using Gradient = WinogradGradient<pairs, kernel>;
+  using Source = WinogradSource<pairs>;
   using Gemm = typename Gradient::Gemm;
   static constexpr std::int64_t lanes = Gradient::lanes, panel = Gradient::panel;
   static constexpr std::int64_t positions = Gradient::positions;
@@ -116,4 +116,4 @@ class WinogradWideGradient final : public Steps {
   std::vector<Workspace> workspaces_;
 };
 
-}  // namespace stepladder::convolution
+}  // namespace stepladder::convolution::inline STEPLADDER_ISA

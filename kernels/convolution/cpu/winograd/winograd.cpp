@@ -24,12 +24,12 @@ template <int pairs, int kernel>
 std::unique_ptr<Steps> steps_of(const Problem& problem, int threads) {
   if (problem.direction == Direction::backward_weights) {
     const TileGrid grid(problem.batch, problem.out_h(), problem.out_w(),
-                        WinogradGradient<Arch, pairs, kernel>::outputs);
+                        WinogradGradient<pairs, kernel>::outputs);
     if (problem.groups == 1 && grid.tiles() <= std::max(problem.in_channels, problem.out_channels))
-      return std::make_unique<WinogradWideGradient<Arch, pairs, kernel>>(problem, threads);
-    return std::make_unique<WinogradWeightGradient<Arch, pairs, kernel>>(problem, threads);
+      return std::make_unique<WinogradWideGradient<pairs, kernel>>(problem, threads);
+    return std::make_unique<WinogradWeightGradient<pairs, kernel>>(problem, threads);
   }
-  return std::make_unique<WinogradCorrelation<Arch, pairs, kernel>>(problem, threads);
+  return std::make_unique<WinogradCorrelation<pairs, kernel>>(problem, threads);
 }
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {

@@ -4,18 +4,17 @@
 #include "kernels/layers/layers.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
 
-namespace stepladder::layers {
+namespace stepladder::layers::inline STEPLADDER_ISA {
 
-template <class V>
-void bias_forward(const Problem& p, const Operands& o, int threads) {
+inline void bias_forward(const Problem& p, const Operands& o, int threads) {
   const bool planes = p.spatial > 1;
   const std::int64_t rows = planes ? p.batch * p.channels : p.batch;
   const std::int64_t length = planes ? p.spatial : p.channels;
-  in_stretches<V>(rows, length, threads, [&](std::int64_t begin, std::int64_t end, int) {
+  in_stretches(rows, length, threads, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) {
       float* y = o.y + row * length;
-      const V everywhere(o.bias[planes ? row % p.channels : 0]);
-      over_vectors<V>(length, [&](std::int64_t, const auto& load, const auto& store) {
+      const Vector everywhere(o.bias[planes ? row % p.channels : 0]);
+      over_vectors(length, [&](std::int64_t, const auto& load, const auto& store) {
         store(y, load(y) + (planes ? everywhere : load(o.bias)));
       });
     }
@@ -23,16 +22,15 @@ void bias_forward(const Problem& p, const Operands& o, int threads) {
 }
 
 // A channel is summed by one thread, so that the sum does not depend on the number of threads.
-template <class V>
-void bias_backward(const Problem& p, const Operands& o, int threads) {
-  constexpr auto lanes = static_cast<std::int64_t>(V::size);
+inline void bias_backward(const Problem& p, const Operands& o, int threads) {
+  constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   if (p.spatial > 1) {  // a vector of partial sums for each channel
-    in_stretches<V>(
+    in_stretches(
         p.channels, p.batch * p.spatial, threads, [&](std::int64_t begin, std::int64_t end, int) {
           for (std::int64_t c = begin; c < end; ++c) {
-            V sum(0.0F);
+            Vector sum(0.0F);
             for (std::int64_t n = 0; n < p.batch; ++n)
-              over_vectors<V>(p.spatial, [&](std::int64_t, const auto& load, const auto&) {
+              over_vectors(p.spatial, [&](std::int64_t, const auto& load, const auto&) {
                 sum = sum + load(o.dy + (n * p.channels + c) * p.spatial);
               });
             o.dbias[c] = xsimd::hadd(sum);
@@ -41,12 +39,12 @@ void bias_backward(const Problem& p, const Operands& o, int threads) {
     return;
   }
   // a vector of channels, summed down the batch
-  in_stretches<V>((p.channels + lanes - 1) / lanes, p.batch * lanes, threads,
+  in_stretches((p.channels + lanes - 1) / lanes, p.batch * lanes, threads,
                   [&](std::int64_t begin, std::int64_t end, int) {
                     const std::int64_t first = begin * lanes,
                                        count = std::min(p.channels, end * lanes) - first;
-                    over_vectors<V>(count, [&](std::int64_t, const auto& load, const auto& store) {
-                      V sum(0.0F);
+                    over_vectors(count, [&](std::int64_t, const auto& load, const auto& store) {
+                      Vector sum(0.0F);
                       for (std::int64_t n = 0; n < p.batch; ++n)
                         sum = sum + load(o.dy + n * p.channels + first);
                       store(o.dbias + first, sum);
@@ -54,4 +52,4 @@ void bias_backward(const Problem& p, const Operands& o, int threads) {
                   });
 }
 
-}  // namespace stepladder::layers
+}  // namespace stepladder::layers::inline STEPLADDER_ISA

@@ -4,72 +4,65 @@
 #include "kernels/layers/layers.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
 
-namespace stepladder::layers {
+namespace stepladder::layers::inline STEPLADDER_ISA {
 
 // to[i] = function(i, from[i]…)
-template <class V, class Function, class... Inputs>
+template <class Function, class... Inputs>
 void map(std::int64_t count, int threads, float* to, const Function& function,
          const Inputs*... from) {
   constexpr std::int64_t chunk = 1024;  // whole vectors, so that only the last chunk has a tail
-  in_stretches<V>((count + chunk - 1) / chunk, chunk, threads,
+  in_stretches((count + chunk - 1) / chunk, chunk, threads,
                   [&](std::int64_t begin, std::int64_t end, int) {
                     const std::int64_t first = begin * chunk;
-                    over_vectors<V>(std::min(count, end * chunk) - first,
+                    over_vectors(std::min(count, end * chunk) - first,
                                     [&](std::int64_t i, const auto& load, const auto& store) {
                                       store(to + first, function(first + i, load(from + first)...));
                                     });
                   });
 }
 
-template <class V>
-void relu_forward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
-      p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::max(V(0.0F), x); },
+inline void relu_forward(const Problem& p, const Operands& o, int threads) {
+  map(
+      p.count(), threads, o.y, [](std::int64_t, const Vector& x) { return xsimd::max(Vector(0.0F), x); },
       o.x);
 }
 
-template <class V>
-void relu_backward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
+inline void relu_backward(const Problem& p, const Operands& o, int threads) {
+  map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const V& y, const V& dy) { return xsimd::select(y > V(0.0F), dy, V(0.0F)); },
+      [](std::int64_t, const Vector& y, const Vector& dy) { return xsimd::select(y > Vector(0.0F), dy, Vector(0.0F)); },
       o.y, o.dy);
 }
 
-template <class V>
-void sigmoid_forward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
+inline void sigmoid_forward(const Problem& p, const Operands& o, int threads) {
+  map(
       p.count(), threads, o.y,
-      [](std::int64_t, const V& x) { return V(1.0F) / (V(1.0F) + xsimd::exp(-x)); }, o.x);
+      [](std::int64_t, const Vector& x) { return Vector(1.0F) / (Vector(1.0F) + xsimd::exp(-x)); }, o.x);
 }
 
-template <class V>
-void sigmoid_backward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
+inline void sigmoid_backward(const Problem& p, const Operands& o, int threads) {
+  map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const V& y, const V& dy) { return dy * y * (V(1.0F) - y); }, o.y, o.dy);
+      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * y * (Vector(1.0F) - y); }, o.y, o.dy);
 }
 
-template <class V>
-void tanh_forward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
-      p.count(), threads, o.y, [](std::int64_t, const V& x) { return xsimd::tanh(x); }, o.x);
+inline void tanh_forward(const Problem& p, const Operands& o, int threads) {
+  map(
+      p.count(), threads, o.y, [](std::int64_t, const Vector& x) { return xsimd::tanh(x); }, o.x);
 }
 
-template <class V>
-void tanh_backward(const Problem& p, const Operands& o, int threads) {
-  map<V>(
+inline void tanh_backward(const Problem& p, const Operands& o, int threads) {
+  map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const V& y, const V& dy) { return dy * (V(1.0F) - y * y); }, o.y, o.dy);
+      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * (Vector(1.0F) - y * y); }, o.y, o.dy);
 }
 
 // dropout_hash of (key, index), (key, index + 1), …
-template <class V>
-inline xsimd::batch<std::uint32_t, typename V::arch_type> dropout_hashes(std::uint32_t key,
+inline xsimd::batch<std::uint32_t, Arch> dropout_hashes(std::uint32_t key,
                                                                          std::int64_t index) {
-  using Integers = xsimd::batch<std::uint32_t, typename V::arch_type>;
-  std::uint32_t counted[V::size];
-  for (std::uint32_t lane = 0; lane < V::size; ++lane) counted[lane] = lane;
+  using Integers = xsimd::batch<std::uint32_t, Arch>;
+  std::uint32_t counted[Vector::size];
+  for (std::uint32_t lane = 0; lane < Vector::size; ++lane) counted[lane] = lane;
   Integers h = (Integers::load_unaligned(counted) + Integers(static_cast<std::uint32_t>(index))) ^
                Integers(key);
   h = (h ^ (h >> 16)) * Integers(0x7feb352dU);
@@ -77,20 +70,19 @@ inline xsimd::batch<std::uint32_t, typename V::arch_type> dropout_hashes(std::ui
   return h ^ (h >> 16);
 }
 
-template <class V>
-void dropout(const Problem& p, const float* from, float* to, std::int64_t step, int threads) {
-  using Integers = xsimd::batch<std::uint32_t, typename V::arch_type>;
+inline void dropout(const Problem& p, const float* from, float* to, std::int64_t step, int threads) {
+  using Integers = xsimd::batch<std::uint32_t, Arch>;
   const std::uint32_t key = dropout_key(p.seed, step);
   const Integers threshold(drop_threshold(p.rate));
-  const V factor(1 / (1 - p.rate));
-  map<V>(
+  const Vector factor(1 / (1 - p.rate));
+  map(
       p.count(), threads, to,
-      [&](std::int64_t i, const V& value) {
-        const auto bits = xsimd::bitwise_cast<Integers>(V(value * factor));  // of 0.0 they are 0
-        return xsimd::bitwise_cast<V>(
-            xsimd::select(dropout_hashes<V>(key, i) >= threshold, bits, Integers(0U)));
+      [&](std::int64_t i, const Vector& value) {
+        const auto bits = xsimd::bitwise_cast<Integers>(Vector(value * factor));  // of 0.0 they are 0
+        return xsimd::bitwise_cast<Vector>(
+            xsimd::select(dropout_hashes(key, i) >= threshold, bits, Integers(0U)));
       },
       from);
 }
 
-}  // namespace stepladder::layers
+}  // namespace stepladder::layers::inline STEPLADDER_ISA

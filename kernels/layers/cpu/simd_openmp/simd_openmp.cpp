@@ -15,31 +15,31 @@ class SimdOpenMp final : public Plan {
   SimdOpenMp(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
     if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
       workspace_ = aligned_array<float>(
-          static_cast<std::size_t>(2 * threads_ * p.channels * positions_together<Vector>));
+          static_cast<std::size_t>(2 * threads_ * p.channels * positions_together));
   }
 
   void run(const Operands& o) override {
     const bool forward = p_.direction == Direction::forward;
     switch (p_.layer) {
       case Layer::bias:
-        return forward ? bias_forward<Vector>(p_, o, threads_)
-                       : bias_backward<Vector>(p_, o, threads_);
+        return forward ? bias_forward(p_, o, threads_)
+                       : bias_backward(p_, o, threads_);
       case Layer::relu:
-        return forward ? relu_forward<Vector>(p_, o, threads_)
-                       : relu_backward<Vector>(p_, o, threads_);
+        return forward ? relu_forward(p_, o, threads_)
+                       : relu_backward(p_, o, threads_);
       case Layer::sigmoid:
-        return forward ? sigmoid_forward<Vector>(p_, o, threads_)
-                       : sigmoid_backward<Vector>(p_, o, threads_);
+        return forward ? sigmoid_forward(p_, o, threads_)
+                       : sigmoid_backward(p_, o, threads_);
       case Layer::tanh:
-        return forward ? tanh_forward<Vector>(p_, o, threads_)
-                       : tanh_backward<Vector>(p_, o, threads_);
+        return forward ? tanh_forward(p_, o, threads_)
+                       : tanh_backward(p_, o, threads_);
       case Layer::dropout:
-        return dropout<Vector>(p_, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step, threads_);
+        return dropout(p_, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step, threads_);
       case Layer::local_response_normalization:
-        return forward ? normalization_forward<Vector>(p_, o, threads_)
-                       : normalization_backward<Vector>(p_, o, threads_, workspace_.get());
+        return forward ? normalization_forward(p_, o, threads_)
+                       : normalization_backward(p_, o, threads_, workspace_.get());
       case Layer::softmax_cross_entropy:
-        return softmax<Vector>(p_, o, threads_);
+        return softmax(p_, o, threads_);
     }
   }
 

@@ -6,7 +6,7 @@
 
 #include "kernels/common/cpu/gemm_tile.hpp"
 
-namespace stepladder::matmul {
+namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 template <class Vector>
 Vector lowest(bool relu) {
@@ -14,15 +14,13 @@ Vector lowest(bool relu) {
 }
 
 // bias [tile's columns]: one for each column of the tile.
-template <class Arch>
 class ColumnBias {
  public:
-  using Vector = xsimd::batch<float, Arch>;
   ColumnBias(const float* bias, bool relu) : bias_(bias), lowest_(lowest<Vector>(relu)) {}
   Vector operator()(Vector sum, std::int64_t, std::int64_t column, std::int64_t count) const {
     const Vector bias = count == std::int64_t{Vector::size}
                             ? Vector::load_unaligned(bias_ + column)
-                            : load_partial<Arch>(bias_ + column, count);
+                            : load_partial(bias_ + column, count);
     return xsimd::max(lowest_, sum + bias);
   }
 
@@ -32,10 +30,8 @@ class ColumnBias {
 };
 
 // bias [tile's rows]: one for each row, of a tile of Cᵀ.
-template <class Arch>
 class RowBias {
  public:
-  using Vector = xsimd::batch<float, Arch>;
   RowBias(const float* bias, bool relu) : bias_(bias), lowest_(lowest<Vector>(relu)) {}
   Vector operator()(Vector sum, std::int64_t row, std::int64_t, std::int64_t) const {
     return xsimd::max(lowest_, sum + Vector(bias_[row]));
@@ -46,4 +42,4 @@ class RowBias {
   Vector lowest_;
 };
 
-}  // namespace stepladder::matmul
+}  // namespace stepladder::matmul::inline STEPLADDER_ISA

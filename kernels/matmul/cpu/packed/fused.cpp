@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<Plan> fused(const Problem& problem, const Resources& resources) {
   if (problem.epilogue == Epilogue::none)
     throw Unsupported("there is no bias or ReLU to fuse; packed_openmp computes this product");
-  return std::make_unique<PackedGrid<Arch, true>>(problem, resources);
+  return std::make_unique<PackedGrid<true>>(problem, resources);
 }
 
 constexpr VariantInfo info{

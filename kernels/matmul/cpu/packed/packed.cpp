@@ -25,7 +25,7 @@ class Packed final : public Plan {
   }
 
  private:
-  PackedProduct<Arch> product_;
+  PackedProduct<> product_;
 };
 
 constexpr VariantInfo info{

@@ -7,9 +7,9 @@
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 
-namespace stepladder::matmul {
+namespace stepladder::matmul::inline STEPLADDER_ISA {
 
-template <class Arch, bool fuses = false>
+template <bool fuses = false>
 class PackedGrid final : public Plan {
  public:
   PackedGrid(const Problem& problem, const Resources& resources)
@@ -29,7 +29,7 @@ class PackedGrid final : public Plan {
   }
 
  private:
-  using Tile = GemmTile<Arch>;
+  using Tile = GemmTile<>;
 
   struct Grid {
     int rows, columns;  // threads along m and along n
@@ -72,8 +72,8 @@ class PackedGrid final : public Plan {
 
   Problem problem_;
   int threads_;
-  PackedProduct<Arch, fuses> product_;
+  PackedProduct<fuses> product_;
   Grid grid_;
 };
 
-}  // namespace stepladder::matmul
+}  // namespace stepladder::matmul::inline STEPLADDER_ISA

@@ -17,7 +17,7 @@ constexpr VariantInfo info{
     .epilogue = true,
 };
 
-const Registration registration{info, make_plan<Matmul, PackedGrid<Arch>>};
+const Registration registration{info, make_plan<Matmul, PackedGrid<>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

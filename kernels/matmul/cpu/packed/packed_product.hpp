@@ -22,12 +22,12 @@
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/common/cpu/partition.hpp"
 
-namespace stepladder::matmul {
+namespace stepladder::matmul::inline STEPLADDER_ISA {
 
-template <class Arch, bool fuses = false>
+template <bool fuses = false>
 class PackedProduct {
  public:
-  using Tile = GemmTile<Arch>;
+  using Tile = GemmTile<>;
 
   explicit PackedProduct(const Problem& problem, int threads = 1)
       : turned_(cost(turn(problem)) + turning * size_of_c(problem) < cost(problem)),
@@ -54,7 +54,7 @@ class PackedProduct {
                           {j, std::min(columns.end, j + Tile::columns)},
                           {l, std::min(p.k, l + depth_)}, b_panel);
     if (turned_)
-      transpose<Arch>(c_turned_.get() + rows.begin * p.n + columns.begin, p.n,
+      transpose(c_turned_.get() + rows.begin * p.n + columns.begin, p.n,
                       o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
                       columns.end - columns.begin);
   }
@@ -97,10 +97,10 @@ class PackedProduct {
       const bool last = depths.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
       if (last && turned_)  // a bias for each row of Cᵀ
         return multiply_column(o, rows, columns, depths, b_panel,
-                               [&](std::int64_t row) { return RowBias<Arch>(o.bias + row, relu); });
+                               [&](std::int64_t row) { return RowBias(o.bias + row, relu); });
       if (last)
         return multiply_column(o, rows, columns, depths, b_panel, [&](std::int64_t) {
-          return ColumnBias<Arch>(o.bias + columns.begin, relu);
+          return ColumnBias(o.bias + columns.begin, relu);
         });
     }
     multiply_column(o, rows, columns, depths, b_panel, [](std::int64_t) { return AsItIs{}; });
@@ -116,7 +116,7 @@ class PackedProduct {
     const float* a = o.a + depths.begin * a_step;
     float* c = o.c + columns.begin;
     if (p.transpose_b)
-      transpose<Arch>(o.b + columns.begin * p.k + depths.begin, p.k, b_panel, Tile::columns, width,
+      transpose(o.b + columns.begin * p.k + depths.begin, p.k, b_panel, Tile::columns, width,
                       depth);
     const std::int64_t height = rows.end - rows.begin;
     const std::int64_t tiles = (height + Tile::rows - 1) / Tile::rows;
@@ -141,4 +141,4 @@ class PackedProduct {
   AlignedArray<float> c_turned_;  // [computed m, computed n]
 };
 
-}  // namespace stepladder::matmul
+}  // namespace stepladder::matmul::inline STEPLADDER_ISA

@@ -15,7 +15,7 @@
 namespace stepladder::matmul {
 namespace {
 
-using Tile = GemmTile<Arch>;
+using Tile = GemmTile<>;
 
 class Prepacked final : public Plan {
  public:
@@ -32,7 +32,7 @@ class Prepacked final : public Plan {
       float* to = b_.get() + panel * panel_size();
       const std::int64_t j = panel * Tile::columns, width = width_of(panel);
       if (p.transpose_b)
-        transpose<Arch>(o.b + j * p.k, p.k, to, Tile::columns, width, p.k);
+        transpose(o.b + j * p.k, p.k, to, Tile::columns, width, p.k);
       else
         for (std::int64_t l = 0; l < p.k; ++l)
           std::copy_n(o.b + l * p.n + j, width, to + l * Tile::columns);

@@ -15,7 +15,7 @@
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/max_pool/cpu/simd/strided.hpp"
 
-namespace stepladder::max_pool {
+namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
 // shift(r) = floor((r − pad) / 2)
 constexpr std::int64_t shift(std::int64_t place, std::int64_t pad) {
@@ -56,7 +56,7 @@ inline void store_row(float* dx, const V& even, const V& odd, std::int64_t room)
 }
 
 // past_caches: vectors end with the rows, and dx is aligned to them; see stream().
-template <Isa isa, class V, int window, int pad, bool past_caches>
+template <class V, int window, int pad, bool past_caches>
 void backward_plane(const Problem& p, const BackwardPlane plane) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   constexpr std::int64_t smallest = shift(0, pad),
@@ -105,4 +105,4 @@ void backward_plane(const Problem& p, const BackwardPlane plane) {
   }
 }
 
-}  // namespace stepladder::max_pool
+}  // namespace stepladder::max_pool::inline STEPLADDER_ISA

@@ -16,7 +16,7 @@
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/max_pool/cpu/simd/strided.hpp"
 
-namespace stepladder::max_pool {
+namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
 // Row r of the window of output (i, j) begins at x[(i · stride_h + r) · pitch + j · stride_w].
 struct ForwardPlane {
@@ -57,7 +57,7 @@ inline void store(const ForwardPlane& plane, std::int64_t at, const Best<V>& bes
 }
 
 // Any window; stride_w and a square window's side where they are known when compiling, otherwise 0.
-template <Isa isa, class V, int known_stride, int known_window>
+template <class V, int known_stride, int known_window>
 void forward_plane(const Problem& problem, const ForwardPlane& given) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   const Problem p = problem;  // copies: stores of bytes may alias everything
@@ -105,7 +105,7 @@ void forward_plane(const Problem& problem, const ForwardPlane& given) {
 // 3x3, stride 2. Windows above each other share a row of x: its three columns are compared once.
 //   beside   x has no padding that could be read, and begins where it would
 //   narrow   a row is shorter than a vector: the third column of a window is the first of the next
-template <Isa isa, class V, bool beside, bool narrow>
+template <class V, bool beside, bool narrow>
 void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);
   constexpr V* vector = nullptr;
@@ -158,4 +158,4 @@ void forward_plane_3x3(const Problem& problem, const ForwardPlane& given) {
   }
 }
 
-}  // namespace stepladder::max_pool
+}  // namespace stepladder::max_pool::inline STEPLADDER_ISA

@@ -15,7 +15,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenMpPooling<build_isa, false>>};
+const Registration registration{info, make_plan<MaxPool, OpenMpPooling<false>>};
 
 }  // namespace
 }  // namespace stepladder::max_pool

@@ -6,9 +6,9 @@
 
 #include "kernels/max_pool/cpu/simd/pooling.hpp"
 
-namespace stepladder::max_pool {
+namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
-template <Isa isa, bool streaming>
+template <bool streaming>
 class OpenMpPooling final : public Plan {
  public:
   OpenMpPooling(const Problem& p, const Resources& resources)
@@ -30,7 +30,7 @@ class OpenMpPooling final : public Plan {
 
   std::int64_t planes_;
   int parts_;
-  SimdPooling<isa> pooling_;
+  SimdPooling pooling_;
 };
 
-}  // namespace stepladder::max_pool
+}  // namespace stepladder::max_pool::inline STEPLADDER_ISA

@@ -10,9 +10,8 @@
 #include "kernels/max_pool/cpu/simd/backward.hpp"
 #include "kernels/max_pool/cpu/simd/forward.hpp"
 
-namespace stepladder::max_pool {
+namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
-template <Isa isa>
 class SimdPooling {
  public:
   // `threads` may run at once, each on planes of its own. With `streaming`, x is announced in the order
@@ -53,10 +52,10 @@ class SimdPooling {
   template <class Prepare>
   static void with_width([[maybe_unused]] std::int64_t count, const Prepare& prepare) {
 #if defined(__AVX512F__)
-    if (isa == Isa::avx512 && count > 8) return prepare(static_cast<Vector16*>(nullptr));
+    if (build_isa == Isa::avx512 && count > 8) return prepare(static_cast<Vector16*>(nullptr));
 #endif
 #if defined(__AVX2__)
-    if (isa != Isa::sse42 && count > 4) return prepare(static_cast<Vector8*>(nullptr));
+    if (build_isa != Isa::sse42 && count > 4) return prepare(static_cast<Vector8*>(nullptr));
 #endif
     prepare(static_cast<Vector4*>(nullptr));
   }
@@ -140,13 +139,13 @@ class SimdPooling {
       if constexpr (stride == 2 && window == 3) {
         const bool narrow = p_.out_w() < static_cast<std::int64_t>(V::size);
         if (first_inside_)
-          narrow ? forward_plane_3x3<isa, V, true, true>(p_, operands)
-                 : forward_plane_3x3<isa, V, true, false>(p_, operands);
+          narrow ? forward_plane_3x3<V, true, true>(p_, operands)
+                 : forward_plane_3x3<V, true, false>(p_, operands);
         else
-          narrow ? forward_plane_3x3<isa, V, false, true>(p_, operands)
-                 : forward_plane_3x3<isa, V, false, false>(p_, operands);
+          narrow ? forward_plane_3x3<V, false, true>(p_, operands)
+                 : forward_plane_3x3<V, false, false>(p_, operands);
       } else {
-        forward_plane<isa, V, stride, window>(p_, operands);
+        forward_plane<V, stride, window>(p_, operands);
       }
     }
   }
@@ -190,8 +189,8 @@ class SimdPooling {
           std::copy_n(argmax + i * out_w, out_w, argmax_lines + (i + 1) * pitch_);
         }
       const bool past_caches = streaming_ && reinterpret_cast<std::uintptr_t>(o.x) % sizeof(V) == 0;
-      const auto kernel = past_caches ? backward_plane<isa, V, window, pad, true>
-                                      : backward_plane<isa, V, window, pad, false>;
+      const auto kernel = past_caches ? backward_plane<V, window, pad, true>
+                                      : backward_plane<V, window, pad, false>;
       kernel(p_, {.dy = direct ? dy : lines + pitch_,
                   .argmax = direct ? argmax : argmax_lines + pitch_,
                   .pitch = direct ? out_w : pitch_,
@@ -242,4 +241,4 @@ class SimdPooling {
   std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
 };
 
-}  // namespace stepladder::max_pool
+}  // namespace stepladder::max_pool::inline STEPLADDER_ISA

@@ -13,7 +13,7 @@ class Simd final : public Plan {
 
  private:
   std::int64_t planes_;
-  SimdPooling<build_isa> pooling_;
+  SimdPooling pooling_;
 };
 
 constexpr VariantInfo info{

@@ -19,7 +19,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenMpPooling<build_isa, true>>};
+const Registration registration{info, make_plan<MaxPool, OpenMpPooling<true>>};
 
 }  // namespace
 }  // namespace stepladder::max_pool

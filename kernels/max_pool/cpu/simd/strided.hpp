@@ -18,7 +18,7 @@
 #include "kernels/common/cpu/partial_vector.hpp"
 #include "kernels/common/cpu/simd.hpp"
 
-namespace stepladder::max_pool {
+namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
 using Vector4 = xsimd::batch<float, xsimd::sse4_2>;
 
@@ -151,7 +151,7 @@ inline V load_places_within(const std::uint8_t* p, std::int64_t count) {
 template <class V>
 inline void store_within(float* p, const V& v, std::int64_t room) {
   if (room >= static_cast<std::int64_t>(V::size)) return v.store_unaligned(p);
-  if (room > 0) store_partial<typename V::arch_type>(p, v, room);
+  if (room > 0) store_partial(p, v, room);
 }
 template <class V>
 inline void store_places_within(std::uint8_t* p, const V& places, std::int64_t room) {
@@ -161,4 +161,4 @@ inline void store_places_within(std::uint8_t* p, const V& places, std::int64_t r
   for (std::int64_t lane = 0; lane < room; ++lane) p[lane] = all[lane];
 }
 
-}  // namespace stepladder::max_pool
+}  // namespace stepladder::max_pool::inline STEPLADDER_ISA
