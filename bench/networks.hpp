@@ -1,9 +1,8 @@
-// Networks and data as step and train take them from the command line.
+// Networks and tuning choices as step, train and tune take them from the command line.
 #pragma once
 
 #include <string>
 
-#include "harness/data/dataset.hpp"
 #include "harness/network/description.hpp"
 #include "harness/training/tuning.hpp"
 
@@ -19,10 +18,5 @@ struct NetworkChoice {
 
 // The choices in the file of --tuned, or none when that is empty. Throws std::runtime_error.
 Tuning load_tuning(const std::string& file);
-
-// The pictures of `directory`, or generated ones when it is empty; cropped to the network's input and
-// normalised. Throws std::runtime_error when they do not fit the network.
-data::DatasetPair load_data(const std::string& directory,
-                            const network::NetworkDescription& network, std::uint64_t seed);
 
 }  // namespace stepladder

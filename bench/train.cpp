@@ -1,4 +1,4 @@
-// stepladder train: trains a network for real, and writes loss and accuracy as they come.
+// stepladder train: trains a network and records loss and accuracy.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -8,7 +8,9 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
-#include "harness/io/ranks.hpp"
+#include "harness/data/network_data.hpp"
+#include "harness/io/mpi_session.hpp"
+#include "harness/results/result_columns.hpp"
 #include "harness/results/run.hpp"
 #include "harness/training/trainer.hpp"
 
@@ -27,17 +29,20 @@ struct Options {
   bool resume = false;
 };
 
-// One row of train.csv; without an accuracy where none was taken.
+// One row of train.csv; the accuracy is empty where it was not measured.
 std::vector<std::string> row_of(const Trainer& trainer, std::int64_t batch,
                                 std::optional<double> accuracy) {
   const auto samples = static_cast<double>(trainer.steps() * batch);
-  return {std::to_string(trainer.steps()), std::to_string(trainer.epoch() + 1),
-          number(trainer.seconds()),       number(samples / trainer.seconds()),
-          number(trainer.loss()),          accuracy ? number(*accuracy) : "",
-          number(trainer.learning_rate()), "single"};
+  return train_columns().line({.step = trainer.steps(),
+                               .epoch = trainer.epoch() + 1,
+                               .seconds = trainer.seconds(),
+                               .samples_per_second = samples / trainer.seconds(),
+                               .loss = trainer.loss(),
+                               .accuracy = accuracy,
+                               .learning_rate = trainer.learning_rate()});
 }
 
-// Returns the last accuracy on the pictures held out.
+// Returns the last accuracy on the held-out images.
 double train(const Options& options, TrainableNetwork& network, Trainer& trainer,
              const data::Dataset& held_out, Table table) {
   const std::int64_t per_epoch = trainer.steps_per_epoch();
@@ -66,12 +71,12 @@ int run(const Options& options) {
     throw std::runtime_error("train runs on one rank; start it without mpirun");
   const network::NetworkDescription description = options.network.load();
   const UseSpec use(options.use);
-  place_of(description, use);  // what is missing shows before data is made
+  place_of(description, use);  // throws if a rung is missing, before data are loaded
   const Tuning tuning = load_tuning(options.tuned);
-  const data::DatasetPair data = load_data(options.data, description, options.seed);
+  const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
     if (set->count() < description.batch)
-      throw std::runtime_error(fmt::format("{} pictures are too few for a batch of {}; use --batch",
+      throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
                                            set->count(), description.batch));
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
@@ -80,6 +85,9 @@ int run(const Options& options) {
            .seed = options.seed,
            .data = data.train.origin,
            .threads = {options.threads}});
+  if (options.data.empty() && data::takes_digits(description) && data.train.origin == "generated")
+    fmt::print("No real digits in {}: `make data` downloads them. Training on generated images.\n",
+               data::digits_directory().string());
   PlanStore plans(options.seed, tuning);
   TrainableNetwork network(description, use, {.threads = options.threads, .seed = options.seed},
                            plans);
@@ -90,7 +98,7 @@ int run(const Options& options) {
              use.text(), data.train.origin, data.train.count(), data.test.count());
   Trainer trainer(network, data.train, options.seed, options.shift);
   const double accuracy =
-      train(options, network, trainer, data.test, run.folder().table("train", train_columns));
+      train(options, network, trainer, data.test, run.folder().table(train_columns()));
   run.save();
   fmt::print("{:.2f} % after {:.1f} s of training (data={})\n{}\n", 100 * accuracy,
              trainer.seconds(), data.train.origin,
@@ -106,7 +114,7 @@ int run(const Options& options) {
 
 Command train_command(CLI::App& program) {
   CLI::App* app =
-      program.add_subcommand("train", "Train a network on MNIST, CIFAR-10 or generated digits");
+      program.add_subcommand("train", "Train a network on MNIST, CIFAR-10 or generated images");
   auto options = std::make_shared<Options>();
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
@@ -121,18 +129,19 @@ Command train_command(CLI::App& program) {
       ->check(CLI::ExistingFile);
   app->add_option(
       "--data", options->data,
-      "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not; generated digits without it");
+      "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not, or `generated`; by "
+      "default the digits of `make data` where they fit the network, else generated images");
   auto* steps =
       app->add_option("--steps", options->steps, "Steps to train")->check(CLI::PositiveNumber);
-  auto* epochs = app->add_option("--epochs", options->epochs,
-                                 "Epochs to train; 15 unless --steps says otherwise")
-                     ->check(CLI::PositiveNumber);
+  auto* epochs =
+      app->add_option("--epochs", options->epochs, "Epochs to train; 15 unless --steps is given")
+          ->check(CLI::PositiveNumber);
   steps->excludes(epochs);
   app->add_option("--target-accuracy", options->target_accuracy,
-                  "Stop when the held-out accuracy, 0 to 1, is reached; exit 1 when it is not")
+                  "Stop at this held-out accuracy, 0 to 1; exit 1 if it is not reached")
       ->check(CLI::Range(0.0, 1.0));
   app->add_option("--shift", options->shift,
-                  "Pixels by which each training picture is moved at random, each way")
+                  "Pixels by which each training image is shifted at random, each way")
       ->check(CLI::Range(0, 8));
   app->add_option("--log-every", options->log_every, "Steps between rows of train.csv")
       ->check(CLI::PositiveNumber);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says nothing when nothing is.
-#   scripts/setup.sh          packages and the Python environment .venv
-#   scripts/setup.sh lint     those, and what make lint runs
+# Installs missing packages; prints nothing if none is missing.
+#   scripts/setup.sh          packages, the Python environment .venv, real digits in data/mnist
+#   scripts/setup.sh data     the same; fails if the digits cannot be downloaded
+#   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -26,16 +27,16 @@ log=$root/build/setup.log
 mode=${1:-all}
 tools=()
 case $mode in
-  all) ;;
-  lint) tools=(clang-format clang-tidy libomp-dev) ;; # clang cannot read the omp.h of GCC
+  all | data) ;;
+  lint) tools=(clang-format clang-tidy libomp-dev) ;; # clang cannot parse GCC's omp.h
   format)
     packages=()
     tools=(clang-format)
     ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, lint or format" ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint or format" ;;
 esac
 
-# attempt STEP COMMAND…: one line on the screen, the command's output in the log, a second try.
+# attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
 attempt() {
   local step=$1
   shift
@@ -48,7 +49,7 @@ attempt() {
       return 0
     fi
     if [[ $try == 1 ]]; then
-      say "  that failed; once more"
+      say "  failed; trying again"
       sleep 3
     fi
   done
@@ -83,18 +84,19 @@ install_packages() {
       local shell="sudo sh"
       command -v sudo >/dev/null || shell="su root"
       {
-        say "Packages are missing, and installing them needs root. Run this one command, then make again:"
+        say "Packages are missing, and installing them needs root. Run this one command, then make" \
+          "again:"
         say
         say "  $shell -c 'apt-get update && apt-get install -y --no-install-recommends $*'"
         say
-        say "(Libraries that lie in a folder of your own are found through CMAKE_PREFIX_PATH.)"
+        say "(CMAKE_PREFIX_PATH names folders of libraries installed elsewhere.)"
       } >&2
       exit 1
     fi
   fi
-  # A stale list of one foreign repository must not stop us: whether it matters, the install tells.
+  # A stale list of a foreign repository is no error: if a package needs it, the install fails.
   attempt "Reading the package lists" "${as_root[@]}" apt-get update ||
-    say "  not all lists could be read; going on with those at hand"
+    say "  not all lists could be read; continuing with the others"
   attempt "Installing packages: $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@" ||
     fail_with_log "apt-get could not install the packages."
@@ -104,7 +106,7 @@ install_packages() {
 
 IFS=':;' read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
 
-# What the core cannot be built without and is not here, one per line.
+# The missing requirements of the core, one per line.
 missing_requirements() {
   local compiler=${CXX:-c++}
   command -v cmake >/dev/null || say "CMake 3.25 or newer"
@@ -143,25 +145,26 @@ missing_options() {
   has_library dnnl || say oneDNN
 }
 
-accept_what_is_here() {
+accept_system_libraries() {
   local missing options
   mapfile -t missing < <(missing_requirements)
   if ((${#missing[@]})); then
     {
-      say "This system has no apt-get. Install by its own means, or put into a folder that" \
-        "CMAKE_PREFIX_PATH names, what is missing here:"
+      say "This system has no apt-get. Install the following with its own package manager, or" \
+        "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, Python 3 with numpy and matplotlib."
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, Python 3 with numpy and" \
+        "matplotlib."
     } >&2
     exit 1
   fi
   options=$(missing_options | paste -sd, | sed 's/,/, /g')
-  [[ -z $options ]] || say "Going on without what is not here: $options"
+  [[ -z $options ]] || say "Continuing without: $options"
 }
 
 # --- Python --------------------------------------------------------------------------------------
 
-# What .venv was made from: it is made again only when the requirements or the interpreter changed.
+# Identifies the interpreter and requirements of .venv, which is made again only if they change.
 wanted_stamp() {
   { "$1" --version && cat "$requirements" && say "$test_requirement"; } | sha256sum
 }
@@ -176,7 +179,7 @@ install_python_packages() {
 }
 
 setup_python() {
-  # Debian's python3-venv belongs to /usr/bin/python3, not to another python3 that comes first on PATH.
+  # Debian's python3-venv belongs to /usr/bin/python3, not to another python3 earlier on PATH.
   local python=/usr/bin/python3 wanted
   [[ -x $python ]] || python=python3
   wanted=$(wanted_stamp "$python")
@@ -189,11 +192,11 @@ setup_python() {
 
 make_environment_on_system_packages() {
   python3 -m venv --clear --system-site-packages .venv ||
-    python3 -m venv --clear --system-site-packages --without-pip .venv # where ensurepip is split off
+    python3 -m venv --clear --system-site-packages --without-pip .venv # without ensurepip
 }
 
-# Without apt there may be no package registry either: take the packages that Python has already, and
-# go on without charts where they cannot be had.
+# Without apt there may be no package registry either: use the packages that Python already has, and
+# go on without charts if they are missing.
 setup_python_from_system() {
   local wanted
   if ! wanted=$(wanted_stamp python3 2>/dev/null); then
@@ -207,6 +210,19 @@ setup_python_from_system() {
     say "$wanted" >"$stamp"
   else
     say "numpy and matplotlib are missing and pip could not install them ($log): no charts"
+  fi
+}
+
+# --- data ----------------------------------------------------------------------------------------
+
+# Without the digits training uses generated images and reports it: only mode data fails.
+setup_data() {
+  local python=.venv/bin/python
+  [[ -x $python ]] || python=$(command -v python3) || python=
+  if [[ -n $python ]]; then
+    "$python" scripts/data.py || [[ $mode != data ]] || exit 1
+  elif [[ $mode == data ]]; then
+    die "No real digits: Python 3 is needed to download them."
   fi
 }
 
@@ -225,15 +241,17 @@ if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 else
   from_system=1
   for tool in "${tools[@]}"; do
-    [[ $tool == lib* ]] || command -v "$tool" >/dev/null || die "$tool is needed, and this system has no apt-get to install it."
+    [[ $tool == lib* ]] || command -v "$tool" >/dev/null ||
+      die "$tool is needed, and this system has no apt-get to install it."
   done
 fi
 
 if [[ $mode == format ]]; then
   exit 0
 elif [[ -n $from_system ]]; then
-  accept_what_is_here
+  accept_system_libraries
   setup_python_from_system
 else
   setup_python
 fi
+[[ $mode == lint ]] || setup_data

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "harness/data/shuffle.hpp"
-
 namespace stepladder::data {
 
 Batches::Batches(const Dataset& dataset, int batch, std::uint64_t seed, int shift)
@@ -33,7 +31,7 @@ void Batches::next(std::span<float> x, std::span<std::uint8_t> labels) {
   const auto batch = static_cast<std::size_t>(batch_);
   if (x.size() != batch * size || labels.size() != batch) {
     throw std::invalid_argument(
-        fmt::format("a batch takes {} floats and {} labels, given room for {} and {}", batch * size,
+        fmt::format("a batch has {} floats and {} labels; the spans hold {} and {}", batch * size,
                     batch, x.size(), labels.size()));
   }
   if (position_ + batch > order_.size()) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 
 #include "harness/io/file.hpp"
@@ -38,24 +37,6 @@ Dataset read_cifar(const std::vector<std::filesystem::path>& files) {
   }
   return {cifar_channels,        cifar_side,        cifar_side, cifar_classes,
           unit_interval(pixels), std::move(labels), "cifar10"};
-}
-
-void write_cifar(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
-                 std::span<const std::uint8_t> labels) {
-  if (labels.empty() || pixels.size() != labels.size() * image_bytes) {
-    throw std::invalid_argument(
-        fmt::format("{}: expected one label for each image of 3072 bytes, found {} labels and {} "
-                    "bytes of pixels",
-                    path.string(), labels.size(), pixels.size()));
-  }
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(labels.size() * record_bytes);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto image = pixels.subspan(i * image_bytes, image_bytes);
-    bytes.push_back(labels[i]);
-    bytes.insert(bytes.end(), image.begin(), image.end());
-  }
-  write_atomically(path, bytes);
 }
 
 }  // namespace stepladder::data

@@ -2,9 +2,7 @@
 // a label 0..9, then pixels [3, 32, 32] in the order red, green, blue.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <span>
 #include <vector>
 
 #include "harness/data/dataset.hpp"
@@ -16,12 +14,8 @@ inline constexpr int cifar_side = 32;
 inline constexpr int cifar_classes = 10;
 inline constexpr int cifar_image_bytes = cifar_channels * cifar_side * cifar_side;
 
-// Reads the files, plain or gzip, one after another into one dataset with origin "cifar10". Errors
-// are std::runtime_error: file, byte offset, what was expected and what was found.
+// Reads the files, plain or gzip, into one dataset with origin "cifar10". Errors are
+// std::runtime_error with file, byte offset, expected and found content.
 Dataset read_cifar(const std::vector<std::filesystem::path>& files);
-
-// pixels: [count, 3, 32, 32], labels: [count]. Throws std::invalid_argument if the counts differ.
-void write_cifar(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
-                 std::span<const std::uint8_t> labels);
 
 }  // namespace stepladder::data

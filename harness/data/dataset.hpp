@@ -1,4 +1,4 @@
-// Labelled images, as every reader delivers them and every trainer takes them.
+// Labelled images, as all readers return them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Dataset {
   int classes = 0;
   std::vector<float> images;         // [count, channels, height, width], 0..1 as read
   std::vector<std::uint8_t> labels;  // [count], 0..classes-1
-  std::string origin;                // "mnist", "cifar10" or "generated"
+  std::string origin;                // "mnist", "cifar10", "mnist-5k" or "generated"
 
   int count() const { return static_cast<int>(labels.size()); }
 
@@ -31,8 +31,9 @@ struct DatasetPair {
   Dataset test;
 };
 
-// The centre of every image; of an odd margin the larger half is cut off at the bottom and right.
-// Throws std::invalid_argument unless 1 <= height <= dataset.height, and width likewise.
+// The centre of every image; if the margin is odd, one more row is removed at the bottom and one
+// more column at the right. Throws std::invalid_argument unless 1 <= height <= dataset.height and
+// 1 <= width <= dataset.width.
 Dataset crop(const Dataset& dataset, int height, int width);
 
 // Turns bytes 0..255 into floats 0..1 (byte / 255).

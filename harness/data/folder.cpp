@@ -8,7 +8,7 @@
 namespace stepladder::data {
 namespace {
 
-// Both spellings are common: the dot is what some unpackers make of the published name.
+// Both spellings are common: some unpackers replace the hyphen of the published name by a dot.
 Names idx_names(const std::string& stem, const std::string& kind) {
   return {stem + "-" + kind, stem + "." + kind, stem + "-" + kind + ".gz",
           stem + "." + kind + ".gz"};
@@ -43,7 +43,7 @@ std::span<const Names> files_of(Format format) {
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,
                                                const Names& names) {
   for (const std::string& name : names) {
-    std::error_code error;  // what cannot be looked at counts as missing
+    std::error_code error;  // a path that cannot be examined counts as missing
     if (std::filesystem::exists(directory / name, error)) return directory / name;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The names under which a folder holds the files of each format.
+// File names of the MNIST and CIFAR-10 formats.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,18 @@ namespace stepladder::data {
 
 enum class Format { mnist, cifar10 };
 
-// The names one file may have, in the order in which they are looked for.
+// The names that one file may have, in the order in which they are tried.
 using Names = std::vector<std::string>;
 
 // MNIST: training images, training labels, test images, test labels.
 // CIFAR-10: five training files, then the test file.
 std::span<const Names> files_of(Format format);
 
-// The first name that the folder holds.
+// The path under the first name that exists in the folder.
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,
                                                const Names& names);
 
-// Whether at least one file of the format is there.
+// Whether at least one file of the format exists.
 bool holds(const std::filesystem::path& directory, Format format);
 
 }  // namespace stepladder::data

@@ -20,7 +20,7 @@ constexpr std::uint32_t labels_magic = 0x00000801;  // unsigned bytes, one dimen
 constexpr int digit_classes = 10;
 constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
 
-// One IDX file in memory, header checked against its size.
+// One IDX file in memory; its size is checked against its header.
 class IdxFile {
  public:
   IdxFile(const std::filesystem::path& path, std::uint32_t magic, std::size_t dimensions)
@@ -92,12 +92,6 @@ class IdxFile {
   std::vector<std::uint32_t> sizes_;
 };
 
-void append_word(std::vector<std::uint8_t>& bytes, std::size_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    bytes.push_back(static_cast<std::uint8_t>(value >> shift));
-  }
-}
-
 }  // namespace
 
 Dataset read_idx(const std::filesystem::path& images_path,
@@ -125,33 +119,6 @@ Dataset read_idx(const std::filesystem::path& images_path,
   }
   dataset.images = unit_interval(images.take_payload());
   return dataset;
-}
-
-void write_idx_images(const std::filesystem::path& path, int height, int width,
-                      std::span<const std::uint8_t> pixels) {
-  const auto image_size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
-  if (height < 1 || width < 1 || pixels.empty() || pixels.size() % image_size != 0) {
-    throw std::invalid_argument(
-        fmt::format("{}: expected one or more whole images of {}x{} pixels, found {} pixels",
-                    path.string(), height, width, pixels.size()));
-  }
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(idx_images_header + pixels.size());
-  append_word(bytes, images_magic);
-  append_word(bytes, pixels.size() / image_size);
-  append_word(bytes, static_cast<std::size_t>(height));
-  append_word(bytes, static_cast<std::size_t>(width));
-  bytes.insert(bytes.end(), pixels.begin(), pixels.end());
-  write_atomically(path, bytes);
-}
-
-void write_idx_labels(const std::filesystem::path& path, std::span<const std::uint8_t> labels) {
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(idx_labels_header + labels.size());
-  append_word(bytes, labels_magic);
-  append_word(bytes, labels.size());
-  bytes.insert(bytes.end(), labels.begin(), labels.end());
-  write_atomically(path, bytes);
 }
 
 }  // namespace stepladder::data

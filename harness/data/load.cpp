@@ -9,7 +9,6 @@
 
 #include "harness/data/cifar.hpp"
 #include "harness/data/folder.hpp"
-#include "harness/data/generated.hpp"
 #include "harness/data/idx.hpp"
 
 namespace stepladder::data {
@@ -21,7 +20,7 @@ namespace fs = std::filesystem;
   throw std::runtime_error(fmt::format("{}: {}", directory.string(), what));
 }
 
-// All names looked for, one file a line.
+// The names of all files, one file per line.
 std::string names_of(Format format) {
   std::string text;
   for (const Names& names : files_of(format)) {
@@ -73,10 +72,7 @@ DatasetPair load(const fs::path& directory) {
                                 "found none of them",
                                 names_of(Format::mnist), names_of(Format::cifar10)));
   }
-  const bool generated = is_generated(directory);
-  DatasetPair pair = mnist ? load_mnist(directory) : load_cifar(directory);
-  if (generated) pair.train.origin = pair.test.origin = "generated";
-  return pair;
+  return mnist ? load_mnist(directory) : load_cifar(directory);
 }
 
 }  // namespace stepladder::data

@@ -36,7 +36,7 @@ Normalization normalization_of(const Dataset& dataset) {
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / pixels[c];
     const double variance = sum_of_squares[c] / pixels[c] - mean * mean;
-    // A constant channel leaves only rounding error here; dividing by it would blow noise up.
+    // The variance of a constant channel is rounding error; dividing by it would amplify noise.
     const bool constant = !(variance > 1e-12);
     normalization.mean.push_back(static_cast<float>(mean));
     normalization.standard_deviation.push_back(constant ? 1.0F

@@ -1,17 +1,24 @@
 // Random numbers that are the same on every machine: raw mt19937_64 bits, no std distributions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "harness/io/hash.hpp"
 
 namespace stepladder {
 
 class Random {
  public:
   explicit Random(std::uint64_t seed) : bits_(seed) {}
-  // The stream of a named thing under a seed, independent of what was drawn for other names.
-  Random(std::uint64_t seed, std::string_view name) : bits_(mix(seed, name)) {}
+  // A stream for each name under a seed: draws for other names do not change it.
+  Random(std::uint64_t seed, std::string_view name)
+      : bits_(fnv1a(std::as_bytes(std::span(name)), fnv1a_basis ^ seed)) {}
 
   std::int64_t integer(std::int64_t low, std::int64_t high) {  // both included
     return low + static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(high - low + 1));
@@ -23,12 +30,16 @@ class Random {
   bool coin() { return (bits_() >> 63U) != 0; }
 
  private:
-  static std::uint64_t mix(std::uint64_t seed, std::string_view name) {
-    std::uint64_t hash = 14695981039346656037ULL ^ seed;  // FNV-1a
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    return hash;
-  }
   std::mt19937_64 bits_;
 };
+
+// Fisher-Yates: every order equally likely.
+template <class T>
+void shuffle(std::vector<T>& values, Random& random) {
+  for (std::size_t last = values.size(); last-- > 1;) {
+    const auto other = random.integer(0, static_cast<std::int64_t>(last));
+    std::swap(values[last], values[static_cast<std::size_t>(other)]);
+  }
+}
 
 }  // namespace stepladder

@@ -1,11 +1,11 @@
-"""train: a network trained for real, from files to accuracy."""
+"""train: from data files to accuracy."""
 
 import json
 import random
 import struct
 
 import pytest
-from conftest import read_csv
+from conftest import ROOT, read_csv
 
 NETWORK = {
     "input": {"channels": 1, "height": 6, "width": 6}, "classes": 10, "batch": 10,
@@ -80,10 +80,49 @@ def test_the_same_seed_trains_the_same(train):
     assert [row["loss"] for row in both] == 2 * [row["loss"] for row in first]
 
 
-def test_without_data_digits_are_drawn_and_every_output_says_so(stepladder, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
-    done = stepladder("train", "--network", "mlp", "--steps", "2", "--threads", "1", "--out", run)
+def expect_data(done, run, origin):
+    """Every output names the data."""
     assert done.returncode == 0, done.stderr
-    assert all("data=generated" in line for line in done.stdout.splitlines() if "data=" in line)
-    assert done.stdout.count("data=generated") == 2
-    assert json.loads((run / "environment.json").read_text())["data"] == "generated"
+    assert all(f"data={origin} " in line or f"data={origin})" in line
+               for line in done.stdout.splitlines() if "data=" in line)
+    assert done.stdout.count(f"data={origin}") == 2
+    assert json.loads((run / "environment.json").read_text())["data"] == origin
+
+
+@pytest.fixture
+def quick(stepladder, tmp_path):
+    run = stepladder.new_run(tmp_path / "run")
+
+    def call(*arguments):
+        return stepladder("train", *arguments, "--steps", "2", "--threads", "1", "--out", run), run
+    return call
+
+
+def test_generated_images_can_be_asked_for_and_every_output_says_so(quick):
+    done, run = quick("--network", "mlp", "--data", "generated")
+    expect_data(done, run, "generated")
+    assert "make data" not in done.stdout
+
+
+def test_the_default_is_the_real_digits_of_the_project_if_they_are_there(quick):
+    done, run = quick("--network", "mlp")
+    if (ROOT / "data/mnist").exists():
+        expect_data(done, run, "mnist-5k")
+        assert "4000 to train on, 1000 held out" in done.stdout
+        assert "make data" not in done.stdout
+    else:
+        expect_data(done, run, "generated")
+        assert "`make data` downloads them" in done.stdout
+
+
+def test_a_network_that_takes_no_digits_gets_generated_images(quick):
+    done, run = quick("--network", "cifar_cnn", "--batch", "8")
+    expect_data(done, run, "generated")
+    assert "make data" not in done.stdout
+
+
+def test_what_cannot_be_generated_is_an_error_that_names_the_option(stepladder, tmp_path):
+    done = stepladder("train", "--network", "alexnet", "--out", tmp_path / "run")
+    assert done.returncode == 1
+    assert "alexnet: no data can be generated for 1000 classes" in done.stderr and "--data" in done.stderr
+    assert not (tmp_path / "run").exists()

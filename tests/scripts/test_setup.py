@@ -205,7 +205,7 @@ def test_a_prefix_folder_with_the_libraries_is_enough(machine, apt):
     compiler_with_headers_in(machine, prefix)
     result = machine.run("setup.sh", CMAKE_PREFIX_PATH=f"/opt/other:{prefix}")
     assert result.returncode == 0, result.stderr
-    absent = re.search("Going on without what is not here: (.*)", result.stdout).group(1)
+    absent = re.search("Continuing without: (.*)", result.stdout).group(1)
     assert "ninja" in absent and "MPI" in absent
 
 
@@ -233,3 +233,35 @@ def test_without_apt_and_python_packages_it_goes_on_without_charts(machine):
 def test_an_unknown_mode_is_refused(machine):
     result = machine.run("setup.sh", "everything")
     assert result.returncode == 1 and "everything" in result.stderr
+
+
+def data_calls(machine):
+    return [call for call in machine.calls("venv-python") if call == "scripts/data.py"]
+
+
+def test_it_brings_the_digits_except_for_lint_and_format(machine):
+    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0):
+        assert machine.run("setup.sh", *mode).returncode == 0
+        assert len(data_calls(machine)) == calls, mode
+
+
+def test_only_make_data_fails_without_the_digits(machine):
+    machine.fake("venv-python", '[[ $1 != scripts/data.py ]] || { echo "No real digits" >&2; exit 1; }',
+                 machine.root / ".venv/bin")
+    (machine.root / ".venv/bin/venv-python").replace(machine.root / ".venv/bin/python")
+    result = machine.run("setup.sh")
+    assert (result.returncode, result.stderr) == (0, "No real digits\n")
+    result = machine.run("setup.sh", "data")
+    assert (result.returncode, result.stderr) == (1, "No real digits\n")
+    assert len(data_calls(machine)) == 1
+
+
+def test_make_data_without_python_says_what_is_missing(machine):
+    without_apt(machine)
+    compiler_with_headers_in(machine, machine.root / "prefix")
+    prefix_with_all_headers(machine)
+    machine.remove("python3")
+    (machine.root / ".venv/bin/python").unlink()
+    assert machine.run("setup.sh", CMAKE_PREFIX_PATH=str(machine.root / "prefix")).returncode == 0
+    result = machine.run("setup.sh", "data", CMAKE_PREFIX_PATH=str(machine.root / "prefix"))
+    assert result.returncode == 1 and "Python 3 is needed" in result.stderr
