@@ -1,4 +1,4 @@
-# stepladder. `make` alone lists what there is to do; the longer logic is in scripts/.
+# stepladder. `make` alone lists the targets. The commands are in scripts/.
 PRIMITIVE ?=
 VARIANT ?=
 SUITE ?=
@@ -22,28 +22,32 @@ export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench peers gpu gpu-bundle plots report compare format lint clean
+.PHONY: help setup data build test bench peers gpu gpu-bundle plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
 	@echo
-	@echo 'Variables of bench (all may be left out):'
-	@echo '  PRIMITIVE=matmul,max_pool   these only, and no training steps'
-	@echo '  VARIANT=packed,open*        these rungs only'
+	@echo 'Variables of bench, all optional:'
+	@echo '  PRIMITIVE=matmul,max_pool   only these, and no training steps'
+	@echo '  VARIANT=packed,open*        only these rungs'
 	@echo '  SUITE=layers                the problem sizes, see bench/suites'
 	@echo '  THREADS=1,2                 threads of each measurement (1 and all cores)'
 	@echo '  RANKS=2,4                   MPI ranks of all_reduce (2 and all cores); more ranks than'
 	@echo '                              cores only with OVERSUBSCRIBE=1'
-	@echo '  BUDGET=0.5                  seconds at most for one row'
-	@echo '  OUT=FOLDER                  the run folder (results/local/<time>); RESUME=1 goes on in it'
-	@echo 'Of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above; PRIMITIVE with the OUT of a run measures'
-	@echo '  that primitive again; LIMIT=480 seconds for everything'
-	@echo 'Others: SANITIZE=address,undefined and WERROR=ON (test), BUILD=FOLDER (default build)'
+	@echo '  BUDGET=0.5                  longest time for one row, in seconds'
+	@echo '  OUT=FOLDER                  the run folder (results/local/<time>); RESUME=1 resumes it'
+	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
+	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
+	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
+	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined'
 
-setup: ## install the missing packages and the Python environment
+setup: ## install the missing packages and the Python environment, download the digits (data)
 	@scripts/setup.sh
+
+data: ## download 5,000 real MNIST digits into data/mnist, unless they are there
+	@scripts/setup.sh data
 
 build: setup ## build the program, optimized: build/stepladder
 	@scripts/build.sh release "$$BUILD" stepladder
@@ -51,16 +55,16 @@ build: setup ## build the program, optimized: build/stepladder
 test: setup ## build and run all tests (SANITIZE=address,undefined)
 	@scripts/test.sh
 
-bench: build ## verify, measure, draw the charts, print the table
+bench: build ## verify and measure, draw the charts, print the main results
 	@scripts/bench.sh
 
-peers: build ## the same training steps in PyTorch, installed apart, in turns with ours
+peers: build ## measure the same training steps in PyTorch (installs it into .venv-peers)
 	@scripts/peers.sh
 
 gpu: ## on a GPU machine: build, verify and measure the CUDA rungs, beside PyTorch, in 8 minutes
 	@scripts/gpu.sh
 
-gpu-bundle: setup ## pack what a GPU machine without these packages needs to build: build/gpu-bundle
+gpu-bundle: setup ## pack the libraries for a build on a GPU machine: build/gpu-bundle
 	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle"
 
 plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
@@ -84,7 +88,7 @@ lint: ## check format and clang-tidy; every finding is an error
 	@scripts/setup.sh lint
 	@scripts/lint.sh check
 
-clean: ## remove what was built; keeps .venv and results
+clean: ## remove the build; keep .venv and results
 	@rm -rf build .pytest_cache
 	@if [ -f "$$BUILD/CMakeCache.txt" ]; then rm -rf "$$BUILD"; fi
 	@find plots tests scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

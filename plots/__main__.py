@@ -1,4 +1,4 @@
-"""Command line: python -m plots charts|table|report RUN_DIR."""
+"""Command line: python -m plots charts|table|tables|report RUN_DIR."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from plots import report, table
+from plots import report, screen, tables
 from plots.errors import InputError
 from plots.reading import load_run
 
@@ -17,10 +17,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
 
     charts_parser = commands.add_parser("charts", help="draw RUN_DIR/charts/*.{svg,pdf,png}")
-    table_parser = commands.add_parser("table", help="print the results as text")
+    table_parser = commands.add_parser("table", help="print the main results on one screen")
+    tables_parser = commands.add_parser("tables", help="write every table to RUN_DIR/tables.md")
     report_parser = commands.add_parser(
         "report", help="rewrite the result blocks of README.md and kernels/*/README.md")
-    for sub in (charts_parser, table_parser, report_parser):
+    for sub in (charts_parser, table_parser, tables_parser, report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
     report_parser.add_argument(
         "--root", type=Path, default=Path(__file__).resolve().parent.parent,
@@ -29,7 +30,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run_charts(options: argparse.Namespace) -> list[str]:
-    # Matplotlib takes a second to import; table and report do without it.
+    # Only charts import Matplotlib, which takes a second.
     from plots import charts
 
     run = load_run(options.run_dir)
@@ -46,7 +47,13 @@ def run_charts(options: argparse.Namespace) -> list[str]:
 
 def run_table(options: argparse.Namespace) -> list[str]:
     run = load_run(options.run_dir, ("environment", "summary", "step", "samples"))
-    print(table.render(run), flush=True)
+    print(screen.render(run), flush=True)
+    return run.warnings
+
+
+def run_tables(options: argparse.Namespace) -> list[str]:
+    run = load_run(options.run_dir)
+    print(f"wrote {tables.write(run)}")
     return run.warnings
 
 
@@ -62,20 +69,21 @@ def run_report(options: argparse.Namespace) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
-    commands = {"charts": run_charts, "table": run_table, "report": run_report}
+    commands = {"charts": run_charts, "table": run_table, "tables": run_tables,
+                "report": run_report}
     try:
-        notes = commands[options.command](options)
+        warnings = commands[options.command](options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, for example head, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for note in notes:
-        print(f"warning: {note}", file=sys.stderr)
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     return 0
 
 

@@ -1,5 +1,5 @@
-"""The error a user can mend: a result file or a README that is not what was expected."""
+"""The error for a malformed result file or README."""
 
 
 class InputError(Exception):
-    """Says which file and line, what was found, and what was expected."""
+    """The message names file and line, what was found, and what was expected."""

@@ -1,6 +1,6 @@
-"""What the names of variants mean: family, instruction set, ladder order, technique.
+"""Names of variants: family, instruction set, technique, and the order of a ladder.
 
-One source may be built for several instruction sets; the variant then carries the set as a
+A source that is built for several instruction sets gives one variant for each, with the set as a
 suffix: simd_avx512 is the AVX-512 build of the family simd. `builds_on` names the family.
 """
 
@@ -15,7 +15,7 @@ ISA_NARROW_TO_WIDE = ("sse42", "avx2", "avx512")
 
 
 class Rung(NamedTuple):
-    """A variant and its place: `builds_on` as written in the file, empty for a first rung."""
+    """A variant; `builds_on` is as in the file, empty for a first rung."""
     name: str
     technique: str
     builds_on: str
@@ -29,16 +29,16 @@ def split_isa(variant: str) -> tuple[str, str]:
 
 
 def isa_width(variant: str) -> int:
-    """Place in ISA_NARROW_TO_WIDE, -1 without a suffix."""
+    """Index in ISA_NARROW_TO_WIDE, -1 without a suffix."""
     isa = split_isa(variant)[1]
     return ISA_NARROW_TO_WIDE.index(isa) if isa else -1
 
 
 def resolve_builds_on(rung: Rung, present: Collection[str]) -> str | None:
-    """The variant in `present` that the rung builds on, None when there is none.
+    """The variant in `present` that the rung builds on, or None.
 
-    An exact name wins. Otherwise the name is a family: the build for the rung's own instruction
-    set if the rung has one (packed_avx2 stands on simd_avx2), else the widest build present.
+    An exact name has priority. Otherwise the name is a family: the build for the rung's own
+    instruction set if there is one (packed_avx2 builds on simd_avx2), else the widest build.
     """
     if not rung.builds_on:
         return None
@@ -50,7 +50,7 @@ def resolve_builds_on(rung: Rung, present: Collection[str]) -> str | None:
 
 
 def widest_builds(rungs: Iterable[Rung]) -> list[Rung]:
-    """Of every family the build for the widest instruction set, in the given order."""
+    """The build of each family for the widest instruction set, in the given order."""
     rungs = list(rungs)
     widest: dict[str, int] = {}
     for rung in rungs:
@@ -60,8 +60,8 @@ def widest_builds(rungs: Iterable[Rung]) -> list[Rung]:
 
 
 def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
-    """The order of `stepladder list`: CPU before CUDA, own code before the vendors', then height
-    above the first rung, name, and instruction set."""
+    """The order of `stepladder list`: CPU before CUDA, our rungs before the vendors' libraries,
+    then the number of rungs below, name, and instruction set."""
     by_name = {rung.name: rung for rung in rungs}
 
     def height(rung: Rung) -> int:
@@ -85,9 +85,9 @@ def is_cpu(device: str) -> bool:
 
 
 def technique_in_name(variant: str) -> str:
-    """The last word of a name that is a technique (simd_openmp: openmp); '' if none is.
+    """The last word of a name that is a technique (simd_openmp: openmp), or ''.
 
-    For rows of files without a technique column, where summary.csv does not know the variant.
+    For files without a technique column, if summary.csv does not have the variant.
     """
     words = [word for word in variant.split("_") if word in TECHNIQUES]
     return words[-1] if words else ""

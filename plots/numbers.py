@@ -1,12 +1,12 @@
-"""Numbers as people read them."""
+"""Numbers in the form in which tables and charts show them."""
 
 from __future__ import annotations
 
-MISSING = "-"
+MISSING = "–"
 
 
 def times(ratio: float | None) -> str:
-    """A ratio as people read it: 0.0043x, 0.87x, 3.41x, 26.2x, 262x."""
+    """A ratio: 0.0043x, 0.87x, 3.41x, 26.2x, 262x."""
     if ratio is None:
         return MISSING
     if ratio < 0.1:
@@ -22,6 +22,21 @@ def milliseconds(seconds: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
+def percent(share: float | None) -> str:
+    if share is None:
+        return MISSING
+    return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %"
+
+
+def number(value: float | None, form: str) -> str:
+    """The value in a format of format(), for example '.1f'."""
+    return MISSING if value is None else format(value, form)
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def binary_size(count: float) -> str:
     """Bytes: 48 KiB, 15.6 GiB."""
     for unit in ("B", "KiB", "MiB"):
@@ -31,16 +46,16 @@ def binary_size(count: float) -> str:
     return f"{count:.3g} GiB"
 
 
-def with_prefix(number: float) -> str:
-    """1,500,000 as 1.5M; numbers below 10,000 as they are."""
+def with_prefix(value: float) -> str:
+    """1,500,000 as 1.5M; numbers below 10,000 without a prefix."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size and number >= 1e4:
-            return f"{number / size:g}{letter}"
-    return f"{number:g}"
+        if value >= size and value >= 1e4:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
 
 
-def short(number: float) -> str:
+def short(value: float) -> str:
     """Two significant digits; all digits before the point."""
-    if number >= 10:
-        return f"{number:.0f}"
-    return f"{number:.1f}" if number >= 1 else f"{number:.2f}"
+    if value >= 10:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"

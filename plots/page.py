@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from plots import style
 from plots.numbers import with_prefix
+from plots.provenance import provenance
 from plots.ratios import Resource
 from plots.reading import Run
 
@@ -55,7 +56,7 @@ class Page:
                          va="bottom", ha="left", linespacing=1.35, gid="caption")
         if legend:
             self.figure.legend(
-                handles=across_then_down(legend, legend_columns), loc="lower center",
+                handles=row_by_row(legend, legend_columns), loc="lower center",
                 ncol=legend_columns,
                 bbox_to_anchor=(0.5, (foot - _LEGEND_ROW * legend_rows - 0.02) / height),
                 borderaxespad=0, handlelength=2.6, columnspacing=1.3, labelspacing=0.35)
@@ -64,7 +65,7 @@ class Page:
         return list(self.axes.flat)
 
     def hide_from(self, index: int) -> None:
-        """Empty places at the end of the grid."""
+        """Hides the unused panels at the end of the grid."""
         for axes in self.panels()[index:]:
             axes.set_visible(False)
 
@@ -79,19 +80,14 @@ def columns_that_fit(legend: Sequence[Artist], most: int) -> int:
     return 1
 
 
-def across_then_down(entries: Sequence, columns: int) -> list:
-    """Matplotlib fills a legend column by column; this order makes it read row by row."""
+def row_by_row(entries: Sequence, columns: int) -> list:
+    """The order in which a legend, which Matplotlib fills by columns, reads row by row."""
     return [entry for column in range(columns) for entry in entries[column::columns]]
 
 
 def caption(run: Run, resources: Iterable[Resource], remark: str = "") -> str:
-    """What every chart says under itself: what is drawn, machine, threads, commit, data source."""
-    environment = run.environment or {}
-    machine = environment.get("cpu_model") or "unknown machine"
-    commit = str(environment.get("commit") or "unknown")[:12]
-    if environment.get("dirty"):
-        commit += " (modified)"
-    data = str(environment.get("data") or "unknown").removeprefix("data=")
+    """The text under a chart: the remark, then machine, threads, commit and data."""
+    machine, commit, data = provenance(run)
     facts = [machine, label_of_all(resources), f"commit {commit}", f"data: {data}"]
     return f"{remark}\n" + "; ".join(fact for fact in facts if fact) + "."
 
@@ -110,13 +106,13 @@ def label_of_all(resources: Iterable[Resource]) -> str:
 
 
 def save(page: Page, folder: Path, name: str) -> None:
-    """Writes the three files. The same results give the same bytes: no dates, no versions."""
+    """Writes the three files without dates and versions: equal results give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {"svg": {"Date": None, "Creator": None},
                 "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
                 "png": {"Software": None}}
     with matplotlib.rc_context(style.RC):
-        # The layout is the same in all formats; finding it once saves most of the time.
+        # The layout is the same in all formats; computing it once saves most of the time.
         page.figure.draw_without_rendering()
         page.figure.set_layout_engine("none")
         for suffix in FORMATS:
@@ -125,7 +121,7 @@ def save(page: Page, folder: Path, name: str) -> None:
 
 
 def plain_log(axis: Axis) -> None:
-    """Labels 1, 10, 100 rather than powers of ten; call it when the limits are final."""
+    """Labels 1, 10, 100 instead of powers of ten. Call it after the limits are set."""
     low, high = sorted(axis.get_view_interval())
     decades = math.log10(high / low)
     if decades < 0.8:

@@ -1,9 +1,9 @@
 """Ratios of measured times: their 95 % bounds, geometric means over problems, gain per rung.
 
 A ratio is the median over pairs of repetitions where samples.csv has them (samples.py). Otherwise
-it is the ratio of the two medians, and its bounds take both rows' intervals: in logarithms the
-half-widths add in quadrature. The half-width of a geometric mean over n problems is the root of
-the sum of squares over n.
+it is the ratio of the two medians, and its bounds come from the intervals of both rows: the
+half-widths of the logarithms add in quadrature. The half-width of a geometric mean over n
+problems is the root of the sum of squares, divided by n.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from plots.names import Rung, is_cpu, ladder_order, resolve_builds_on
+from plots.numbers import plural
 from plots.reading import Row, Run
 from plots.samples import Key, Rounds, key_of, paired_ratio, rounds_by_key
 
 
 class Resource(NamedTuple):
-    """What a row ran on; sorts by device, then ranks, then threads."""
+    """Device, ranks and threads of a row; sorts in this order."""
     device: str
     ranks: int
     threads: int
@@ -47,10 +48,6 @@ class Mean(NamedTuple):
     low: float
     high: float
     count: int
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def resource_of(row: Row) -> Resource:
@@ -88,7 +85,7 @@ def mean_ratio(ratios: Sequence[Ratio]) -> Mean | None:
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
-    """A resumed run measures again what had failed: the last row of a measurement counts."""
+    """The last row of each measurement: a resumed run measures failed rows again."""
     found = {}
     for row in rows:
         key = (row["primitive"], row["variant"], row["precision"], row["suite"], resource_of(row),
@@ -101,22 +98,27 @@ def has_time(row: Row) -> bool:
     return row["status"] == "ok" and bool(row["median_s"])
 
 
+def has_problem(row: Row) -> bool:
+    """False for the single row of a variant that cannot run on this machine at all."""
+    return row["problem"] != ""
+
+
 def problem_key(row: Row) -> tuple[str, str, str]:
     return (row["direction"], row["problem"], row["cache"])
 
 
 def ratio_of_medians(slow: Row, fast: Row) -> Ratio:
-    """How many times faster `fast` is than `slow`, as if the two had been measured apart."""
+    """How many times faster `fast` is than `slow`, as if they were measured independently."""
     slow_down, slow_up = relative_bounds(slow)
     fast_down, fast_up = relative_bounds(fast)
     value = slow["median_s"] / fast["median_s"]
-    # A ratio is low where the slow one was quick and the fast one slow.
+    # The lower bound takes the low end of the slow row and the high end of the fast one.
     return Ratio(value, value * math.exp(-math.hypot(slow_down, fast_up)),
                  value * math.exp(math.hypot(slow_up, fast_down)))
 
 
 def relative_bounds(row: Row) -> tuple[float, float]:
-    """Logarithms of median/low and high/median; 0 where there is no interval."""
+    """Logarithms of median/low and high/median; 0 without an interval."""
     median, low, high = row["median_s"], row["ci_low_s"], row["ci_high_s"]
     down = math.log(median / low) if low else 0.0
     up = math.log(high / median) if high else 0.0
@@ -124,15 +126,16 @@ def relative_bounds(row: Row) -> tuple[float, float]:
 
 
 def rate_bounds(row: Row, rate: float) -> tuple[float, float]:
-    """Bounds of a rate (work over the median time)."""
+    """95 % bounds of a rate, which is the work divided by the median time."""
     down, up = relative_bounds(row)
     return rate * math.exp(-up), rate * math.exp(down)
 
 
 def matching(row: Row, candidates: Iterable[Row]) -> Row | None:
-    """The candidate on the same problem: with as many threads, or else the most below that.
+    """The candidate on the same problem with as many threads, or with the most below that.
 
-    A rung that uses one thread is measured on one only; a rung on two threads is compared with it.
+    A rung without threads is measured on one thread only; rungs on more threads are compared with
+    this row.
     """
     same = [c for c in candidates
             if problem_key(c) == problem_key(row) and (c["ranks"] or 1) == (row["ranks"] or 1)
@@ -142,23 +145,23 @@ def matching(row: Row, candidates: Iterable[Row]) -> Row | None:
 
 @dataclass
 class Ladder:
-    """The rungs of one primitive in order, with every row of it."""
+    """The rungs of one primitive in order, with all its rows."""
     primitive: str
     rungs: list[Rung]
-    rows: list[Row]      # all of them, whatever their status
+    rows: list[Row]      # of any status
     measured: list[Row]  # those with a time
-    rounds: dict[Key, Rounds] = field(default_factory=dict)  # their repetitions
+    rounds: dict[Key, Rounds] = field(default_factory=dict)  # repetitions of the measured rows
 
     @property
     def directions(self) -> list[str]:
-        return list(dict.fromkeys(row["direction"] for row in self.rows))
+        return list(dict.fromkeys(row["direction"] for row in self.rows if has_problem(row)))
 
     def is_prepacked(self, rung: Rung) -> bool:
         return any(row["prepacked"] == "yes" for row in self.of(rung))
 
     def of(self, rung: Rung, direction: str | None = None,
            resource: Resource | None = None) -> list[Row]:
-        """Measured rows of a rung, of one direction and resource if given."""
+        """Measured rows of a rung, restricted to a direction and a resource if they are given."""
         return [row for row in self.measured if row["variant"] == rung.name
                 and direction in (None, row["direction"])
                 and resource in (None, resource_of(row))]
@@ -199,7 +202,7 @@ class Ladder:
 
     @property
     def baseline(self) -> str:
-        """What speedups() is relative to: 'serial', or the first rung where nothing is serial."""
+        """The reference of speedups(): 'serial', or the first rung of a ladder without one."""
         first = self.first_rung
         if first is None or any(row["speedup_vs_serial"] for row in self.measured):
             return "serial"
@@ -215,7 +218,7 @@ class Ladder:
                 for row in self.of(rung, direction, resource) if row["speedup_vs_serial"]]
 
     def _speedup(self, row: Row, serial: Row | None) -> Ratio:
-        """The row's own speedup, with the bounds of its ratio to the serial row if there is one."""
+        """The row's speedup, with the bounds of the ratio to the serial row if there is one."""
         value = row["speedup_vs_serial"]
         if serial is None:
             down, up = relative_bounds(row)
@@ -226,7 +229,7 @@ class Ladder:
 
     def column_mean(self, column: str, rung: Rung, direction: str | None,
                     resource: Resource) -> float | None:
-        """Geometric mean over problems of a positive column."""
+        """Geometric mean of a positive column over the problems."""
         return geometric_mean(row[column] for row in self.of(rung, direction, resource)
                               if row[column])
 

@@ -1,8 +1,7 @@
-"""Rewrites the result blocks of README.md and kernels/*/README.md from a published run.
+"""Rewrites the result blocks of README.md, docs/*.md and kernels/*/README.md from a published run.
 
-A block stands between two lines of its own, <!-- results:NAME begin --> and
-<!-- results:NAME end -->; blocks.py knows the names. Every file is read and every block is made
-before the first file is written.
+A block is enclosed by the lines <!-- results:NAME begin --> and <!-- results:NAME end -->; the
+names are in blocks.py. No file is written before all files are read and all blocks are made.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ class Outcome:
 
 
 def rewrite(run: Run, root: Path) -> Outcome:
-    """Brings all blocks under `root` up to date; a block that the run has no rows for is kept."""
+    """Updates all blocks under `root`; a block without rows in the run is kept."""
     outcome = Outcome()
     known = blocks.known_blocks(run, primitives_of(root))
     new_texts = {}
-    for path in (root / "README.md", *sorted(root.glob("kernels/*/README.md"))):
+    for path in (root / "README.md", *sorted(root.glob("docs/*.md")),
+                 *sorted(root.glob("kernels/*/README.md"))):
         text = read_text(path)
         if text is not None:
             new_text = rewrite_text(text, path, known, outcome.warnings)
@@ -45,7 +45,7 @@ def rewrite(run: Run, root: Path) -> Outcome:
 
 
 def primitives_of(root: Path) -> list[str]:
-    """A primitive is a folder with a contract of the same name."""
+    """Folders with a contract of the same name, for example matmul/matmul.hpp."""
     return sorted(folder.name for folder in root.glob("kernels/*")
                   if (folder / f"{folder.name}.hpp").exists())
 
@@ -53,8 +53,8 @@ def primitives_of(root: Path) -> list[str]:
 def rewrite_text(text: str, path: Path, known: dict[str, blocks.Block],
                  warnings: list[str]) -> str:
     out = []
-    opened: tuple[str, int] | None = None  # name and line of the block that we are in
-    kept: list[str] = []                   # its present lines
+    opened: tuple[str, int] | None = None  # name and line of the current block
+    kept: list[str] = []                   # its lines in the file
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         marker = MARKER.fullmatch(line.strip())
         where = f"{path}:{number}"
@@ -98,7 +98,7 @@ def nearest(name: str, known: dict[str, blocks.Block]) -> str:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """All of the new text or all of the old, also when the disk is full."""
+    """Writes all of the new text or keeps the old, even if the disk is full."""
     temporary = path.with_name(f".{path.name}.new")
     try:
         temporary.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The repetitions behind the rows of summary.csv, for ratios taken pair by pair.
+"""Repetitions of the rows of summary.csv, for paired ratios.
 
-Variants of one problem are measured in turn, one repetition each per round, so that the drift of
-the machine hits all alike: the two times of one round make a ratio that the drift hardly touches.
+The variants of a problem are measured in turn, one repetition each per round. Drift of the machine
+affects all variants of a round equally, and cancels in the ratio of two times of the same round.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plots.reading import Row
 LEAST_PAIRS = 3
 
 Rounds = dict[int, float]  # round: seconds of one call
-Key = tuple  # of a row of samples.csv or summary.csv
+Key = tuple  # identifies a row of samples.csv or summary.csv
 
 
 def key_of(row: Row) -> Key:
@@ -25,13 +25,13 @@ def key_of(row: Row) -> Key:
 
 
 def is_marked(row: Row) -> bool:
-    """Taken while the machine was slowed: the column says how it was disturbed, or nothing."""
+    """Whether the repetition was disturbed; the column is empty for the others."""
     return row["marked"] not in ("", "0", "no")
 
 
 def rounds_by_key(samples: Iterable[Row]) -> dict[Key, Rounds]:
-    """Undisturbed repetitions. A key whose rounds repeat (warm and cold in one folder, or measured
-    again) is left out: its rounds cannot be told apart."""
+    """Undisturbed repetitions. A key with repeated rounds (warm and cold in one folder, or measured
+    again) is left out, because its rounds are ambiguous."""
     found: dict[Key, Rounds] = {}
     repeated = set()
     for row in samples:
@@ -53,10 +53,10 @@ def paired_ratio(slow: Rounds, fast: Rounds) -> tuple[float, float, float] | Non
 
 
 def median_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Order statistics: the narrowest symmetric pair that covers the median with at least 95 %.
+    """The narrowest symmetric pair of order statistics that covers the median with at least 95 %.
 
-    P(the median lies below the r-th smallest) = P(Binomial(n, 1/2) < r) may not pass 2.5 %; below
-    six values not even the extremes do, and they are what is given.
+    P(the median lies below the r-th smallest) = P(Binomial(n, 1/2) < r) is at most 2.5 %. Fewer
+    than six values have no such pair; the result is then their minimum and maximum.
     """
     ordered = np.sort(values)
     n = len(ordered)

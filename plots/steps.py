@@ -19,11 +19,11 @@ class Configuration:
     resource: Resource
     total_s: float
     predicted_s: float | None
-    rows: list[Row]  # one per layer and phase (and variant), the total left out
+    rows: list[Row]  # one per layer, phase and variant, without the total
 
     @property
     def operations_at_once(self) -> int | None:
-        """Of a thread sweep; None for any other step."""
+        """The value of --inter of a thread sweep; None for other steps."""
         found = re.fullmatch(r"inter=(\d+)", self.mode)
         return int(found[1]) if found else None
 
@@ -43,19 +43,19 @@ class Configuration:
 
 
 def configurations(step: Sequence[Row]) -> list[Configuration]:
-    """All but those of thread sweeps."""
+    """All steps except those of thread sweeps."""
     return [c for c in measured(step) if c.operations_at_once is None]
 
 
 def thread_sweep(step: Sequence[Row]) -> list[Configuration]:
-    """Threads inside an operation against operations at once. Threads were free to move, so these
-    times stand beside each other and not beside those of configurations()."""
+    """Threads inside an operation against operations at once. Threads were not pinned, so these
+    times are comparable with each other but not with those of configurations()."""
     return [c for c in measured(step) if c.operations_at_once is not None]
 
 
 def measured(step: Sequence[Row]) -> list[Configuration]:
-    """In the order of the file. A configuration without a total was cut short and is left out;
-    of one that was measured again the last measurement counts."""
+    """In the order of the file. A configuration without a total was interrupted and is left out; if
+    one was measured again, the last measurement counts."""
     groups: dict[tuple, list[Row]] = {}
     for row in step:
         key = (row["network"], row["use"], row["mode"], resource_of(row))
@@ -72,7 +72,7 @@ def measured(step: Sequence[Row]) -> list[Configuration]:
 
 
 def last_measurement(rows: list[Row]) -> list[Row]:
-    """The rows of the last complete measurement; its total row stands at its end or its start."""
+    """The rows of the last complete measurement; its total row is the first or the last one."""
     totals = [i for i, row in enumerate(rows) if row["layer"] == schema.TOTAL]
     if len(totals) < 2:
         return rows
@@ -86,8 +86,8 @@ def networks(found: Iterable[Configuration]) -> list[str]:
 
 
 def baseline(network: str, found: Iterable[Configuration]) -> Configuration:
-    """What the network's steps are compared with: 'serial' on the fewest threads, or the first
-    configuration measured where the serial step takes too long to be measured."""
+    """The reference of a network's speedups: 'serial' on the fewest threads, or the first measured
+    configuration if the serial step was not measured."""
     here = [c for c in found if c.network == network]
     serial = (c for c in here if c.use == "serial")
     return min(serial, key=lambda c: c.resource, default=here[0])

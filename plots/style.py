@@ -1,8 +1,8 @@
-"""How things look, in every chart alike: one colour and one marker per technique.
+"""The look of all charts: one colour and one marker per technique.
 
 The colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers
-can tell apart, with grey for serial. Variants that share a technique differ in shade, in the
-filling of the marker, in the hatching of the bar and in the dashes of the line.
+can distinguish, and grey for serial. Variants of one technique differ in shade, marker filling,
+hatching and dashes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MARKERS = {
     "cuda": "D",
     "vendor": "*",
 }
-NEUTRAL_COLOUR = "#56B4E9"  # the mixture named `best`, layers outside the ladders
+NEUTRAL_COLOUR = "#56B4E9"  # steps with several techniques (`best`), layers outside the ladders
 NEUTRAL_MARKER = "X"
 EDGE = "#333333"
 TEXT = "#222222"
@@ -45,7 +45,7 @@ HATCHES = ("", "////", "xxx", "\\\\\\\\", "---", "|||")
 FILLS = ("full", "none", "left", "right", "top", "bottom")
 DASHES = ((0, ()), (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), (0, (2, 2)))
 
-# Shades of grey for what is not a technique: phases of a step, from light to dark.
+# Shades of grey for the phases of a step, from light to dark.
 PHASE_FACES = {"forward": "#F2F2F2", "backward": "#C4C4C4", "update": "#8A8A8A",
                "all_reduce": "#FFFFFF", "reorder": "#FFFFFF", "other": "#FFFFFF"}
 PHASE_HATCHES = {"forward": "", "backward": "", "update": "", "all_reduce": "////",
@@ -120,15 +120,15 @@ def technique_style(technique: str) -> Style:
 
 
 def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
-    """A style per variant. Give all rungs of a primitive: every chart then gets the same ones."""
-    return told_apart({rung.name: rung.technique for rung in rungs})
+    """A style per variant, the same in every chart if called with all rungs of a primitive."""
+    return distinct_styles({rung.name: rung.technique for rung in rungs})
 
 
-def told_apart(technique_of: Mapping[str, str]) -> dict[str, Style]:
-    """A style per name: the look of its technique, varied among the names that share it."""
+def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:
+    """A style per name: that of its technique, varied among the names that share it."""
     styles = {}
     for technique in dict.fromkeys(technique_of.values()):
-        names = [name for name, its_own in technique_of.items() if its_own == technique]
+        names = [name for name, of_name in technique_of.items() if of_name == technique]
         plain = technique_style(technique)
         for i, name in enumerate(names):
             styles[name] = Style(shade(plain.colour, i, len(names)), plain.marker,
@@ -138,8 +138,8 @@ def told_apart(technique_of: Mapping[str, str]) -> dict[str, Style]:
 
 
 def shade(colour: str, index: int, count: int) -> str:
-    """The index-th of count shades, light to dark. Lightening stays small: a light shade must not
-    pass for another technique."""
+    """The index-th of count shades, light to dark. The lightest stays close to the colour, because
+    a lighter one would look like another technique."""
     if count == 1:
         return colour
     place = index / (count - 1)

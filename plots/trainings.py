@@ -1,4 +1,4 @@
-"""The trainings of train.csv, which holds one or several after one another."""
+"""The trainings of train.csv, which may hold several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plots.reading import Row
 
 
 def split_trainings(rows: Sequence[Row]) -> list[list[Row]]:
-    """One list per training: a new mode, or a step number that falls, starts the next one."""
+    """One list per training: a new mode or a decreasing step number starts the next one."""
     trainings: list[list[Row]] = []
     current_of: dict[str, list[Row]] = {}
     for row in rows:

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Measures everything into one run folder, draws the charts and prints the table.
-# Variables: PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OUT RESUME OVERSUBSCRIBE BUILD (see make help).
+# Measures everything into one run folder, draws the charts, writes the tables and prints the main
+# results. Each part is one line on the screen; its output goes to bench.log in the run folder.
+# Variables: PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OUT RESUME OVERSUBSCRIBE BUILD
+# (see make help).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 allow_mpi_as_root
@@ -9,7 +11,8 @@ program=${BUILD:-build}/stepladder
 suite=${SUITE:-layers}
 run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)}
 cores=$(core_count)
-physical_cores=$(lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l) || physical_cores=$cores
+physical_cores=$(lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l) ||
+  physical_cores=$cores
 threads=${THREADS:-1}
 [[ -n ${THREADS:-} ]] || ((cores == 1)) || threads=1,$cores
 ranks=${RANKS:-}
@@ -23,8 +26,8 @@ IFS=', ' read -ra rank_counts <<<"$ranks"
 for count in "${rank_counts[@]}"; do
   [[ $count =~ ^[1-9][0-9]*$ ]] || die "RANKS=$ranks: expected whole numbers such as 2 or 2,4"
   if ((count > cores)) && [[ -z ${OVERSUBSCRIBE:-} ]]; then
-    die "RANKS=$ranks: this machine has $cores cores, and ranks that share a core measure waiting." \
-      "Set OVERSUBSCRIBE=1 to run them all the same."
+    die "RANKS=$ranks: this machine has $cores cores. Ranks that share a core wait for each other" \
+      "most of the time; OVERSUBSCRIBE=1 allows it."
   fi
 done
 
@@ -59,20 +62,21 @@ if [[ -n $all_reduce ]] && ! command -v mpirun >/dev/null; then
 elif [[ -n $all_reduce ]]; then
   for count in "${rank_counts[@]}"; do
     launcher=(mpirun -np "$count")
-    # Open MPI counts cores, not hardware threads, unless told otherwise.
+    # By default Open MPI counts cores, not hardware threads.
     if ((count > cores)); then
       launcher+=(--oversubscribe)
     elif ((count > physical_cores)); then
       launcher+=(--use-hwthread-cpus)
     fi
-    add_part "all_reduce, $count ranks" "${launcher[@]}" "$program" bench all_reduce "${select_rows[@]}"
+    add_part "all_reduce, $count ranks" \
+      "${launcher[@]}" "$program" bench all_reduce "${select_rows[@]}"
   done
 fi
 
 if [[ -z ${PRIMITIVE:-} ]]; then
   for network in mlp mnist_cnn cifar_cnn; do
     rungs=(simd openmp best vendor)
-    # the serial step of a CNN would take minutes
+    # The serial step of a CNN takes minutes.
     [[ $network != mlp ]] || rungs=(serial "${rungs[@]}")
     uses=()
     for rung in "${rungs[@]}"; do uses+=(--use "$rung"); done
@@ -82,7 +86,7 @@ if [[ -z ${PRIMITIVE:-} ]]; then
   if ((cores > 1)); then
     sweep=1
     for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
-    add_part "thread sweep of mnist_cnn: $sweep threads in an operation, 1 and 2 operations at once" \
+    add_part "thread sweep of mnist_cnn: $sweep threads per operation, 1 and 2 operations at once" \
       "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
   fi
   add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
@@ -105,13 +109,17 @@ child=
 trap 'interrupted=1' INT # the terminal sends Ctrl-C to the child as well
 trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM
 
-# Runs a command to its end, also when a signal interrupts the waiting; sets `status`.
+# Runs a command to its end, even if a signal interrupts the wait. Sets `status`. Its output goes to
+# bench.log; on a terminal, stderr stays there because it shows the progress.
+part_log=$(mktemp)
+trap 'rm -f "$part_log"' EXIT
 run_to_end() {
-  # A command in the background ignores Ctrl-C unless its trap is reset.
+  # A background command ignores Ctrl-C unless its trap is reset.
   (
     trap - INT TERM
+    [[ -t 2 ]] || exec 2>&1
     exec "$@"
-  ) </dev/null &
+  ) >"$part_log" </dev/null &
   child=$!
   while
     status=0
@@ -119,12 +127,25 @@ run_to_end() {
     ((status > 128)) && kill -0 "$child" 2>/dev/null
   do :; done
   child=
+  if [[ -d $run ]]; then
+    {
+      printf '+ %s\n' "$*"
+      cat "$part_log"
+    } >>"$run/bench.log"
+  fi
   if [[ -n $interrupted ]] || ((status == 130 || status == 143)); then
     say
-    say "Stopped. The finished rows are in $run; to go on from them:"
+    say "Stopped. The finished rows are in $run. To resume:"
     say "  $(resume_command)"
     exit 130
   fi
+}
+
+show_end_of_log() { tail -n 12 "$part_log" | sed 's/^/  | /' >&2; }
+
+fail() { # TITLE
+  show_end_of_log
+  failures+=("$1 (exit status $status)")
 }
 
 held_a_run=
@@ -133,45 +154,49 @@ resume=()
 [[ ${RESUME:-} != 1 ]] || resume=(--resume)
 failures=()
 
+elapsed() { say "$((SECONDS / 60)) min $((SECONDS % 60)) s"; }
+
 say "Run folder: $run"
 for ((i = 0; i < ${#commands[@]}; ++i)); do
-  say
-  say "[$((i + 1))/${#commands[@]}] ${titles[i]} ($((SECONDS / 60)) min $((SECONDS % 60)) s so far)"
+  say "[$((i + 1))/${#commands[@]}] ${titles[i]} (after $(elapsed))"
   declare -a command=()
   eval "command=(${commands[i]})"
   run_to_end "${command[@]}" --out "$run" "${resume[@]}"
   if ((status == 0)); then
     :
   elif ((${#resume[@]} == 0)) && { ((status == 2)) || [[ -n $held_a_run || ! -d $run ]]; }; then
-    # Refused before measuring: a wrong name, a folder in use, a folder that cannot be written.
-    [[ -z $held_a_run ]] || say "To go on with that run: $(resume_command)" >&2
+    # Nothing was measured: a wrong name, a folder in use, a folder that cannot be written.
+    show_end_of_log
+    [[ -z $held_a_run ]] || say "To resume that run: $(resume_command)" >&2
     exit "$status"
-  elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} && ${titles[i]} == all_reduce* ]]; then
+  elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} ]] &&
+    [[ ${titles[i]} == all_reduce* ]]; then
     say "all_reduce: SKIPPED, it has no variant $VARIANT"
   else
-    failures+=("${titles[i]} (exit status $status)")
+    fail "${titles[i]}"
   fi
   resume=(--resume)
 done
 
-# --- what came out -------------------------------------------------------------------------------
+# --- charts and tables ---------------------------------------------------------------------------
 
-say
-say "Measured in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+say "Measured in $(elapsed)"
 if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
-  run_to_end .venv/bin/python -m plots charts "$run"
-  ((status == 0)) || failures+=("charts (exit status $status)")
-  run_to_end .venv/bin/python -m plots table "$run"
-  ((status == 0)) || failures+=("table (exit status $status)")
+  for output in charts tables; do
+    run_to_end .venv/bin/python -m plots "$output" "$run"
+    ((status == 0)) || fail "$output"
+  done
+  say
+  .venv/bin/python -m plots table "$run" || failures+=("table (exit status $?)")
 else
-  say "Charts and table: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
+  say "Charts and tables: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
   say "Written:"
   printf '  %s\n' "$run"/*
 fi
 if ((${#failures[@]})); then
   {
     say
-    say "FAILED:"
+    say "FAILED (all output: $run/bench.log):"
     printf '  %s\n' "${failures[@]}"
   } >&2
   exit 1

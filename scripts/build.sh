@@ -11,7 +11,8 @@ preset=$1
 folder=$2
 shift 2
 
-# A folder keeps the generator that it was made with; a copied one, made elsewhere, is made afresh.
+# A folder keeps its CMake generator. A folder that was configured for another checkout is
+# configured anew.
 generator=Ninja
 command -v ninja >/dev/null || generator="Unix Makefiles"
 fresh=()
@@ -31,7 +32,8 @@ fi
 
 mkdir -p "$folder"
 log=$folder/configure.log
-if ! cmake --preset "$preset" -B "$folder" -G "$generator" "${fresh[@]}" "${options[@]}" >"$log" 2>&1; then
+if ! cmake --preset "$preset" -B "$folder" -G "$generator" "${fresh[@]}" "${options[@]}" \
+  >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   die "Configuring $folder failed; the whole output is in $log"
 fi
@@ -41,6 +43,6 @@ grep -A 4 '^CMake .*Warning' "$log" >&2 || true
 
 targets=()
 (($# == 0)) || targets=(--target "$@")
-# make's own job server is not for the build below it
+# The build must not use the job server of the calling make.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 cmake --build "$folder" --parallel "$(core_count)" "${targets[@]}"

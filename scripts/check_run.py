@@ -1,8 +1,9 @@
-"""Checks that a run folder is whole: check_run.py RUN
+"""Checks that a run folder is complete: check_run.py RUN
 
-Says everything that is wrong with it, and exits 1 then.
+Prints every problem; exit status 1 if there is one.
 """
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -10,15 +11,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plots import schema  # noqa: E402
+from plots import schema, tables  # noqa: E402
 from plots.errors import InputError  # noqa: E402
 from plots.reading import EVERYTHING, load_run  # noqa: E402
 
 CHART_FORMATS = (".svg", ".pdf", ".png")
+CSV_FILES = ("summary", "samples", "step", "train")
+JSON_COPIES = ("summary", "step")  # of the CSV files of these names
 
 
 def read_part(run, part, problems):
-    """What one file of the run holds, None where it is absent or malformed."""
+    """The contents of one file of the run; None if it is absent or malformed."""
     try:
         loaded = load_run(run, (part,))
     except InputError as error:
@@ -31,17 +34,77 @@ def read_part(run, part, problems):
     return content
 
 
-def check_benchmark_json(path, problems):
+def read_json(path, problems):
+    """A JSON object; empty if the file is absent or malformed."""
     try:
-        json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         problems.append(f"{path}: {error}")
+        return {}
+    if not isinstance(content, dict):
+        problems.append(f"{path}: expected a JSON object")
+        return {}
+    return content
+
+
+def read_csv(path):
+    """Header and number of rows; None if the file is absent, which read_part reports."""
+    try:
+        with path.open(newline="") as file:
+            header, *rows = csv.reader(file)
+    except (OSError, ValueError, csv.Error):
+        return None
+    return header, len(rows)
+
+
+def check_json_copy(run, name, problems):
+    """NAME.json has the columns of NAME.csv and as many rows."""
+    path = run / f"{name}.json"
+    content = read_json(path, problems)
+    expected = read_csv(run / f"{name}.csv")
+    if not content or expected is None:
+        return
+    columns, rows = content.get("columns"), content.get("rows")
+    if columns != expected[0]:
+        problems.append(f"{path}: its columns are not those of {name}.csv")
+    elif not isinstance(rows, list) or len(rows) != expected[1]:
+        count = len(rows) if isinstance(rows, list) else "no"
+        problems.append(f"{path}: {count} rows; {name}.csv has {expected[1]}")
+    elif any(not isinstance(row, dict) or list(row) != columns for row in rows):
+        problems.append(f"{path}: a row has other fields than the columns")
+
+
+def check_columns_json(run, problems):
+    """columns.json describes the columns of every CSV file, in their order."""
+    path = run / "columns.json"
+    content = read_json(path, problems)
+    if not content:
+        return
+    described = content.get("tables") or {}
+    for name in CSV_FILES:
+        expected = read_csv(run / f"{name}.csv")
+        columns = described.get(name) or []
+        if expected is None:
+            continue
+        if [column.get("name") for column in columns] != expected[0]:
+            problems.append(f"{path}: its columns of {name} are not those of {name}.csv")
+        elif not all(column.get("type") and column.get("meaning") for column in columns):
+            problems.append(f"{path}: a column of {name} has no type or no meaning")
+
+
+def check_tables(path, problems):
+    try:
+        text = path.read_text()
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {error}")
+        return
+    if not text.startswith("# ") or "\n| " not in text:
+        problems.append(f"{path}: no heading or no table")
 
 
 def check_summary(rows, problems):
     for row in rows:
-        name = " ".join(str(row[key]) for key in ("primitive", "direction", "variant", "problem"))
-        name = f"summary: {name}, {row['threads']} threads, {row['ranks']} ranks"
+        name = "summary: " + row_name(row)
         if row["status"] not in schema.STATUSES:
             problems.append(f"{name}: unknown status '{row['status']}'")
         elif row["status"] == "failed":
@@ -51,20 +114,27 @@ def check_summary(rows, problems):
                 problems.append(f"{name}: {row['status']}, without a reason")
         else:
             if row["verified"] != "yes":
-                problems.append(f"{name}: ok, yet verified is '{row['verified']}'")
+                problems.append(f"{name}: ok, but verified is '{row['verified']}'")
             if not (row["median_s"] or 0) > 0:
-                problems.append(f"{name}: ok, yet median_s is '{row['median_s']}'")
+                problems.append(f"{name}: ok, but median_s is '{row['median_s']}'")
     measured = {row["primitive"] for row in rows if row["status"] == "ok"}
     for suite in sorted((ROOT / "bench/suites").glob("*.csv")):
         if suite.stem not in measured:
             problems.append(f"summary: no ok row of {suite.stem}")
 
 
+def row_name(row):
+    """The row of a variant that cannot run on this machine has no problem, threads and ranks."""
+    words = [row[key] for key in ("primitive", "direction", "variant", "problem") if row[key]]
+    counts = [f"{row[key]} {key}" for key in ("threads", "ranks") if row[key] is not None]
+    return ", ".join([" ".join(words), *counts])
+
+
 def check_filled(part, rows, column, problems):
-    """Every row has a finite number, not negative, in this column."""
+    """Every row has a finite number, at least 0, in this column."""
     empty = sum(row[column] is None or row[column] < 0 for row in rows)
     if empty:
-        problems.append(f"{part}: {empty} of {len(rows)} rows without a proper {column}")
+        problems.append(f"{part}: {empty} of {len(rows)} rows have no valid {column}")
 
 
 def check_charts(folder, problems):
@@ -75,16 +145,20 @@ def check_charts(folder, problems):
     if not charts:
         problems.append(f"{folder}: no charts")
     for stem, suffixes in sorted(charts.items()):
-        lacking = [suffix for suffix in CHART_FORMATS if suffix not in suffixes]
-        if lacking:
-            problems.append(f"{folder / stem}: missing or empty as {', '.join(lacking)}")
+        missing = [suffix for suffix in CHART_FORMATS if suffix not in suffixes]
+        if missing:
+            problems.append(f"{folder / stem}: missing or empty as {', '.join(missing)}")
 
 
 def check(run):
     """The problems of a run folder, one sentence each."""
     problems = []
     parts = {part: read_part(run, part, problems) or [] for part in EVERYTHING}
-    check_benchmark_json(run / "benchmark.json", problems)
+    read_json(run / "benchmark.json", problems)
+    for name in JSON_COPIES:
+        check_json_copy(run, name, problems)
+    check_columns_json(run, problems)
+    check_tables(run / tables.FILE, problems)
     check_summary(parts["summary"], problems)
     check_filled("step", parts["step"], "median_s", problems)
     check_filled("train", parts["train"], "loss", problems)
@@ -99,7 +173,7 @@ def main(arguments):
     problems = check(Path(arguments[0]))
     for problem in problems:
         print(problem, file=sys.stderr)
-    outcome = f"{len(problems)} problems" if problems else "files, columns and rows are as expected"
+    outcome = f"{len(problems)} problems" if problems else "files, columns and rows are complete"
     print(f"{arguments[0]}: {outcome}")
     return 1 if problems else 0
 

@@ -1,4 +1,4 @@
-# Sourced by the other scripts: goes to the project's root and says how scripts speak.
+# Sourced by the other scripts: changes to the root of the project and defines common functions.
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit
@@ -10,10 +10,11 @@ die() {
   exit 1
 }
 
-# The processors that this process may use. nproc alone would answer OMP_NUM_THREADS where that is set.
+# Prints the number of processors that this process may use. nproc alone would print
+# OMP_NUM_THREADS if that is set.
 core_count() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; }
 
-# Open MPI refuses root unless told twice; containers run as root.
+# Open MPI refuses to run as root, as containers do, unless both variables are set.
 allow_mpi_as_root() {
   if [[ $(id -u) == 0 ]]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,40 +1,45 @@
 #!/usr/bin/env bash
-# Builds, verifies and measures the CUDA rungs on this machine's GPU, beside PyTorch, and writes one run folder, in
-# LIMIT seconds at most (480). Nothing is installed: what a build needs comes from build/gpu-bundle, packed elsewhere
-# by `make gpu-bundle`, or from the system. A stage that fails, or that runs out of time, leaves the others alone.
+# Builds, verifies and measures the CUDA rungs on the GPU of this machine, beside PyTorch, and
+# writes one run folder, in at most LIMIT seconds (480). It installs nothing: libraries and headers
+# come from build/gpu-bundle, packed elsewhere by `make gpu-bundle`, or from the system. A stage
+# that fails or exceeds its time does not stop the others.
 # Variables: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME BUILD LIMIT (see make help).
 #
-# OUT then holds summary.csv, step.csv, verified.json, environment.json, ceilings.json, peers/step.csv and
-# peers/environment.json, and raw.tar.gz: logs, samples, Google Benchmark's records. To publish it as
-# results/<machine>, unpack that first.
+# OUT receives summary.csv, step.csv, verified.json, environment.json, ceilings.json,
+# peers/step.csv, peers/environment.json, and raw.tar.gz with logs, samples and the records of
+# Google Benchmark. Unpack raw.tar.gz before you publish the folder as results/<machine>.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 limit=${LIMIT:-480}
-to_finish=25 # seconds of it kept for the table and for packing
+to_finish=25 # seconds reserved for packing and the table
 build=${BUILD:-build}/gpu
 program=$build/stepladder
 bundle=${BUILD:-build}/gpu-bundle
 run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
-[[ $limit =~ ^[1-9][0-9]*$ ]] || die "make gpu: LIMIT=$limit: expected seconds, as 480"
+[[ $limit =~ ^[1-9][0-9]*$ ]] || die "make gpu: LIMIT=$limit: expected seconds, for example 480"
 
 # --- the machine ---------------------------------------------------------------------------------
 
-PATH=$PATH:/usr/local/nvidia/bin # where containers have the driver's
+PATH=$PATH:/usr/local/nvidia/bin # tools of the driver in containers
 gpus=$(nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null) || gpus=
 [[ $gpus == *,* ]] ||
-  die "make gpu: this machine has no NVIDIA GPU: nvidia-smi is absent or shows none. Nothing was built or measured." \
-    "The CUDA rungs are proved on the CPU by \`make test\` (tests/simt)."
+  die "make gpu: this machine has no NVIDIA GPU: nvidia-smi is absent or lists none." \
+    "Nothing was built or measured. \`make test\` verifies the CUDA rungs on the CPU (tests/simt)."
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-command -v nvcc >/dev/null || die "make gpu: nvcc was found neither on PATH nor in /usr/local/cuda/bin; it builds the CUDA rungs."
+command -v nvcc >/dev/null ||
+  die "make gpu: nvcc, which builds the CUDA rungs, is neither on PATH nor in /usr/local/cuda/bin."
 cuda=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-((${cuda%%.*} >= 13)) 2>/dev/null || die "make gpu: $(command -v nvcc) is of CUDA ${cuda:-unknown}; expected 13.0 or newer."
+((${cuda%%.*} >= 13)) 2>/dev/null ||
+  die "make gpu: $(command -v nvcc) is from CUDA ${cuda:-unknown}; expected 13.0 or newer."
 command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
 
 architectures=
 while IFS= read -r capability; do
-  ((capability >= 75)) || die "make gpu: the GPU has compute capability ${capability:0:-1}.${capability: -1}; expected 7.5 or newer."
-  [[ $capability != 90 ]] || capability=90a # with Hopper's own instructions
+  ((capability >= 75)) ||
+    die "make gpu: the GPU has compute capability ${capability:0:-1}.${capability: -1};" \
+      "expected 7.5 or newer."
+  [[ $capability != 90 ]] || capability=90a # with the instructions of Hopper only
   architectures+=${architectures:+;}$capability
 done < <(sed 's/.*, *//; s/\.//' <<<"$gpus" | sort -u)
 
@@ -43,13 +48,14 @@ if [[ -e $run/environment.json || -e $run/raw.tar.gz ]]; then
   if [[ -n ${PRIMITIVE:-} && ${RESUME:-} != 1 ]]; then
     again=(--again)
   elif [[ ${RESUME:-} != 1 ]]; then
-    die "make gpu: $run holds a run already. Name a primitive to measure it again (PRIMITIVE=matmul), go on with" \
-      "RESUME=1, or choose another folder with OUT."
+    die "make gpu: $run holds a run already. Name a primitive to measure it again" \
+      "(PRIMITIVE=matmul), resume with RESUME=1, or choose another folder with OUT."
   fi
 fi
 mkdir -p "$run"
 if [[ -e $run/raw.tar.gz ]]; then
-  tar -xzf "$run/raw.tar.gz" -C "$run" || die "make gpu: $run/raw.tar.gz cannot be unpacked; choose another folder with OUT."
+  tar -xzf "$run/raw.tar.gz" -C "$run" ||
+    die "make gpu: $run/raw.tar.gz cannot be unpacked; choose another folder with OUT."
 fi
 mkdir -p "$run/logs"
 
@@ -61,14 +67,15 @@ child=
 interrupted=
 trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' INT TERM
 
-note() { # OUTCOME TITLE WHY
+report() { # OUTCOME TITLE REASON
   local line
   line=$(printf '%-9s %s: %s' "$1" "$2" "$3")
   say "  $line"
   [[ $1 == ok ]] || not_ok+=("$line")
 }
 
-# stage TITLE SECONDS COMMAND…: runs it within its seconds and the time that is left. Sets `status`.
+# stage TITLE SECONDS COMMAND…: runs the command for at most these seconds and the remaining time.
+# Sets `status`.
 stage() {
   local title=$1 seconds=$2 log=$run/logs/${1//[^A-Za-z0-9_]/-}.log begun=$SECONDS
   local left=$((limit - to_finish - SECONDS))
@@ -76,42 +83,42 @@ stage() {
   status=1
   ((seconds <= left)) || seconds=$left
   if [[ -n $interrupted ]]; then
-    note SKIPPED "$title" "interrupted"
+    report SKIPPED "$title" "interrupted"
     return
   elif ((seconds < 3)); then
-    note SKIPPED "$title" "the $limit s are over"
+    report SKIPPED "$title" "the limit of $limit s is reached"
     return
   fi
   printf '+ %s\n' "$*" >>"$log"
-  # SIGINT lets the program write what it has; a process group of its own takes all that was started along
+  # On SIGINT the program writes its finished rows. timeout signals its whole process group.
   (
-    trap - INT TERM # which a command in the background would ignore
+    trap - INT TERM # a background command would ignore them
     exec timeout --signal=INT --kill-after=12 "$seconds" "$@"
   ) >>"$log" 2>&1 </dev/null &
   child=$!
   while
     status=0
-    wait "$child" 2>/dev/null || status=$? # where bash would tell of a kill
+    wait "$child" 2>/dev/null || status=$? # bash reports a killed child on stderr
     ((status > 128)) && kill -0 "$child" 2>/dev/null
   do :; done
   child=
   if ((status == 0)); then
-    note ok "$title" "$((SECONDS - begun)) s"
+    report ok "$title" "$((SECONDS - begun)) s"
   elif [[ -n $interrupted ]]; then
-    note CUT "$title" "interrupted"
+    report CUT "$title" "interrupted"
   elif ((status == 124 || status == 137)); then
-    note CUT "$title" "not done after $seconds s; what was finished is kept"
+    report CUT "$title" "not finished after $seconds s; finished rows are kept"
     failures=$((failures + 1))
   elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} ]]; then
-    note SKIPPED "$title" "it has no such variant, or no such problems"
+    report SKIPPED "$title" "it has no such variant, or no such problems"
   else
-    note FAILED "$title" "exit status $status; its last lines:"
+    report FAILED "$title" "exit status $status; the last lines:"
     tail -n 12 "$log" | cut -c1-300 | sed 's/^/    | /'
     failures=$((failures + 1))
   fi
 }
 
-# Packs what is large, prints what is not there and the table, and ends.
+# Packs the large files, prints the stages that did not succeed and the table, and exits.
 finish() {
   local raw=() file
   for file in logs samples.csv benchmark.json peers/samples.csv; do
@@ -122,11 +129,11 @@ finish() {
     (cd "$run" && rm -rf "${raw[@]}")
   else
     rm -f "$run/raw.tar.gz.part"
-    note FAILED "raw.tar.gz" "the samples and logs lie in $run as they are"
+    report FAILED "raw.tar.gz" "samples and logs stay unpacked in $run"
     failures=$((failures + 1))
   fi
   say
-  say "$((SECONDS / 60)) min $((SECONDS % 60)) s in all; $run: $(du -sh "$run" | cut -f1)"
+  say "$((SECONDS / 60)) min $((SECONDS % 60)) s in total; $run: $(du -sh "$run" | cut -f1)"
   if ((${#not_ok[@]})); then
     say "Not ok (the logs are in raw.tar.gz):"
     printf '  %s\n' "${not_ok[@]}"
@@ -139,7 +146,7 @@ finish() {
   exit 0
 }
 
-say "$(head -n 1 <<<"$gpus"), building for ${architectures//;/, }; $limit s at most; run folder $run"
+say "$(head -n 1 <<<"$gpus"); build for ${architectures//;/, }; at most $limit s; run folder $run"
 
 # --- build ---------------------------------------------------------------------------------------
 
@@ -147,23 +154,26 @@ if [[ -d $bundle ]]; then
   have=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2) || have=
   needed=$(cat "$bundle/glibc")
   [[ -z $have || $(printf '%s\n' "$needed" "$have" | sort -V | head -n 1) == "$needed" ]] ||
-    die "make gpu: $bundle is for glibc $needed or newer; this machine has $have. Pack it on an older Debian."
+    die "make gpu: $bundle is for glibc $needed or newer; this machine has $have." \
+      "Pack it on an older Debian."
   CMAKE_PREFIX_PATH=$(realpath "$bundle")${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
-  # A library of the bundle that another one needs is found like the first, which the newer tag would not do.
+  # DT_RPATH, unlike the newer DT_RUNPATH, also applies to libraries that a library needs.
   export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
 fi
-# cuBLAS and cuDNN may have come with PyTorch alone.
+# cuBLAS and cuDNN may exist only in the Python packages that PyTorch installs.
 while read -r what folder; do
   case $what in
     prefix) CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:+$CMAKE_PREFIX_PATH:}$folder ;;
     libraries) LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder ;;
   esac
-done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" 2>/dev/null || true)
+done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" \
+  2>/dev/null || true)
 export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PATH
-stage build 240 env CUDA=ON CUDA_ARCHITECTURES="$architectures" scripts/build.sh release "$build" stepladder
+stage build 240 env CUDA=ON CUDA_ARCHITECTURES="$architectures" \
+  scripts/build.sh release "$build" stepladder
 ((status == 0)) || finish
 
-# --- proofs --------------------------------------------------------------------------------------
+# --- verification --------------------------------------------------------------------------------
 
 if [[ -n ${PRIMITIVE:-} ]]; then
   IFS=', ' read -ra primitives <<<"$PRIMITIVE"
@@ -175,28 +185,31 @@ budget=()
 
 IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet nhwc}"
 
-broken=" " # PRIMITIVE/RUNG of those after which the device did nothing more, or that never came to an end
+# PRIMITIVE/RUNG of the rungs that left the device unusable or did not terminate
+broken=" "
 
-ladder() { # of a primitive: technique and name
+ladder() { # PRIMITIVE: technique and name of each rung
   "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\)  *\([^ ]*\) .*/\2 \1/p'
 }
 
-# Status 3: a kernel broke the device for this process. A kernel that waits for ever shows as a stage cut short.
+# Status 3: a kernel made the device unusable for this process. 124 and 137: it did not terminate.
 broke_the_device() { ((status == 3 || status == 124 || status == 137)); }
 
 verify() { # PRIMITIVE TITLE SECONDS VARIANTS…
-  local suite=() # of a primitive without suites, random problems alone
+  local suite=() # a primitive without suites is verified on random problems alone
   [[ ! -e bench/suites/$1.csv ]] || suite=(--suite layers)
-  stage "verify $2" "$3" "$program" verify "$1" --place cuda "${@:4}" "${suite[@]}" --random 200 --record "$run/verified.json"
+  stage "verify $2" "$3" "$program" verify "$1" --place cuda "${@:4}" "${suite[@]}" --random 200 \
+    --record "$run/verified.json"
 }
 
 for primitive in "${primitives[@]}"; do
   if [[ $primitive == all_reduce ]]; then
-    note SKIPPED "verify all_reduce" "takes several GPUs and MPI"
+    report SKIPPED "verify all_reduce" "needs several GPUs and MPI"
     continue
   fi
   verify "$primitive" "$primitive" 45 ${VARIANT:+--variant "$VARIANT"}
-  if broke_the_device && [[ -z ${VARIANT:-} && -z $interrupted ]]; then # one by one, each in a process of its own
+  if broke_the_device && [[ -z ${VARIANT:-} && -z $interrupted ]]; then
+    # One by one, each in a process of its own.
     while read -r _ rung; do
       verify "$primitive" "$primitive $rung" 20 --variant "$rung"
       ! broke_the_device || broken+="$primitive/$rung "
@@ -209,7 +222,7 @@ done
 bench_suite() {
   local primitive variants
   for primitive in "${primitives[@]}"; do
-    # 61 million weights take a minute to check
+    # The 61 million weights of AlexNet take a minute to verify.
     [[ $primitive != all_reduce && $primitive/$1 != sgd_update/alexnet ]] || continue
     grep -q "^$1," "bench/suites/$primitive.csv" 2>/dev/null || continue
     variants=${VARIANT:-}
@@ -218,53 +231,55 @@ bench_suite() {
         [[ $broken == *" $primitive/$rung "* ]] || say "$rung"
       done | paste -sd,)
       if [[ -z $variants ]]; then
-        note SKIPPED "bench $primitive $1" "every rung broke the device, or never came to an end"
+        report SKIPPED "bench $primitive $1" "every rung broke the device or did not terminate"
         continue
       fi
     fi
-    stage "bench $primitive $1" 50 "$program" bench "$primitive" --place cuda ${variants:+--variant "$variants"} \
-      "${budget[@]}" --suite "$1" --threads 1 --out "$run" --resume "${again[@]}"
+    stage "bench $primitive $1" 50 "$program" bench "$primitive" --place cuda \
+      ${variants:+--variant "$variants"} "${budget[@]}" --suite "$1" --threads 1 \
+      --out "$run" --resume "${again[@]}"
   done
 }
 
 steps() {
   local network
   for network in mlp mnist_cnn cifar_cnn; do
-    stage "step $network" 25 "$program" step --network "$network" --use cuda --threads 1 --out "$run" --resume
+    stage "step $network" 25 "$program" step --network "$network" --use cuda --threads 1 \
+      --out "$run" --resume
   done
 }
 
 peers() {
   if [[ -e $run/peers/step.csv ]]; then
-    note SKIPPED PyTorch "measured before, in $run/peers"
+    report SKIPPED PyTorch "already measured, in $run/peers"
   elif python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-    stage PyTorch 120 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 --seconds 0.5 \
-      --out "$run/peers"
+    stage PyTorch 120 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
+      --seconds 0.5 --out "$run/peers"
   else
-    note SKIPPED PyTorch "python3 has no PyTorch that sees the GPU"
+    report SKIPPED PyTorch "python3 has no PyTorch with access to the GPU"
   fi
 }
 
-# What matters most comes first: the time may run out.
+# The most important stages come first, because the time may run out.
 bench_suite "${suites[0]}"
 [[ -n ${PRIMITIVE:-} ]] || steps
 ((${#suites[@]} < 2)) || bench_suite "${suites[1]}"
 [[ -n ${PRIMITIVE:-} ]] || peers
 ((${#suites[@]} < 3)) || bench_suite "${suites[2]}"
 
-# --- what NVIDIA's sanitizer sees ------------------------------------------------------------------
+# --- NVIDIA's sanitizer --------------------------------------------------------------------------
 
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     for primitive in "${primitives[@]}"; do
-      own=$(ladder "$primitive" | sed -n 's/^cuda //p' | paste -sd,) # not NVIDIA's
+      own=$(ladder "$primitive" | sed -n 's/^cuda //p' | paste -sd,) # without NVIDIA's libraries
       [[ $primitive != all_reduce && -n $own ]] || continue
-      stage "$tool $primitive" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" verify "$primitive" \
-        --variant "${VARIANT:-$own}" --place cuda --random 3
+      stage "$tool $primitive" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+        "$program" verify "$primitive" --variant "${VARIANT:-$own}" --place cuda --random 3
     done
   done
 else
-  note SKIPPED "memcheck, racecheck" "compute-sanitizer was not found"
+  report SKIPPED "memcheck, racecheck" "compute-sanitizer was not found"
 fi
 
 for suite in "${suites[@]:3}"; do bench_suite "$suite"; done

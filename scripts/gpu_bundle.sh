@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Packs what a build needs besides CUDA, CMake and a compiler into a prefix folder, from Debian's packages, for a GPU
-# machine where nothing can be installed. No MPI and no oneDNN: what needs them is built without.
+# Packs the libraries and headers that a build needs, besides CUDA, CMake and a compiler, from
+# Debian packages into a prefix folder, for a GPU machine where nothing can be installed.
 #   gpu_bundle.sh FOLDER
-# Static libraries where Debian has them, else shared ones with what these need. They run where the C library is as
-# new as FOLDER/glibc says, or newer. FOLDER/MANIFEST lists packages and files; the same packages give the same one.
+# The bundle has no MPI and no oneDNN; their rungs are not built. Libraries are static where Debian
+# has static ones, otherwise shared, with their dependencies. They need at least the glibc version
+# in FOLDER/glibc. FOLDER/MANIFEST lists packages and files; the same packages give the same
+# MANIFEST.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -11,19 +13,21 @@ folder=${1:?gpu_bundle.sh: name the folder to pack into}
 most_megabytes=40
 multiarch=$(gcc -print-multiarch)
 libraries=/usr/lib/$multiarch
-packages=(libfmt-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libgtest-dev libhwloc-dev libxsimd-dev zlib1g-dev)
+packages=(libfmt-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libgtest-dev libhwloc-dev
+  libxsimd-dev zlib1g-dev)
 static="libz libgtest libgtest_main libbenchmark_main"
-# What every machine with a C++ compiler has.
+# Libraries of every machine with a C++ compiler.
 of_the_system='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so'
 
 command -v dpkg-query >/dev/null ||
-  die "make gpu-bundle: packs Debian's packages, and this system has none. Run it where \`make setup\` installed them."
+  die "make gpu-bundle: this system has no Debian packages to pack." \
+    "Run it where \`make setup\` installed them."
 rm -rf "$folder"
 mkdir -p "$folder/licences"
 folder=$(realpath "$folder")
 
-# A copy rather than a link, which a transfer may lose. Headers of one architecture come to the others: compilers
-# look for them apart only in /usr.
+# Copies files, not links, because a transfer may lose links. Headers of the architecture's own
+# folder go to include/, because compilers search that folder only below /usr.
 pack() {
   local target=$folder/${1#/usr/}
   target=${target/#"$folder/include/$multiarch"/"$folder/include"}
@@ -32,7 +36,7 @@ pack() {
 }
 
 owners=()
-note_owner() { # of a file; packages list it with or without /usr
+add_owner() { # FILE; packages list it with or without /usr
   local owner
   owner=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}" 2>/dev/null) ||
     die "make gpu-bundle: no package owns $1"
@@ -40,13 +44,13 @@ note_owner() { # of a file; packages list it with or without /usr
   owners+=("${owner%%:*}")
 }
 
-# A shared library under each name that one asks for it by, and the libraries that it needs.
+# Packs a shared library under each of its names, and the libraries that it needs.
 pack_shared() {
   local file=$1 name needed
   [[ ! -e $folder/${file#/usr/} ]] || return 0
   local real
   real=$(realpath "$file")
-  note_owner "$real"
+  add_owner "$real"
   for name in "$(basename "$file")" "$(basename "$real")" \
     "$(readelf -d "$real" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"; do
     pack "$libraries/$name"
@@ -76,8 +80,8 @@ for package in "${owners[@]}"; do
   cp -pL "/usr/share/doc/$package/copyright" "$folder/licences/$package"
 done
 
-find "$folder" -name '*.so*' -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 |
-  sed 's/GLIBC_//' >"$folder/glibc"
+find "$folder" -name '*.so*' -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' |
+  sort -uV | tail -n 1 | sed 's/GLIBC_//' >"$folder/glibc"
 {
   dpkg-query -W -f='${Package} ${Version}\n' "${owners[@]}"
   (cd "$folder" && find . -type f ! -name MANIFEST -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
@@ -86,4 +90,5 @@ find "$folder" -name '*.so*' -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' |
 kilobytes=$(du -sk --apparent-size "$folder" | cut -f1)
 ((kilobytes < most_megabytes * 1024)) ||
   die "make gpu-bundle: $folder takes $((kilobytes / 1024)) MB; expected less than $most_megabytes"
-say "$folder: $((kilobytes / 1024)) MB from ${#owners[@]} packages, for glibc $(cat "$folder/glibc") or newer"
+say "$folder: $((kilobytes / 1024)) MB from ${#owners[@]} packages, for glibc" \
+  "$(cat "$folder/glibc") or newer"

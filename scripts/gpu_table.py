@@ -1,7 +1,8 @@
-"""Prints what a run on a GPU came to, in one screen: gpu_table.py RUN
+"""Prints the results of a GPU run on one screen: gpu_table.py RUN
 
-For each rung and suite the geometric means, over the problems, of its gain over the first rung of the CUDA ladder and
-over the vendor's library at the same precision, and its best rate; for each network the step beside PyTorch's.
+For each rung and suite: geometric means, over the problems, of its gain over the first CUDA rung
+and over the vendor's library at the same precision, and its best rate. For each network: the
+training step beside PyTorch's.
 """
 
 import csv
@@ -18,20 +19,19 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def mean(values):
-    """Geometric; nothing of no values."""
+def geometric_mean(values):
     return f"{math.exp(sum(map(math.log, values)) / len(values)):.2f}x" if values else "-"
 
 
 def verdicts(path):
-    """Primitive and variant: what verified.json says of them."""
+    """{(primitive, variant): "verified" or "FAILED"}, from verified.json."""
     if not path.exists():
         return {}
-    told = json.loads(path.read_text())
+    record = json.loads(path.read_text())
     found = {}
     for kind, word in (("verified", "verified"), ("failed", "FAILED")):
-        for file in told[kind]:
-            found[Path(file).parent.name, Path(file).stem] = word
+        for file in record[kind]:  # kernels/PRIMITIVE/…/VARIANT.cu
+            found[Path(file).parts[1], Path(file).stem] = word
     return found
 
 
@@ -42,38 +42,49 @@ def best_rate(rows):
     return f"{gflops / 1e3:.1f} TFLOP/s" if compute_bound else f"{gbytes / 1e3:.2f} TB/s"
 
 
-def ladder(primitive, rows, proofs):
+def problem_of(row):
+    return row["suite"], row["direction"], row["problem"]
+
+
+def print_ladder(primitive, rows, verified):
     ok = [row for row in rows if row["status"] == "ok"]
-    suites = list(dict.fromkeys(row["suite"] for row in rows))
-    variants = list(dict.fromkeys(row["variant"] for row in rows))
-    problem = lambda row: (row["suite"], row["direction"], row["problem"])  # noqa: E731
+    # The row of a variant that cannot run on this machine has no suite.
+    suites = list(dict.fromkeys(row["suite"] for row in rows if row["suite"]))
     first = {}
     for row in ok:
         if not row["builds_on"] and row["technique"] == "cuda":
-            first.setdefault(problem(row), float(row["median_s"]))
+            first.setdefault(problem_of(row), float(row["median_s"]))
     print(f"\n{primitive}  (over the first rung, over the vendor at equal precision, best rate)")
     print(f"  {'':24} {'':5} {'':9}" + "".join(f"{suite:>30}" for suite in suites))
-    for variant in variants:
+    for variant in dict.fromkeys(row["variant"] for row in rows):
         own = [row for row in ok if row["variant"] == variant]
         precision = next(row["precision"] for row in rows if row["variant"] == variant)
         cells = []
         for suite in suites:
             here = [row for row in own if row["suite"] == suite]
-            gains = [first[problem(row)] / float(row["median_s"]) for row in here if problem(row) in first]
-            over_vendor = [float(row["speedup_vs_vendor"]) for row in here if row["speedup_vs_vendor"]]
-            cells.append(f"{mean(gains):>8}{mean(over_vendor):>8}{best_rate(here) if here else '-':>14}")
-        print(f"  {variant:24} {precision:5} {proofs.get((primitive, variant), '-'):9}" + "".join(cells))
+            gains = [first[problem_of(row)] / float(row["median_s"]) for row in here
+                     if problem_of(row) in first]
+            over_vendor = [float(row["speedup_vs_vendor"]) for row in here
+                           if row["speedup_vs_vendor"]]
+            cells.append(f"{geometric_mean(gains):>8}{geometric_mean(over_vendor):>8}"
+                         f"{best_rate(here) if here else '-':>14}")
+        verdict = verified.get((primitive, variant), "-")
+        print(f"  {variant:24} {precision:5} {verdict:9}" + "".join(cells))
     for row in [row for row in rows if row["status"] == "failed"][:5]:
         print(f"  FAILED {row['variant']} {row['direction']} {row['problem']}: {row['reason']}")
 
 
-def steps(own, peers):
-    total = lambda rows: [row for row in rows if row["layer"] == "total"]  # noqa: E731
-    ours = {row["network"]: float(row["median_s"]) for row in total(peers) + total(own) if row["use"] == "cuda"}
-    theirs = [row for row in total(peers) if row["use"] == "pytorch"]
+def totals(rows, use):
+    return [row for row in rows if row["layer"] == "total" and row["use"] == use]
+
+
+def print_steps(own, peers):
+    ours = {row["network"]: float(row["median_s"])
+            for row in totals(peers, "cuda") + totals(own, "cuda")}
+    theirs = totals(peers, "pytorch")
     if not ours and not theirs:
         return
-    print("\ntraining step, ms  (in brackets PyTorch's time over ours)")
+    print("\ntraining step, ms  (in brackets: PyTorch's time over ours)")
     for network in dict.fromkeys([*ours, *(row["network"] for row in theirs)]):
         here = ours.get(network)
         cells = [f"ours {here * 1e3:.3f}" if here else "ours not measured"]
@@ -86,13 +97,14 @@ def steps(own, peers):
 
 
 def main(run):
-    proofs = verdicts(run / "verified.json")
+    verified = verdicts(run / "verified.json")
     rows = [row for row in rows_of(run / "summary.csv") if row["device"] != "cpu"]
     for primitive in dict.fromkeys(row["primitive"] for row in rows):
-        ladder(primitive, [row for row in rows if row["primitive"] == primitive], proofs)
-    steps(rows_of(run / "step.csv"), rows_of(run / "peers/step.csv"))
-    failed = [f"{primitive} {variant}" for (primitive, variant), word in proofs.items() if word == "FAILED"]
-    print(f"\nverified on this device: {len(proofs) - len(failed)} rungs; FAILED: {', '.join(failed) or 'none'}")
+        print_ladder(primitive, [row for row in rows if row["primitive"] == primitive], verified)
+    print_steps(rows_of(run / "step.csv"), rows_of(run / "peers/step.csv"))
+    failed = [" ".join(name) for name, verdict in verified.items() if verdict == "FAILED"]
+    print(f"\nverified on this device: {len(verified) - len(failed)} rungs; "
+          f"FAILED: {', '.join(failed) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # lint.sh format: formats the C++ and CUDA files in place.
-# lint.sh check:  says where they differ from .clang-format, then runs clang-tidy; any finding fails.
+# lint.sh check:  reports where they differ from .clang-format, then runs clang-tidy. Every finding
+#                 is an error.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -21,7 +22,7 @@ failed=()
 say "clang-format: ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" || failed+=(clang-format)
 
-# clang-tidy reads how each file is compiled, so the build folder has to be configured.
+# clang-tidy reads compile_commands.json, so the build folder must be configured.
 folder=${BUILD:-build}
 scripts/build.sh release "$folder" --configure-only
 mapfile -t compiled < <(

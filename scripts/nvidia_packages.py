@@ -1,7 +1,9 @@
-"""Finds cuBLAS and cuDNN among NVIDIA's Python packages, which PyTorch brings along: nvidia_packages.py INCLUDE
+"""Finds cuBLAS and cuDNN in NVIDIA's Python packages, which PyTorch installs.
 
-Prints `prefix FOLDER` for each package whose headers the CUDA toolkit lacks, INCLUDE being the toolkit's headers, and
-`libraries FOLDER` for each folder that holds one of the libraries.
+    nvidia_packages.py INCLUDE
+
+INCLUDE holds the headers of the CUDA toolkit. Prints `prefix FOLDER` for each package with headers
+that the toolkit lacks, and `libraries FOLDER` for each folder with one of the libraries.
 """
 
 import importlib.util
@@ -13,7 +15,8 @@ HEADERS = {"cublas": "cublas_v2.h", "cudnn": "cudnn.h"}
 
 def main(include):
     spec = importlib.util.find_spec("nvidia")
-    packages = [path for folder in spec.submodule_search_locations for path in sorted(Path(folder).iterdir())] if spec else []
+    packages = [path for folder in (spec.submodule_search_locations if spec else ())
+                for path in sorted(Path(folder).iterdir())]
     for name, header in HEADERS.items():
         for package in packages:
             if not (Path(include) / header).exists() and (package / "include" / header).exists():

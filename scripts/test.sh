@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the tests and runs them: first ctest, then pytest, and both even if the first one fails.
+# Builds the tests and runs ctest and pytest; pytest runs even if ctest fails.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -10,21 +10,24 @@ if [[ -n ${SANITIZE:-} ]]; then
   folder+=/sanitize
 fi
 
-# Before the build: it runs the test program to learn the tests.
+# Set before the build, which runs the test program to list its tests.
 allow_mpi_as_root
 export ASAN_OPTIONS="fast_unwind_on_malloc=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}" # see tests/lsan.supp
-export LSAN_OPTIONS="suppressions=$root/tests/lsan.supp:print_suppressions=0:use_tls=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
+lsan="suppressions=$root/tests/lsan.supp:print_suppressions=0:use_tls=0"
+export LSAN_OPTIONS="$lsan${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 scripts/build.sh "$preset" "$folder"
 
 failed=()
 log=$(realpath "$folder")/ctest.log
-ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-log "$log" || failed+=(ctest)
+ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure --no-tests=error \
+  --output-log "$log" || failed+=(ctest)
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder
-  for tests in tests/plots tests/scripts tests/peers tests/cli; do # apart: their files may have the same names
+  # One call per folder, because folders may have files of the same name.
+  for tests in tests/plots tests/scripts tests/peers tests/cli; do
     .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")
   done
 else

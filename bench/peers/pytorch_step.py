@@ -1,12 +1,13 @@
-"""Times training steps of one network in PyTorch, as `stepladder step` times its own.
+"""Times training steps of one network in PyTorch, in the same way as `stepladder step`.
 
-Prints one line of JSON: the version of PyTorch, and the seconds of every step and of its phases
-(forward, backward, update). One process measures one number of threads in one mode, since a team of
-OpenMP threads is bound to its cores when it starts.
+Prints one line of JSON: the version of PyTorch, the seconds of every step, and those of its phases
+(forward, backward, update). One process measures one number of threads in one mode, because OpenMP
+threads are bound to cores when they start.
 
-On a GPU the pictures are there already, and the clock is read only where a run of steps begins and ends: a step
-that waited for the device would lose what PyTorch gains by running ahead of it. Its phases are timed apart, with
-a wait after each; mode cuda_graph, in which a step is one launch, has none.
+On a GPU the pictures are in device memory, and the clock is read before and after many steps
+without synchronization between them, because PyTorch launches kernels ahead of their execution.
+The phases are timed separately, with a synchronization after each. In mode cuda_graph a step is one
+launch and has no phases.
 """
 
 import argparse
@@ -26,7 +27,7 @@ def pair(layer, name, default=None):
 
 
 def layer_of(layer, shape):
-    """The module of one layer of networks.json, and the shape (channels, height, width) after it."""
+    """The modules of one layer of networks.json, and its output shape (channels, height, width)."""
     channels, height, width = shape
     kind = layer["type"]
     if kind == "fully_connected":
@@ -38,7 +39,8 @@ def layer_of(layer, shape):
         stride = pair(layer, "stride", 1 if kind == "convolution" else None)
         stride = tuple(s or w for s, w in zip(stride, window))
         pad = pair(layer, "pad", 0)
-        size = [(n + 2 * p - w) // s + 1 for n, p, w, s in zip((height, width), pad, window, stride)]
+        size = [(n + 2 * p - w) // s + 1
+                for n, p, w, s in zip((height, width), pad, window, stride)]
         if kind == "max_pool":
             return [nn.MaxPool2d(window, stride, pad)], (channels, *size)
         module = nn.Conv2d(channels, layer["filters"], window, stride, pad,
@@ -52,7 +54,7 @@ def layer_of(layer, shape):
     simple = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
     if kind in simple:
         return [simple[kind]()], shape
-    raise SystemExit(f"pytorch_step: layer type {kind!r} is not known here")
+    raise SystemExit(f"pytorch_step: unknown layer type {kind!r}")
 
 
 def network_of(description):
@@ -67,9 +69,10 @@ def network_of(description):
 
 
 def optimizer_of(description, model, in_graph):
-    """Learning rate 0: the weights stand still, the work is the same."""
+    """The learning rate is 0: the weights do not change, the work is the same."""
     optimizer = description["optimizer"]
-    kinds = {"all": (nn.Linear, nn.Conv2d), "fully_connected": (nn.Linear,), "convolution": (nn.Conv2d,)}
+    kinds = {"all": (nn.Linear, nn.Conv2d), "fully_connected": (nn.Linear,),
+             "convolution": (nn.Conv2d,)}
     decayed = [m.weight for m in model.modules()
                if isinstance(m, kinds[optimizer.get("weight_decay_on", "all")])]
     rest = [p for p in model.parameters() if not any(p is d for d in decayed)]
@@ -110,7 +113,7 @@ class Training:
         return time.perf_counter()
 
     def step(self, mark=lambda: None):
-        """`mark` is called where the step begins and after each phase; what it returned, in a list."""
+        """Calls `mark` before the step and after each phase; returns the list of its results."""
         marks = [mark()]
         loss = self.forward()
         marks.append(mark())
@@ -122,18 +125,18 @@ class Training:
         return marks
 
     def phases(self):
-        """Seconds of forward, backward and update of one step, with a wait after each."""
+        """Seconds of forward, backward and update of one step, with synchronization after each."""
         marks = self.step(self.now)
         return [after - before for before, after in zip(marks, marks[1:])]
 
     def as_graph(self):
         """A function that launches a whole step at once."""
-        aside = torch.cuda.Stream()  # what a graph is captured from has run on a stream aside before
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
+        warm_up = torch.cuda.Stream()  # capture needs warm-up steps on another stream
+        warm_up.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(warm_up):
             for _ in range(3):
                 self.step()
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(warm_up)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.step()
@@ -141,7 +144,7 @@ class Training:
 
 
 def measure(training, step, seconds):
-    """Seconds of a step, in each of ten runs of steps or more; a run lasts a hundredth of the time."""
+    """Seconds per step, measured over at least ten series of steps of `seconds` / 100 each."""
     for _ in range(5):
         step()
     start = training.now()
@@ -159,28 +162,30 @@ def measure(training, step, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("network", help="a name of the file")
+    parser.add_argument("network", help="a network in the file")
     parser.add_argument("--file", required=True, help="networks.json")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "cuda_graph"], required=True)
+    parser.add_argument("--mode", required=True,
+                        choices=["eager", "channels_last", "compile", "cuda_graph"])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--tf32", action="store_true", help="allow it; without, all arithmetic is fp32's")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, at least 10 steps")
+    parser.add_argument("--tf32", action="store_true", help="allow TF32; the default is fp32 only")
+    parser.add_argument("--seconds", type=float, default=3.0,
+                        help="measuring time; at least 10 steps are measured")
     options = parser.parse_args()
     if options.mode == "cuda_graph" and options.device != "cuda":
         parser.error("--mode cuda_graph needs --device cuda")
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("pytorch_step: this PyTorch sees no CUDA device")
+        raise SystemExit("pytorch_step: this PyTorch finds no CUDA device")
 
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
-    # Left alone, PyTorch takes TF32 for convolutions and not for matrix products.
+    # By default PyTorch uses TF32 for convolutions but not for matrix products.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     with open(options.file, encoding="utf-8") as file:
         description = json.load(file)[options.network]
     training = Training(description, options.mode, torch.device(options.device))
 
-    if options.device == "cpu":  # nothing runs ahead: each step is the sum of its phases
+    if options.device == "cpu":  # synchronous: a step is the sum of its phases
         for _ in range(5):
             training.phases()
         steps = []

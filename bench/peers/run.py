@@ -1,10 +1,16 @@
-"""The same training steps in stepladder and in PyTorch, in turns, on the same threads.
+"""Measures the same training steps in stepladder and in PyTorch, in turns, on the same threads.
 
-Every round measures each configuration once, in a process of its own; the machine's drift so hits all
-alike. Writes into OUT: tuned.csv, the choices of our best, made once before; step.csv, in the columns of
-`stepladder step`; samples.csv, one row for each round; environment.json, what was installed. With --device cuda
-the step is that of our CUDA rungs, beside PyTorch eager, as a CUDA graph and compiled, each with TF32 and without;
-nothing is tuned. What is measured is written at once: a run that is cut short keeps it.
+Every round measures each configuration once, in a process of its own: drift of the machine affects
+all configurations equally. These files of OUT are written after each measurement, and an
+interrupted run keeps them:
+
+    tuned.csv         the rungs of use `best`, chosen once before the first round
+    step.csv          medians over the rounds, with the columns of `stepladder step`
+    samples.csv       one row per round
+    environment.json  version of PyTorch, device, number of rounds
+
+With --device cuda the steps are those of our CUDA rungs, beside PyTorch in modes eager, cuda_graph
+and compile, each with and without TF32; nothing is tuned.
 """
 
 import argparse
@@ -21,13 +27,14 @@ HERE = Path(__file__).resolve().parent
 COLUMNS = ["network", "use", "mode", "threads", "ranks", "device", "layer", "phase", "variant",
            "median_s", "predicted_s"]
 PHASES = ["forward", "backward", "update"]
-OURS = {"cpu": ("best", "single"), "cuda": ("cuda", "graph")}  # on each device, what PyTorch is compared with
-TF32 = "_tf32"  # ends the names of PyTorch's modes that may use it
+# Per device, use and mode of our step with which PyTorch is compared.
+OURS = {"cpu": ("best", "single"), "cuda": ("cuda", "graph")}
+TF32 = "_tf32"  # suffix of PyTorch's modes that may use TF32
 
 
 def tune(program, networks, threads, file):
-    done = subprocess.run([program, "tune", "--network", ",".join(networks), "--threads", ",".join(map(str, threads)),
-                           "--out", file])
+    done = subprocess.run([program, "tune", "--network", ",".join(networks),
+                           "--threads", ",".join(map(str, threads)), "--out", file])
     if done.returncode != 0:
         raise SystemExit("peers: choosing the best rungs failed; nothing was measured")
 
@@ -41,8 +48,9 @@ def run_stepladder(program, network, use, threads, tuned):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         choices = ["--tuned", tuned] if tuned else []
-        done = subprocess.run([program, "step", "--network", network, "--use", use, "--threads", str(threads),
-                               *choices, "--out", out], capture_output=True, text=True)
+        done = subprocess.run([program, "step", "--network", network, "--use", use,
+                               "--threads", str(threads), *choices, "--out", out],
+                              capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(last_line(done.stderr))
         rows = list(csv.DictReader((out / "step.csv").open()))
@@ -55,8 +63,9 @@ def run_pytorch(file, network, mode, threads, device, seconds):
     places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
     arithmetic = ["--tf32"] if mode.endswith(TF32) else []
     done = subprocess.run([sys.executable, HERE / "pytorch_step.py", network, "--file", file,
-                           "--mode", mode.removesuffix(TF32), *arithmetic, "--threads", str(threads),
-                           "--device", device, "--seconds", str(seconds)],
+                           "--mode", mode.removesuffix(TF32), *arithmetic,
+                           "--threads", str(threads), "--device", device,
+                           "--seconds", str(seconds)],
                           capture_output=True, text=True, env=os.environ | places)
     if done.returncode != 0:
         raise RuntimeError(last_line(done.stderr))
@@ -84,15 +93,16 @@ def write_results(out, seconds, phases, rounds, versions):
 
 
 def configurations_of(networks, threads, device, descriptions):
-    """(network, use, mode, threads, device) of everything to measure, what takes longest last."""
+    """(network, use, mode, threads, device) of all measurements; the slowest modes come last."""
     if device == "cuda":
-        modes = [mode + arithmetic for mode in ("eager", "cuda_graph", "compile") for arithmetic in ("", TF32)]
+        modes = [mode + arithmetic for mode in ("eager", "cuda_graph", "compile")
+                 for arithmetic in ("", TF32)]
         return ([(network, "cuda", OURS[device][1], 1, "cuda") for network in networks]
                 + [(network, "pytorch", mode, 1, "cuda") for mode in modes for network in networks])
     found = []
     for network in networks:
-        has_images = any(layer["type"] == "convolution" for layer in descriptions[network]["layers"])
-        modes = ["eager", "channels_last", "compile"] if has_images else ["eager", "compile"]
+        types = {layer["type"] for layer in descriptions[network]["layers"]}
+        modes = ["eager", *(["channels_last"] if "convolution" in types else []), "compile"]
         for count in threads:
             found += [(network, use, "single", count, "cpu") for use in ("best", "vendor")]
             found += [(network, "pytorch", mode, count, "cpu") for mode in modes]
@@ -100,14 +110,16 @@ def configurations_of(networks, threads, device, descriptions):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/stepladder")
     parser.add_argument("--file", default="bench/networks.json")
     parser.add_argument("--networks", default="mlp,mnist_cnn,cifar_cnn")
     parser.add_argument("--threads", default=f"1,{len(os.sched_getaffinity(0))}")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement in PyTorch")
+    parser.add_argument("--seconds", type=float, default=3.0,
+                        help="time of a measurement in PyTorch")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if (options.out / "step.csv").exists():
@@ -135,11 +147,11 @@ def main():
                       f"{count} threads on {device}", file=sys.stderr, flush=True)
                 try:
                     if use == "pytorch":
-                        total, of_phases, version = run_pytorch(options.file, network, mode, count, device,
-                                                                options.seconds)
+                        total, of_phases, version = run_pytorch(
+                            options.file, network, mode, count, device, options.seconds)
                     else:
-                        total, of_phases, version = run_stepladder(options.program, network, use, count,
-                                                                     tuned)
+                        total, of_phases, version = run_stepladder(
+                            options.program, network, use, count, tuned)
                 except RuntimeError as error:
                     failed[key] = str(error)
                     continue
@@ -150,16 +162,17 @@ def main():
                 file.flush()
                 write_results(options.out, seconds, phases, round_number, versions)
 
-    print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; milliseconds "
-          "of a step, and the ratio of medians to ours")
+    print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; "
+          "milliseconds of a step, and the ratio of medians to ours")
     use, mode = OURS[options.device]
     for network, count in dict.fromkeys((key[0], key[3]) for key in sorted(seconds)):
-        own = statistics.median(seconds.get((network, use, mode, count, options.device), [float("nan")]))
+        own_key = (network, use, mode, count, options.device)
+        own = statistics.median(seconds.get(own_key, [float("nan")]))
         for key, totals in seconds.items():
             if (key[0], key[3]) == (network, count):
                 median = statistics.median(totals)
-                print(f"  {network:10} {count} threads  {key[1]:8} {key[2]:15} {key[4]:4} {median * 1e3:9.3f} "
-                      f"{median / own:6.2f}x")
+                print(f"  {network:10} {count} threads  {key[1]:8} {key[2]:15} {key[4]:4} "
+                      f"{median * 1e3:9.3f} {median / own:6.2f}x")
     for key, why in failed.items():
         print(f"  FAILED {' '.join(map(str, key))}: {why}")
     print(f"\n{options.out / 'step.csv'}")

@@ -1,7 +1,7 @@
-"""The charts of a run. Each module draws one kind and says what it could not draw.
+"""The charts of a run. Each module draws one kind.
 
-A module's draw(run) gives (name, Page or reason) pairs: a Page is a figure to be written under
-that name, a string is the reason why there is none.
+Its draw(run) yields pairs (name, Page) or (name, reason): the figure to be written under that name,
+or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -28,14 +28,8 @@ class Outcome:
     not_drawn: list[tuple[str, str]] = field(default_factory=list)
 
 
-def draw_all(run: Run) -> dict[str, page.Page | str]:
-    """Every chart by name; a string says why that chart could not be drawn."""
-    with matplotlib.rc_context(style.RC):
-        return {name: drawn for kind in KINDS for name, drawn in kind.draw(run)}
-
-
 def write_all(run: Run) -> Outcome:
-    """Writes charts/<name>.svg, .pdf and .png into the run folder, kinds of charts in parallel."""
+    """Writes charts/<name>.svg, .pdf and .png into the run folder; one process per kind."""
     workers = min(len(KINDS), len(os.sched_getaffinity(0)))
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, context) as pool:

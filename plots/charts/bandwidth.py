@@ -26,7 +26,7 @@ def draw_bandwidth(run: Run) -> Page | str:
     ladder = next((found for found in ladders(run) if found.primitive == "all_reduce"),
                   None)
     if ladder is None:
-        return "no all_reduce rows; they come from mpirun"
+        return "no all_reduce rows; they need mpirun"
     panels: dict[tuple[str, Resource], list[Row]] = {}
     for row in ladder.measured:
         if row["busbw_gbytes_per_s"] and row["bytes"]:
@@ -37,10 +37,10 @@ def draw_bandwidth(run: Run) -> Page | str:
     drawn = {row["variant"] for rows in panels.values() for row in rows}
     rungs = [rung for rung in ladder.rungs if rung.name in drawn]
     rows, columns = grid_of(len(panels))
-    page = Page("all_reduce: bus bandwidth against size",
+    page = Page("all_reduce: bus bandwidth against array size",
                 caption(run, (resource for _, resource in panels),
-                        "Bus bandwidth: bytes that each rank must send, 2 (p-1)/p of the array, "
-                        "over the time; error bars: 95 % confidence."),
+                        "Bus bandwidth: 2 (p - 1) / p times the size of the array, divided by the "
+                        "time, where p is the number of ranks. Error bars: 95 % confidence."),
                 rows, columns, panel_height=2.3 if rows == 1 else 1.85, legend_columns=5,
                 legend=[styles[rung.name].handle(rung.name) for rung in rungs], share_y=True)
     for axes, ((direction, resource), found) in zip(page.panels(), sorted(panels.items())):
@@ -49,7 +49,7 @@ def draw_bandwidth(run: Run) -> Page | str:
                             key=lambda row: row["bytes"])
             rates = [row["busbw_gbytes_per_s"] for row in points]
             bounds = [rate_bounds(row, rate) for row, rate in zip(points, rates)]
-            # `bytes` counts the array twice: read once, written once.
+            # `bytes` counts the array twice, for reading and writing.
             axes.errorbar([row["bytes"] / 2 for row in points], rates,
                           yerr=[[rate - low for rate, (low, _) in zip(rates, bounds)],
                                 [high - rate for rate, (_, high) in zip(rates, bounds)]],
@@ -61,9 +61,9 @@ def draw_bandwidth(run: Run) -> Page | str:
         axes.set_xticks(labelled, [binary_size(size) for size in labelled])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_title(", ".join(t for t in (direction, resource.label) if t), loc="left")
-        axes.set_xlabel("size of the array")
+        axes.set_xlabel("array size")
     for axes in page.axes[:, 0]:
-        axes.set_ylabel("GB/s")
+        axes.set_ylabel("bus bandwidth (GB/s)")
     plain_log(page.axes[0, 0].yaxis)
     page.hide_from(len(panels))
     return page

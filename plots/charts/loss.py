@@ -1,4 +1,4 @@
-"""loss: training loss against wall time and against the step."""
+"""loss: training loss against time and against the step."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from plots import style
+from plots.numbers import plural
 from plots.page import Page, caption
-from plots.ratios import plural
 from plots.reading import Row, Run
 from plots.trainings import split_trainings
 
 COLOURS = ("#000000", "#8C8C8C", "#555555", "#B0B0B0")
-MOST_POINTS = 400   # a longer series is drawn as the means of so many stretches of steps
+MOST_POINTS = 400   # longer series are drawn as the means of this many ranges of steps
 MOST_MARKERS = 8
 
 
@@ -27,7 +27,7 @@ def draw_loss(run: Run) -> Page | str:
     runs = split_trainings([row for row in run.train if row["loss"] is not None])
     if not runs:
         return "train.csv has no row with a loss"
-    page = Page("training: loss",
+    page = Page("training: loss against time and steps",
                 caption(run, (), remark(runs)), 1, 2, panel_height=2.25, share_y=True,
                 legend=[look(i).handle(label(rows)) for i, rows in enumerate(runs)],
                 legend_columns=3)
@@ -38,17 +38,17 @@ def draw_loss(run: Run) -> Page | str:
                                if row[column] is not None], dtype=float)
             if not len(points):
                 continue
-            points = stretches(points)
+            points = thinned(points)
             markers = max(1, len(points) // MOST_MARKERS)
             axes.plot(points[:, 0], points[:, 1], markevery=markers, **look(i).line)
-    by_time.set_xlabel("seconds")
-    by_step.set_xlabel("step")
-    by_time.set_ylabel("loss")
+    by_time.set_xlabel("training time (s)")
+    by_step.set_xlabel("training step")
+    by_time.set_ylabel("training loss")
     by_time.set_ylim(bottom=0)
     return page
 
 
-def stretches(points: np.ndarray) -> np.ndarray:
+def thinned(points: np.ndarray) -> np.ndarray:
     if len(points) <= MOST_POINTS:
         return points
     return np.array([part.mean(axis=0) for part in np.array_split(points, MOST_POINTS)])
@@ -63,12 +63,13 @@ def look(index: int) -> style.Style:
 def label(rows: Sequence[Row]) -> str:
     accuracies = [row["accuracy"] for row in rows if row["accuracy"] is not None]
     name = rows[0]["mode"] or "single"
-    return f"{name}, accuracy {100 * accuracies[-1]:.1f} % at the end" if accuracies else name
+    return f"{name}, final accuracy {100 * accuracies[-1]:.1f} %" if accuracies else name
 
 
 def remark(runs: Sequence[Sequence[Row]]) -> str:
     longest = max(len(rows) for rows in runs)
-    steps = plural(longest, "row")
+    rows = plural(longest, "row")
     if longest <= MOST_POINTS:
-        return f"Up to {steps} per training."
-    return f"Up to {steps} per training, drawn as means of {MOST_POINTS} stretches."
+        return f"Up to {rows} of train.csv per training; accuracy is that on held-out pictures."
+    return (f"Up to {rows} of train.csv per training, drawn as {MOST_POINTS} means of consecutive "
+            "rows; accuracy is that on held-out pictures.")

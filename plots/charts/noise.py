@@ -1,4 +1,4 @@
-"""noise: how quiet the machine was, from the calibration loop beside every repetition."""
+"""noise: the time of the calibration loop around every repetition."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from matplotlib.lines import Line2D
 
 from plots import style
+from plots.numbers import plural
 from plots.page import Page, caption, plain_log
 from plots.ratios import resource_of
 from plots.reading import Run
@@ -26,20 +27,22 @@ def draw_noise(run: Run) -> Page | str:
     kept = [(i, row["calibration_ratio"]) for i, row in points if not is_marked(row)]
     marked = [(i, row["calibration_ratio"]) for i, row in points if is_marked(row)]
     looks = (
-        (f"kept ({len(kept)} repetitions)", kept,
+        (f"kept ({plural(len(kept), 'repetition')})", kept,
          {"marker": ".", "color": "#8C8C8C", "markersize": 3}),
-        (f"taken while the machine was slowed, left out ({len(marked)})", marked,
+        (f"disturbed, left out ({plural(len(marked), 'repetition')})", marked,
          {"marker": "x", "color": "#000000", "markersize": 3.5, "markeredgewidth": 0.7}))
-    page = Page("machine: how quiet it was",
+    remark = "Training steps are not drawn."
+    sentence = (run.environment or {}).get("quiet_sentence")
+    page = Page("machine noise: calibration loop around every repetition",
                 caption(run, {resource_of(row) for _, row in points},
-                        (run.environment or {}).get("quiet_sentence") or ""),
+                        f"{sentence} {remark}" if sentence else remark),
                 1, 1, panel_height=1.8,
                 legend=[Line2D([], [], linestyle="none", label=text, **marks)
                         for text, _, marks in looks])
     axes = page.axes[0, 0]
     for text, found, marks in looks:
         if found:
-            # Thousands of dots: one picture inside the SVG and PDF instead of as many shapes.
+            # Thousands of dots: a bitmap in the SVG and PDF instead of as many shapes.
             axes.plot(*zip(*found), linestyle="none", rasterized=True, label=text, **marks)
     axes.axhline(1, color=style.REFERENCE, linewidth=0.7)
     ratios = [row["calibration_ratio"] for _, row in points]
@@ -47,5 +50,5 @@ def draw_noise(run: Run) -> Page | str:
         axes.set_yscale("log")
         plain_log(axes.yaxis)
     axes.set_xlabel("repetition, in order of time")
-    axes.set_ylabel("calibration loop\n(1: undisturbed)")
+    axes.set_ylabel("time of the loop\n(1 = undisturbed)")
     return page

@@ -1,4 +1,4 @@
-"""predicted: every row of a training step against the time that the same plan took alone."""
+"""predicted: time of every operation in a training step over the time of its plan alone."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ def draw_predicted(run: Run) -> Page | str:
         handles.append(style.technique_style("").handle(OTHER, line=False))
     handles.append(Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
                           label="equal"))
-    page = Page("training step: measured in the step over predicted from the plan alone",
+    page = Page("training step: time of each operation in the step over its time alone",
                 caption(run, {c.resource for c in found},
-                        "One marker per layer, phase and configuration."),
+                        "One marker per layer, phase and configuration. Time alone: the same plan "
+                        "timed by itself, outside the step."),
                 rows, columns, panel_height=2.25, legend=handles, legend_columns=8,
                 share_x=True, share_y=True)
     for axes, (network, rows_of) in zip(page.panels(), points.items()):
         draw_network(axes, rows_of, technique_of)
         axes.set_title(network, loc="left")
     for axes in page.axes[:, 0]:
-        axes.set_ylabel("measured / predicted")
+        axes.set_ylabel("time in the step / time alone")
     plain_log(page.axes[0, 0].xaxis)
     ratios = [row["median_s"] / row["predicted_s"]
               for rows_of in points.values() for row in rows_of]
@@ -71,13 +72,12 @@ def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]
                   label=technique or OTHER, **marks)
     ratio = geometric_mean(row["median_s"] / row["predicted_s"] for row in rows)
     axes.set_title(f"geometric mean {ratio:.2f}", loc="right", fontsize=6.5)
-    axes.set_xlabel("predicted (ms)")
+    axes.set_xlabel("time alone (ms)")
 
 
 def techniques(run: Run) -> Callable[[Row], str]:
     """A function from a row of step.csv to its technique, '' for layers outside the ladders.
 
-    step.csv has no such column: summary.csv knows the variants of the ladders, the name says the
-    rest."""
+    step.csv has no such column: the technique comes from summary.csv, or else from the name."""
     known = {row["variant"]: row["technique"] for row in run.summary or []}
     return lambda row: known.get(row["variant"]) or technique_in_name(row["variant"])

@@ -1,4 +1,4 @@
-"""roof-<primitive>: how near each rung comes to the measured roof that binds it."""
+"""roof-<primitive>: rate of each rung as a share of the measured roof."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 
 def bound_by_memory(row: Row) -> bool:
-    """Roofs are named fma_peak or, of bandwidths, stream_copy_L2 and so on."""
+    """Roofs are fma_peak or a bandwidth such as stream_copy_L2."""
     return row["roof"].startswith("stream")
 
 
 def draw_roof(run: Run, ladder: Ladder) -> Page | str:
     with_roof = [row for row in ladder.measured if row["percent_of_roof"]]
     if not with_roof:
-        return "no row has a share of roof"
+        return "no row has a share of the roof"
     rows = [r for r in rung_rows(ladder)
             if any(row["percent_of_roof"] for row in ladder.of(r.rung, None, r.resource))]
     directions = [d for d in ladder.directions if any(row["direction"] == d for row in with_roof)]
@@ -39,7 +39,9 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
         f"{ladder.primitive}: share of the measured roof",
         caption(run, (row.resource for row in rows),
                 "Large markers: geometric mean over the problems. Dots: single problems, filled "
-                "where compute is the roof, hollow where memory bandwidth is."),
+                "where the roof is the FMA peak, hollow where it is a bandwidth. Dashed: the roof. "
+                "Algorithms with fewer multiplications than the definition (Winograd) can exceed "
+                "it."),
         *grid, panel_height=0.45 + ROW_HEIGHT * len(rows), share_x=True, share_y=True,
         legend=style.technique_handles(techniques), legend_columns=7)
     styles = style.variant_styles(ladder.rungs)
@@ -61,7 +63,7 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
                           label=row.rung.name, zorder=3, **look.marks)
         axes.axvline(100, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)))
         axes.set_title(direction, loc="left")
-        axes.set_xlabel("% of the roof")
+        axes.set_xlabel("% of the measured roof")
         axes.set_xlim(0, max(104, highest * 1.04))
     page.hide_from(len(directions))
     return page

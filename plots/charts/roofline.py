@@ -16,8 +16,8 @@ from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key
 from plots.reading import Row, Run
 
 MOST_PANELS_ACROSS = 2
-MARGIN = 1.7  # of the axes beyond the points and roofs
-ALIKE = 1.3   # bandwidths nearer than this are one line
+MARGIN = 1.7  # factor between the axes' limits and the outermost points and roofs
+SAME_LINE = 1.3  # bandwidths that differ by a smaller factor share a line
 
 Span = tuple[float, float]
 
@@ -43,7 +43,7 @@ def on_the_chart(row: Row) -> bool:
 
 
 def intensity(row: Row) -> float:
-    """FLOPs for each byte that has to move at least."""
+    """FLOPs per byte of the problem, where every operand counts once."""
     return row["flops"] / row["bytes"]
 
 
@@ -54,12 +54,12 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
     across, up = limits(run, [row for rows in shown.values() for row in rows], resources)
     columns = min(MOST_PANELS_ACROSS, len(resources))
     page = Page(
-        "Roofline", caption(run, resources,
-                            "Of every problem the first rung of the ladder, the fastest rung and "
-                            "the fastest library. Dashed: measured peak of multiply-add, best "
-                            "measured bandwidth of each level. Intensity counts the FLOPs of the "
-                            "definition and every operand once; Winograd's convolution, with "
-                            "fewer products, may pass the peak."),
+        "roofline: FLOP rate against arithmetic intensity",
+        caption(run, resources,
+                "Shown for every problem: the first rung, our fastest rung and the fastest "
+                "library. Dashed: measured FMA peak and best measured bandwidth of each level. "
+                "Intensity: FLOPs of the definition per byte, each operand counted once. "
+                "Algorithms with fewer multiplications (Winograd) can exceed the peak."),
         -(-len(resources) // columns), columns, panel_height=3.1, share_x=True, share_y=True,
         legend=style.technique_handles(techniques), legend_columns=7)
     for axes, resource in zip(page.panels(), resources):
@@ -76,7 +76,7 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
             name_cluster(axes, primitive, rows)
         axes.set_title(resource.label, loc="left")
         axes.set_xlabel("arithmetic intensity (FLOP per byte)")
-        axes.set_ylabel("GFLOP/s")
+        axes.set_ylabel("rate (GFLOP/s)")
         plain_log(axes.xaxis)
         plain_log(axes.yaxis)
     page.hide_from(len(resources))
@@ -84,8 +84,7 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
 
 
 def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
-    """Of every problem the first rung, the fastest rung and the fastest library, as far as they were
-    measured on this resource."""
+    """For every problem on this resource: the first rung, our fastest rung, the fastest library."""
     shown = []
     problems: dict[tuple, list[Row]] = {}
     for row in ladder.measured:
@@ -102,7 +101,7 @@ def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
 
 
 def limits(run: Run, rows: list[Row], resources: list[Resource]) -> tuple[Span, Span]:
-    """The same for all panels: intensities and rates, points and peaks with some room."""
+    """Limits of both axes, the same for all panels."""
     found = [intensity(row) for row in rows]
     rates = [row["gflops_per_s"] for row in rows]
     highest = max(rates + [peaks(run, "GFLOP/s", r)["peak"] for r in resources])
@@ -111,7 +110,7 @@ def limits(run: Run, rows: list[Row], resources: list[Resource]) -> tuple[Span, 
 
 
 def draw_roofs(axes: Axes, peak: float, bandwidths: dict[str, float]) -> None:
-    """Every bandwidth up to the peak, and the peak from there on."""
+    """Each bandwidth rises to the peak; the peak continues to the right."""
     left, right = axes.get_xlim()
     low, _ = axes.get_ylim()
     line = {"color": style.REFERENCE, "linewidth": 0.9, "linestyle": (0, (5, 2)), "zorder": 1}
@@ -119,7 +118,7 @@ def draw_roofs(axes: Axes, peak: float, bandwidths: dict[str, float]) -> None:
     axes.plot([max(left, ridge), right], [peak, peak], **line)
     axes.annotate(f"peak {peak:.0f} GFLOP/s", (right, peak), xytext=(-2, 3), ha="right",
                   textcoords="offset points", fontsize=6, color=style.REFERENCE)
-    for levels, bandwidth in alike(bandwidths):
+    for levels, bandwidth in merged(bandwidths):
         start, end = max(left, low / bandwidth), peak / bandwidth
         axes.plot([start, end], [start * bandwidth, peak], **line)
         axes.text(start * 1.1, start * 1.1 * bandwidth, f"{levels} {bandwidth:.0f} GB/s",
@@ -127,11 +126,11 @@ def draw_roofs(axes: Axes, peak: float, bandwidths: dict[str, float]) -> None:
                   transform_rotates_text=True, va="bottom", fontsize=6, color=style.REFERENCE)
 
 
-def alike(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
-    """Levels that are nearly as fast as the fastest of a line share it."""
+def merged(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
+    """Lines with their levels: a level joins the line of a faster one within SAME_LINE."""
     groups: list[tuple[str, float]] = []
     for level, value in sorted(bandwidths.items(), key=lambda item: -item[1]):
-        if groups and value * ALIKE >= groups[-1][1]:
+        if groups and value * SAME_LINE >= groups[-1][1]:
             groups[-1] = (", ".join(sorted((*groups[-1][0].split(", "), level))), groups[-1][1])
         else:
             groups.append((level, value))
@@ -139,7 +138,7 @@ def alike(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
 
 
 def name_cluster(axes: Axes, primitive: str, rows: list[Row]) -> None:
-    """The primitive's name under its lowest point."""
+    """Writes the name of the primitive below its lowest point."""
     if not rows:
         return
     lowest = min(rows, key=lambda row: row["gflops_per_s"])

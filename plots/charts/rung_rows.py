@@ -1,4 +1,4 @@
-"""The rows of a chart that lists rungs from top to bottom, one per rung and resource."""
+"""Rows of a chart that lists rungs from top to bottom, one per rung and resource."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class RungRow(NamedTuple):
 
 
 def rung_rows(ladder: Ladder) -> list[RungRow]:
-    """In ladder order; of many thread counts the fewest and the most. Builds for a narrower
-    instruction set than the widest are there to compare vectors: on the fewest threads only."""
+    """Rungs in ladder order, each on the fewest and the most threads. Builds for narrower
+    instruction sets than the widest appear on the fewest threads only."""
     shown = first_and_last(resources_of(ladder.measured))
     widest = widest_builds(ladder.measured_rungs)
     rows = []
@@ -41,7 +41,7 @@ def grid_of(count: int) -> tuple[int, int]:
 
 
 def label_rows(axes: Axes, rows: list[RungRow]) -> None:
-    """Names on the left, first rung on top, lines around the vendors."""
+    """Names on the left, first rung on top, a dashed line between our rungs and the libraries."""
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

@@ -1,4 +1,4 @@
-"""scaling-<primitive> and scaling-step: how much faster more threads are, beside the ideal line."""
+"""scaling-<primitive> and scaling-step: speedup with the number of threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_k
 from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
 
-LOGARITHMIC_FROM = 8  # times more threads
+LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads
 
 Series = tuple[str, style.Style, dict[int, Mean]]  # label, look, threads -> speedup
 
@@ -45,10 +45,10 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     if not panels:
         return "no variant was measured at two or more thread counts"
     return draw_panels(
-        run, f"{ladder.primitive}: speedup by threads", panels,
+        run, f"{ladder.primitive}: speedup with the number of threads", panels,
         [r for r in resources_of(ladder.measured) if not r.device],
-        "Geometric mean over the problems, each against the same variant on the fewest threads; "
-        "error bars: 95 % confidence.")
+        "Speedup of each variant over itself on the fewest threads, geometric mean over the "
+        "problems. Error bars: 95 % confidence. Markers are shifted sideways.")
 
 
 def thread_speedups(ladder: Ladder, rung: Rung, direction: str) -> dict[int, Mean]:
@@ -87,12 +87,13 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
             panels.setdefault(network, []).append((label, speedups))
     if not panels:
         return "no configuration was measured at two or more thread counts"
-    looks = style.told_apart(labels)
+    looks = style.distinct_styles(labels)
     with_looks = {network: [(label, looks[label], speedups) for label, speedups in series]
                   for network, series in panels.items()}
-    return draw_panels(run, "training step: speedup by threads", with_looks,
+    return draw_panels(run, "training step: speedup with the number of threads", with_looks,
                        [c.resource for c in found],
-                       "Each configuration against itself on the fewest threads.")
+                       "Speedup of each configuration over itself on the fewest threads. Markers "
+                       "are shifted sideways.")
 
 
 def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
@@ -108,7 +109,7 @@ def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
         draw_panel(axes, series)
         axes.set_title(name, loc="left")
     for axes in page.axes[:, 0]:
-        axes.set_ylabel("times faster")
+        axes.set_ylabel("speedup")
     highest = max(mean.high for group in panels.values() for _, _, speedups in group
                   for mean in speedups.values())
     most = max(threads / min(speedups) for group in panels.values() for _, _, speedups in group
@@ -140,7 +141,7 @@ def draw_panel(axes: Axes, series: list[Series]) -> None:
     counts = threads_of({"": series})
     axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
               linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
-    # Side by side at every thread count, so that markers and error bars do not hide one another.
+    # Shifted sideways at every thread count: markers and error bars do not hide one another.
     for i, (label, look, speedups) in enumerate(series):
         shift = 1 + 0.022 * (i - (len(series) - 1) / 2)
         values = list(speedups.values())

@@ -1,4 +1,4 @@
-"""size-<primitive>: rate against the size of the problem, with the measured peak on top."""
+"""size-<primitive>: rate against problem size, below the measured peak."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from plots.ratios import (Ladder, Resource, first_and_last, ladders, rate_bounds
 from plots.reading import Row, Run
 
 # primitive: column of the rate, its unit, column of the size, label of the size
-COMPUTE = ("gflops_per_s", "GFLOP/s", "flops", "work of the problem (FLOP)")
-MEMORY = ("gbytes_per_s", "GB/s", "bytes", "traffic of the problem (bytes)")
+COMPUTE = ("gflops_per_s", "GFLOP/s", "flops", "problem size (FLOPs)")
+MEMORY = ("gbytes_per_s", "GB/s", "bytes", "problem size (bytes read and written)")
 QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "sgd_update": MEMORY}
 
-# Suites that grow one size; elsewhere neighbours in size differ in shape and no line joins them.
+# Suites that vary one size. Problems of other suites differ in shape: no line joins them.
 SWEEPS = ("squares", "sweep")
 MOST_PANELS = 6
 
-# Bandwidths from DRAM to the first cache span decades: from this ratio on the axis is logarithmic.
+# Ratio of the highest to the lowest rate from which the axis is logarithmic.
 LOGARITHMIC_FROM = 30
 
-LABEL_HEIGHT = 0.07  # of a panel
+LABEL_HEIGHT = 0.07  # as a fraction of the panel
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -60,18 +60,19 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     rungs = [rung for rung in widest_builds(ladder.measured_rungs) if rung.name in drawn]
     styles = style.variant_styles(ladder.rungs)
     peaks_of = {r: peaks(run, unit, r) for r in resources}
-    remark = "Error bars: 95 % confidence. Of several builds, the widest instruction set."
+    remark = ("One marker per problem. Error bars: 95 % confidence. Only the build for the widest "
+              "instruction set.")
     if unit == "GFLOP/s":
-        remark += (" The dashed line is the measured peak of multiply-add on these threads."
+        remark += (" Dashed: measured FMA peak."
                    if any(peaks_of.values()) else " No measured peak in ceilings.json.")
     else:
-        remark += (" Dashed: measured bandwidths on these threads."
+        remark += (" Dashed: measured bandwidth of each memory level."
                    if any(peaks_of.values()) else " No measured bandwidth in ceilings.json.")
     columns = min(3, len(directions)) if len(directions) > 1 else len(resources)
     grid_rows = -(-len(panels) // columns)
     swept = {row["variant"] for rows in rows_of.values() for row in rows if row["suite"] in SWEEPS}
     page = Page(
-        f"{ladder.primitive}: {unit} against size", caption(run, resources, remark),
+        f"{ladder.primitive}: {unit} against problem size", caption(run, resources, remark),
         grid_rows, columns, panel_height=2.35 if grid_rows == 1 else 1.85, legend_columns=6,
         legend=[styles[rung.name].handle(rung.name, line=rung.name in swept) for rung in rungs])
     for axes, (panel, rows) in zip(page.panels(), rows_of.items()):
@@ -82,7 +83,7 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
         axes.set_xscale("log")
         axes.set_title(", ".join(t for t in (direction, resource.label) if t), loc="left")
         axes.set_xlabel(size_label)
-        axes.set_ylabel(unit)
+        axes.set_ylabel(f"rate ({unit})")
         axes.margins(x=0.08)
         if rows:
             plain_log(axes.xaxis)
@@ -109,8 +110,8 @@ def draw_variant(axes: Axes, rows: list[Row], rate: str, size: str, look: style.
 
 
 def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
-    """The measured ceilings on these threads, lowest first: of arithmetic the peak, of bandwidth
-    the best of every level of the memory."""
+    """The measured ceilings on these threads, lowest first: the FMA peak, or the best bandwidth of
+    each memory level."""
     found: dict[str, float] = {}
     for ceiling in run.ceilings or []:
         if (ceiling["unit"] != unit or ceiling["threads"] != resource.threads or resource.device
@@ -122,7 +123,7 @@ def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
 
 
 def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> None:
-    """The top is the lowest measured ceiling that holds every rate of this resource."""
+    """Sets the top to the lowest ceiling that is at least every rate of this resource."""
     highest = max(rates)
     enough = [value for value in ceilings.values() if value >= highest]
     top = enough[0] if enough else highest * 1.05
@@ -136,7 +137,7 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> N
 
 
 def draw_ceilings(axes: Axes, ceilings: dict[str, float]) -> None:
-    """Lines with their names on the right, outside, where no point is; lowest first."""
+    """Lines with names to the right of the panel, lowest first."""
     to_fraction = axes.transScale + axes.transLimits
     place = -1.0
     for name, value in ceilings.items():

@@ -1,4 +1,4 @@
-"""ladder-<primitive>: what each rung brings, geometric mean over the problems per direction."""
+"""ladder-<primitive>: speedup of each rung, geometric mean over the problems per direction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plots.page import Page, caption, plain_log
 from plots.ratios import Ladder, Mean, ladders, mean_ratio
 from plots.reading import Run
 
-# Per number of columns: width of the number behind a bar, relative to the bars.
-ROOM_OF_NUMBER = {1: 0.08, 2: 0.16, 3: 0.27}
+# Width of the number behind a bar, relative to the bars, by the number of columns.
+NUMBER_WIDTH = {1: 0.08, 2: 0.16, 3: 0.27}
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -32,17 +32,18 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     means = {direction: found for direction, found in means.items() if any(found)}
     if not means:
         return "no row has a speedup"
-    # Rungs of problems that the first rung does not take, as those with an epilogue, have no speedup.
+    # Rungs for problems that the first rung cannot compute, for example with an epilogue, have no
+    # speedup.
     has_speedup = [any(of_row) for of_row in zip(*means.values())]
     rows = [row for row, has in zip(rows, has_speedup) if has]
     means = {direction: [mean for mean, has in zip(found, has_speedup) if has]
              for direction, found in means.items()}
     grid = grid_of(len(means))
     techniques = {row.rung.technique for row in rows}
-    remark = (f"Geometric mean over the problems of the suite ({suites(ladder)}); error bars: 95 % "
-              "confidence.")
+    remark = (f"Geometric mean over the problems of suite {suites(ladder)}. Error bars: 95 % "
+              "confidence. Below the dashed line: libraries.")
     if any(is_partial(found) for found in means.values()):
-        remark += " A number in brackets: measured on so many of the problems."
+        remark += " (n): measured on n of the problems only."
     page = Page(
         f"{ladder.primitive}: speedup over {ladder.baseline}",
         caption(run, (row.resource for row in rows), remark),
@@ -60,7 +61,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     high = max(1.0, *(mean.high for mean in all_means))
     first = page.panels()[0]
     # Room on the right for the number behind the longest bar.
-    first.set_xlim(low / 1.1, high * (1.5 * high / low) ** ROOM_OF_NUMBER[grid[1]])
+    first.set_xlim(low / 1.1, high * (1.5 * high / low) ** NUMBER_WIDTH[grid[1]])
     for axes in page.panels():
         plain_log(axes.xaxis)
     return page
@@ -87,11 +88,11 @@ def draw_direction(axes: Axes, rows: list[RungRow], means: list[Mean | None], pr
         axes.barh(y, mean.value - 1, left=1, height=0.62, alpha=0.85, label=row.rung.name,
                   **look.bar)
         error = [[mean.value - mean.low], [mean.high - mean.value]]
-        # White underneath, so that the bound inside a dark bar shows.
+        # A white bar below keeps the bound visible inside a dark bar.
         axes.errorbar(mean.value, y, xerr=error, fmt="none", ecolor="white", elinewidth=2.4)
         axes.errorbar(mean.value, y, xerr=error, ecolor=style.EDGE, elinewidth=0.8, capsize=1.6,
                       capthick=0.6, label=row.rung.name, **look.marks)
         partly = f" ({mean.count})" if mean.count < problems else ""
         axes.annotate(f"{short(mean.value)}x{partly}", (max(mean.high, 1), y), xytext=(5, 0),
                       textcoords="offset points", va="center", fontsize=6.5)
-    axes.set_xlabel("times faster")
+    axes.set_xlabel("speedup")

@@ -1,8 +1,8 @@
 """step-<network>: one bar per configuration, its time by phase and its shares by layer and phase.
 
-Configurations of `step --ablate` get a figure of their own, ablation-<network>. The left panel
-compares times; the right one stretches every bar to 100 %, so that the layers of a fast
-configuration can be read too.
+Configurations of `step --ablate` have a figure of their own, ablation-<network>. The left panel
+compares times; the right one scales every bar to 100 %, which keeps the layers of fast
+configurations readable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
 
 ROW_HEIGHT = 0.26        # inches
-CHARACTER = 0.0155  # of the bar, the width of a character of a layer's name
+CHARACTER = 0.0155  # width of a character of a layer's name, as a fraction of the bar
 UNACCOUNTED = "outside the layers"
 ABLATION = "ablate"
 MOST_BARS = 20
@@ -38,20 +38,20 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         if plain:
             yield f"step-{network}", draw_steps(run, f"{network}: time of one training step", plain)
         if ablated:
-            title = f"{network}: time of one training step, one rung swapped"
+            title = f"{network}: time of one training step, one rung replaced"
             yield f"ablation-{network}", draw_steps(run, title,
-                                                    with_unswapped(ablated, plain))
+                                                    with_originals(ablated, plain))
 
 
-def with_unswapped(ablated: list[Configuration], plain: list[Configuration]) -> list[Configuration]:
-    """Ahead of best,matmul=serial_ijk comes best, where it was measured on the same resource."""
+def with_originals(ablated: list[Configuration], plain: list[Configuration]) -> list[Configuration]:
+    """Before best,matmul=serial_ijk comes best, if it was measured on the same resource."""
     wanted = {(c.use.partition(",")[0], c.resource) for c in ablated}
     return [c for c in plain if (c.use, c.resource) in wanted] + ablated
 
 
 def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
-    remark = ("Medians; pieces on the right are layers. Thick line and number: the whole step; the "
-              "pieces need not add up to it, for operations may run at once.")
+    remark = ("Medians. Left: phases; thick line and number: the whole step. Right: layers. Phases "
+              "need not add up to the step, because operations may overlap.")
     if len(chosen) > MOST_BARS:
         shown = first_and_last([c.resource for c in chosen])
         chosen = [c for c in chosen if c.resource in shown]
@@ -72,9 +72,9 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
     times.set_yticks(range(len(chosen)), [c.label for c in chosen])
     times.set_ylim(len(chosen) - 0.4, -0.6)
     times.set_xlim(0, 1000 * max(max(c.total_s, layers_s(c)) for c in chosen) * 1.16)
-    times.set_xlabel("milliseconds")
+    times.set_xlabel("time by phase (ms)")
     shares.set_xlim(0, 100)
-    shares.set_xlabel("% of the step, by layer")
+    shares.set_xlabel("share by layer (%)")
     for axes in (times, shares):
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
@@ -82,7 +82,7 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
 
 
 def unaccounted(configuration: Configuration) -> float:
-    """Seconds of the step that no layer's row holds; 0 where branches ran at once."""
+    """Seconds of the step outside the layers' rows; 0 if operations overlap."""
     return max(0.0, configuration.total_s - layers_s(configuration))
 
 
@@ -125,13 +125,13 @@ def draw_layers(axes: Axes, y: int, configuration: Configuration, phases: list[s
 
 
 def name_that_fits(layer: str, share: float) -> str:
-    """The whole name, or that of the layer without its part (conv1.weight_gradient), or none."""
+    """The whole name, or the layer without its part (conv1.backward_weights), or nothing."""
     return next((name for name in (layer, layer.partition(".")[0])
                  if share > CHARACTER * len(name) + 0.01), "")
 
 
 def layer_times(configuration: Configuration, phase: str) -> dict[str, float]:
-    """Seconds per layer in the order of the file; a layer's rows in one phase are added up."""
+    """Seconds per layer in the order of the file; the rows of a layer in the phase are summed."""
     times: dict[str, float] = {}
     for row in configuration.rows:
         if row["phase"] == phase and row["median_s"]:

@@ -1,4 +1,4 @@
-"""bench/peers/run.py without PyTorch: what it measures is replaced, what it writes is read back."""
+"""bench/peers/run.py without PyTorch: the measurements are fakes, the files are read back."""
 
 import csv
 import importlib.util
@@ -26,7 +26,8 @@ def peers(monkeypatch):
     def of_pytorch(file, network, mode, threads, device, seconds):
         if mode == "compile":
             raise RuntimeError("no compiler")
-        return 2.0 / threads, {} if mode.startswith("cuda_graph") else phases, {"torch": "2.0", "device": device}
+        versions = {"torch": "2.0", "device": device}
+        return 2.0 / threads, {} if mode.startswith("cuda_graph") else phases, versions
 
     monkeypatch.setattr(module, "tune", lambda program, networks, threads, file: file.touch())
     monkeypatch.setattr(module, "run_stepladder", of_stepladder)
@@ -37,9 +38,9 @@ def peers(monkeypatch):
 @pytest.fixture
 def run(peers, monkeypatch, tmp_path, capsys):
     def call(*options):
-        monkeypatch.setattr(sys, "argv", ["run.py", "--file", str(ROOT / "bench/networks.json"), "--rounds", "2",
-                                          "--networks", "mlp,mnist_cnn", "--threads", "1,2",
-                                          "--out", str(tmp_path / "run"), *options])
+        monkeypatch.setattr(sys, "argv", [
+            "run.py", "--file", str(ROOT / "bench/networks.json"), "--rounds", "2", "--networks",
+            "mlp,mnist_cnn", "--threads", "1,2", "--out", str(tmp_path / "run"), *options])
         status = peers.main()
         return status, capsys.readouterr().out, tmp_path / "run"
     return call
@@ -57,36 +58,39 @@ def test_step_csv_has_the_columns_of_stepladder_step_and_a_total_for_each_config
 
 
 def test_a_peer_that_fails_is_named_and_the_others_are_measured(run):
-    status, told, _ = run()
+    status, shown, _ = run()
     assert status == 1
-    assert "FAILED mlp pytorch compile 1 cpu: no compiler" in told
-    assert "2.00x" in told
+    assert "FAILED mlp pytorch compile 1 cpu: no compiler" in shown
+    assert "2.00x" in shown
 
 
-def test_a_folder_with_a_run_is_left_alone(run):
+def test_a_folder_with_a_run_is_not_changed(run):
     run()
     with pytest.raises(SystemExit, match="holds a run already"):
         run()
 
 
-def test_on_a_gpu_our_cuda_rungs_stand_beside_three_modes_with_and_without_tf32(run):
-    status, told, out = run("--device", "cuda")
+def test_on_a_gpu_our_cuda_rungs_are_compared_with_three_modes_with_and_without_tf32(run):
+    status, shown, out = run("--device", "cuda")
     rows = reading.read_table(out / "step.csv", schema.STEP, [])
-    totals = {(r["use"], r["mode"]) for r in rows if r["layer"] == "total" and r["network"] == "mlp"}
-    assert totals == {("cuda", "graph"), ("pytorch", "eager"), ("pytorch", "eager_tf32"), ("pytorch", "cuda_graph"),
-                      ("pytorch", "cuda_graph_tf32"), ("pytorch", "compile_tf32")}
+    totals = {(r["use"], r["mode"]) for r in rows
+              if r["layer"] == "total" and r["network"] == "mlp"}
+    assert totals == {("cuda", "graph"), ("pytorch", "eager"), ("pytorch", "eager_tf32"),
+                      ("pytorch", "cuda_graph"), ("pytorch", "cuda_graph_tf32"),
+                      ("pytorch", "compile_tf32")}
     assert {(r["threads"], r["device"]) for r in rows} == {(1, "cuda")}
-    assert status == 1 and "FAILED mlp pytorch compile 1 cuda: no compiler" in told
+    assert status == 1 and "FAILED mlp pytorch compile 1 cuda: no compiler" in shown
     assert not (out / "tuned.csv").exists()
 
 
 def test_a_step_that_is_one_launch_has_a_total_and_no_phases(run):
     _, _, out = run("--device", "cuda")
-    rows = [r for r in reading.read_table(out / "step.csv", schema.STEP, []) if r["mode"] == "cuda_graph"]
+    rows = reading.read_table(out / "step.csv", schema.STEP, [])
+    rows = [r for r in rows if r["mode"] == "cuda_graph"]
     assert rows and {r["phase"] for r in rows} == {"total"}
 
 
-def test_a_run_that_is_cut_short_keeps_what_it_has_measured(peers, run, monkeypatch, tmp_path):
+def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_path):
     measured = []
 
     def of_pytorch(file, network, mode, *rest):
@@ -99,4 +103,5 @@ def test_a_run_that_is_cut_short_keeps_what_it_has_measured(peers, run, monkeypa
     with pytest.raises(KeyboardInterrupt):
         run("--device", "cuda")
     rows = reading.read_table(tmp_path / "run/step.csv", schema.STEP, [])
-    assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured) and measured
+    assert measured
+    assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from plots import schema
 
-# Per primitive: variant, technique, builds_on, share of the roof on one thread, threaded.
+# Per primitive: variant, technique, builds_on, share of the roof on one thread (None: unavailable),
+# threaded.
 VARIANTS = {
     "matmul": [
         ("serial_ijk", "serial", "", 0.005, False),
@@ -55,11 +56,11 @@ VARIANTS = {
     ],
 }
 SHAPES = {  # (m, n, k); the direction is the problem's
-    "mlp.fc1.forward": (64, 512, 784), "mlp.fc1.weight_gradient": (784, 512, 64),
-    "mlp.fc2.forward": (64, 256, 512), "mlp.fc2.input_gradient": (64, 512, 256),
-    "mlp.fc2.weight_gradient": (512, 256, 64), "mnist_cnn.fc1.forward": (64, 512, 3136),
-    "mnist_cnn.fc1.input_gradient": (64, 3136, 512),
-    "mnist_cnn.fc1.weight_gradient": (3136, 512, 64), "cifar_cnn.fc3.forward": (128, 10, 192),
+    "mlp.fc1.forward": (64, 512, 784), "mlp.fc1.backward_weights": (784, 512, 64),
+    "mlp.fc2.forward": (64, 256, 512), "mlp.fc2.backward_data": (64, 512, 256),
+    "mlp.fc2.backward_weights": (512, 256, 64), "mnist_cnn.fc1.forward": (64, 512, 3136),
+    "mnist_cnn.fc1.backward_data": (64, 3136, 512),
+    "mnist_cnn.fc1.backward_weights": (3136, 512, 64), "cifar_cnn.fc3.forward": (128, 10, 192),
 }
 CONVOLUTIONS = {"mnist_cnn.conv1": 8.0e7, "mnist_cnn.conv2": 1.3e9, "cifar_cnn.conv1": 7.1e8,
                 "cifar_cnn.conv2": 3.8e9}
@@ -182,6 +183,8 @@ def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[l
     for primitive in primitives:
         variants = VARIANTS[primitive]
         compute = primitive in ("matmul", "convolution")
+        rows += [unavailable_row(primitive, name, technique)
+                 for name, technique, _, share, _ in variants if share is None]
         for suite, problem, direction, flops, size in problems(primitive):
             work = {}  # median seconds by (variant, threads)
             for name, _, _, share, threaded in variants:
@@ -203,8 +206,6 @@ def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[l
                           "flops": flops, "bytes": size, "ranks": 1,
                           "repeat_command": f'stepladder bench {primitive} --variant "{name}"'}
                 if share is None:
-                    rows.append(row(schema.SUMMARY, **common, threads=1, status="unavailable",
-                                    reason="MKL was not found"))
                     continue
                 for threads in (1, 2) if threaded else (1,):
                     seconds = work[name, threads]
@@ -223,6 +224,13 @@ def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[l
                         percent_of_roof=share_now, speedup_vs_serial=serial / seconds,
                         speedup_vs_vendor=vendors[threads] / seconds if vendors[threads] else None))
     return rows
+
+
+def unavailable_row(primitive: str, variant: str, technique: str) -> list[str]:
+    """The one row of a variant that cannot run on this machine: it names no problem."""
+    return row(schema.SUMMARY, primitive=primitive, variant=variant, technique=technique,
+               precision="fp32", prepacked="no", device="cpu", status="unavailable",
+               reason=f"{variant} was not found", verified="no")
 
 
 def all_reduce_rows(noise: random.Random) -> list[list[str]]:

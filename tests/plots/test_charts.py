@@ -4,14 +4,16 @@ import json
 import random
 from pathlib import Path
 
+import matplotlib
 import matplotlib.colors
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
-from run_folder import LAYERS, one_step, row, summary_row, write_csv, write_run
+from run_folder import (LAYERS, one_step, row, summary_row, unavailable_row, write_csv,
+                        write_run)
 
 from plots import charts, schema, style
 from plots.__main__ import main
-from plots.page import Page, across_then_down, columns_that_fit, label_of_all, save
+from plots.page import Page, columns_that_fit, label_of_all, row_by_row, save
 from plots.ratios import Resource, ladders
 from plots.reading import load_run
 
@@ -24,6 +26,13 @@ ONE_OF_EACH_KIND = {
     "bus-bandwidth", "roofline", "loss", "predicted", "noise"}
 
 
+def drawn(folder: Path) -> dict[str, Page | str]:
+    """Every chart by name, or the reason why it was not drawn."""
+    run = load_run(folder)
+    with matplotlib.rc_context(style.RC):
+        return {name: drawn for kind in charts.KINDS for name, drawn in kind.draw(run)}
+
+
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory) -> Path:
     """Fewer primitives and networks than run_dir: drawing takes a second per chart."""
@@ -33,8 +42,7 @@ def small_run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(small_run) -> dict[str, Page]:
-    drawn = charts.draw_all(load_run(small_run))
-    return {name: page for name, page in drawn.items() if isinstance(page, Page)}
+    return {name: page for name, page in drawn(small_run).items() if isinstance(page, Page)}
 
 
 @pytest.fixture(scope="session")
@@ -146,7 +154,7 @@ def test_variants_of_one_technique_differ(small_run):
             assert {look.marker for look in same} <= {style.MARKERS[technique]}
 
 
-def test_what_cannot_be_drawn_is_said_with_the_reason(tmp_path, capsys):
+def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys):
     (tmp_path / "environment.json").write_text(json.dumps({"schema_version": 1}))
     assert main(["charts", str(tmp_path)]) == 0
     text = capsys.readouterr().out
@@ -163,10 +171,6 @@ def test_a_folder_that_cannot_be_written_is_an_error(small_run, tmp_path, capsys
     assert str(tmp_path / "charts") in capsys.readouterr().err
 
 
-def drawn(folder: Path) -> dict[str, Page | str]:
-    return charts.draw_all(load_run(folder))
-
-
 def test_files_with_nothing_but_headers(tmp_path):
     for table in schema.TABLES.values():
         write_csv(tmp_path, table, [])
@@ -177,7 +181,7 @@ def test_one_row_is_enough_for_a_ladder(tmp_path):
     write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 1.0, speedup_vs_serial=1)])
     found = drawn(tmp_path)
     assert isinstance(found["ladder-matmul"], Page)
-    assert found["roof-matmul"] == "no row has a share of roof"
+    assert found["roof-matmul"] == "no row has a share of the roof"
     assert found["scaling-matmul"] == "no variant was measured at two or more thread counts"
 
 
@@ -185,9 +189,24 @@ def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(tmp_path):
     write_csv(tmp_path, schema.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1),
         summary_row("fused", 0.5, direction="forward_bias_relu", speedup_vs_serial="")])
-    labels = [label.get_text() for label in drawn(tmp_path)["ladder-matmul"].panels()[0].get_yticklabels()]
+    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
     assert any("serial" in label for label in labels)
     assert not any("fused" in label for label in labels)
+
+
+def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
+    rows = [summary_row("serial", 1.0, speedup_vs_serial=1, percent_of_roof=5, flops=1e9,
+                        gflops_per_s=1)]
+    write_csv(tmp_path, schema.SUMMARY, rows)
+    before = drawn(tmp_path)
+    write_csv(tmp_path, schema.SUMMARY, [unavailable_row("matmul", "cublas", "vendor"), *rows,
+                                         unavailable_row("convolution", "cudnn", "vendor")])
+    after = drawn(tmp_path)
+    assert {name for name, page in after.items() if isinstance(page, Page)} \
+        == {name for name, page in before.items() if isinstance(page, Page)}
+    titles = [axes.get_title(loc="left") for axes in after["ladder-matmul"].panels()]
+    assert titles == ["forward (1 problem)"]
 
 
 def test_rows_that_all_failed(tmp_path):
@@ -209,9 +228,10 @@ def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
 
 
-def test_the_roofline_places_the_first_the_fastest_and_the_library(tmp_path):
+def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path):
     ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0},
-                {"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": "DRAM", "value": 9.0},
+                {"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": "DRAM",
+                 "value": 9.0},
                 {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L2", "value": 60.0},
                 {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L1", "value": 66.0}]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
@@ -274,8 +294,8 @@ def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
 
 
 def test_a_legend_reads_row_by_row():
-    assert across_then_down(list("abcde"), 3) == ["a", "d", "b", "e", "c"]
-    assert across_then_down(list("ab"), 2) == ["a", "b"]
+    assert row_by_row(list("abcde"), 3) == ["a", "d", "b", "e", "c"]
+    assert row_by_row(list("ab"), 2) == ["a", "b"]
 
 
 def test_a_legend_has_as_many_columns_as_fit():

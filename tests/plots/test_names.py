@@ -26,11 +26,11 @@ def test_instruction_sets_are_ordered_by_width():
     (["simd_sse42"], "simd_sse42"),
     (["simd", "simd_avx2"], "simd"),
     (["blocked"], None)])
-def test_a_family_stands_for_its_widest_build_present(present, expected):
+def test_a_family_name_means_its_widest_build(present, expected):
     assert resolve_builds_on(Rung("openmp", "openmp", "simd"), present) == expected
 
 
-def test_a_build_for_one_instruction_set_stands_on_the_build_for_the_same():
+def test_a_build_builds_on_the_build_for_the_same_instruction_set():
     present = ["simd_sse42", "simd_avx2", "simd_avx512"]
     assert resolve_builds_on(Rung("packed_avx2", "simd", "simd"), present) == "simd_avx2"
 
@@ -59,12 +59,12 @@ def test_ladder_order_does_not_depend_on_the_order_of_the_file():
         assert ladder_order(shuffled) == RUNGS
 
 
-def test_a_circle_of_rungs_still_has_an_order():
+def test_a_cycle_of_rungs_still_has_an_order():
     rungs = [Rung("a", "serial", "b"), Rung("b", "serial", "a")]
     assert sorted(ladder_order(rungs)) == sorted(rungs)
 
 
 @pytest.mark.parametrize("name, technique", [
     ("simd_openmp", "openmp"), ("serial", "serial"), ("mpi_rows", "mpi"), ("fused", "")])
-def test_a_name_tells_its_technique_by_its_last_such_word(name, technique):
+def test_the_technique_in_a_name_is_its_last_such_word(name, technique):
     assert technique_in_name(name) == technique

@@ -51,14 +51,14 @@ def test_bounds_of_a_mean_shrink_with_the_number_of_problems():
 def test_gain_is_paired_by_problem_and_direction(ladder_of):
     ladder = ladder_of([
         summary_row("serial", 8.0, problem="a"), summary_row("serial", 30.0, problem="b"),
-        summary_row("serial", 1.0, problem="a", direction="input_gradient"),
+        summary_row("serial", 1.0, problem="a", direction="backward_data"),
         summary_row("blocked", 4.0, problem="a", builds_on="serial"),
         summary_row("blocked", 10.0, problem="b", builds_on="serial"),
         summary_row("blocked", 7.0, problem="only blocked has it", builds_on="serial"),
-        summary_row("blocked", 0.1, problem="a", direction="input_gradient", builds_on="serial")])
+        summary_row("blocked", 0.1, problem="a", direction="backward_data", builds_on="serial")])
     blocked = rung(ladder, "blocked")
     assert values(ladder.gains(blocked, "forward", ONE)) == pytest.approx([2, 3])
-    assert values(ladder.gains(blocked, "input_gradient", ONE)) == pytest.approx([10])
+    assert values(ladder.gains(blocked, "backward_data", ONE)) == pytest.approx([10])
     assert values(ladder.gains(blocked, None, ONE)) == pytest.approx([2, 3, 10])
     assert ladder.gains(rung(ladder, "serial"), "forward", ONE) == []
 

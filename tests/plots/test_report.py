@@ -22,10 +22,12 @@ OLD = "old text\n"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository with a main README and the README of one primitive."""
+    """A repository with a main README, a page in docs and the README of one primitive."""
     folder = tmp_path / "repository"
     (folder / "kernels/matmul").mkdir(parents=True)
     (folder / "kernels/common").mkdir()
+    (folder / "docs").mkdir()
+    (folder / "docs/results.md").write_text(block("steps", OLD))
     (folder / "kernels/matmul/matmul.hpp").touch()
     (folder / "README.md").write_text(f"# Title\n\n{block('summary', OLD)}tail\n"
                                       f"{block('steps')}{block('training')}{block('machine')}"
@@ -46,8 +48,9 @@ def table_row(text: str, *start: str) -> list[str]:
 def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
     outcome = rewrite(load_run(run_dir), root)
     assert sorted(path.relative_to(root).as_posix() for path in outcome.changed) \
-        == ["README.md", "kernels/matmul/README.md"]
+        == ["README.md", "docs/results.md", "kernels/matmul/README.md"]
     assert outcome.warnings == []
+    assert OLD not in (root / "docs/results.md").read_text()
     text = (root / "README.md").read_text()
     assert OLD not in text
     assert text.startswith("# Title\n\n<!-- results:summary begin -->\n\n")
@@ -56,7 +59,7 @@ def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
     assert "0123456789ab" in text
     ladder = (root / "kernels/matmul/README.md").read_text()
     assert ladder.startswith("intro\n") and ladder.endswith("reasons\n")
-    assert "**input_gradient**" in ladder
+    assert "**backward_data**" in ladder
     assert (root / "kernels/common/README.md").read_text() == "no markers\n"
 
 
@@ -103,16 +106,17 @@ def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_pat
         == "2.00x"
 
 
-def test_a_rung_that_packs_beforehand_is_not_the_best_of_the_summary(tmp_path, root):
+def test_a_rung_with_prepacked_weights_is_not_the_best_of_the_summary(tmp_path, root):
     write_csv(tmp_path, schema.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
         summary_row("packed", 0.5, speedup_vs_serial=2, prepacked="no"),
         summary_row("prepacked", 0.25, speedup_vs_serial=4, prepacked="yes")])
     rewrite(load_run(tmp_path), root)
-    assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`packed`")[3] == "2.00x"
+    text = (root / "README.md").read_text()
+    assert table_row(text, "matmul", "1 thread", "`packed`")[3] == "2.00x"
 
 
-def test_a_block_that_the_run_has_nothing_for_is_kept_with_a_warning(run_dir, root):
+def test_a_block_without_rows_in_the_run_is_kept_with_a_warning(run_dir, root):
     (root / "README.md").write_text(block("training", "of another day\n"))
     (run_dir / "train.csv").unlink()
     outcome = rewrite(load_run(run_dir), root)
@@ -126,7 +130,7 @@ def test_a_primitive_without_rows_is_a_known_name(run_dir, root):
     assert "ladder-matmul" in rewrite(load_run(run_dir), root).warnings[-1]
 
 
-def test_a_chart_is_linked_from_where_the_readme_stands(run_dir, root):
+def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
     (run_dir / "charts").mkdir()
     (run_dir / "charts/ladder-matmul.svg").touch()
     (root / "kernels/matmul/README.md").write_text(block("chart-ladder-matmul"))
@@ -182,14 +186,15 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tm
     assert table_row(text, "2", "1")[2:] == ["4.00 (2.00x)", "–"]
 
 
-def test_the_fastest_mode_of_a_peer_stands_beside_best(tmp_path):
+def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
     def total(use, mode, threads, seconds):
         return row(schema.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
                    device="cpu", layer="total", phase="total", median_s=seconds)
     write_csv(tmp_path, schema.STEP, [total("best", "single", 1, 0.002)])
     assert peers(load_run(tmp_path)) is None
     (tmp_path / "peers").mkdir()
-    (tmp_path / "peers/environment.json").write_text('{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
+    (tmp_path / "peers/environment.json").write_text(
+        '{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
     write_csv(tmp_path / "peers", schema.STEP, [
         total("best", "single", 1, 0.002), total("vendor", "single", 1, 0.004),
         total("pytorch", "eager", 1, 0.008), total("pytorch", "compile", 1, 0.006),

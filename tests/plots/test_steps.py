@@ -36,7 +36,7 @@ def test_rows_of_a_phase_add_up_and_the_total_is_its_own_row(configurations_of):
     assert (found.total_s, found.predicted_s) == (8, 4)
 
 
-def test_a_configuration_that_was_cut_short_is_left_out(configurations_of):
+def test_an_interrupted_configuration_is_left_out(configurations_of):
     found = configurations_of(total("simd", 3), step("serial", "fc1", "forward", 9))
     assert [c.use for c in found] == ["simd"]
 
@@ -60,14 +60,14 @@ def test_the_baseline_is_serial_on_the_fewest_threads_or_what_came_first(configu
     assert baseline("mlp", found).total_s == 5
 
 
-def test_a_new_mode_or_a_falling_step_starts_another_training():
+def test_a_new_mode_or_a_decreasing_step_starts_another_training():
     rows = [{"mode": mode, "step": number} for mode, number in
             [("single", 1), ("single", 2), ("ring", 1), ("ring", 2), ("single", 1), ("ring", 3)]]
     assert [[row_["step"] for row_ in rows] for rows in split_trainings(rows)] \
         == [[1, 2], [1, 2, 3], [1]]
 
 
-def test_a_thread_sweep_stands_apart_from_the_other_steps(tmp_path):
+def test_a_thread_sweep_is_separate_from_the_other_steps(tmp_path):
     write_csv(tmp_path, schema.STEP, [
         total("openmp", 5, threads=2), total("openmp", 4, mode="inter=1"),
         total("openmp", 3, threads=2, mode="inter=2")])

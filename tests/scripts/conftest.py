@@ -1,7 +1,7 @@
 """A copy of the project's scripts in a folder of its own, where every command they call is a fake.
 
-PATH holds nothing but links to some harmless tools and the fakes, so nothing is installed, built or
-downloaded. Each fake notes its command line.
+PATH holds only links to some harmless tools and the fakes: nothing is installed, built or
+downloaded. Each fake records its command line.
 """
 
 import shutil
@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HARMLESS = """bash cat cut date dirname env expand grep id kill ldconfig mkdir mv nproc paste realpath rm
-sed sha256sum sort tail touch tr wc""".split()
+HARMLESS = """bash cat cut date dirname env expand grep id kill ldconfig mkdir mktemp mv nproc paste
+realpath rm sed sha256sum sort tail touch tr wc""".split()
 
 
 class Sandbox:
@@ -31,7 +31,7 @@ class Sandbox:
         self.fake("sleep")
 
     def fake(self, name, body="", folder=None):
-        """A command that notes its call and then runs `body` (bash)."""
+        """A command that records its call and then runs `body` (bash)."""
         path = Path(folder or self.bin) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -41,13 +41,13 @@ class Sandbox:
     def remove(self, name):
         (self.bin / name).unlink()
 
-    def start(self, script, *arguments, **variables):
+    def start(self, script, *arguments, stderr=subprocess.PIPE, **variables):
         self.log.write_text("")
         return subprocess.Popen(
             [self.bin / "bash", self.root / "scripts" / script, *arguments], cwd=self.root,
-            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
             env={"PATH": str(self.bin), "HOME": str(self.root), "LC_ALL": "C", **variables},
-            # a test runner in the background may ignore Ctrl-C, and its children would inherit that
+            # A test runner in the background may ignore Ctrl-C, and its children inherit that.
             start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def run(self, script, *arguments, **variables):

@@ -1,6 +1,7 @@
-"""scripts/bench.sh: which commands it runs, and what it does when one of them fails."""
+"""scripts/bench.sh: its commands, its output, and failures of a command."""
 
 import os
+import pty
 import signal
 import time
 
@@ -43,12 +44,14 @@ def test_one_run_folder_holds_everything(project):
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["simd", "openmp", "best", "vendor"]
-    assert [(step[2], [step[i + 1] for i, word in enumerate(step) if word == "--use"]) for step in steps] == [
+    uses = [[step[i + 1] for i, word in enumerate(step) if word == "--use"] for step in steps]
+    assert list(zip((step[2] for step in steps), uses)) == [
         ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
         ("mnist_cnn", ["openmp"])]
     assert " ".join(steps[-1]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
     assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
-    assert project.calls("python")[-2:] == ["-m plots charts run", "-m plots table run"]
+    assert project.calls("python")[-3:] == ["-m plots charts run", "-m plots tables run",
+                                            "-m plots table run"]
 
 
 def test_the_default_folder_is_a_new_one_under_results_local(project):
@@ -70,8 +73,8 @@ def test_ranks_are_two_and_all_cores_by_default(project):
 
 
 def test_primitive_and_variant_restrict_the_run(project):
-    project.run("bench.sh", OUT="run", PRIMITIVE="matmul, max_pool", VARIANT="open*", SUITE="alexnet",
-                THREADS="3", BUDGET="0.5")
+    project.run("bench.sh", OUT="run", PRIMITIVE="matmul, max_pool", VARIANT="open*",
+                SUITE="alexnet", THREADS="3", BUDGET="0.5")
     assert project.calls("stepladder") == [
         "bench matmul max_pool --suite alexnet --variant open* --budget 0.5 --threads 3 --out run"]
 
@@ -89,7 +92,7 @@ def test_more_ranks_than_cores_only_when_asked(project):
     assert "--oversubscribe" not in few and "--oversubscribe" in many
 
 
-def test_ranks_on_hardware_threads_are_announced_to_open_mpi(project):
+def test_open_mpi_may_use_hardware_threads_for_ranks(project):
     project.run("bench.sh", PRIMITIVE="all_reduce", RANKS="2,4")
     few, many = project.calls("mpirun")
     assert "--use-hwthread-cpus" not in few and "--use-hwthread-cpus" in many
@@ -102,9 +105,10 @@ def test_ranks_that_are_no_numbers_are_refused(project, ranks):
 
 
 @pytest.mark.parametrize("user, allowed", [(0, "1"), (1000, "")])
-def test_open_mpi_is_told_that_root_is_meant(project, user, allowed):
+def test_open_mpi_is_allowed_to_run_as_root(project, user, allowed):
     project.fake("id", f"echo {user}")
-    program(project, f'[[ "$OMPI_ALLOW_RUN_AS_ROOT$OMPI_ALLOW_RUN_AS_ROOT_CONFIRM" == "{allowed * 2}" ]] || exit 9')
+    program(project, f"""
+[[ "$OMPI_ALLOW_RUN_AS_ROOT$OMPI_ALLOW_RUN_AS_ROOT_CONFIRM" == "{allowed * 2}" ]] || exit 9""")
     assert project.run("bench.sh", PRIMITIVE="all_reduce").returncode == 0
 
 
@@ -114,6 +118,46 @@ def test_without_mpirun_all_reduce_is_skipped_visibly(project):
     assert result.returncode == 0
     assert "all_reduce: SKIPPED" in result.stdout
     assert not any("all_reduce" in call for call in project.calls("stepladder"))
+
+
+def test_every_part_is_one_line_and_its_output_goes_to_the_log(project):
+    program(project, "for i in {1..50}; do echo on stdout; echo on stderr >&2; done")
+    project.fake("python", """
+case "$*" in
+  *"plots charts"*) echo "29 charts" ;;
+  *"plots table "*) echo "the last screen" ;;
+esac""",
+                 folder=project.root / ".venv/bin")
+    result = project.run("bench.sh", OUT="run")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Run folder: run"
+    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/8]" for i in range(1, 9)]
+    assert lines[-3].startswith("Measured in ") and lines[-2:] == ["", "the last screen"]
+    log = (project.root / "run/bench.log").read_text()
+    assert log.count("on stdout\n") == log.count("on stderr\n") == 8 * 50
+    assert "29 charts" in log and "+ build/stepladder step --network mlp " in log
+
+
+def test_on_a_terminal_the_progress_is_shown_there(project):
+    program(project, "echo on stdout; echo progress >&2")
+    terminal, stderr = pty.openpty()
+    process = project.start("bench.sh", stderr=stderr, OUT="run", PRIMITIVE="matmul")
+    os.close(stderr)
+    stdout, _ = process.communicate(timeout=60)
+    assert os.read(terminal, 1000) == b"progress\r\n"
+    os.close(terminal)
+    assert "on stdout" not in stdout
+    log = (project.root / "run/bench.log").read_text()
+    assert "on stdout" in log and "progress" not in log
+
+
+def test_the_end_of_a_failed_part_is_shown(project):
+    program(project, 'write; for i in {1..30}; do echo "row $i"; done; echo "2 failed" >&2; exit 1')
+    result = project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
+    assert result.returncode == 1 and "run/bench.log" in result.stderr
+    shown = [line for line in result.stderr.splitlines() if line.startswith("  | ")]
+    assert len(shown) == 12 and shown[-1] == "  | 2 failed"
 
 
 def test_a_failed_part_does_not_stop_the_others(project):
@@ -136,11 +180,11 @@ def test_a_crash_does_not_stop_the_others(project):
 def test_a_refusal_before_measuring_ends_the_run(project):
     program(project, "echo 'unknown suite: layrs' >&2; exit 2")
     result = project.run("bench.sh", OUT="run", SUITE="layrs")
-    assert result.returncode == 2
+    assert result.returncode == 2 and "unknown suite: layrs" in result.stderr
     assert len(project.calls("stepladder")) == 1
 
 
-def test_a_folder_that_holds_a_run_is_only_gone_on_with_when_asked(project):
+def test_a_folder_that_holds_a_run_is_only_resumed_on_request(project):
     project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
     program(project, 'if [[ $arguments != *--resume* ]]; then echo "run: holds a run"; exit 1; fi')
     refused = project.run("bench.sh", OUT="run", PRIMITIVE="matmul,all_reduce")
@@ -157,7 +201,7 @@ def test_a_folder_that_holds_a_run_is_only_gone_on_with_when_asked(project):
     lambda process: os.killpg(process.pid, signal.SIGINT),  # Ctrl-C reaches the whole group
     lambda process: os.kill(process.pid, signal.SIGTERM),
 ])
-def test_an_interrupted_run_says_how_to_go_on(project, kill):
+def test_an_interrupted_run_prints_how_to_resume(project, kill):
     (project.bin / "real-sleep").symlink_to("/bin/sleep")
     program(project, '''trap "exit 130" INT TERM; write; touch started
 while :; do real-sleep 0.1; done''')
@@ -177,4 +221,4 @@ def test_without_python_the_measurements_are_still_made(project):
     project.fake("python", "exit 1", folder=project.root / ".venv/bin")
     result = project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
     assert result.returncode == 0
-    assert "Charts and table: SKIPPED" in result.stdout and "run/summary.csv" in result.stdout
+    assert "Charts and tables: SKIPPED" in result.stdout and "run/summary.csv" in result.stdout

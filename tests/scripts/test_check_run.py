@@ -1,4 +1,4 @@
-"""scripts/check_run.py: a whole run passes, and each thing that can be wrong with one is named."""
+"""scripts/check_run.py: a complete run passes, and every possible problem is named."""
 
 import csv
 import json
@@ -15,10 +15,16 @@ PRIMITIVES = [suite.stem for suite in (ROOT / "bench/suites").glob("*.csv")]
 
 
 def write_rows(path, table, rows):
+    """The CSV file, and beside summary.csv and step.csv the same as JSON."""
+    rows = list(rows)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, table.names)
         writer.writeheader()
         writer.writerows(rows)
+    if path.stem in ("summary", "step"):
+        path.with_suffix(".json").write_text(json.dumps(
+            {"schema_version": schema.SCHEMA_VERSION, "columns": table.names,
+             "rows": [{name: row.get(name) for name in table.names} for row in rows]}))
 
 
 def summary_row(primitive, **values):
@@ -38,6 +44,12 @@ def run(tmp_path):
     write_rows(tmp_path / "samples.csv", schema.SAMPLES, [{"primitive": "matmul", "seconds": 0.5}])
     write_rows(tmp_path / "step.csv", schema.STEP, [{"network": "mlp", "median_s": 0.5}])
     write_rows(tmp_path / "train.csv", schema.TRAIN, [{"step": 1, "loss": 2.3}])
+    types = {str: "text", int: "integer", float: "number"}
+    described = {name: [{"name": column.name, "type": types[column.kind], "unit": "",
+                         "meaning": "a column"} for column in table.columns]
+                 for name, table in schema.TABLES.items()}
+    (tmp_path / "columns.json").write_text(json.dumps(version | {"tables": described}))
+    (tmp_path / "tables.md").write_text("# Results\n\n| a |\n| --: |\n| 1 |\n")
     (tmp_path / "charts").mkdir()
     for suffix in ("svg", "pdf", "png"):
         (tmp_path / f"charts/speedup.{suffix}").write_text("a chart")
@@ -54,7 +66,9 @@ def test_a_whole_run_passes(run):
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", [*schema.RUN_FILES, "charts/speedup.pdf"])
+@pytest.mark.parametrize("name", dict.fromkeys([
+    *schema.RUN_FILES, "summary.json", "step.json", "columns.json", "tables.md",
+    "charts/speedup.pdf"]))
 def test_a_missing_file_is_named(run, name):
     (run / name).unlink()
     result = check(run)
@@ -86,6 +100,42 @@ def test_a_bad_row_is_named(run, values, message):
     assert result.returncode == 1
     assert "packed" in result.stderr and message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name, change, message", [
+    ("summary.json", lambda content: content["rows"].pop(), "rows; summary.csv has"),
+    ("summary.json", lambda content: content["columns"].reverse(), "not those of summary.csv"),
+    ("step.json", lambda content: content["rows"][0].pop("layer"), "a row has other fields"),
+    ("step.json", lambda content: content.pop("rows"), "no rows; step.csv has 1"),
+    ("columns.json", lambda content: content["tables"]["train"].pop(), "not those of train.csv"),
+    ("columns.json", lambda content: content["tables"].pop("samples"), "not those of samples.csv"),
+    ("columns.json", lambda content: content["tables"]["step"][0].pop("meaning"), "no meaning")])
+def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, message):
+    content = json.loads((run / name).read_text())
+    change(content)
+    (run / name).write_text(json.dumps(content))
+    result = check(run)
+    assert result.returncode == 1
+    assert name in result.stderr and message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name, text", [
+    ("summary.json", "{"), ("columns.json", "[]"), ("tables.md", "nothing\n")])
+def test_a_malformed_file_is_named(run, name, text):
+    (run / name).write_text(text)
+    result = check(run)
+    assert result.returncode == 1 and f"{run / name}: " in result.stderr
+
+
+def test_a_variant_that_cannot_run_here_is_a_row_without_a_problem(run):
+    absent = summary_row("matmul", variant="cublas", problem="", threads="", status="unavailable",
+                         verified="", median_s="", reason="no CUDA device")
+    write_rows(run / "summary.csv", schema.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
+    assert check(run).returncode == 0
+    write_rows(run / "summary.csv", schema.SUMMARY,
+               [*map(summary_row, PRIMITIVES), absent | {"reason": ""}])
+    assert "summary: matmul cublas: unavailable, without a reason" in check(run).stderr
 
 
 def test_an_unavailable_row_with_its_reason_is_fine(run):

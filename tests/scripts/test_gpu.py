@@ -1,9 +1,8 @@
-"""scripts/gpu.sh: what it runs on a GPU machine, within which time, and what is left when a stage fails.
+"""scripts/gpu.sh: its stages on a GPU machine, their time limits, and the results after a failure.
 
 The GPU, the compiler and the program are fakes; the table at the end is the real one.
 """
 
-import csv
 import json
 import os
 import re
@@ -20,17 +19,19 @@ from conftest import ROOT
 from plots import schema
 
 TOOLS = "du getconf gzip head tar timeout".split()
-LADDERS = {"matmul": ["naive", "warp_tile", "cublas"], "sgd_update": ["naive"], "layers": ["bias"], "all_reduce": ["nccl"]}
+LADDERS = {"matmul": ["naive", "warp_tile", "cublas"], "sgd_update": ["naive"],
+           "layers": ["bias"], "all_reduce": ["nccl"]}
 
 
 def csv_text(table, rows):
-    lines = [",".join(table.names)]
-    return "\n".join(lines + [",".join(str(row.get(name, "")) for name in table.names) for row in rows]) + "\n"
+    lines = [table.names, *([str(row.get(name, "")) for name in table.names] for row in rows)]
+    return "".join(",".join(fields) + "\n" for fields in lines)
 
 
 def summary_row(suite, variant, median, **values):
-    return {"primitive": "matmul", "direction": "forward", "variant": variant, "technique": "cuda", "suite": suite,
-            "problem": "p", "precision": "fp32", "device": "NVIDIA X", "status": "ok", "verified": "yes", "threads": 1,
+    return {"primitive": "matmul", "direction": "forward", "variant": variant,
+            "technique": "cuda", "suite": suite, "problem": "p", "precision": "fp32",
+            "device": "NVIDIA X", "status": "ok", "verified": "yes", "threads": 1,
             "median_s": median, "gflops_per_s": 2000, "gbytes_per_s": 1, **values}
 
 
@@ -46,24 +47,31 @@ def machine(sandbox):
     sandbox.fake("nvidia-smi", "echo 'NVIDIA H200, 9.0'")
     sandbox.fake("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'")
     sandbox.fake("compute-sanitizer", 'while [[ $1 != build/* ]]; do shift; done; "$@"')
-    sandbox.fake("cmake", '[[ $1 != --build ]] || echo "environment: $CMAKE_PREFIX_PATH|$LDFLAGS"; [[ ! -e no-build ]]')
+    sandbox.fake("cmake", """
+[[ $1 != --build ]] || echo "environment: $CMAKE_PREFIX_PATH|$LDFLAGS"
+[[ ! -e no-build ]]""")
     sandbox.fake("python3", f"""
 case "$*" in
   *gpu_table.py*) exec {sys.executable} "$@" ;;
   *"import torch"*) [[ ! -e no-torch ]] ;;
-  *peers/run.py*) words="$*"; out=${{words##*--out }}; mkdir -p "$out"; cp peers.csv "$out/step.csv"; touch "$out/samples.csv" ;;
+  *peers/run.py*)
+    words="$*"; out=${{words##*--out }}; mkdir -p "$out"
+    cp peers.csv "$out/step.csv"; touch "$out/samples.csv" ;;
 esac""")
     (sandbox.bin / "cp").symlink_to(shutil.which("cp"))
     ladders = "".join(
         f'[[ $2 != --place && $2 != {primitive} ]] || printf "%s\\n" {primitive} '
-        + " ".join(f"'  {name}  {'vendor' if name == 'cublas' else 'cuda'}  fp32  adds'" for name in names) + "\n"
+        + " ".join(f"'  {name}  {'vendor' if name == 'cublas' else 'cuda'}  fp32  adds'"
+                   for name in names) + "\n"
         for primitive, names in LADDERS.items())
     sandbox.fake("stepladder", f"""
 if [[ $1 == list ]]; then
 {ladders}exit 0
 fi
 if [[ -e fails ]] && [[ "$*" == $(cat fails) ]]; then echo "it went wrong"; exit 1; fi
-if [[ -e breaks ]] && [[ $1 == verify ]] && [[ "$*" != *--variant* || "$*" == *"--variant warp_tile "* ]]; then exit 3; fi
+if [[ -e breaks ]] && [[ $1 == verify ]]; then
+  [[ "$*" == *--variant* && "$*" != *"--variant warp_tile "* ]] || exit 3
+fi
 if [[ -e hangs ]] && [[ "$*" == $(cat hangs) ]]; then
   trap 'echo stopped; exit 130' INT TERM; touch hanging; while :; do sleep 0.1; done
 fi
@@ -82,24 +90,31 @@ done
     (root / "benchmark.json").write_text("{}")
     (root / "samples.csv").write_text("samples\n")
     (root / "summary.csv").write_text(csv_text(schema.SUMMARY, [
-        summary_row("layers", "naive", 4.0), summary_row("layers", "warp_tile", 1.0, builds_on="naive", speedup_vs_vendor=0.5),
+        summary_row("layers", "naive", 4.0),
+        summary_row("layers", "warp_tile", 1.0, builds_on="naive", speedup_vs_vendor=0.5),
         summary_row("gpu", "naive", 8.0), summary_row("gpu", "warp_tile", 1.0, builds_on="naive"),
-        summary_row("gpu", "broken", "", status="failed", verified="no", reason="3 wrong elements")]))
-    step = {"network": "mlp", "layer": "total", "phase": "total", "threads": 1, "ranks": 1, "device": "cuda"}
-    (root / "step.csv").write_text(csv_text(schema.STEP, [step | {"use": "cuda", "mode": "single", "median_s": 0.001}]))
+        summary_row("gpu", "broken", "", status="failed", verified="no",
+                    reason="3 wrong elements"),
+        summary_row("", "cublas", "", direction="", problem="", status="unavailable", threads="",
+                    verified="no", reason="not found", gflops_per_s="", gbytes_per_s="")]))
+    step = {"network": "mlp", "layer": "total", "phase": "total", "threads": 1, "ranks": 1,
+            "device": "cuda"}
+    (root / "step.csv").write_text(csv_text(schema.STEP, [
+        step | {"use": "cuda", "mode": "single", "median_s": 0.001}]))
     (root / "peers.csv").write_text(csv_text(schema.STEP, [
         step | {"use": "pytorch", "mode": "eager", "median_s": 0.006},
         step | {"use": "pytorch", "mode": "cuda_graph", "median_s": 0.002}]))
-    proof = {"digest": "0123456789ab", "date": "2026-01-31", "device": "NVIDIA X"}
+    verdict = {"digest": "0123456789ab", "date": "2026-01-31", "device": "NVIDIA X"}
     (root / "verified.json").write_text(json.dumps({
-        "schema_version": 1, "verified": {"kernels/matmul/cuda/naive.cu": proof}, "failed": {"kernels/matmul/broken.cu": proof}}))
+        "schema_version": 1, "verified": {"kernels/matmul/cuda/naive.cu": verdict},
+        "failed": {"kernels/matmul/cuda/broken/broken.cu": verdict}}))
     return sandbox
 
 
 def stages(result):
-    """[(outcome, title)] as they were told."""
-    told = result.stdout.split(" s in all; ")[0]
-    return re.findall(r"^  (ok|FAILED|CUT|SKIPPED) +(.*?): ", told, re.MULTILINE)
+    """[(outcome, title)] in the order of the output."""
+    shown = result.stdout.split(" s in total; ")[0]
+    return re.findall(r"^  (ok|FAILED|CUT|SKIPPED) +(.*?): ", shown, re.MULTILINE)
 
 
 def outcome(result, title):
@@ -125,53 +140,61 @@ def test_it_builds_verifies_and_measures_everything(machine):
     result = machine.run("gpu.sh", OUT="run")
     assert result.returncode == 0, result.stdout + result.stderr
     configured, built = machine.calls("cmake")
-    assert "--preset release -B build/gpu" in configured and "-DSTEPLADDER_CUDA_ARCHITECTURES=90a" in configured
+    assert "--preset release -B build/gpu" in configured
+    assert "-DSTEPLADDER_CUDA_ARCHITECTURES=90a" in configured
     assert "--target stepladder" in built
     calls = machine.calls("stepladder")
-    proofs = [call for call in calls if "--record" in call]
-    assert proofs == [
+    verified = [call for call in calls if "--record" in call]
+    assert verified == [
         "verify matmul --place cuda --suite layers --random 200 --record run/verified.json",
         "verify sgd_update --place cuda --suite layers --random 200 --record run/verified.json",
         "verify layers --place cuda --random 200 --record run/verified.json"]  # it has no suites
     assert [call for call in calls if call.startswith("bench")] == [
         f"bench {primitive} --place cuda --suite {suite} --threads 1 --out run --resume"
-        for primitive, suite in (("matmul", "layers"), ("sgd_update", "layers"), ("matmul", "gpu"), ("sgd_update", "gpu"),
-                                 ("matmul", "alexnet"))]
-    assert [call.split()[2] for call in calls if call.startswith("step")] == ["mlp", "mnist_cnn", "cifar_cnn"]
+        for primitive, suite in (("matmul", "layers"), ("sgd_update", "layers"), ("matmul", "gpu"),
+                                 ("sgd_update", "gpu"), ("matmul", "alexnet"))]
+    assert [call.split()[2] for call in calls if call.startswith("step")] == \
+        ["mlp", "mnist_cnn", "cifar_cnn"]
     assert all("--use cuda" in call for call in calls if call.startswith("step"))
     assert sum("peers/run.py --device cuda" in call for call in machine.calls("python3")) == 1
-    sanitized = [call.split(" build/gpu/stepladder ") for call in machine.calls("compute-sanitizer")]
-    assert [own for _, own in sanitized if "matmul" in own] == ["verify matmul --variant naive,warp_tile --place cuda --random 3"] * 2
+    sanitized = [call.split(" build/gpu/stepladder ")
+                 for call in machine.calls("compute-sanitizer")]
+    assert [own for _, own in sanitized if "matmul" in own] == \
+        ["verify matmul --variant naive,warp_tile --place cuda --random 3"] * 2
     assert [tool.split()[1] for tool, _ in sanitized] == ["memcheck"] * 3 + ["racecheck"] * 3
     assert outcome(result, "verify all_reduce") == "SKIPPED"
 
 
-@pytest.mark.parametrize("told", ["release 12.9, V12.9.41", "no version"])
-def test_an_older_nvcc_is_refused_at_once(machine, told):
-    machine.fake("nvcc", f"echo '{told}'")
+@pytest.mark.parametrize("version", ["release 12.9, V12.9.41", "no version"])
+def test_an_older_nvcc_is_refused_at_once(machine, version):
+    machine.fake("nvcc", f"echo '{version}'")
     result = machine.run("gpu.sh", OUT="run")
     assert result.returncode == 1 and "expected 13.0 or newer" in result.stderr
     assert machine.calls("cmake") == [] and not (machine.root / "run").exists()
 
 
 def test_the_sanitizers_come_before_a_fourth_suite(machine):
-    titles = [title for _, title in stages(machine.run("gpu.sh", OUT="run", SUITE="layers gpu alexnet squares"))]
+    result = machine.run("gpu.sh", OUT="run", SUITE="layers gpu alexnet squares")
+    titles = [title for _, title in stages(result)]
     order = ["bench matmul alexnet", "memcheck matmul", "racecheck matmul", "bench matmul squares"]
     assert [title for title in titles if title in order] == order
 
 
-def test_what_it_leaves_is_a_few_files(machine):
+def test_the_run_folder_has_few_files(machine):
     machine.run("gpu.sh", OUT="run")
     run = machine.root / "run"
     files = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
-    assert files == {"environment.json", "summary.csv", "step.csv", "verified.json", "peers/step.csv", "raw.tar.gz"}
-    assert {"samples.csv", "benchmark.json", "peers/samples.csv", "logs/build.log", "logs/verify-matmul.log"} <= packed(run)
+    assert files == {"environment.json", "summary.csv", "step.csv", "verified.json",
+                     "peers/step.csv", "raw.tar.gz"}
+    assert {"samples.csv", "benchmark.json", "peers/samples.csv", "logs/build.log",
+            "logs/verify-matmul.log"} <= packed(run)
 
 
 def test_it_ends_with_a_short_table(machine):
     shown = machine.run("gpu.sh", OUT="run").stdout
     row, = [line.split() for line in shown.splitlines() if line.startswith("  warp_tile")]
-    assert row == ["warp_tile", "fp32", "-", "4.00x", "0.50x", "2.0", "TFLOP/s", "8.00x", "-", "2.0", "TFLOP/s"]
+    assert row == ["warp_tile", "fp32", "-", "4.00x", "0.50x", "2.0", "TFLOP/s", "8.00x", "-",
+                   "2.0", "TFLOP/s"]
     assert re.search(r"^  naive +fp32 +verified ", shown, re.MULTILINE)
     assert "FAILED broken forward p: 3 wrong elements" in shown
     assert "ours 1.000, eager 6.000 (6.0x), cuda_graph 2.000 (2.0x)" in shown
@@ -182,29 +205,29 @@ def test_it_ends_with_a_short_table(machine):
 @pytest.mark.parametrize("calls, title", [
     ("verify matmul*", "verify matmul"), ("bench matmul*--suite layers*", "bench matmul layers"),
     ("step*mnist_cnn*", "step mnist_cnn"), ("verify*naive,warp_tile*", "memcheck matmul")])
-def test_a_stage_that_fails_leaves_the_others_alone(machine, calls, title):
+def test_a_failed_stage_does_not_stop_the_others(machine, calls, title):
     (machine.root / "fails").write_text(calls)
     result = machine.run("gpu.sh", OUT="run")
     assert result.returncode == 1
     assert outcome(result, title) == "FAILED"
     assert "    | it went wrong" in result.stdout
-    others = [word for word, name in stages(result) if word != "SKIPPED" and name.split()[1:] != title.split()[1:]]
-    assert set(others) == {"ok"}
+    others = {word for word, name in stages(result) if name.split()[1:] != title.split()[1:]}
+    assert others - {"SKIPPED"} == {"ok"}
     assert (machine.root / "run/summary.csv").exists() and (machine.root / "run/step.csv").exists()
 
 
-def test_a_rung_that_breaks_the_device_is_found_and_left_out_of_what_follows(machine):
+def test_a_rung_that_breaks_the_device_is_found_and_not_timed(machine):
     (machine.root / "breaks").touch()
     result = machine.run("gpu.sh", OUT="run", PRIMITIVE="matmul")
     assert result.returncode == 1
     assert [(word, title) for word, title in stages(result) if title.startswith("verify")] == [
-        ("FAILED", "verify matmul"), ("ok", "verify matmul naive"), ("FAILED", "verify matmul warp_tile"),
-        ("ok", "verify matmul cublas")]
+        ("FAILED", "verify matmul"), ("ok", "verify matmul naive"),
+        ("FAILED", "verify matmul warp_tile"), ("ok", "verify matmul cublas")]
     timed = [call for call in machine.calls("stepladder") if call.startswith("bench")]
     assert timed and all("--place cuda --variant naive,cublas --suite" in call for call in timed)
 
 
-def test_a_build_that_fails_ends_it(machine):
+def test_a_failed_build_ends_the_run(machine):
     (machine.root / "no-build").touch()
     result = machine.run("gpu.sh", OUT="run")
     assert result.returncode == 1 and stages(result) == [("FAILED", "build")]
@@ -212,7 +235,7 @@ def test_a_build_that_fails_ends_it(machine):
     assert "logs/build.log" in packed(machine.root / "run")
 
 
-def test_when_the_time_is_over_the_rest_is_skipped_by_name(machine):
+def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
     (machine.root / "hangs").write_text("bench matmul*")
     begun = time.monotonic()
     result = machine.run("gpu.sh", OUT="run", LIMIT="32")
@@ -222,9 +245,10 @@ def test_when_the_time_is_over_the_rest_is_skipped_by_name(machine):
     assert ("CUT", "bench matmul layers") in words and ("ok", "verify matmul") in words
     after = words[words.index(("CUT", "bench matmul layers")) + 1:]
     assert ("SKIPPED", "PyTorch") in after and {word for word, _ in after} == {"SKIPPED"}
-    assert "the 32 s are over" in result.stdout
+    assert "the limit of 32 s is reached" in result.stdout
     with tarfile.open(machine.root / "run/raw.tar.gz") as archive:
-        assert b"stopped" in archive.extractfile("logs/bench-matmul-layers.log").read()  # it was asked, not killed
+        log = archive.extractfile("logs/bench-matmul-layers.log").read()
+        assert b"stopped" in log  # it was interrupted, not killed
 
 
 def test_one_primitive_is_measured_again_into_the_same_folder(machine):
@@ -232,14 +256,17 @@ def test_one_primitive_is_measured_again_into_the_same_folder(machine):
     result = machine.run("gpu.sh", OUT="run", PRIMITIVE="matmul", BUDGET="0.5")
     assert result.returncode == 0, result.stdout + result.stderr
     calls = machine.calls("stepladder")
-    assert {call.split()[1] for call in calls if call.split()[0] in ("verify", "bench")} == {"matmul"}
-    assert [call for call in calls if call.startswith("bench")][0] == \
-        "bench matmul --place cuda --budget 0.5 --suite layers --threads 1 --out run --resume --again"
+    measured = [call.split() for call in calls if call.startswith(("verify", "bench"))]
+    assert {words[1] for words in measured} == {"matmul"}
+    assert [call for call in calls if call.startswith("bench")][0] == (
+        "bench matmul --place cuda --budget 0.5 --suite layers --threads 1 --out run --resume "
+        "--again")
     assert not any(call.startswith("step") for call in calls)
-    assert {"samples.csv", "peers/samples.csv", "logs/step-mlp.log"} <= packed(machine.root / "run")  # unpacked and packed again
+    # raw.tar.gz was unpacked and packed again
+    assert {"samples.csv", "peers/samples.csv", "logs/step-mlp.log"} <= packed(machine.root / "run")
 
 
-def test_a_folder_with_a_run_is_left_alone_unless_asked(machine):
+def test_a_folder_with_a_run_is_only_changed_on_request(machine):
     machine.run("gpu.sh", OUT="run")
     before = (machine.root / "run/raw.tar.gz").read_bytes()
     result = machine.run("gpu.sh", OUT="run")
@@ -250,7 +277,7 @@ def test_a_folder_with_a_run_is_left_alone_unless_asked(machine):
     assert not any("peers/run.py" in call for call in machine.calls("python3"))  # measured before
 
 
-def test_the_bundle_is_used_where_it_is(machine):
+def test_the_bundle_is_used_if_it_exists(machine):
     bundle = machine.root / "build/gpu-bundle"
     bundle.mkdir(parents=True)
     (bundle / "glibc").write_text("2.17\n")
@@ -262,12 +289,14 @@ def test_the_bundle_is_used_where_it_is(machine):
 
 def nvidia_packages(folder, include):
     script = ROOT / "scripts/nvidia_packages.py"
-    return subprocess.run([sys.executable, script, include], capture_output=True, text=True, check=True,
+    return subprocess.run([sys.executable, script, include], capture_output=True, text=True,
+                          check=True,
                           env=os.environ | {"PYTHONPATH": str(folder)}).stdout.splitlines()
 
 
-def test_cudnn_and_cublas_are_taken_from_python_packages_where_the_toolkit_lacks_them(tmp_path):
-    for package, header, library in (("cu13", "cublas_v2.h", "libcublas.so.13"), ("cudnn", "cudnn.h", "libcudnn.so.9")):
+def test_cudnn_and_cublas_come_from_python_packages_if_the_toolkit_lacks_them(tmp_path):
+    for package, header, library in (("cu13", "cublas_v2.h", "libcublas.so.13"),
+                                     ("cudnn", "cudnn.h", "libcudnn.so.9")):
         for name in (f"include/{header}", f"lib/{library}"):
             (tmp_path / "nvidia" / package / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "nvidia" / package / name).touch()
@@ -296,11 +325,13 @@ def test_without_pytorch_or_sanitizer_the_rest_is_measured(machine):
     assert outcome(result, "PyTorch") == outcome(result, "memcheck, racecheck") == "SKIPPED"
 
 
-@pytest.mark.parametrize("capability, architecture", [("7.5", "75"), ("8.0", "80"), ("9.0", "90a"), ("10.0", "100")])
+@pytest.mark.parametrize("capability, architecture", [
+    ("7.5", "75"), ("8.0", "80"), ("9.0", "90a"), ("10.0", "100")])
 def test_it_builds_for_the_machines_own_gpu(machine, capability, architecture):
     machine.fake("nvidia-smi", f"printf '%s\\n' 'NVIDIA X, {capability}' 'NVIDIA X, {capability}'")
     machine.run("gpu.sh", OUT="run")
-    assert re.search(rf"-DSTEPLADDER_CUDA_ARCHITECTURES={architecture}( |$)", machine.calls("cmake")[0])
+    configured = machine.calls("cmake")[0]
+    assert re.search(rf"-DSTEPLADDER_CUDA_ARCHITECTURES={architecture}( |$)", configured)
 
 
 def test_an_older_gpu_is_refused(machine):
@@ -309,7 +340,7 @@ def test_an_older_gpu_is_refused(machine):
     assert result.returncode == 1 and "compute capability 7.0; expected 7.5" in result.stderr
 
 
-def test_an_interrupted_run_keeps_what_it_has(machine):
+def test_an_interrupted_run_keeps_its_results(machine):
     (machine.root / "hangs").write_text("step*")
     process = machine.start("gpu.sh", OUT="run")
     for _ in range(600):
@@ -320,4 +351,5 @@ def test_an_interrupted_run_keeps_what_it_has(machine):
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "CUT       step mlp: interrupted" in stdout
-    assert (machine.root / "run/summary.csv").exists() and "samples.csv" in packed(machine.root / "run")
+    assert (machine.root / "run/summary.csv").exists()
+    assert "samples.csv" in packed(machine.root / "run")

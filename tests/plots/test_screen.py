@@ -1,0 +1,222 @@
+"""The last screen of `make bench`: its size on every kind of run, and its contents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
+
+from plots import schema
+from plots.__main__ import main
+from plots.reading import load_run
+from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, render
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "results/amd-epyc-zen4-2core"
+LONG = "a_rung_with_a_name_as_long_as_this_avx512"
+
+
+def screen(folder: Path) -> str:
+    """The screen of a run, which fits whatever the run holds."""
+    text = render(load_run(folder))
+    assert len(text.splitlines()) <= MOST_LINES == 40
+    for line in text.splitlines():
+        assert len(line) <= WIDTH == 110 or str(folder) in line, line
+    return text
+
+
+def block(text: str, title: str) -> list[list[str]]:
+    """Words of the lines below the line that starts with the title."""
+    found = next(part for part in text.split("\n\n") if part.startswith(title))
+    return [line.split() for line in found.splitlines()[1:]]
+
+
+def commands(text: str) -> list[str]:
+    return [line.partition("  #")[0].strip() for line in text.split("Next:\n")[1].splitlines()]
+
+
+def total(network="mlp", use="best", seconds=0.001, threads=1, **values) -> list[str]:
+    where = {"network": network, "use": use, "mode": "single", "threads": threads, "ranks": 1,
+             "device": "cpu", "layer": "total", "phase": "total", "median_s": seconds}
+    return row(schema.STEP, **(where | values))
+
+
+def test_a_full_run(run_dir, monkeypatch):
+    monkeypatch.chdir(run_dir.parent)
+    text = screen(run_dir)
+    assert text.startswith("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz; commit 0123456789ab; "
+                           "data: generated\nThe machine was quiet: 3 %")
+    best = block(text, "Our best rung")
+    assert [line[:3] for line in best[1:3]] == [["matmul", "1", "thread"],
+                                               ["matmul", "2", "threads"]]
+    assert [line[:3] for line in best[-2:]] == [["all_reduce", "2", "ranks"],
+                                               ["all_reduce", "4", "ranks"]]
+    assert len(best) == 1 + 4 * 2 + 2
+    steps = block(text, "Training step")
+    assert [line[0] for line in steps[1:]] == ["mlp", "mlp", "mnist_cnn", "mnist_cnn", "cifar_cnn",
+                                              "cifar_cnn"]
+    assert all(line[-2:] == ["over", "serial"] for line in steps[1:])
+    assert "FAILED" not in text
+    assert len(commands(text)) == 3
+
+
+def test_the_published_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = render(load_run(PUBLISHED))
+    assert len(text.splitlines()) <= MOST_LINES
+    assert max(map(len, text.splitlines())) <= WIDTH
+    best = block(text, "Our best rung")
+    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.00x", "81", "%",
+                       "23"]
+    assert block(text, "Training step")[-1] == ["cifar_cnn", "2", "threads", "best", "26.3", "63.0",
+                                                "2.39x", "5.74x", "over", "simd"]
+    assert "Charts: results/amd-epyc-zen4-2core/charts (29); start with ladder-matmul.svg" in text
+
+
+def test_a_larger_machine_with_a_gpu_and_many_networks(tmp_path):
+    """More resources than lines: the most threads of each device, and the number of the others."""
+    rows, steps = [], []
+    for primitive in ("matmul", "convolution", "max_pool", "sgd_update", "layers", "all_reduce"):
+        rows.append(summary_row("serial", 9.0, primitive=primitive, speedup_vs_serial=1))
+        for device, threads, ranks in (("cpu", 1, 1), ("cpu", 8, 1), ("cpu", 128, 1), ("cpu", 1, 2),
+                                       ("cpu", 1, 64), ("NVIDIA H100 80GB HBM3 with a name", 1, 1)):
+            rows.append(summary_row(LONG, 0.001, primitive=primitive, technique="openmp",
+                                    builds_on="serial", threads=threads, ranks=ranks, device=device,
+                                    speedup_vs_serial=9000, speedup_vs_vendor=1.5,
+                                    percent_of_roof=99.9))
+    for network in ("a_network_with_a_rather_long_name", "b", "c", "d", "e"):
+        for threads in (1, 8, 128):
+            steps += [total(network, use, 0.5, threads) for use in ("serial", "best", "vendor")]
+        steps.append(total(network, "cuda", 0.001, device="NVIDIA H100 80GB HBM3 with a name"))
+    write_csv(tmp_path, schema.SUMMARY, rows)
+    write_csv(tmp_path, schema.STEP, steps)
+    text = screen(tmp_path)
+    assert "2 more" in [line.strip() for line in text.splitlines()]
+    assert any(len(line) == WIDTH for line in text.splitlines())
+    assert [line[0] for line in block(text, "Training step")].count("b") == 2
+    assert len(block(text, "Training step")) == 1 + MOST_STEPS
+
+
+def test_failed_rows_are_named_and_counted(tmp_path):
+    rows = [summary_row("serial", 8.0, speedup_vs_serial=1)]
+    rows += [summary_row("packed", 0, median_s="", status="failed", threads=2, problem=f"p{i}",
+                         reason="exact tier: 3 wrong elements, first at (1, 2)\n" + 200 * "x")
+             for i in range(5)]
+    write_csv(tmp_path, schema.SUMMARY, rows)
+    text = screen(tmp_path)
+    assert "6 rows: 1 ok (0 noisy), 5 failed" in text
+    failed = [line for line in text.splitlines() if line.startswith("  FAILED")]
+    assert len(failed) == 3
+    assert failed[0].startswith("  FAILED matmul forward packed p0: exact tier: 3 wrong elements")
+    assert "2 more failed rows:" in text and "/summary.csv" in text
+    assert commands(text)[0] == \
+        "build/stepladder verify matmul --variant packed --suite layers --threads 2"
+
+
+def test_one_primitive_prints_less(tmp_path):
+    folder = write_run(tmp_path / "run", ("matmul",), ())
+    (folder / "step.csv").unlink()
+    write_csv(folder, schema.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1),
+        summary_row("openmp", 2.0, technique="openmp", speedup_vs_serial=4, threads=2)])
+    text = screen(folder)
+    assert len(text.splitlines()) <= 20
+    assert "Training step" not in text and "Charts" not in text and "Tables" not in text
+    assert commands(text)[:2] == ["make bench PRIMITIVE=matmul SUITE=squares", "make bench"]
+
+
+def test_steps_alone(tmp_path):
+    write_csv(tmp_path, schema.STEP, [
+        total(use="simd", seconds=0.009), total(use="best", seconds=0.003),
+        total(use="vendor", seconds=0.006), total(use="best,matmul=serial_ijk", mode="ablate"),
+        total("mnist_cnn", "openmp", 0.004), total("mnist_cnn", "vendor", 0.002)])
+    assert block(screen(tmp_path), "Training step")[1:] == [
+        ["mlp", "1", "thread", "best", "3.00", "6.00", "2.00x", "3.00x", "over", "simd"],
+        ["mnist_cnn", "1", "thread", "openmp", "4.00", "2.00", "0.50x", "–"]]
+
+
+def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
+    """`make bench VARIANT=packed*,openblas` measures no rung to compare with."""
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("packed", 4.0, builds_on="simd", speedup_vs_vendor=0.5),
+        summary_row("packed_openmp", 3.0, builds_on="packed", speedup_vs_vendor=0.75),
+        summary_row("openblas", 2.0, technique="vendor", speedup_vs_vendor=1)])
+    assert block(screen(tmp_path), "Our best rung")[1] == [
+        "matmul", "1", "thread", "packed_openmp", "–", "0.75x", "–", "1"]
+
+
+def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [
+        unavailable_row("matmul", "cublas", "vendor"),
+        summary_row("serial", 8.0, speedup_vs_serial=1, suite="squares")])
+    write_csv(tmp_path, schema.STEP, [total()])
+    text = screen(tmp_path)
+    assert "2 rows: 1 ok (0 noisy), 1 unavailable" in text
+    assert "  build/stepladder list  # every rung, and why 1 did not run" in text.splitlines()
+
+
+def test_columns_line_up(run_dir):
+    lines = next(part for part in render(load_run(run_dir)).split("\n\n")
+                 if part.startswith("Our best rung")).splitlines()[1:]
+    ends = [lines[0].index(label) + len(label) for label in ("over vendor", "of roof", "problems")]
+    for line in lines[1:]:
+        assert all(not line[end - 1].isspace() and line[end:end + 1] in ("", " ") for end in ends)
+
+
+def test_charts_and_tables_are_named_where_they_are(run_dir, monkeypatch):
+    assert main(["tables", str(run_dir)]) == 0
+    (run_dir / "charts").mkdir()
+    (run_dir / "charts/step-mlp.svg").touch()
+    monkeypatch.chdir(run_dir.parent)
+    lines = screen(run_dir).splitlines()
+    assert "Charts: run/charts (1); start with step-mlp.svg: time of a step by phase and layer" in lines
+    assert "Tables: run/tables.md" in lines
+
+
+COMPARE_EARLIER = "make compare OLD='old run' NEW=run"
+COMPARE_LATER = "make compare OLD=run NEW=FOLDER"
+
+
+@pytest.mark.parametrize("change, command", [
+    ({}, COMPARE_EARLIER), ({"cpu_model": "another"}, COMPARE_LATER),
+    ({"started_at": "2099-01-01T00:00:00Z"}, COMPARE_LATER)])
+def test_the_compare_command_names_an_earlier_run(tmp_path, monkeypatch, change, command):
+    for name, about in (("old run", {"started_at": "2024-05-04T10:00:00Z"} | change), ("run", {})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "environment.json").write_text(json.dumps(environment() | about))
+        write_csv(tmp_path / name, schema.SAMPLES, [])
+        write_csv(tmp_path / name, schema.SUMMARY, [summary_row("serial", 8.0)])
+    monkeypatch.chdir(tmp_path)
+    assert command in commands(screen(tmp_path / "run"))
+
+
+def test_runs_without_common_rows_or_with_malformed_files_are_not_compared(tmp_path, monkeypatch):
+    for name in ("a", "b", "run"):
+        (tmp_path / name).mkdir()
+        about = environment() | ({} if name == "run" else {"started_at": "2024-01-01T00:00:00Z"})
+        (tmp_path / name / "environment.json").write_text(json.dumps(about))
+        write_csv(tmp_path / name, schema.SAMPLES, [])
+        write_csv(tmp_path / name, schema.SUMMARY,
+                  [summary_row("serial" if name == "run" else "other", 8.0)])
+    (tmp_path / "b/environment.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    assert COMPARE_LATER in commands(screen(tmp_path / "run"))
+
+
+def test_a_run_without_results_yet(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [])
+    assert "0 rows: 0 ok" in screen(tmp_path)
+
+
+def test_the_command_prints_the_screen_and_writes_nothing(run_dir, capsys):
+    before = sorted(run_dir.iterdir())
+    assert main(["table", str(run_dir)]) == 0
+    assert capsys.readouterr().out == render(load_run(run_dir)) + "\n"
+    assert sorted(run_dir.iterdir()) == before
+
+
+def test_step_rows_of_the_thread_sweep_do_not_count(tmp_path):
+    write_csv(tmp_path, schema.STEP, [total(seconds=0.003), total(seconds=0.001, mode="inter=1")])
+    assert block(screen(tmp_path), "Training step")[1][4] == "3.00"

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from run_folder import LAYERS, VARIANTS, summary_row, unavailable_row, write_csv
+
+from plots import schema
+from plots.__main__ import main
+from plots.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
+from plots.reading import load_run
+from plots.tables import render
+
+
+def line_of(text: str, start: str) -> list[str]:
+    """Cells of the first table row whose first cell is `start`."""
+    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
+            if line.startswith("|"))
+    return next(cells for cells in rows if cells[0] == start)
+
+
+def section(text: str, heading: str) -> str:
+    """The text from a heading to the next one."""
+    return text.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
+
+
+def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1, speedup_vs_vendor=0.25),
+        summary_row("serial", 8.0, problem="q", speedup_vs_serial=1,
+                    reason="noisy: 95 % interval spans 30 % of the median"),
+        summary_row("openmp", 4.0, technique="openmp", speedup_vs_serial=2, speedup_vs_vendor=0.5),
+        summary_row("openmp", 1.0, technique="openmp", problem="q", speedup_vs_serial=8),
+        summary_row("openmp", 1.0, technique="openmp", threads=2, speedup_vs_serial=16,
+                    speedup_vs_vendor=1.25),
+        summary_row("broken", 0, median_s="", status="failed", reason="wrong tail"),
+        summary_row("mkl", 0, technique="vendor", median_s="", status="unavailable",
+                    reason="not found")])
+    text = render(load_run(tmp_path))
+    # variant, technique, over serial on 1 and 2, over vendor on 1 and 2, then the counts
+    assert line_of(text, "`openmp`") == ["`openmp`", "openmp", "4.00x", "16.0x", "0.50x", "1.25x",
+                                         "3", "0", "0", "0", "0"]
+    assert line_of(text, "`serial`") == ["`serial`", "serial", "1.00x", "–", "0.25x", "–",
+                                         "2", "0", "0", "0", "1"]
+    assert line_of(text, "`broken`")[-5:] == ["0", "1", "0", "0", "0"]
+    assert "7 rows: 5 ok, 1 failed, 1 unavailable, 0 skipped; 1 of the ok rows noisy" in text
+    assert line_of(section(text, "## Failed"), "matmul")[1:] == ["`broken`", "1", "wrong tail"]
+    assert line_of(section(text, "## Unavailable"), "matmul")[1:] == ["`mkl`", "1", "not found"]
+
+
+def test_a_variant_that_cannot_run_here_is_named_once(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [
+        unavailable_row("matmul", "cublas", "vendor"),
+        summary_row("serial", 8.0, speedup_vs_serial=1)])
+    text = render(load_run(tmp_path))
+    assert text.count("`cublas`") == 1
+    assert line_of(section(text, "## Unavailable"), "matmul")[1:] \
+        == ["`cublas`", "1", "cublas was not found"]
+    assert [line for line in text.splitlines() if line.startswith("###")] == ["### forward"]
+
+
+def test_a_whole_run_is_written_to_tables_md(run_dir, capsys):
+    assert main(["tables", str(run_dir)]) == 0
+    assert capsys.readouterr().out == f"wrote {run_dir / 'tables.md'}\n"
+    text = (run_dir / "tables.md").read_text()
+    assert "data: generated" in text.splitlines()[2]
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    for primitive in (*VARIANTS, "all_reduce"):
+        assert f"## {primitive}" in headings
+    assert {"### forward", "### backward_data", "### adam", "### sum"} <= set(headings)
+    for network in LAYERS:
+        assert f"## Training step of {network}" in headings
+    assert line_of(text, "`best,max_pool=serial`")[1] == "ablate"
+    assert "- [step.csv](step.csv)" in text.splitlines()
+
+
+def test_every_table_has_as_many_cells_in_every_line(run_dir):
+    blocks = [block.splitlines() for block in render(load_run(run_dir)).split("\n\n")
+              if block.startswith("|")]
+    assert len(blocks) > 20
+    for block in blocks:
+        assert {line.count("|") for line in block} == {block[0].count("|")}
+
+
+def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY,
+              [summary_row("broken", 0, median_s="", status="failed", reason="a | b\nc")])
+    assert "| matmul | `broken` | 1 | a \\| b c |" in render(load_run(tmp_path))
+
+
+def test_a_run_without_results_yet(tmp_path):
+    write_csv(tmp_path, schema.SUMMARY, [])
+    assert "0 rows" in render(load_run(tmp_path))
+
+
+def test_errors_have_an_exit_status_and_no_traceback(tmp_path, capsys):
+    for command in ("table", "tables"):
+        assert main([command, str(tmp_path / "absent")]) == 2
+        assert "no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ratio, text", [
+    (None, "–"), (0.00432, "0.0043x"), (0.871, "0.87x"), (3.414, "3.41x"), (26.21, "26.2x"),
+    (262.4, "262x")])
+def test_ratios_have_three_digits_or_fewer(ratio, text):
+    assert times(ratio) == text
+
+
+def test_other_numbers():
+    assert [milliseconds(s) for s in (None, 0.0001234, 0.0012345, 0.0123, 0.1234)] \
+        == ["–", "0.123", "1.23", "12.3", "123"]
+    assert [percent(share) for share in (None, 0.84, 9.5, 81.4)] == ["–", "0.8 %", "9.5 %", "81 %"]
+    assert [plural(count, "row") for count in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert [binary_size(n) for n in (4, 49152, 2 ** 21, 2 ** 34)] \
+        == ["4 B", "48 KiB", "2 MiB", "16 GiB"]
+    assert [with_prefix(n) for n in (0.1, 3000, 1e4, 1.5e6, 2e9)] \
+        == ["0.1", "3000", "10k", "1.5M", "2G"]
