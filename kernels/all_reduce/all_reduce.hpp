@@ -1,5 +1,5 @@
-// all_reduce: every rank ends with the sum, or the mean, of the gradients of all ranks. The ranks are
-// processes, or the GPUs of one process.
+// all_reduce: every rank ends with the sum or the mean of the gradients of all ranks. The ranks are
+// processes or the GPUs of one process.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ struct Problem {
   Operation operation = Operation::sum;
   std::int64_t count = 0;  // floats, the same on every rank; may be 0
   int ranks = 1;
-  bool gpus = false;  // the ranks are this process's first GPUs
+  bool gpus = false;  // the ranks are the first GPUs of this process
 };
 
-inline constexpr int most_gpus = 16;
+inline constexpr int max_gpus = 16;
 
 struct Vectors {
   const float* input;
@@ -27,10 +27,11 @@ struct Vectors {
 };
 
 struct Operands {
-  const float* input;  // [count], this rank's; may be the same array as output (in place)
+  // If the ranks are processes: the vectors of this rank.
+  const float* input;  // [count]; may be the same array as output (in place)
   float* output;       // [count]: sum over ranks of input, divided by ranks for the mean
-  // Instead of these, where the ranks are GPUs: each one's, in its own memory.
-  std::array<Vectors, most_gpus> of_gpu{};
+  // If the ranks are GPUs: the vectors of each, in its own memory.
+  std::array<Vectors, max_gpus> of_gpu{};
 };
 
 struct AllReduce {
@@ -49,8 +50,8 @@ double flops(const Problem& problem);  // (ranks − 1) · count additions, over
 double bytes_read(const Problem& problem);     // the input of one rank once
 double bytes_written(const Problem& problem);  // the output of one rank once
 
-// Bytes that a bandwidth-optimal algorithm must send from each rank, 2 (p−1)/p · size: bus bandwidth is
-// this over the time (NCCL's definition, nccl-tests PERFORMANCE.md).
+// 2 (p−1)/p · size: the bytes that each rank of a bandwidth-optimal algorithm sends. Bus bandwidth
+// is this divided by the time (nccl-tests, doc/PERFORMANCE.md).
 double bus_bytes(const Problem& problem);
 
 }  // namespace stepladder::all_reduce

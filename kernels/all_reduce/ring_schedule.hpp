@@ -1,31 +1,31 @@
-// Who works on what when a vector goes round a ring of ranks: rank r takes from rank r - 1 and hands on to
-// rank r + 1. Of `ranks` parts each rank has one at each of 2 (ranks - 1) steps:
+// The schedule of a ring all-reduce. The vector is divided into one chunk per rank. At each of
+// 2 (ranks - 1) steps, rank r receives a chunk from rank r - 1:
 //
-//     sum      first step 0 … ranks - 2: rank r adds its own to part r - step - 1, as rank r - 1 has it.
-//              After the last of them the sum of part r + 1 is complete on rank r.
-//     gather   as many steps: rank r copies part r - step from rank r - 1
+//     reduce-scatter   steps 0 … ranks - 2: rank r receives the partial sum of chunk r - step - 1
+//                      and adds its own values. Afterwards rank r has the sum of chunk r + 1.
+//     all-gather       steps 0 … ranks - 2: rank r receives the sum of chunk r - step.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+
+#include "kernels/common/cpu/partition.hpp"
 
 namespace stepladder::all_reduce {
 
-struct Part {
-  std::int64_t first, count;
+struct Chunk {
+  std::int64_t first, count;  // elements
 };
 
-// Part `index` of so many; any index, which is taken modulo `parts`. Parts begin at multiples of `grain`
-// elements, and differ by at most one grain; some are empty when there are fewer grains than parts.
-inline Part part_of(const Part& whole, int parts, int index, std::int64_t grain = 1) {
-  const std::int64_t k = (index % parts + parts) % parts;
-  const std::int64_t grains = (whole.count + grain - 1) / grain;
-  const std::int64_t first = std::min(whole.count, grains * k / parts * grain);
-  const std::int64_t last = std::min(whole.count, grains * (k + 1) / parts * grain);
-  return {whole.first + first, last - first};
+// Chunk `index`, taken modulo `chunks`, of `whole`. Chunks begin at multiples of `granule` elements
+// from whole.first; see partition().
+inline Chunk chunk_of(const Chunk& whole, int chunks, int index, std::int64_t granule = 1) {
+  const auto [begin, end] =
+      partition(whole.count, chunks, (index % chunks + chunks) % chunks, granule);
+  return {whole.first + begin, end - begin};
 }
 
-inline int part_to_sum(int rank, int step) { return rank - step - 1; }
-inline int part_to_gather(int rank, int step) { return rank - step; }
+// The index of the chunk that `rank` receives at `step`, to be taken modulo the number of ranks.
+inline int reduce_scatter_chunk(int rank, int step) { return rank - step - 1; }
+inline int all_gather_chunk(int rank, int step) { return rank - step; }
 
 }  // namespace stepladder::all_reduce

@@ -1,4 +1,4 @@
-// What a device does at best, measured on it: the roofs of its rows.
+// Measured ceilings of a device, the roofs of its rows.
 #pragma once
 
 #include <vector>
@@ -6,12 +6,12 @@
 namespace stepladder {
 
 struct DeviceCeiling {
-  const char* name;  // fma_peak: of fp32; stream_copy: bytes read and written
+  const char* name;  // fma_peak: fp32; stream_copy: bytes read plus bytes written
   const char* unit;  // GFLOP/s or GB/s
   double value;
 };
 
-std::vector<DeviceCeiling> measure_device_ceilings();  // empty where there is no device
+std::vector<DeviceCeiling> measure_device_ceilings();  // empty without a device
 // Called by a device's file before main().
 void register_device_ceilings(std::vector<DeviceCeiling> (*measure)());
 

@@ -1,4 +1,4 @@
-// Marks a function that kernels call on the GPU and tests call on the CPU, with or without nvcc.
+// Marks a function that compiles for GPU and CPU, with or without nvcc.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// The instruction sets. A variant with `.isa = build_isa` is compiled once per ISA, with its flags and
-// STEPLADDER_ISA set to its name; every other file is compiled once, for the baseline.
+// The instruction sets. A variant with `.isa = build_isa` is compiled once per ISA, with its flags
+// and STEPLADDER_ISA set to its name; every other file is compiled once, for the baseline.
 //
 // Headers of such variants put their code into the inline namespace STEPLADDER_ISA, so that each
 // build has its own symbols and the linker can never mix them:

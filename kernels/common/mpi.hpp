@@ -1,4 +1,4 @@
-// The communicator that a plan of an MPI variant was made for.
+// The MPI communicator of a plan.
 #pragma once
 
 #include <mpi.h>

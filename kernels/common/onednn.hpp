@@ -1,37 +1,37 @@
-// oneDNN's two ways to describe a primitive, as one: version 2 wraps what is asked for in a `desc`,
-// version 3 takes it directly. The variants are built with whichever version is installed.
+// One interface to oneDNN 2 and 3. Version 2 wraps the parameters of a primitive in a `desc`,
+// version 3 takes them directly. The variants are built with the version that is installed.
 #pragma once
 
 #include <dnnl.hpp>
 
 namespace stepladder {
 
-// What a Primitive is made from; `wanted` as the primitive_desc of version 3 lists it.
-template <class Primitive, class... Wanted>
+// The primitive_desc of a Primitive; `parameters` in the order of version 3.
+template <class Primitive, class... Parameters>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine,
                                             const dnnl::primitive_attr& attributes,
-                                            const Wanted&... wanted) {
+                                            const Parameters&... parameters) {
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, wanted..., attributes};
+  return {engine, parameters..., attributes};
 #else
-  return {typename Primitive::desc(wanted...), attributes, engine};
+  return {typename Primitive::desc(parameters...), attributes, engine};
 #endif
 }
 
-// The same for the backward primitives, which ask for the forward one as a hint.
-template <class Primitive, class Forward, class... Wanted>
+// The same for backward primitives, which take the forward primitive_desc as a hint.
+template <class Primitive, class Forward, class... Parameters>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine,
                                                      const dnnl::primitive_attr& attributes,
                                                      const Forward& forward,
-                                                     const Wanted&... wanted) {
+                                                     const Parameters&... parameters) {
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, wanted..., forward, attributes};
+  return {engine, parameters..., forward, attributes};
 #else
-  return {typename Primitive::desc(wanted...), attributes, engine, forward};
+  return {typename Primitive::desc(parameters...), attributes, engine, forward};
 #endif
 }
 
-// A function of each element as a post-op; version 2 scales it, by 1 here.
+// Appends an elementwise post-op; version 2 scales it, by 1 here.
 inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm function) {
 #if DNNL_VERSION_MAJOR >= 3
   after.append_eltwise(function, 0.0F, 0.0F);
@@ -40,7 +40,7 @@ inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm function) {
 #endif
 }
 
-// Pooling has a dilation since version 2.5; version 3 knows no other form.
+// The primitives with dilation, which version 2.5 introduced and version 3 made the only ones.
 #if DNNL_VERSION_MAJOR >= 3
 using PoolingForward = dnnl::pooling_forward;
 using PoolingBackward = dnnl::pooling_backward;

@@ -12,13 +12,13 @@ namespace {
 
 using Entries = std::vector<detail::Entry>;
 
-// Grown by static initialisers, so it must exist before the first of them asks for it.
+// A function-local static: registrations use it during static initialisation.
 std::map<std::string_view, Entries>& table() {
   static std::map<std::string_view, Entries> entries_of_primitive;
   return entries_of_primitive;
 }
 
-// Distance from the foot of the ladder, along builds_on. A cycle or a missing rung ends the walk.
+// Number of rungs below, along builds_on. The walk ends at a missing rung or after a cycle.
 int rung(const Entries& all, const VariantInfo& info) {
   int height = 0;
   std::string_view below = info.builds_on;
@@ -36,7 +36,7 @@ int rung(const Entries& all, const VariantInfo& info) {
 void detail::add(const char* primitive, const Entry& entry) {
   Entries& all = table()[primitive];
   all.push_back(entry);
-  // Ladder order: CPU before CUDA, own code before the vendor's, then height, name and width.
+  // Ladder order: CPU before CUDA, our variants before vendor libraries, then rung, name and ISA.
   using Key = std::tuple<Place, bool, int, std::string_view, Isa>;
   std::vector<std::pair<Key, Entry>> keyed;
   for (const Entry& e : all)
@@ -70,6 +70,8 @@ const char* name_of(Technique technique) {
   }
   return "";
 }
+
+const char* name_of(Precision precision) { return precision == Precision::tf32 ? "tf32" : "fp32"; }
 
 std::string full_name(const VariantInfo& info) {
   std::string name = info.name;

@@ -1,6 +1,6 @@
-// A vendor's library that is opened when the first plan asks for it. Linked, the large ones would
-// delay every start of the program (cuBLAS and cuDNN by 0.1 s, from a cold disk by a second) and
-// keep it from starting on a machine that lacks them.
+// A vendor library that is opened by the first plan that needs it. If the large ones were linked,
+// they would delay every start of the program (cuBLAS and cuDNN by 0.1 s, from a cold disk by a
+// second), and the program would not start on a machine without them.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,14 +13,14 @@ namespace stepladder {
 
 class SharedLibrary {
  public:
-  // Throws NotHere, with the loader's words, when the library is not found. It is never closed:
-  // plans hold its functions.
+  // Throws NotHere with the loader's message if the library is not found. It is never closed, since
+  // plans keep pointers to its functions.
   explicit SharedLibrary(const std::string& name)
       : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw NotHere(dlerror());
   }
 
-  // Becomes a pointer to a function of whatever type it initialises:
+  // Converts to a pointer to function of any type:
   //     decltype(&::cublasCreate_v2) create = library["cublasCreate_v2"];
   struct Symbol {
     void* address;
@@ -30,7 +30,7 @@ class SharedLibrary {
     }
   };
 
-  // Throws NotHere when the library has no such function.
+  // Throws NotHere if the library has no such function.
   Symbol operator[](const char* function) const {
     void* address = dlsym(handle_, function);
     if (address == nullptr) throw NotHere(name_ + " has no function " + function);

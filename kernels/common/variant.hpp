@@ -1,12 +1,12 @@
-// What a variant says of itself, and how it joins the registry.
+// Variants and their registration.
 //
-// A variant is one file. It includes its primitive's contract, describes itself in a VariantInfo and
-// registers a factory:
+// A variant is one file. It includes the contract of its primitive, describes itself in a
+// VariantInfo and registers a factory:
 //
 //     constexpr VariantInfo info{.name = "serial_ikj", .technique = Technique::serial, …};
 //     const Registration<Matmul> registration{info, plan_of<multiply>};
 //
-// Nothing else knows its name: the build globs the folder and the harness asks the registry.
+// No list names it: the build globs the folder, and the harness reads the registry.
 #pragma once
 
 #include <cstdint>
@@ -21,34 +21,32 @@
 namespace stepladder {
 
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, vendor };
-enum class Place {
-  cpu,
-  cuda
-};  // the memory that the operands live in and the clock that times them
+enum class Precision { fp32, tf32 };  // tf32: operands are converted to TF32
+// Where the operands are stored and which clock times the variant.
+enum class Place { cpu, cuda };
 
-// A literal type: a file built for AVX-512 must be able to register on a machine without it, so
-// registration may copy pointers and nothing more.
+// A literal type: files built for AVX-512 are registered on machines without it too, so
+// registration must only copy pointers.
 struct VariantInfo {
-  const char* name;  // the file's name; a file built per ISA gets "_avx2" and so on appended
+  const char* name;  // the file name; builds for an ISA append "_avx2" etc. (full_name())
   Technique technique;
-  const char* builds_on = "";  // name of the rung below; empty at the foot of the ladder
+  const char* builds_on = "";  // name of the rung below; empty for the first rung
   const char* adds;            // the one idea, in a sentence
-  const char* precision = "fp32";
-  const char* layouts =
-      "";              // those it takes besides the primitive's plain one: convolution's "nhwc"
-  Isa isa = Isa::any;  // build_isa in a file that is built per ISA
+  Precision precision = Precision::fp32;
+  bool nhwc = false;   // convolution: supports NHWC besides NCHW
+  Isa isa = Isa::any;  // build_isa in a file that is built for each ISA
   Place place = Place::cpu;
   bool threaded = false;      // uses Resources::threads
-  bool prepacked = false;     // prepare() must follow every change of the weights
-  bool epilogue = false;      // matmul, max_pool: takes problems with an epilogue too
-  double bound_factor = 1.0;  // declared accuracy bound, in units of the primitive's fp32 bound
-  // The bound of every element is bound_factor · 2^-24 · the largest magnitude: for methods whose sums
-  // mix neighbouring elements and cancel them again. A bound that grew with the number of terms, as
-  // that of fp32 does, times such a factor, would let wrong sums of thousands of terms pass.
+  bool prepacked = false;     // prepare() must be called after every change of the weights
+  bool epilogue = false;      // matmul, max_pool: supports problems with an epilogue
+  double bound_factor = 1.0;  // accuracy bound as a multiple of the primitive's fp32 bound
+  // The bound of every element is bound_factor · 2^-24 · the largest magnitude. For methods such as
+  // Winograd, whose transforms mix neighbouring elements and cancel them again. Their large factor
+  // times an fp32 bound that grows with the number of terms would accept wrong long sums.
   bool normwise = false;
-  double operand_error =
-      0.0;  // relative error of a product from rounding its factors to a narrower
-            // format, which the bound allows besides; 2^-9 + 2^-20 for TF32
+  // Relative error of a product whose operands are converted to a narrower format, added to the
+  // bound; 2^-9 + 2^-20 for truncation to TF32.
+  double operand_error = 0.0;
 };
 
 struct Resources {
@@ -56,21 +54,22 @@ struct Resources {
   const void* communicator = nullptr;  // MPI_Comm*; see kernels/common/mpi.hpp
 };
 
-// A factory throws this when the problem is outside the variant's domain; what() completes the
-// sentence "unavailable: …".
+// Thrown by a factory if the variant does not support the problem; what() completes the sentence
+// "unavailable: …".
 class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// No problem can be planned on this machine, as when a library that is opened at run time is missing.
+// Thrown if the variant supports no problem on this machine, for example because a library is
+// missing.
 class NotHere : public Unsupported {
  public:
   using Unsupported::Unsupported;
 };
 
-// One variant made ready for one problem. run() allocates nothing and is all that is timed;
-// prepare() is what must be repeated whenever the weights change, and is timed apart.
+// A variant prepared for one problem. run() is timed and allocates nothing. prepare() does the work
+// that depends on the weights, is called after each change of them and is timed separately.
 template <class Operands>
 class Plan {
  public:
@@ -92,18 +91,18 @@ using AnyFunction = void (*)();
 
 struct Entry {
   const VariantInfo* info;
-  AnyFunction factory;      // a Factory<Primitive>; null when the variant was not built
-  const char* why_missing;  // why it was not built; null when it was
+  AnyFunction factory;      // a Factory<Primitive>; null if the variant was not built
+  const char* why_missing;  // why it was not built; null if it was
 };
 
-// Out of line, so that nothing of it is compiled for an ISA the machine may lack.
+// Not inline, so that it is never compiled for an ISA that the machine may lack.
 void add(const char* primitive, const Entry& entry);
 std::span<const Entry> entries(const char* primitive);  // in ladder order
 
 }  // namespace detail
 
-// The plan of a registered variant. Throws Unsupported when the problem is outside the variant's
-// domain, be it by its own word or by what its VariantInfo leaves out.
+// The plan of a registered variant. Throws Unsupported if the variant or its VariantInfo excludes
+// the problem.
 template <class Primitive>
 std::unique_ptr<PlanOf<Primitive>> plan_variant(const detail::Entry& entry,
                                                 const typename Primitive::Problem& problem,
@@ -119,14 +118,14 @@ class Registration {
   Registration(const VariantInfo& info, Factory<Primitive> factory) {
     detail::add(Primitive::name, {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr});
   }
-  // For a variant whose library or compiler the build did not find; `why` names what to install.
+  // For a variant whose library or compiler the build did not find; `why` says what to install.
   Registration(const VariantInfo& info, const char* why) {
     detail::add(Primitive::name, {&info, nullptr, why});
   }
 };
 
-// A plan for variants that keep nothing between runs: Function(problem, operands) or, when
-// threaded, Function(problem, operands, threads).
+// A plan for variants without state between runs: Function(problem, operands), or Function(problem,
+// operands, threads) if threaded.
 template <class Problem, class Operands, auto Function>
 class FunctionPlan final : public Plan<Operands> {
  public:
@@ -166,6 +165,7 @@ std::unique_ptr<PlanOf<Primitive>> make_plan(const typename Primitive::Problem& 
 }
 
 const char* name_of(Technique technique);
+const char* name_of(Precision precision);
 std::string full_name(const VariantInfo& info);  // "simd" built for AVX2 is "simd_avx2"
 
 }  // namespace stepladder

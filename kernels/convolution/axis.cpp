@@ -1,5 +1,7 @@
 #include "kernels/convolution/axis.hpp"
 
+#include "kernels/common/integer_math.hpp"
+
 namespace stepladder::convolution {
 
 Axis forward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
@@ -16,15 +18,15 @@ Axis forward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int6
           .kernel_step = 1};
 }
 
-// x[h] took part in y[q] with kernel element r where q · stride + r = h + pad. So r % stride is
-// fixed by h: r = r0 + j · stride and q = q0 − j. Taps count q upwards, hence j downwards.
+// Forward multiplies x[h] by filter element r for output y[q] where q · stride + r = h + pad. So h
+// fixes r % stride: r = r0 + j · stride and q = q0 − j. Taps ascend in q and descend in j.
 Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
                    std::int64_t pad, std::int64_t remainder) {
   const std::int64_t r0 = (remainder + pad) % stride, q0 = (remainder + pad) / stride;
-  const std::int64_t taps = r0 < kernel ? (kernel - r0 + stride - 1) / stride : 0;
+  const std::int64_t taps = r0 < kernel ? ceil_div(kernel - r0, stride) : 0;
   return {.source = y,
           .target = x,
-          .pixels = remainder < x ? (x - remainder + stride - 1) / stride : 0,
+          .pixels = remainder < x ? ceil_div(x - remainder, stride) : 0,
           .first = remainder,
           .step = stride,
           .stride = 1,

@@ -9,8 +9,8 @@
 namespace stepladder::convolution {
 
 void Convolution::require(const Problem& problem, const VariantInfo& info) {
-  if (problem.layout == Layout::nhwc && std::string_view(info.layouts) != name_of(Layout::nhwc))
-    throw Unsupported("takes operands in NCHW only");
+  if (problem.layout == Layout::nhwc && !info.nhwc)
+    throw Unsupported("supports NCHW only");
 }
 
 const char* name_of(Layout layout) { return layout == Layout::nchw ? "nchw" : "nhwc"; }
@@ -35,9 +35,9 @@ std::string shape(const Problem& p) {
 
 namespace {
 
-// Places of the kernel that lie on the image and not on padding, over all outputs of one axis.
-std::int64_t places_on_image(std::int64_t size, std::int64_t out, std::int64_t kernel,
-                             std::int64_t stride, std::int64_t pad) {
+// Filter taps that fall inside the image and not on padding, summed over the outputs of one axis.
+std::int64_t taps_inside(std::int64_t size, std::int64_t out, std::int64_t kernel,
+                         std::int64_t stride, std::int64_t pad) {
   std::int64_t sum = 0;
   for (std::int64_t p = 0; p < out; ++p) {
     const std::int64_t first = p * stride - pad;
@@ -49,11 +49,15 @@ std::int64_t places_on_image(std::int64_t size, std::int64_t out, std::int64_t k
 
 }  // namespace
 
+std::int64_t Problem::x_count() const { return batch * in_channels * height * width; }
+std::int64_t Problem::w_count() const { return out_channels * group_in() * kernel_h * kernel_w; }
+std::int64_t Problem::y_count() const { return batch * out_channels * out_h() * out_w(); }
+
 double flops(const Problem& p) {
-  const auto places =
-      static_cast<double>(places_on_image(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h) *
-                          places_on_image(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w));
-  return 2.0 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * places;
+  const auto taps =
+      static_cast<double>(taps_inside(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h) *
+                          taps_inside(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w));
+  return 2.0 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * taps;
 }
 
 double bytes_written(const Problem& p) {

@@ -1,14 +1,15 @@
-// convolution: the layer of a CNN (a cross-correlation, as every framework has it), with stride,
-// zero padding, groups and rectangular kernels.
+// convolution: the layer of a CNN (a cross-correlation, as in every framework), with stride, zero
+// padding, groups and rectangular filters.
 //
-//   forward            y[n, o, p, q] = sum over i, r, s of x[n, i, p·stride_h − pad_h + r, q·stride_w − pad_w + s] · w[o, i, r, s]
-//   backward_data      dx: the gradient of the loss in x, from dy and w
-//   backward_weights   dw: the gradient of the loss in w, from x and dy
+//   forward            y[n, o, p, q] = sum over i, r, s of
+//                          x[n, i, p·stride_h − pad_h + r, q·stride_w − pad_w + s] · w[o, i, r, s]
+//   backward_data      dx: the gradient of the loss with respect to x, from dy and w
+//   backward_weights   dw: the gradient of the loss with respect to w, from x and dy
 //
-// Output channel o sees the in_channels / groups input channels of its group.
+// Output channel o reads the in_channels / groups input channels of its group.
 //
-// Operands lie in one of two layouts, the problem says in which: NCHW, or NHWC with the channels of a
-// pixel next to each other. Only variants whose VariantInfo says so take NHWC.
+// The problem names the layout of all operands: NCHW or NHWC. A variant accepts NHWC if its
+// VariantInfo lists it.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace stepladder::convolution {
 enum class Direction { forward, backward_data, backward_weights };
 enum class Layout { nchw, nhwc };
 
-// Elements from one neighbour to the next along each axis of an operand. The first axis counts the
-// images of x and y, the output channels of w; the channels of w are those of one group.
+// Distance in elements between neighbours along each axis of an operand. The first axis is the
+// image for x and y, the output channel for w; the channel axis of w covers one group.
 struct Strides {
   std::int64_t first, channel, row, column;
 };
@@ -38,9 +39,9 @@ struct Problem {
   std::int64_t out_w() const { return (width + 2 * pad_w - kernel_w) / stride_w + 1; }
   std::int64_t group_in() const { return in_channels / groups; }    // input channels of one group
   std::int64_t group_out() const { return out_channels / groups; }  // output channels of one group
-  std::int64_t x_count() const { return batch * in_channels * height * width; }
-  std::int64_t w_count() const { return out_channels * group_in() * kernel_h * kernel_w; }
-  std::int64_t y_count() const { return batch * out_channels * out_h() * out_w(); }
+  std::int64_t x_count() const;                                     // elements
+  std::int64_t w_count() const;
+  std::int64_t y_count() const;
   Strides x_strides() const { return strides(in_channels, height, width); }
   Strides w_strides() const { return strides(group_in(), kernel_h, kernel_w); }
   Strides y_strides() const { return strides(out_channels, out_h(), out_w()); }
@@ -53,8 +54,8 @@ struct Problem {
   }
 };
 
-// The direction says which one is written (x or w then holds its gradient); the others are read.
-// In NHWC the same with the channels last: [batch, height, width, in_channels] and so on.
+// The direction decides which operand is written (x or w then holds its gradient); the others are
+// read. In NHWC the channel axis is the last: [batch, height, width, in_channels] and so on.
 struct Operands {
   float* x;  // [batch, in_channels, height, width]
   float* w;  // [out_channels, in_channels / groups, kernel_h, kernel_w]
@@ -65,7 +66,7 @@ struct Convolution {
   static constexpr const char* name = "convolution";
   using Problem = convolution::Problem;
   using Operands = convolution::Operands;
-  // Throws Unsupported when the problem is in NHWC and the variant does not take that.
+  // Throws Unsupported when the problem is in NHWC and the variant does not accept it.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
@@ -75,19 +76,19 @@ using Registration = stepladder::Registration<Convolution>;
 const char* name_of(Layout layout);  // "nchw", "nhwc"
 std::string direction(const Problem& problem);
 std::string shape(const Problem& problem);  // "n64 c32 h14 w14 k64 r5 s5 stride1x1 pad2x2 g1"
-// Two for each product of the sums above; those with the zeros of padding, which need not be
-// computed, do not count. The same in every direction.
+// Two for each product of the sums above, the same in every direction. Products with the zeros of
+// padding need not be computed and do not count.
 double flops(const Problem& problem);
 double bytes_read(const Problem& problem);     // each operand read once
 double bytes_written(const Problem& problem);  // the result once
-std::int64_t terms(const Problem& problem);  // most products summed into one element of the result
+std::int64_t terms(const Problem& problem);    // largest number of products in one result element
 
-// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, groups divides
-// both channel counts, padding is not negative and the output is not empty.
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive,
+// groups divides both channel counts, padding is not negative and the output is not empty.
 void validate(const Problem& problem);
 
-// The truth, in double, for the direction's result, and magnitude = the same sum over absolute values:
-// |error| <= gamma(terms + 2) · magnitude, as for matmul.
+// The result of the direction in fp64, and magnitude = the same sum over absolute values. The error
+// bound is gamma(terms + 2) · magnitude (Higham, Accuracy and Stability, section 3.1).
 void reference(const Problem& problem, const Operands& operands, double* result, double* magnitude);
 
 }  // namespace stepladder::convolution

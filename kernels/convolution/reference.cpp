@@ -1,18 +1,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/convolution.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-// The outputs q for which the input column q·stride − pad + s exists: [first, last).
+// The outputs q whose input column q·stride − pad + s is inside the image: [first, last).
 struct Range {
   std::int64_t first, last;
 };
 Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::int64_t pad,
              std::int64_t s) {
-  const std::int64_t first = std::max<std::int64_t>(0, (pad - s + stride - 1) / stride);
+  const std::int64_t first = std::max<std::int64_t>(0, ceil_div(pad - s, stride));
   const std::int64_t last = std::min(outputs, (size - 1 + pad - s) / stride + 1);
   return {pad - s > 0 ? first : 0, size - 1 + pad - s < 0 ? 0 : last};
 }
@@ -32,8 +33,8 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
     magnitude[at] += std::abs(product);
   };
 
-  // Every (n, out channel, in channel, r, s) pairs whole rows of x and y. The loop that is split
-  // among threads is the one over which no result is shared.
+  // Adds all products of one image, output channel and input channel. Threads share the loop whose
+  // iterations write distinct results: images, or output channels for backward_weights.
   const auto rows = [&](std::int64_t n, std::int64_t oc, std::int64_t ic) {  // ic within the group
     const std::int64_t channel = oc / p.group_out() * p.group_in() + ic;
     const std::int64_t x_plane = n * x.first + channel * x.channel;

@@ -1,21 +1,22 @@
-// The one-dimensional transforms of a Winograd convolution, after Toom and Cook. A correlation is
-// the transpose of a product of polynomials, and such a product is cheap at points: evaluate the
-// factors, multiply value by value, interpolate. With the points 0, ±1, ±2, ±1/2 and infinity, a
-// row of 8 source elements and n filter taps give 9 - n sums for 8 products instead of n (9 - n):
+// The one-dimensional transforms of a Winograd convolution, by the Toom-Cook method. A correlation
+// is the transpose of a polynomial product, and that product is cheap at points: evaluate both
+// polynomials, multiply value by value, interpolate. With the points 0, ±1, ±2, ±1/2 and infinity,
+// a row of 8 inputs and n filter taps give 9 - n outputs for 8 products instead of n (9 - n):
 //
-//   sums = combine<9 - n>(evaluate<n>(filter) * source(row))
+//   outputs = combine<9 - n>(evaluate<n>(filter) * source(row))
 //
-// Every coefficient follows from the points. Write P(x) = product of (x² - a²) over the pairs ±a,
-// and N(x) = x P(x) / (x - b) for the finite point b, which vanishes at every other finite point:
+// Lavin and Gray write these transforms as the matrices Aᵀ (combine), G (evaluate) and Bᵀ (source).
+// All coefficients follow from the points. Let P(x) be the product of (x² - a²) over the pairs ±a,
+// and let N(x) = x P(x) / (x - b) for a finite point b; N is 0 at every other finite point:
 //
 //   source     row b: the coefficients of N; infinity: those of x P(x)
 //   evaluate   row b: the filter, as a polynomial, at b, divided by N(b); infinity: its last tap
-//   combine    sum j: the products weighted with b^j; the last sum takes that of infinity too
+//   combine    output j: sum of the products weighted by b^j; infinity adds to the last output
 //
-// The points of a pair share their even and odd parts, so a pair costs six instructions and not
-// fourteen (Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray, 2016; the choice
-// of points: Barabasz et al., Error Analysis and Improving the Accuracy of Winograd Convolution for
-// Deep Neural Networks, 2020).
+// The two points of a pair share their even and odd parts: six instructions instead of fourteen.
+// (S. Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray, Fast algorithms for
+// convolutional neural networks, 2016; points: Barabasz et al., Error Analysis and Improving the
+// Accuracy of Winograd Convolution for Deep Neural Networks, 2020.)
 #pragma once
 
 #include <array>
@@ -26,16 +27,16 @@
 
 namespace stepladder::convolution {
 
-// a b + c and c - a b of floats, as xsimd has them for vectors.
+// a b + c and c - a b of floats; xsimd has the same functions for vectors.
 STEPLADDER_HOST_DEVICE static inline float fma(float a, float b, float c) { return a * b + c; }
 STEPLADDER_HOST_DEVICE static inline float fnma(float a, float b, float c) { return c - a * b; }
 
-// `pairs` of points ±1, ±2, ±1/2 beside 0 and infinity. A Number is a float, or a vector of xsimd with
-// one independent problem in each lane.
+// Transforms for the points 0, infinity and the first `pairs` of ±1, ±2, ±1/2. Number is float, or
+// an xsimd vector with one independent problem in each lane.
 template <class Number, int pairs>
 class WinogradPoints {
  public:
-  static constexpr int tile = 2 * pairs + 2;  // points: source elements, products
+  static constexpr int tile = 2 * pairs + 2;  // number of points, inputs and products
 
   STEPLADDER_HOST_DEVICE static void source(const Number (&d)[tile], Number (&v)[tile]) {
     v[0] = polynomial<none, 0, pairs + 1>(d);
@@ -65,8 +66,8 @@ class WinogradPoints {
   }
 
   template <int n>
-  STEPLADDER_HOST_DEVICE static void combine(const Number (&products)[tile], Number (&sums)[n]) {
-    Number even[pairs], odd[pairs];  // of the products at a and -a
+  STEPLADDER_HOST_DEVICE static void combine(const Number (&products)[tile], Number (&outputs)[n]) {
+    Number even[pairs], odd[pairs];  // sum and difference of the products at a and -a
     unroll<pairs>([&]<int p>() {
       even[p] = products[1 + 2 * p] + products[2 + 2 * p];
       odd[p] = products[1 + 2 * p] - products[2 + 2 * p];
@@ -79,7 +80,7 @@ class WinogradPoints {
         constexpr int p = i + 1;
         sum = fma(constant<power(p, j)>(), j % 2 == 0 ? even[p] : odd[p], sum);
       });
-      sums[j] = sum;
+      outputs[j] = sum;
     });
   }
 
@@ -98,7 +99,7 @@ class WinogradPoints {
     return product;
   }
 
-  // P without the factor of the pair `without`; its highest coefficient is one.
+  // P without the factor (x² - a²) of the pair `without`; its leading coefficient is 1.
   static consteval Polynomial coefficients(int without) {
     Polynomial product{1};
     for (int pair = 0; pair < pairs; ++pair) {
@@ -114,7 +115,7 @@ class WinogradPoints {
     return static_cast<float>(coefficients(without)[std::size_t(i)]);
   }
 
-  // a^j / N(a), where N(a) = N(-a) = 2 a² times P(a) without the pair.
+  // a^j / N(a), where N(a) = N(-a) = 2 a² · (P without the pair)(a).
   static consteval float scaled_power(int pair, int j) {
     double value = 0, square = 1;
     for (const double c : coefficients(pair)) {
@@ -129,7 +130,7 @@ class WinogradPoints {
     return Number(value);
   }
 
-  // Sum of the first `terms` coefficients of P without a pair, times d[first], d[first + 2], …
+  // Dot product of the first `terms` coefficients of P without a pair and d[first], d[first + 2], …
   template <int without, int first, int terms>
   STEPLADDER_HOST_DEVICE static Number polynomial(const Number (&d)[tile]) {
     Number sum = d[first + 2 * (terms - 1)];
@@ -138,7 +139,7 @@ class WinogradPoints {
     return sum;
   }
 
-  // f<0>(), f<1>(), …: the index is a constant, so that arrays can stay in registers.
+  // f<0>(), f<1>(), …: with constant indices, arrays stay in registers.
   template <int count, class Function>
   STEPLADDER_HOST_DEVICE static void unroll(const Function& f) {
     [&]<int... i>(std::integer_sequence<int, i...>) { (f.template operator()<i>(), ...); }

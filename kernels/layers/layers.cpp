@@ -35,7 +35,7 @@ bool has(Layer layer, Direction direction) {
 
 void Layers::require(const Problem& p, const VariantInfo&) {
   if (!has(p.layer, p.direction))
-    throw Unsupported("the gradient of softmax_cross_entropy is a part of its forward pass");
+    throw Unsupported("softmax_cross_entropy computes its gradient in its forward pass");
 }
 
 std::string direction(const Problem& p) {
@@ -57,14 +57,14 @@ double flops(const Problem& p) {
     case Layer::dropout:
       return elements;
     case Layer::sigmoid:
-      return elements * 3;  // exp, +, /          dy y (1 − y)
+      return elements * 3;  // forward: exp, +, /; backward: dy y (1 − y)
     case Layer::tanh:
-      return elements * (forward ? 1 : 3);     // tanh               dy (1 − y²)
-    case Layer::local_response_normalization:  // forward: size squares, size − 1 sums,
-      return elements * (forward ? 2 * size + 3
-                                 : 3 * size + 8);  // ·, +, pow, · ; backward: those, dy y / scale,
-                                                   // size − 1 sums, 3 products, −
-    case Layer::softmax_cross_entropy:             // max, −, exp, +, /, / and per row −log, −
+      return elements * (forward ? 1 : 3);  // forward: tanh; backward: dy (1 − y²)
+    // forward: size squares, size − 1 sums, ·, +, pow, ·
+    // backward: the same, dy y / scale, size − 1 sums, 3 products, −
+    case Layer::local_response_normalization:
+      return elements * (forward ? 2 * size + 3 : 3 * size + 8);
+    case Layer::softmax_cross_entropy:  // max, −, exp, +, /, /; per row: log, −, −
       return elements * 6 + batch * 3;
   }
   return 0;

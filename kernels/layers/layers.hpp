@@ -1,17 +1,19 @@
-// layers: what a training step needs besides the five primitives. Activations are [batch, channels, spatial]
-// (spatial = height · width; 1 after a fully connected layer).
+// layers: the operations of a training step other than the five primitives. Activations are
+// [batch, channels, spatial]; spatial is height · width, or 1 after a fully connected layer.
 //
-//   bias      y[n, c, s] += bias[c] in place;             backward: dbias[c] = sum over n, s of dy[n, c, s]
-//   relu      y = max(x, 0);                              dx = y > 0 ? dy : 0
-//   sigmoid   y = 1 / (1 + e^−x);                         dx = dy · y (1 − y)
-//   tanh      y = tanh x;                                 dx = dy · (1 − y²)
-//   dropout   y = kept ? x / (1 − rate) : 0;              dx = kept ? dy / (1 − rate) : 0   (inverted dropout)
-//   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012):
-//             scale = k + alpha / size · sum x²;  y = x · scale^−beta
-//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum over the window of dy · y / scale,
-//             with scale and y computed from x again: storing them would cost more than that
-//   softmax_cross_entropy   y = softmax(x) over channels, spatial = 1;  loss[n] = −log y[n, label]
-//             dx = (y − one_hot(label)) / batch, in the same pass: it has no backward of its own
+//   bias      y[n, c, s] += bias[c], in place        dbias[c] = sum over n, s of dy[n, c, s]
+//   relu      y = max(x, 0)                          dx = y > 0 ? dy : 0
+//   sigmoid   y = 1 / (1 + e^−x)                     dx = dy · y (1 − y)
+//   tanh      y = tanh x                             dx = dy · (1 − y²)
+//   dropout   y = kept ? x / (1 − rate) : 0          dx = kept ? dy / (1 − rate) : 0
+//             (inverted dropout)
+//   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012)
+//             scale = k + alpha / size · sum(x²);  y = x · scale^−beta
+//             dx = dy · scale^−beta − 2 alpha beta / size · x · sum(dy · y / scale)
+//             with sums over the window; backward recomputes scale and y from x
+//   softmax_cross_entropy, over channels, spatial = 1
+//             y = softmax(x);  loss[n] = −log y[n, label];  dx = (y − one_hot(label)) / batch
+//             dx is computed in the forward pass; there is no backward
 #pragma once
 
 #include <cstdint>
@@ -37,10 +39,10 @@ struct Problem {
   Layer layer = Layer::relu;
   Direction direction = Direction::forward;
   std::int64_t batch = 0, channels = 0, spatial = 1;
-  float rate = 0.5F;       // dropout: the share that is dropped, 0 <= rate < 1
+  float rate = 0.5F;       // dropout: the fraction that is dropped, 0 <= rate < 1
   std::uint64_t seed = 0;  // dropout
-  std::int64_t size = 5;   // local response normalization, as are the three below; odd
-  float alpha = 1e-4F, beta = 0.75F, k = 2.0F;
+  std::int64_t size = 5;   // local response normalization: channels of a window, odd
+  float alpha = 1e-4F, beta = 0.75F, k = 2.0F;  // local response normalization
 
   STEPLADDER_HOST_DEVICE std::int64_t count() const { return batch * channels * spatial; }
 };
@@ -50,12 +52,12 @@ struct Operands {
   float* x = nullptr;           // [batch, channels, spatial]
   float* y = nullptr;           // [batch, channels, spatial]
   float* dy = nullptr;          // [batch, channels, spatial]; read by backward
-  float* dx = nullptr;          // [batch, channels, spatial]; written by backward, and by softmax
+  float* dx = nullptr;          // [batch, channels, spatial]; written by backward and by softmax
   const float* bias = nullptr;  // [channels]
   float* dbias = nullptr;       // [channels]
-  const std::uint8_t* labels = nullptr;  // [batch], below channels
+  const std::uint8_t* labels = nullptr;  // [batch], each less than channels
   float* loss = nullptr;                 // [batch]
-  std::int64_t step = 0;                 // dropout draws a new mask for each
+  std::int64_t step = 0;                 // dropout draws a new mask for each step
 };
 
 struct Layers {
@@ -63,7 +65,7 @@ struct Layers {
   static constexpr const char* plain_layout = "nchw";
   using Problem = layers::Problem;
   using Operands = layers::Operands;
-  // Throws Unsupported when the layer has no such direction.
+  // Throws Unsupported for the backward pass of softmax_cross_entropy.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
@@ -74,13 +76,13 @@ const char* name_of(Layer layer);
 bool has(Layer layer, Direction direction);
 std::string direction(const Problem& problem);  // "relu_forward" and so on
 std::string shape(const Problem& problem);      // "n64 c32 s784"
-double flops(const Problem& problem);       // arithmetic operations, a transcendental counted as 1
+double flops(const Problem& problem);       // arithmetic operations; a transcendental counts as 1
 double bytes_read(const Problem& problem);  // each operand read once
 double bytes_written(const Problem& problem);  // each result once
 
-// Dropout's coin: a hash of (seed, step, index), so that every variant, in any order and on any
-// number of threads, drops the same elements and backward needs no stored mask. Kept when the hash is
-// at least drop_threshold(rate). 32-bit operations only, so that it runs on vectors.
+// Dropout keeps element i when dropout_hash(dropout_key(seed, step), i) >= drop_threshold(rate).
+// The hash replaces a stored mask: every variant drops the same elements, in any order and on any
+// number of threads. It uses 32-bit operations only, which vectorize.
 STEPLADDER_HOST_DEVICE inline std::uint32_t dropout_hash(std::uint32_t key, std::uint32_t index) {
   std::uint32_t h = index ^ key;
   h = (h ^ (h >> 16)) * 0x7feb352dU;
@@ -95,14 +97,16 @@ inline std::uint32_t drop_threshold(float rate) {
   return static_cast<std::uint32_t>(static_cast<double>(rate) * 4294967296.0);
 }
 
-// The truth, in double. Every array has the size of its operand; those the layer and direction do
-// not write stay untouched. For bias forward `y` holds the former y on entry.
+// The results in double precision. Every array has the size of its operand; arrays that the layer
+// and direction do not write stay unchanged. For bias forward, `y` holds the input on entry.
 struct Reference {
   double* y = nullptr;
   double* dx = nullptr;
   double* dbias = nullptr;
   double* loss = nullptr;
-  double* magnitude = nullptr;  // of dbias: sum of |dy|; of LRN's dx: its terms' absolute values
+  // For error bounds: sum of |dy| for dbias; sum of the terms' absolute values for dx of local
+  // response normalization.
+  double* magnitude = nullptr;
 };
 void reference(const Problem& problem, const Operands& operands, const Reference& result);
 

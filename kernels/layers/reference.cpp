@@ -24,7 +24,7 @@ void bias(const Problem& p, const Operands& o, const Reference& result) {
   }
 }
 
-// relu, sigmoid, tanh and dropout: element by element.
+// relu, sigmoid, tanh and dropout.
 void elementwise(const Problem& p, const Operands& o, const Reference& result) {
   const std::uint32_t key = dropout_key(p.seed, o.step), threshold = drop_threshold(p.rate);
   const auto forward = [&](double x, bool kept) {
@@ -55,7 +55,7 @@ void elementwise(const Problem& p, const Operands& o, const Reference& result) {
     const bool kept = dropout_hash(key, static_cast<std::uint32_t>(i)) >= threshold;
     if (p.direction == Direction::forward)
       result.y[i] = forward(o.x[i], kept);
-    else  // dropout's backward reads no y
+    else  // backward of dropout reads no y
       result.dx[i] = backward(p.layer == Layer::dropout ? 0.0 : double{o.y[i]}, o.dy[i], kept);
   }
 }

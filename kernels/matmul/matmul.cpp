@@ -5,7 +5,7 @@
 namespace stepladder::matmul {
 namespace {
 
-// What the epilogue adds to a name: "_bias_relu".
+// The epilogue in a name, each word after `before`: "_bias_relu".
 std::string suffix(Epilogue epilogue, char before) {
   switch (epilogue) {
     case Epilogue::none:
@@ -24,14 +24,14 @@ std::string suffix(Epilogue epilogue, char before) {
 
 void Matmul::require(const Problem& problem, const VariantInfo& info) {
   if (problem.epilogue != Epilogue::none && !info.epilogue)
-    throw Unsupported("computes the product alone, no bias or ReLU");
+    throw Unsupported("supports no epilogue (bias, ReLU)");
   if (problem.epilogue == Epilogue::relu_gradient && info.place == Place::cpu)
-    throw Unsupported("adds bias and ReLU to a product, but no gradient of a ReLU");
+    throw Unsupported("supports bias and ReLU, but not the gradient of a ReLU");
 }
 
 std::string direction(const Problem& p) {
-  const std::string name = p.transpose_a   ? p.transpose_b ? "both_transposed" : "weight_gradient"
-                           : p.transpose_b ? "input_gradient"
+  const std::string name = p.transpose_a   ? p.transpose_b ? "both_transposed" : "backward_weights"
+                           : p.transpose_b ? "backward_data"
                                            : "forward";
   return name + suffix(p.epilogue, '_');
 }

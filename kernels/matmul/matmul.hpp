@@ -1,15 +1,15 @@
-// matmul: the weighted sum of a fully connected layer, C = op(A) op(B), all matrices row-major.
+// matmul: C = op(A) op(B), the product of a fully connected layer. All matrices are row-major.
 //
 //   forward          y[batch, out] = x[batch, in] · w[in, out]          transpose none
-//   input_gradient   dx[batch, in] = dy[batch, out] · w[in, out]ᵀ       transpose b
-//   weight_gradient  dw[in, out]   = x[batch, in]ᵀ · dy[batch, out]     transpose a
+//   backward_data   dx[batch, in] = dy[batch, out] · w[in, out]ᵀ       transpose b
+//   backward_weights  dw[in, out]   = x[batch, in]ᵀ · dy[batch, out]     transpose a
 //
-// A problem may have an epilogue, what a network does to C next. Only variants whose VariantInfo says
-// so take such problems, and relu_gradient those of a device alone.
+// A problem may have an epilogue, the elementwise operations that follow in a network. Only
+// variants with VariantInfo::epilogue support it, and only CUDA variants support relu_gradient.
 //
-//   bias            C = op(A) op(B) + bias, the bias of column j added to all of it
+//   bias            C = op(A) op(B) + bias, where bias[j] is added to column j
 //   bias_relu       C = max(0, op(A) op(B) + bias)
-//   relu_gradient   C = y > 0 ? op(A) op(B) : 0: the gradient goes on through the ReLU that gave y
+//   relu_gradient   C = y > 0 ? op(A) op(B) : 0, the gradient through the ReLU whose output is y
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct Problem {
 struct Operands {
   const float* a;               // [m, k], or [k, m] when transpose_a
   const float* b;               // [k, n], or [n, k] when transpose_b
-  float* c;                     // [m, n], written; its former content does not count
-  const float* bias = nullptr;  // [n]; null where the epilogue has none
-  const float* y = nullptr;     // [m, n]; null but for relu_gradient
+  float* c;                     // [m, n], overwritten
+  const float* bias = nullptr;  // [n]; null without a bias
+  const float* y = nullptr;     // [m, n]; null unless relu_gradient
 };
 
 struct Matmul {
@@ -44,26 +44,26 @@ struct Matmul {
   static constexpr const char* plain_layout = "row_major";
   using Problem = matmul::Problem;
   using Operands = matmul::Operands;
-  // Throws Unsupported when the problem has an epilogue that the variant does not take.
+  // Throws Unsupported if the variant does not support the problem's epilogue.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Matmul>;
 
-// forward, input_gradient, weight_gradient, both_transposed; "forward_bias_relu" with that epilogue,
-// and "input_gradient_relu_gradient"
+// "forward", "backward_data", "backward_weights" or "both_transposed", followed by the epilogue:
+// "forward_bias_relu", "backward_data_relu_gradient".
 std::string direction(const Problem& problem);
-std::string shape(
-    const Problem& problem);  // "64x512x784 nt bias relu": m x n x k, the transposes, the epilogue
+// m x n x k, transposes and epilogue: "64x512x784 nt bias relu".
+std::string shape(const Problem& problem);
 double flops(const Problem& problem);          // 2 m n k, and m n for each of bias, ReLU, gradient
 double bytes_read(const Problem& problem);     // A, B, the bias and y once
 double bytes_written(const Problem& problem);  // C once
 
-// The truth, in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|, by which the rounding error
-// of any order of summation is bounded: |error| <= gamma(k + 2) magnitude (Higham, Accuracy and
-// Stability of Numerical Algorithms, 2nd ed., section 3.5). A bias is a term more, max(0, x) makes
-// no error larger, and what a ReLU does not let through is 0 without any.
+// The reference in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|. For any order of
+// summation |error| <= gamma(k + 2) magnitude (Higham, Accuracy and Stability of Numerical
+// Algorithms, 2nd ed., section 3.5). A bias is one more term, max(0, x) does not increase the
+// error, and elements that the gradient of a ReLU sets to 0 have none.
 void reference(const Problem& problem, const Operands& operands, double* c, double* magnitude);
 
 }  // namespace stepladder::matmul

@@ -8,7 +8,7 @@ namespace stepladder::max_pool {
 
 void MaxPool::require(const Problem& problem, const VariantInfo& info) {
   if (problem.epilogue != Epilogue::none && !info.epilogue)
-    throw Unsupported("pools alone, no bias or ReLU");
+    throw Unsupported("supports no epilogue (bias and ReLU)");
 }
 
 std::string direction(const Problem& p) {
@@ -23,10 +23,9 @@ std::string shape(const Problem& p) {
 }
 
 double flops(const Problem& p) {
-  const std::int64_t of_pooling =
-      p.direction == Direction::forward ? p.window_h * p.window_w - 1 : 1;
-  const std::int64_t of_epilogue = p.epilogue == Epilogue::bias_relu ? 2 : 0;
-  return static_cast<double>(p.y_count()) * static_cast<double>(of_pooling + of_epilogue);
+  const std::int64_t pooling = p.direction == Direction::forward ? p.window_h * p.window_w - 1 : 1;
+  const std::int64_t epilogue = p.epilogue == Epilogue::bias_relu ? 2 : 0;
+  return static_cast<double>(p.y_count()) * static_cast<double>(pooling + epilogue);
 }
 
 double bytes_read(const Problem& p) {
@@ -56,11 +55,11 @@ void validate(const Problem& p) {
       throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
   if (p.window_h > 256 || p.window_w > 256 || p.window_h * p.window_w > 256)
     throw std::invalid_argument(
-        fmt::format("window {}x{} has more than the 256 places that a one-byte arg-max can name",
+        fmt::format("window {}x{} has more than the 256 positions that a one-byte arg-max can hold",
                     p.window_h, p.window_w));
   if (p.pad_h < 0 || p.pad_h >= p.window_h || p.pad_w < 0 || p.pad_w >= p.window_w)
     throw std::invalid_argument(
-        fmt::format("padding {}x{} must lie between 0 and the window {}x{} less 1", p.pad_h,
+        fmt::format("padding {}x{} must be at least 0 and less than the window {}x{}", p.pad_h,
                     p.pad_w, p.window_h, p.window_w));
   if (p.height + 2 * p.pad_h < p.window_h || p.width + 2 * p.pad_w < p.window_w)
     throw std::invalid_argument(fmt::format("window {}x{} is larger than the padded input {}x{}",

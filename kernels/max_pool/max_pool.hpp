@@ -1,14 +1,14 @@
-// max_pool: the largest value of each window of a plane, and its place, NCHW; windows may overlap and
-// reach into padding, which never wins.
+// max_pool: the maximum of each window of a plane, and its position, in NCHW. Windows may overlap
+// and reach into padding, which is never the maximum.
 //
-//   forward    y = max of the window; argmax = its place in the window, row by row, the first of equals
-//   backward   dx[place] += dy for every window; dx is 0 where no window found its maximum
+//   forward    y = max of the window; argmax = its position, row by row, the first of equals
+//   backward   dx[argmax] += dy for every window; dx is 0 where no window has its maximum
 //
-// A problem may have an epilogue, what a network does to y next: the bias of its channel, and ReLU. Only
-// variants whose VariantInfo says so take such problems.
+// A problem may have an epilogue, the layers that follow in a network: the channel's bias, and
+// ReLU. A variant supports such problems if its VariantInfo says so.
 //
-//   forward    y = max(0, max of the window + bias[channel]); argmax is still that of the window
-//   backward   g = y > 0 ? dy : 0;  dx[place] += g;  dbias[channel] = sum of g
+//   forward    y = max(0, max of the window + bias[channel]); argmax as above
+//   backward   g = y > 0 ? dy : 0;  dx[argmax] += g;  dbias[channel] = sum of g
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,14 @@ struct Problem {
   std::int64_t y_count() const { return planes() * out_h() * out_w(); }
 };
 
-// forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as dx).
-// With the epilogue forward reads bias too; backward reads forward_y too, and writes dbias.
+// forward reads x and writes y and argmax; backward reads y (as dy) and argmax and writes x (as
+// dx). With the epilogue, forward also reads bias; backward also reads forward_y and writes dbias.
 struct Operands {
-  float* x;              // [batch, channels, height, width]
-  float* y;              // [batch, channels, out_h, out_w]
-  std::uint8_t* argmax;  // [batch, channels, out_h, out_w]: row · window_w + column in the window,
-                         // counted from the window's corner, padding included
+  float* x;  // [batch, channels, height, width]
+  float* y;  // [batch, channels, out_h, out_w]
+  // [batch, channels, out_h, out_w]: row · window_w + column, from the window's corner, which may
+  // be in padding
+  std::uint8_t* argmax;
   const float* bias = nullptr;       // [channels]
   const float* forward_y = nullptr;  // [batch, channels, out_h, out_w]: the y that forward wrote
   float* dbias = nullptr;            // [channels]
@@ -51,7 +52,7 @@ struct MaxPool {
   static constexpr const char* plain_layout = "nchw";
   using Problem = max_pool::Problem;
   using Operands = max_pool::Operands;
-  // Throws Unsupported when the problem has an epilogue and the variant takes none.
+  // Throws Unsupported when the problem has an epilogue and the variant does not support it.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
@@ -61,18 +62,20 @@ using Registration = stepladder::Registration<MaxPool>;
 std::string direction(const Problem& problem);  // forward, backward; "forward_bias_relu" and so on
 // "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"; " bias relu" with that epilogue
 std::string shape(const Problem& problem);
-// Comparisons (forward) or additions (backward); 2 more for each y with the epilogue: bias and ReLU,
-// or mask and the bias's sum.
+// Comparisons (forward) or additions (backward). The epilogue adds 2 per y: bias and ReLU, or mask
+// and bias gradient.
 double flops(const Problem& problem);
 double bytes_read(const Problem& problem);     // x and bias, or dy, argmax and forward_y, once
 double bytes_written(const Problem& problem);  // y and argmax, or dx and dbias, once
 
-// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive, the
-// window holds at most 256 places, padding is smaller than the window and the output is not empty.
+// Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive,
+// the window has at most 256 positions, padding is smaller than the window and the output is not
+// empty.
 void validate(const Problem& problem);
 
-// The truth, in double: forward y and argmax (exact); backward dx, and with the epilogue dbias, each
-// with magnitude = sum of |g|. Without the epilogue bias and forward_y are not read.
+// The results in fp64: forward y and argmax (exact); backward dx, and with the epilogue dbias, each
+// with magnitude = sum of |g| for the error bound. bias and forward_y are read only with the
+// epilogue.
 void reference_forward(const Problem& problem, const float* x, const float* bias, double* y,
                        std::uint8_t* argmax);
 void reference_backward(const Problem& problem, const float* dy, const std::uint8_t* argmax,

@@ -8,8 +8,8 @@ namespace stepladder::max_pool {
 
 namespace {
 
-// What is left of dy behind the ReLU.
-double behind_relu(const Problem& p, const float* dy, const float* forward_y, std::int64_t i) {
+// dy after the mask of ReLU.
+double masked_dy(const Problem& p, const float* dy, const float* forward_y, std::int64_t i) {
   return p.epilogue == Epilogue::none || forward_y[i] > 0 ? dy[i] : 0;
 }
 
@@ -22,19 +22,19 @@ void reference_forward(const Problem& p, const float* x, const float* bias, doub
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
         double best = -std::numeric_limits<double>::infinity();
-        std::int64_t place = -1;
+        std::int64_t position = -1;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
             const std::int64_t row = i * p.stride_h - p.pad_h + r,
                                column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
             const double value = x[(plane * p.height + row) * p.width + column];
-            if (place < 0 || value > best) best = value, place = r * p.window_w + s;
+            if (position < 0 || value > best) best = value, position = r * p.window_w + s;
           }
         if (p.epilogue == Epilogue::bias_relu)
           best = std::max(0.0, best + bias[plane % p.channels]);
         y[(plane * out_h + i) * out_w + j] = best;
-        argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
+        argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(position);
       }
 }
 
@@ -50,7 +50,7 @@ void reference_backward(const Problem& p, const float* dy, const std::uint8_t* a
         const std::int64_t row = i * p.stride_h - p.pad_h + argmax[from] / p.window_w;
         const std::int64_t column = j * p.stride_w - p.pad_w + argmax[from] % p.window_w;
         const std::int64_t to = (plane * p.height + row) * p.width + column;
-        const double g = behind_relu(p, dy, forward_y, from);
+        const double g = masked_dy(p, dy, forward_y, from);
         dx[to] += g;
         magnitude[to] += std::abs(g);
       }
@@ -63,7 +63,7 @@ void reference_bias_gradient(const Problem& p, const float* dy, const float* for
   std::fill_n(magnitude, p.channels, 0.0);
   for (std::int64_t i = 0; i < p.y_count(); ++i) {
     const std::int64_t channel = i / plane_count % p.channels;
-    const double g = behind_relu(p, dy, forward_y, i);
+    const double g = masked_dy(p, dy, forward_y, i);
     dbias[channel] += g;
     magnitude[channel] += std::abs(g);
   }

@@ -1,8 +1,9 @@
-// The six update rules for one number, which is a float or a whole vector of floats. The optimizer is
-// a template argument, so a loop over weights holds one rule and no switch.
+// The six update rules. Number is a float or a vector of floats. The optimizer is a template
+// argument, so a loop over weights contains one rule and no switch.
 //
-// Reordered against the contract, within its rounding: what depends on the step alone is folded into
-// two constants, and adadelta's quotient of roots is the root of the quotient, one root fewer.
+// Two reorderings of the contract's formulas, within its rounding error: factors that depend on the
+// step alone are folded into two constants, and adadelta computes the root of a quotient in place
+// of the quotient of two roots.
 #pragma once
 
 #include <cmath>
@@ -14,15 +15,14 @@
 namespace stepladder::sgd_update {
 
 template <Optimizer optimizer>
-inline constexpr bool keeps_state1 = optimizer != Optimizer::sgd;
+inline constexpr bool has_state1 = optimizer != Optimizer::sgd;
 template <Optimizer optimizer>
-inline constexpr bool keeps_state2 =
-    optimizer == Optimizer::adadelta || optimizer == Optimizer::adam;
+inline constexpr bool has_state2 = optimizer == Optimizer::adadelta || optimizer == Optimizer::adam;
 
 template <class Number>
 struct Constants {
-  Number learning_rate;  // of adam: lr / (1 − β₁ᵗ)
-  Number correction;     // of adam: 1 / (1 − β₂ᵗ)
+  Number learning_rate;  // adam: lr / (1 − β₁ᵗ)
+  Number correction;     // adam: 1 / (1 − β₂ᵗ)
   Number weight_decay, momentum, epsilon;
   Number rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
 
@@ -46,11 +46,11 @@ struct Constants {
   }
 };
 
-// Changes weight and the states that the optimizer keeps.
+// Updates the weight, and the states that the optimizer has.
 template <Optimizer optimizer, class Number>
 STEPLADDER_HOST_DEVICE inline void update(const Constants<Number>& c, Number& weight,
                                           Number gradient, Number& state1, Number& state2) {
-  using std::sqrt;  // for float; the vector's own is found by its type
+  using std::sqrt;  // for float; argument-dependent lookup finds xsimd::sqrt
   const Number g = gradient + c.weight_decay * weight;
   if constexpr (optimizer == Optimizer::sgd) {
     weight = weight - c.learning_rate * g;
@@ -75,7 +75,7 @@ STEPLADDER_HOST_DEVICE inline void update(const Constants<Number>& c, Number& we
   }
 }
 
-// Calls function(std::integral_constant<Optimizer, …>) for the problem's optimizer: the only switch.
+// Calls function(std::integral_constant<Optimizer, optimizer>{}).
 template <class Function>
 inline void with_optimizer(Optimizer optimizer, const Function& function) {
   switch (optimizer) {

@@ -33,8 +33,9 @@ struct Problem {
 struct Operands {
   float* weights;         // [count], read and written
   const float* gradient;  // [count]
-  float* state1;          // [count], read and written: v, s, s, s, m; unused by sgd
-  float* state2;  // [count], read and written: u of adadelta, s of adam; unused by the others
+  // State, [count] each, read and written; unused where the optimizer has none.
+  float* state1;  // v of momentum; s of adagrad, rmsprop and adadelta; m of adam
+  float* state2;  // u of adadelta; s of adam
   float learning_rate;
   std::int64_t step;  // t, from 1
 };
@@ -50,14 +51,14 @@ using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<SgdUpdate>;
 
 const char* name_of(Optimizer optimizer);
-int states(Optimizer optimizer);                // arrays of state that it keeps: 0, 1 or 2
+int states(Optimizer optimizer);                // number of state arrays: 0, 1 or 2
 std::string direction(const Problem& problem);  // the optimizer's name
 std::string shape(const Problem& problem);      // "535818" or "535818 decay"
 double flops(const Problem& problem);  // additions, multiplications, divisions and roots, each 1
 double bytes_read(const Problem& problem);     // weights, gradient and state once
 double bytes_written(const Problem& problem);  // weights and state once
 
-// The truth, in double, for one element; `change` is what is added to the weight.
+// The result for one element, in double precision. `change` is added to the weight.
 struct Element {
   double change, state1, state2;
 };

@@ -1,4 +1,4 @@
-"""The k-loop of the register tile, as the compiler left it: the sums stay in registers."""
+"""The compiled k loop of the register tile keeps its accumulators in registers."""
 
 import re
 import subprocess
@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 # One FMA for each vector of the tile; SSE4.2 multiplies and adds.
-TILES = {  # arch: (tile of GemmTile, arithmetic instruction, how many of them)
-    "sse4_2": ("6l, 2l", "addps", 12),
-    "fma3<xsimd::avx2>": ("6l, 2l", "vfmadd", 12),
-    "avx512dq": ("8l, 3l", "vfmadd", 24),
+TILES = {  # ISA: (rows and vectors of GemmTile, arithmetic instruction, number of them)
+    "sse42": ("6l, 2l", "addps", 12),
+    "avx2": ("6l, 2l", "vfmadd", 12),
+    "avx512": ("8l, 3l", "vfmadd", 24),
 }
 
 
@@ -42,19 +42,19 @@ def loops(code):
     return sorted(found, key=len)
 
 
-@pytest.mark.parametrize("arch", TILES)
+@pytest.mark.parametrize("isa", TILES)
 @pytest.mark.parametrize("packs", ["false", "true"])
-def test_the_k_loop_of_the_tile_keeps_its_sums_in_registers(stepladder, arch, packs):
-    shape, arithmetic, count = TILES[arch]
+def test_the_k_loop_of_the_tile_keeps_its_accumulators_in_registers(stepladder, isa, packs):
+    shape, arithmetic, count = TILES[isa]
     names = functions(stepladder.path)
     if any(name.startswith("__asan_init") for name in names):
-        pytest.skip("a sanitized build is not what is measured")
-    tile = f"GemmTile<xsimd::{arch}, {shape}>::tile<{packs}, {shape}, stepladder::AsItIs>"
+        pytest.skip("a sanitized build is not measured")
+    tile = f"{isa}::GemmTile<{shape}>::tile<{packs}, {shape}, stepladder::{isa}::IdentityEpilogue>"
     place = next(place for name, place in names.items() if tile in name)
     arithmetic_in = lambda loop: sum(text.startswith(arithmetic) for text in loop)
     body = next(loop for loop in loops(instructions(stepladder.path, *place)) if arithmetic_in(loop) >= count)
     assert arithmetic_in(body) == count
     on_stack = [text for text in body if re.search(r"\(%r[sb]p", text)]
-    if packs == "true":  # it has more pointers than there are registers for them
+    if packs == "true":  # it has more pointers than general registers
         on_stack = [text for text in on_stack if "mm" in text]
     assert not on_stack, "\n".join(body)

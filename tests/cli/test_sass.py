@@ -1,4 +1,4 @@
-"""CUDA rungs as the compiler left them: the loop is made of what the rung is about."""
+"""The compiled code of CUDA rungs: main loops consist of the instructions that a rung is about."""
 
 import re
 import shutil
@@ -7,22 +7,22 @@ import subprocess
 import pytest
 
 ARCH = "sm_90a"
-# Of the instructions of the longest loop, the least share that multiply and add: 0.79, 0.85 to 0.89 and
-# 0.86 to 0.89 when CUDA 13.0 compiled them. Where the rows are no vectors, single floats cost more.
+# Minimum share of FFMA in the longest loop. CUDA 13.0 compiles 0.79, 0.85 to 0.89 and 0.86 to 0.89; loads of
+# single floats, for rows that are not aligned, cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
 CLUSTER_SPLIT = ["tf32_split_k", "tf32x3_split_k"]
 TENSOR_CORE = ["tf32_tensor_core", "tf32x3", *CLUSTER_SPLIT]
-# Kernels that no file has to itself, by what they are made of.
+# Kernels that several files instantiate, by their template arguments.
 SHARED_KERNELS = {
     "tf32_tensor_core": "18tensor_tile_kernelINS0_10TensorTileINS0_4Tf32E",
     "tf32x3": "18tensor_tile_kernelINS0_10TensorTileINS0_9Tf32x3E",
-    "tf32_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_4Tf32E",
-    "tf32x3_split_k": "19tensor_split_kernelINS0_10TensorTileINS0_9Tf32x3E",
+    "tf32_split_k": "21tensor_split_k_kernelINS0_10TensorTileINS0_4Tf32E",
+    "tf32x3_split_k": "21tensor_split_k_kernelINS0_10TensorTileINS0_9Tf32x3E",
 }
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
 MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
-# Of others, by parts of the kernels' mangled names: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
-WINOGRAD_PRODUCT, PEER_RING, LAYERS = "multiply_positions_kernel", "_peer_ring_cu_", "10stepladder6layers"
+# Parts of the mangled names of other kernels: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
+WINOGRAD_GEMM, PEER_RING, LAYERS = "batched_gemm_kernel", "_peer_ring_cu_", "10stepladder6layers"
 MAX_POOL = "10stepladder8max_pool"
 WINOGRAD_TRANSFORMS = ["planes_to_tiles_kernel", "tiles_to_planes_kernel", "filters_to_matrices_kernel",
                        "matrices_to_filters_kernel"]
@@ -90,7 +90,7 @@ def test_the_main_loop_is_multiply_adds(kernels, rung):
     assert loops
     for loop in loops:
         assert count(loop, "FFMA") >= FFMA_SHARE[rung] * len(loop)
-        assert count(loop, "LDS") == count(loop, "LDS.128") == count(loop, "FFMA") / 16  # 4 for 64 sums
+        assert count(loop, "LDS") == count(loop, "LDS.128") == count(loop, "FFMA") / 16  # 4 for 64 products
 
 
 def test_vectorized_reads_and_writes_128_bits(kernels):
@@ -99,7 +99,7 @@ def test_vectorized_reads_and_writes_128_bits(kernels):
 
 
 @pytest.mark.parametrize("rung", ["warp_tile", "split_k", *TENSOR_CORE])
-def test_copies_go_to_shared_memory_past_the_registers(kernels, rung):
+def test_copies_to_shared_memory_bypass_the_registers(kernels, rung):
     found = [code for code in of_rung(kernels, rung).values() if count(code, ("FFMA", "HMMA"))]
     assert all(count(code, "LDGSTS") for code in found)
     assert any(count(code, "LDGSTS.E.BYPASS.128") for code in found)
@@ -113,7 +113,7 @@ def test_the_tensor_cores_multiply(kernels, rung):
 
 
 @pytest.mark.parametrize("rung", CLUSTER_SPLIT)
-def test_slices_meet_in_the_memory_of_a_cluster(kernels, rung):
+def test_slices_are_added_in_distributed_shared_memory(kernels, rung):
     for name, code in of_rung(kernels, rung).items():
         assert count(code, "UCGABAR_ARV") == count(code, "UCGABAR_WAIT") == 2, name
         # Fragments go out in pairs and come back four at a time.
@@ -126,16 +126,16 @@ def of_wgmma(kernels):
     found = {}
     for part in (MATMUL_WGMMA, CONVOLUTION_WGMMA):
         for name, code in named(kernels, part).items():
-            sums = re.search(r"\d(Three)?Tf32SumsILi(\d+)E", name)
-            found[name] = code, part == CONVOLUTION_WGMMA, int(sums[2]), 3 if sums[1] else 1
+            accumulators = re.search(r"\dTf32(x3)?AccumulatorsILi(\d+)E", name)
+            found[name] = code, part == CONVOLUTION_WGMMA, int(accumulators[2]), 3 if accumulators[1] else 1
     return found
 
 
-# As (whether it is convolution's, columns of a tile, products for each). Three products leave no registers for 256.
+# (whether it is convolution's, columns of a tile, products for each). 3xTF32 has not enough registers for 256.
 WGMMA_TILES = {(False, 256, 1), (False, 128, 1), (False, 128, 3),
                (True, 256, 1), (True, 128, 1), (True, 64, 1), (True, 128, 3), (True, 64, 3)}
-# What each of them is made for: matmul's clusters of one block and of two, convolution's results of pixels and of terms.
-WGMMA_FORMS = {False: {"EEELi1E", "EEELi2E"}, True: {"PixelProduct", "TermProduct"}}
+# Each exists for matmul's clusters of one and two blocks, and for convolution's directions.
+WGMMA_FORMS = {False: {"EEELi1E", "EEELi2E"}, True: {"WgmmaCorrelation", "WgmmaBackwardWeights"}}
 
 
 def test_every_tile_of_wgmma_is_there_in_every_form(kernels):
@@ -144,45 +144,45 @@ def test_every_tile_of_wgmma_is_there_in_every_form(kernels):
     assert found == {(*tile, form) for tile in WGMMA_TILES for form in WGMMA_FORMS[tile[0]]}
 
 
-def test_warpgroups_multiply_what_the_tma_brings(kernels):
+def test_warpgroups_multiply_and_the_tma_loads(kernels):
     for name, (code, _, columns, products) in of_wgmma(kernels).items():
         width = min(columns, 128)
-        # 32 of the depth
+        # K = 32 per step
         assert count(code, f"HGMMA.64x{width}x8.F32.TF32") == 4 * products * columns // width, name
         assert not count(code, ("HMMA", "FFMA", "STL", "LDL")), name
         assert count(code, "UTMALDG.2D"), name
         assert count(code, "USETMAXREG") == 2, name
 
 
-def test_convolution_gathers_16_bytes_at_a_time_past_the_registers(kernels):
+def test_convolution_gathers_16_bytes_at_a_time_without_registers(kernels):
     for name, (code, is_convolution, _, _) in of_wgmma(kernels).items():
-        # one step: 8 pieces a thread, through L1, of which the barrier hears
+        # one step: 8 chunks per thread, through L1, whose completion the barrier tracks
         assert count(code, "LDGSTS") == count(code, "LDGSTS.E.128") == (8 if is_convolution else 0), name
         assert count(code, "ARRIVES.LDGSTSBAR") == is_convolution, name
 
 
-def test_pairs_of_blocks_load_the_second_factor_for_both(kernels):
+def test_clusters_of_two_blocks_multicast_the_shared_operand(kernels):
     sizes = set()
     for name, code in named(kernels, MATMUL_WGMMA).items():
-        cluster = int(re.search(r"SumsILi\d+EEELi(\d)E", name)[1])
+        cluster = int(re.search(r"AccumulatorsILi\d+EEELi(\d)E", name)[1])
         sizes.add(cluster)
         parts = 2 if "Tf32x3" in name else 1
         assert count(code, "UTMALDG.2D.MULTICAST") == (parts if cluster > 1 else 0), name
-        # The barriers at both ends fence the memory of the whole GPU; the loop must not.
+        # The cluster barriers at both ends fence global memory; the loop must not.
         assert count(code, "UCGABAR_WAIT") == count(code, "MEMBAR.ALL.GPU") == (2 if cluster > 1 else 0), name
     assert sizes == {1, 2}
 
 
-@pytest.mark.parametrize("part", [WINOGRAD_PRODUCT, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS, MAX_POOL])
-def test_other_kernels_spill_nothing_either(kernels, part):
+@pytest.mark.parametrize("part", [WINOGRAD_GEMM, *WINOGRAD_TRANSFORMS, PEER_RING, LAYERS, MAX_POOL])
+def test_other_kernels_do_not_spill(kernels, part):
     for name, code in named(kernels, part).items():
         assert not count(code, ("STL", "LDL")), name
 
 
 def test_winograd_multiplies_vectors_of_shared_memory(kernels):
-    for name, code in named(kernels, WINOGRAD_PRODUCT).items():
+    for name, code in named(kernels, WINOGRAD_GEMM).items():
         loop = main_loop(code)
-        # 0.83 to 0.87 in the tiles of 64 x 128 and 128 x 128, 0.72 to 0.79 in those with half the sums to a thread
+        # 0.83 to 0.87 in tiles of 64 x 128 and 128 x 128, 0.72 to 0.79 with half as many accumulators per thread
         assert count(loop, "FFMA") >= (0.8 if count(loop, "FFMA") >= 512 else 0.7) * len(loop), name
         assert count(loop, "LDS") == count(loop, "LDS.128"), name
         assert count(code, "LDG.E.128") and count(code, "STG.E.128"), name
@@ -207,14 +207,14 @@ def test_max_pool_reads_or_writes_128_bits(kernels):
         assert count(code, "STG.E.128") == 2
 
 
-def test_max_pool_has_all_loads_under_way_before_it_compares(kernels):
+def test_max_pool_issues_all_loads_before_it_compares(kernels):
     for code in max_pools(kernels, "forward"):
         operations = [operation(text) for _, text in code]
         compared = next(i for i, what in enumerate(operations) if what.startswith("FSETP"))
         assert not any(what.startswith("LDG") for what in operations[compared:])
 
 
-def test_the_gradient_of_max_pools_bias_is_added_without_atomics(kernels):
+def test_the_bias_gradient_of_max_pool_is_added_without_atomics(kernels):
     for code in max_pools(kernels, "backward", epilogue=1):
         assert count(code, ("ATOM", "RED")) == count(code, "ATOMG.E.INC") == 1  # the count of blocks
 
@@ -224,6 +224,6 @@ def test_layers_read_and_write_128_bits(kernels):
         assert count(code, "LDG.E.128") and count(code, "STG.E.128"), name
 
 
-def test_sums_over_planes_have_four_loads_of_128_bits_under_way(kernels):
+def test_sums_over_planes_have_four_loads_of_128_bits_in_flight(kernels):
     for name, code in named(kernels, "6layers17sum_planes_kernelILi4").items():
         assert count(code, "LDG.E.128") >= 4, name

@@ -1,4 +1,4 @@
-// A convolution's FLOPs are the products of its definition, counted one by one.
+// The FLOPs of a convolution are twice the products of its definition, counted one by one.
 #include <gtest/gtest.h>
 
 #include "harness/problem/random.hpp"
@@ -19,7 +19,7 @@ std::int64_t products(const Problem& p) {
   return p.batch * p.out_channels * p.group_in() * count;
 }
 
-TEST(ConvolutionFlops, AreTwoForEachProductThatIsNotWithPadding) {
+TEST(ConvolutionFlops, AreTwoPerProductOutsidePadding) {
   Random random(1);
   for (int draw = 0; draw < 500; ++draw) {
     Problem p;

@@ -1,4 +1,4 @@
-// A convolution in NHWC is the one in NCHW with its operands laid out otherwise.
+// A convolution in NHWC equals that in NCHW, up to the layout of its operands.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -47,7 +47,7 @@ Result result_of(const Problem& p, std::vector<float> x, std::vector<float> w,
   return result;
 }
 
-TEST(ConvolutionLayout, TheReferenceInNhwcIsThatInNchwWithTheChannelsLast) {
+TEST(ConvolutionLayout, TheReferenceInNhwcEqualsThatInNchw) {
   Random random(11);
   for (int round = 0; round < 60; ++round) {
     Problem p{.direction = static_cast<Direction>(round % 3), .batch = random.integer(1, 3)};
@@ -82,11 +82,11 @@ TEST(ConvolutionLayout, TheReferenceInNhwcIsThatInNchwWithTheChannelsLast) {
   }
 }
 
-TEST(ConvolutionLayout, AVariantThatDoesNotTakeNhwcRefusesIt) {
+TEST(ConvolutionLayout, AVariantWithoutNhwcRejectsIt) {
   const Problem nchw, nhwc{.layout = Layout::nhwc};
   constexpr VariantInfo plain{.name = "plain", .technique = Technique::serial, .adds = "nothing"};
   constexpr VariantInfo both{
-      .name = "both", .technique = Technique::cuda, .adds = "nothing", .layouts = "nhwc"};
+      .name = "both", .technique = Technique::cuda, .adds = "nothing", .nhwc = true};
   EXPECT_NO_THROW(Convolution::require(nchw, plain));
   EXPECT_THROW(Convolution::require(nhwc, plain), Unsupported);
   EXPECT_NO_THROW(Convolution::require(nchw, both));

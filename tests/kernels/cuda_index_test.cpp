@@ -1,6 +1,6 @@
-// The index arithmetic of the CUDA rungs, run on the CPU: the function that a GPU thread runs for
-// its element is called for every element in turn and compared with the reference. Small integers
-// make every sum exact. (What only a GPU can show, launches and memory, this does not test.)
+// The index arithmetic of the CUDA rungs, on the CPU: the function that computes the element of a
+// GPU thread is called for every element and compared with the reference. Small integers make every
+// sum exact. Launches and memory accesses are not tested here.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,8 +10,8 @@
 #include "harness/problem/random.hpp"
 #include "kernels/common/cuda/fast_divisor.hpp"
 #include "kernels/convolution/cuda/element.hpp"
-#include "kernels/matmul/vendor/column_major.hpp"
 #include "kernels/matmul/cuda/element.hpp"
+#include "kernels/matmul/vendor/column_major.hpp"
 #include "kernels/max_pool/cuda/element.hpp"
 #include "kernels/sgd_update/cuda/element.hpp"
 
@@ -56,7 +56,7 @@ TEST(CudaIndex, AFastDivisorDivides) {
   }
 }
 
-// `compute` fills c; it must be op(A) op(B) for random shapes and transposes.
+// `compute` must set c to op(A) op(B), for random shapes and transposes.
 template <class Compute>
 void expect_products(const Compute& compute) {
   Random random(1);
@@ -79,7 +79,7 @@ TEST(CudaIndex, AMatmulThreadComputesItsElement) {
   });
 }
 
-// What a column-major BLAS does with the call that cuBLAS gets.
+// Evaluates the call to cuBLAS as a column-major BLAS does.
 TEST(CudaIndex, TheColumnMajorCallGivesTheRowMajorProduct) {
   expect_products([](const matmul::Problem& p, const matmul::Operands& o) {
     const matmul::ColumnMajorCall call = matmul::column_major(p, o);
@@ -87,13 +87,13 @@ TEST(CudaIndex, TheColumnMajorCallGivesTheRowMajorProduct) {
                        bool transposed) {
       return transposed ? column + row * stride : row + column * stride;
     };
-    for (std::int64_t column = 0; column < call.columns; ++column)
-      for (std::int64_t row = 0; row < call.rows; ++row) {
+    for (std::int64_t column = 0; column < call.n; ++column)
+      for (std::int64_t row = 0; row < call.m; ++row) {
         float sum = 0;
-        for (std::int64_t l = 0; l < call.inner; ++l)
-          sum += call.first[at(row, l, call.first_stride, call.transpose_first)] *
-                 call.second[at(l, column, call.second_stride, call.transpose_second)];
-        call.result[row + column * call.result_stride] = sum;
+        for (std::int64_t l = 0; l < call.k; ++l)
+          sum += call.a[at(row, l, call.lda, call.transpose_a)] *
+                 call.b[at(l, column, call.ldb, call.transpose_b)];
+        call.c[row + column * call.ldc] = sum;
       }
   });
 }
@@ -106,7 +106,7 @@ convolution::Problem random_convolution(Random& random) {
   p.out_channels = p.groups * random.integer(1, 3);
   p.kernel_h = random.integer(1, 5);
   p.kernel_w = random.integer(1, 5);
-  p.stride_h = random.integer(1, 6);  // also past the kernel: then some inputs reach no output
+  p.stride_h = random.integer(1, 6);  // may exceed the filter: some inputs reach no output
   p.stride_w = random.integer(1, 6);
   p.pad_h = random.integer(0, p.kernel_h - 1);
   p.pad_w = random.integer(0, p.kernel_w - 1);
@@ -116,7 +116,7 @@ convolution::Problem random_convolution(Random& random) {
   return p;
 }
 
-// `element(geometry, operands, index)` must be each element of the direction's result.
+// `element(geometry, operands, index)` must equal the reference for all elements of the result.
 template <class Element>
 void expect_convolution(convolution::Direction direction, const Element& element) {
   Random random(2);
@@ -170,7 +170,7 @@ max_pool::Problem random_pool(Random& random) {
 }
 
 // Few different integers, half of them negative: many ties, and windows without a positive value.
-TEST(CudaIndex, APoolingThreadFindsTheFirstLargestAndTheGradientFindsItsWayBack) {
+TEST(CudaIndex, APoolingThreadComputesItsMaximumAndItsGradient) {
   Random random(3);
   for (int round = 0; round < 300; ++round) {
     max_pool::Problem p = random_pool(random);
@@ -181,15 +181,15 @@ TEST(CudaIndex, APoolingThreadFindsTheFirstLargestAndTheGradientFindsItsWayBack)
     std::vector<std::uint8_t> argmax(dy.size());
     max_pool::reference_forward(p, x.data(), nullptr, y.data(), argmax.data());
     std::vector<float> value(dy.size());
-    std::vector<std::uint8_t> place(dy.size());
+    std::vector<std::uint8_t> position(dy.size());
     for (std::size_t i = 0; i < value.size(); ++i) {
-      const auto largest =
+      const auto maximum =
           max_pool::forward_element(geometry, x.data(), static_cast<std::int64_t>(i));
-      value[i] = largest.value;
-      place[i] = largest.place;
+      value[i] = maximum.value;
+      position[i] = maximum.position;
     }
     expect_equal(value, y, max_pool::shape(p));
-    ASSERT_EQ(place, argmax) << max_pool::shape(p);
+    ASSERT_EQ(position, argmax) << max_pool::shape(p);
 
     std::vector<double> expected(x.size()), magnitude(x.size());
     max_pool::reference_backward(p, dy.data(), argmax.data(), nullptr, expected.data(),
@@ -202,7 +202,7 @@ TEST(CudaIndex, APoolingThreadFindsTheFirstLargestAndTheGradientFindsItsWayBack)
   }
 }
 
-TEST(CudaIndex, AnUpdateThreadChangesItsWeightAndState) {
+TEST(CudaIndex, AnUpdateThreadUpdatesItsWeightAndState) {
   using sgd_update::Optimizer;
   Random random(4);
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adagrad,
@@ -210,7 +210,7 @@ TEST(CudaIndex, AnUpdateThreadChangesItsWeightAndState) {
     for (int round = 0; round < 100; ++round) {
       const sgd_update::Problem p{
           .optimizer = optimizer, .count = 1, .weight_decay = random.coin() ? 0.25F : 0.0F};
-      // Signs that cannot cancel, so that rounding stays relative.
+      // Positive operands do not cancel: rounding errors stay relative.
       const float weight = random.uniform(0.01F, 0.1F), gradient = random.uniform(0.1F, 1.0F);
       const float state1 = random.uniform(0.1F, 1.0F), state2 = random.uniform(0.1F, 1.0F);
       const std::int64_t step = random.integer(1, 50);
@@ -219,7 +219,7 @@ TEST(CudaIndex, AnUpdateThreadChangesItsWeightAndState) {
       float new_weight = weight, new_state1 = state1, new_state2 = state2;
       const sgd_update::Operands o{&new_weight, &gradient,     &new_state1,
                                    &new_state2, learning_rate, step};
-      sgd_update::update_element(p, o, sgd_update::Corrections(p, step), 0);
+      sgd_update::update_element(p, o, sgd_update::BiasCorrection(p, step), 0);
 
       const sgd_update::Element expected =
           sgd_update::reference(p, weight, gradient, state1, state2, learning_rate, step);

@@ -13,7 +13,7 @@ namespace {
 using Doubles = std::vector<double>;
 
 constexpr std::int64_t step = 3;
-// Inputs are multiples of 1/256 up to 2, so that a float holds x + h and x − h exactly.
+// Inputs are multiples of 1/256 up to 2: x + h and x − h are exact floats.
 constexpr float h = 0x1p-10F;
 
 struct Forward {
@@ -55,7 +55,7 @@ class Gradient : public testing::TestWithParam<Problem> {
     return result;
   }
 
-  // What training differentiates: the mean loss, or for any other layer the sum of y · dy.
+  // The function that is differentiated: the mean loss, or for other layers the sum of y · dy.
   double objective() {
     const Forward f = forward();
     double sum = 0;
@@ -98,9 +98,9 @@ TEST_P(Gradient, IsTheCentralDifferenceOfForward) {
     reference(problem, operands,
               {.dx = dx.data(), .dbias = dbias.data(), .magnitude = magnitude.data()});
 
-  const bool of_bias = p_.layer == Layer::bias;
-  std::vector<float>& variables = of_bias ? bias_ : x_;
-  const Doubles& gradient = of_bias ? dbias : dx;
+  const bool is_bias = p_.layer == Layer::bias;
+  std::vector<float>& variables = is_bias ? bias_ : x_;
+  const Doubles& gradient = is_bias ? dbias : dx;
   for (std::size_t i = 0; i < variables.size(); ++i)
     EXPECT_NEAR(central_difference(variables[i]), gradient[i], 4e-6)
         << direction(problem) << " element " << i;
@@ -118,7 +118,7 @@ Problem problem(Layer layer, std::int64_t batch, std::int64_t channels, std::int
 Problem strong_normalization(std::int64_t channels, std::int64_t size, float beta) {
   Problem p = problem(Layer::local_response_normalization, 2, channels, 3);
   p.size = size;
-  p.alpha = 0.5F;  // so that the window's term is not lost beside the direct one
+  p.alpha = 0.5F;  // the term of the window must be comparable to the direct one
   p.beta = beta;
   p.k = 1;
   return p;
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(name_of(test.param.layer)) + "_" + std::to_string(test.index);
     });
 
-TEST(Dropout, KeepsTheShareItShouldAndScalesItUp) {
+TEST(Dropout, KeepsTheExpectedFractionAndScalesIt) {
   Problem p = problem(Layer::dropout, 1, 1, 100000);
   p.rate = 0.25F;
   const auto count = static_cast<std::size_t>(p.count());

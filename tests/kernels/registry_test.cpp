@@ -1,4 +1,4 @@
-// What every registered variant says of itself, and the order that the ladders come in.
+// The VariantInfo of every registered variant, and the order of the ladders.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
-#include "harness/problem/primitives.hpp"
 
 namespace stepladder {
 namespace {
@@ -19,14 +19,14 @@ class Registry : public testing::TestWithParam<const PrimitiveType*> {
 
 TEST_P(Registry, HasALadder) { EXPECT_FALSE(variants.empty()); }
 
-TEST_P(Registry, VariantsSayWhatTheyAreAndAdd) {
+TEST_P(Registry, VariantsDescribeThemselves) {
   for (const Variant& variant : variants) {
     const std::string name = variant.info->name;
     EXPECT_FALSE(name.empty());
     EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos)
         << name;
     EXPECT_GT(std::string(variant.info->adds).size(), 10U) << name;
-    EXPECT_STRNE(variant.info->precision, "") << name;
+    EXPECT_STRNE(name_of(variant.info->precision), "") << name;
     EXPECT_GE(variant.info->bound_factor, 1.0) << name;
   }
 }
@@ -37,7 +37,7 @@ TEST_P(Registry, FullNamesAreUnique) {
     EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
 }
 
-TEST_P(Registry, ARungStandsAboveTheOneItBuildsOn) {
+TEST_P(Registry, ARungComesAfterTheOneItBuildsOn) {
   for (std::size_t i = 0; i < variants.size(); ++i) {
     const std::string below = variants[i].info->builds_on;
     if (below.empty()) continue;
@@ -52,7 +52,7 @@ TEST_P(Registry, TheFirstRungBuildsOnNothing) {
   EXPECT_STREQ(variants.front().info->builds_on, "");
 }
 
-TEST_P(Registry, OwnCodeComesBeforeTheVendorsAndTheCpuBeforeTheGpu) {
+TEST_P(Registry, OwnCodeComesBeforeVendorsAndTheCpuBeforeTheGpu) {
   const auto group = [](const Variant& v) {
     return 2 * (v.info->place == Place::cuda) + (v.info->technique == Technique::vendor);
   };
@@ -72,7 +72,7 @@ TEST_P(Registry, AFamilyBuiltPerIsaHasEveryWidthNarrowestFirst) {
   }
 }
 
-TEST_P(Registry, WhatCannotRunSaysWhyAndWhatCanHasAFactory) {
+TEST_P(Registry, AVariantHasAFactoryOrAReason) {
   for (const Variant& variant : variants) {
     if (variant.entry.factory == nullptr) {
       EXPECT_NE(variant.why_unavailable, "") << variant.name;
@@ -94,7 +94,7 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
   return names;
 }
 
-TEST(SelectVariants, WithoutAGlobTakesEveryWidthOfSimdAndTheWidestOfOtherFamilies) {
+TEST(SelectVariants, WithoutAGlobSelectsEveryWidthOfSimdAndTheWidestOfOtherFamilies) {
   const std::vector<Variant> chosen = select_variants(primitive("matmul"), "");
   const auto widths = [&](const std::string& family) {
     return std::count_if(chosen.begin(), chosen.end(),
@@ -105,7 +105,7 @@ TEST(SelectVariants, WithoutAGlobTakesEveryWidthOfSimdAndTheWidestOfOtherFamilie
   EXPECT_EQ(widths("serial_ijk"), 1);
 }
 
-TEST(SelectVariants, AGlobTakesFullNamesAndFamilies) {
+TEST(SelectVariants, AGlobMatchesFullNamesAndFamilies) {
   EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42")),
             std::vector<std::string>{"packed_sse42"});
   EXPECT_EQ(names_of(select_variants(primitive("matmul"), "serial_*")),
@@ -113,13 +113,13 @@ TEST(SelectVariants, AGlobTakesFullNamesAndFamilies) {
   EXPECT_EQ(select_variants(primitive("matmul"), "openmp").size(), 1U);
 }
 
-TEST(SelectVariants, SeveralGlobsTakeWhatAnyOfThemTakes) {
+TEST(SelectVariants, SeveralGlobsSelectTheUnionOfTheirMatches) {
   EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42,serial_*,serial_ijk")),
             (std::vector<std::string>{"serial_ijk", "serial_ikj", "packed_sse42"}));
   EXPECT_THROW(select_variants(primitive("matmul"), "serial_*,no_such_rung"), UnknownName);
 }
 
-TEST(SelectVariants, AGlobThatMatchesNothingAnswersWithTheNearest) {
+TEST(SelectVariants, AGlobWithoutMatchesSuggestsTheNearestNames) {
   try {
     select_variants(primitive("matmul"), "serial_ijj");
     FAIL() << "nothing was thrown";
@@ -128,7 +128,7 @@ TEST(SelectVariants, AGlobThatMatchesNothingAnswersWithTheNearest) {
   }
 }
 
-TEST(Primitives, AnUnknownNameAnswersWithTheNearest) {
+TEST(Primitives, AnUnknownNameSuggestsTheNearest) {
   try {
     primitive("matmull");
     FAIL() << "nothing was thrown";

@@ -1,4 +1,4 @@
-// Who has which part of a vector at each step of a ring: sums are complete, and every rank ends with all.
+// The ring schedule: chunks tile the vector, and every rank ends with the complete sum.
 #include "kernels/all_reduce/ring_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -11,57 +11,57 @@
 namespace stepladder::all_reduce {
 namespace {
 
-TEST(RingParts, TileTheVectorInAlmostEqualParts) {
+TEST(RingSchedule, ChunksTileTheVectorAndAreOfNearlyEqualSize) {
   Random random(7);
   for (int round = 0; round < 2000; ++round) {
-    const Part whole{random.integer(0, 50),
-                     random.integer(0, 3) == 0 ? random.integer(0, 9) : random.integer(0, 5000)};
-    const auto parts = static_cast<int>(random.integer(1, 17));
-    const std::int64_t grain = random.integer(1, 8);
+    const Chunk whole{random.integer(0, 50),
+                      random.integer(0, 3) == 0 ? random.integer(0, 9) : random.integer(0, 5000)};
+    const auto chunks = static_cast<int>(random.integer(1, 17));
+    const std::int64_t granule = random.integer(1, 8);
     std::int64_t next = whole.first, least = whole.count, most = 0;
-    for (int i = 0; i < parts; ++i) {
-      const Part part = part_of(whole, parts, i, grain);
-      ASSERT_EQ(part.first, next);
-      ASSERT_GE(part.count, 0);
-      if (part.count > 0) {
-        ASSERT_EQ((part.first - whole.first) % grain, 0);
+    for (int i = 0; i < chunks; ++i) {
+      const Chunk chunk = chunk_of(whole, chunks, i, granule);
+      ASSERT_EQ(chunk.first, next);
+      ASSERT_GE(chunk.count, 0);
+      if (chunk.count > 0) {
+        ASSERT_EQ((chunk.first - whole.first) % granule, 0);
       }
-      next += part.count;
-      least = std::min(least, part.count);
-      most = std::max(most, part.count);
+      next += chunk.count;
+      least = std::min(least, chunk.count);
+      most = std::max(most, chunk.count);
       for (const int turn : {-2, -1, 1})
-        ASSERT_EQ(part_of(whole, parts, i + turn * parts, grain).first, part.first);
+        ASSERT_EQ(chunk_of(whole, chunks, i + turn * chunks, granule).first, chunk.first);
     }
     ASSERT_EQ(next, whole.first + whole.count);
-    ASSERT_LE(most - least, 2 * grain - 1) << "one grain, and a last one that is not whole";
+    ASSERT_LE(most - least, 2 * granule - 1) << "one granule, and an incomplete last one";
   }
 }
 
-TEST(RingParts, EveryRankEndsWithTheSumOfAll) {
+TEST(RingSchedule, EveryRankEndsWithTheSumOfAllRanks) {
   Random random(8);
   for (int round = 0; round < 300; ++round) {
     const auto ranks = static_cast<int>(random.integer(1, 9));
-    const Part whole{0, random.integer(0, 100)};
+    const Chunk whole{0, random.integer(0, 100)};
     const auto count = static_cast<std::size_t>(whole.count);
-    // Rank r's number has bit r alone: a sum shows who took part, and how often.
+    // Rank r contributes 16^r: the digits of a sum tell how often each rank was added.
     std::vector<std::vector<std::int64_t>> sum(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) sum[r].assign(count, std::int64_t{1} << (4 * r));
     const auto input = sum;
     const auto each = [&](int rank, int index, const auto& visit) {
-      const Part part = part_of(whole, ranks, index);
+      const Chunk chunk = chunk_of(whole, ranks, index);
       const int previous = (rank + ranks - 1) % ranks;
-      for (std::int64_t i = part.first; i < part.first + part.count; ++i)
+      for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i)
         visit(static_cast<std::size_t>(previous), static_cast<std::size_t>(rank),
               static_cast<std::size_t>(i));
     };
     for (int step = 0; step < ranks - 1; ++step)
       for (int rank = 0; rank < ranks; ++rank)
-        each(rank, part_to_sum(rank, step), [&](auto previous, auto own, auto i) {
+        each(rank, reduce_scatter_chunk(rank, step), [&](auto previous, auto own, auto i) {
           sum[own][i] = sum[previous][i] + input[own][i];
         });
     for (int step = 0; step < ranks - 1; ++step)
       for (int rank = 0; rank < ranks; ++rank)
-        each(rank, part_to_gather(rank, step),
+        each(rank, all_gather_chunk(rank, step),
              [&](auto previous, auto own, auto i) { sum[own][i] = sum[previous][i]; });
     std::int64_t all = 0;
     for (int r = 0; r < ranks; ++r) all += std::int64_t{1} << (4 * r);

@@ -1,14 +1,15 @@
-// A kernel that breaks the device is the one that fails: those after it, which could only fail too, were
-// not tried, and nothing says that they were.
+// When a kernel breaks the device, only its row fails. The rows after it are skipped, since their
+// variants could not run.
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "harness/results/bench.hpp"
 #include "harness/io/csv.hpp"
+#include "harness/results/result_columns.hpp"
+#include "harness/results/bench.hpp"
 #include "harness/verify/verify.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -60,7 +61,7 @@ class BrokenDevice : public testing::Test {
       lost = true;
     }
     std::map<std::string, std::string> status;
-    const CsvFile file(folder_ / "run/summary.csv", summary_columns);
+    const CsvFile file(folder_ / "run/summary.csv", summary_columns().names());
     for (const CsvRow& row : file.rows())
       status[row.text("variant")] = row.text("status") + " " + row.text("verified");
     return {status, !lost};

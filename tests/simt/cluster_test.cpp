@@ -1,5 +1,8 @@
-// The emulator runs the blocks of a cluster at once, with barriers, memory and copies in common, and shows
-// kernels that break the rules of clusters: each fault here stands beside the kernel without it.
+// The emulator runs the blocks of a cluster concurrently, with cluster barriers, distributed shared
+// memory and multicast, and detects kernels that break their rules. Each faulty kernel is tested
+// next to the same kernel without the fault.
+#include "kernels/common/cuda/cluster.hpp"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -7,11 +10,10 @@
 #include <vector>
 
 #include "kernels/common/cuda/barrier.hpp"
-#include "kernels/common/cuda/cluster.hpp"
 #include "kernels/common/cuda/launch.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
-#include "kernels/common/cuda/tma.hpp"
 #include "kernels/common/cuda/swizzle.hpp"
+#include "kernels/common/cuda/tma.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
 
@@ -20,7 +22,7 @@ namespace {
 
 constexpr unsigned cluster = 4, clusters = 3, threads = 32;
 
-// What is wrong in one of many orders of threads; empty when all is right in each.
+// The first failure in many orders of threads; empty if there is none.
 template <class Outcome>
 std::string in_many_orders(const Outcome& outcome) {
   for (unsigned long long order = 1; order <= 50; ++order) {
@@ -30,7 +32,7 @@ std::string in_many_orders(const Outcome& outcome) {
   return "";
 }
 
-// --- barriers and each other's memory ------------------------------------------------------------
+// --- barriers and distributed shared memory ------------------------------------------------------
 
 enum class Fault {
   none,
@@ -41,10 +43,10 @@ enum class Fault {
   shared_variable,
 };
 
-// Each block tells its neighbour, all of which add what they were told. sums: one for each block
+// Each block writes to the next block of its cluster and sums what it receives. sums: [blocks]
 template <Fault fault>
-__global__ void tell_the_next(float* sums) {
-  auto* const told = dynamic_shared<float>();  // [threads]
+__global__ void write_to_next(float* sums) {
+  auto* const received = dynamic_shared<float>();  // [threads]
   const unsigned next = (cluster_rank() + 1) % cluster;
   if constexpr (fault == Fault::shared_variable) {
     __shared__ float variable;
@@ -53,115 +55,118 @@ __global__ void tell_the_next(float* sums) {
   if constexpr (fault != Fault::no_barrier_before && fault != Fault::waits_without_arriving)
     cluster_arrive();
   if constexpr (fault != Fault::no_barrier_before) cluster_wait();
-  shared_of(next, told)[threadIdx.x] = static_cast<float>(blockIdx.x * threads + threadIdx.x);
+  map_shared_rank(received, next)[threadIdx.x] =
+      static_cast<float>(blockIdx.x * threads + threadIdx.x);
   if constexpr (fault == Fault::barrier_of_the_block_alone)
     __syncthreads();
   else
     cluster_sync();
-  if (threadIdx.x == 0) sums[blockIdx.x] = std::accumulate(told, told + threads, 0.0F);
+  if (threadIdx.x == 0) sums[blockIdx.x] = std::accumulate(received, received + threads, 0.0F);
 }
 
 template <Fault fault>
-std::string telling() {
+std::string write_outcome() {
   std::vector<float> sums(cluster * clusters);
   try {
-    launch(tell_the_next<fault>, {cluster * clusters, threads, threads * sizeof(float), cluster},
+    launch(write_to_next<fault>, {cluster * clusters, threads, threads * sizeof(float), cluster},
            sums.data());
   } catch (const std::exception& error) {
     return error.what();
   }
   for (unsigned block = 0; block < cluster * clusters; ++block) {
-    const unsigned teller = block / cluster * cluster + (block + cluster - 1) % cluster;
-    const float expected = static_cast<float>(teller * threads * threads + threads * 31 / 2);
+    const unsigned writer = block / cluster * cluster + (block + cluster - 1) % cluster;
+    const float expected = static_cast<float>(writer * threads * threads + threads * 31 / 2);
     if (sums[block] != expected) return "wrong sum";
   }
   return "";
 }
 
-TEST(Cluster, BlocksWriteEachOthersMemory) { EXPECT_EQ(in_many_orders(telling<Fault::none>), ""); }
-
-TEST(Cluster, ShowsThatABlockMayNotHaveBegun) {
-  EXPECT_TRUE(says(in_many_orders(telling<Fault::no_barrier_before>), {"has not begun"}));
+TEST(Cluster, BlocksWriteEachOthersMemory) {
+  EXPECT_EQ(in_many_orders(write_outcome<Fault::none>), "");
 }
 
-TEST(Cluster, ShowsABarrierOfTheBlockWhereTheClusterHasToWait) {
-  EXPECT_FALSE(in_many_orders(telling<Fault::barrier_of_the_block_alone>).empty());
+TEST(Cluster, DetectsAccessToABlockThatMayNotHaveStarted) {
+  EXPECT_TRUE(says(in_many_orders(write_outcome<Fault::no_barrier_before>), {"has not started"}));
 }
 
-__global__ void one_block_stays_away() {
+TEST(Cluster, DetectsABlockBarrierInPlaceOfAClusterBarrier) {
+  EXPECT_FALSE(in_many_orders(write_outcome<Fault::barrier_of_the_block_alone>).empty());
+}
+
+__global__ void one_block_does_not_arrive() {
   if (cluster_rank() != 2) cluster_sync();
 }
 
-TEST(Cluster, RefusesABarrierThatOneBlockNeverReaches) {
+TEST(Cluster, RejectsABarrierThatOneBlockNeverReaches) {
   try {
-    launch(one_block_stays_away, {cluster, threads, 0, cluster});
+    launch(one_block_does_not_arrive, {cluster, threads, 0, cluster});
     FAIL() << "the blocks passed";
   } catch (const std::exception& error) {
     EXPECT_TRUE(
-        says(error.what(), {"waits for ever", "the barrier of its cluster", "cluster_test.cpp"}));
+        says(error.what(), {"waits forever", "the barrier of its cluster", "cluster_test.cpp"}));
   }
 }
 
-TEST(Cluster, RefusesToWaitWithoutArriving) {
-  EXPECT_TRUE(says(telling<Fault::waits_without_arriving>(), {"without having arrived"}));
+TEST(Cluster, RejectsAWaitWithoutAnArrival) {
+  EXPECT_TRUE(says(write_outcome<Fault::waits_without_arriving>(), {"without having arrived"}));
 }
 
-TEST(Cluster, RefusesSharedVariables) {
-  EXPECT_TRUE(says(telling<Fault::shared_variable>(), {"__shared__ variables"}));
+TEST(Cluster, RejectsSharedVariables) {
+  EXPECT_TRUE(says(write_outcome<Fault::shared_variable>(), {"__shared__ variables"}));
 }
 
-// Each block reads what its neighbour wrote; the last barrier keeps the neighbour's memory alive.
+// Each block reads the memory of the next one; the last barrier keeps that memory alive.
 template <Fault fault>
-__global__ void ask_the_next(float* answers) {
-  auto* const mine = dynamic_shared<float>();  // [threads]
-  mine[threadIdx.x] = static_cast<float>(blockIdx.x);
+__global__ void read_from_next(float* values) {
+  auto* const own = dynamic_shared<float>();  // [threads]
+  own[threadIdx.x] = static_cast<float>(blockIdx.x);
   cluster_sync();
   const unsigned next = (cluster_rank() + 1) % cluster;
-  answers[blockIdx.x * threads + threadIdx.x] = shared_of(next, mine)[threadIdx.x];
+  values[blockIdx.x * threads + threadIdx.x] = map_shared_rank(own, next)[threadIdx.x];
   if constexpr (fault != Fault::no_barrier_after) cluster_sync();
 }
 
 template <Fault fault>
-std::string asking() {
-  std::vector<float> answers(cluster * clusters * threads);
+std::string read_outcome() {
+  std::vector<float> values(cluster * clusters * threads);
   try {
-    launch(ask_the_next<fault>, {cluster * clusters, threads, threads * sizeof(float), cluster},
-           answers.data());
+    launch(read_from_next<fault>, {cluster * clusters, threads, threads * sizeof(float), cluster},
+           values.data());
   } catch (const std::exception& error) {
     return error.what();
   }
-  for (unsigned i = 0; i < answers.size(); ++i) {
+  for (unsigned i = 0; i < values.size(); ++i) {
     const unsigned block = i / threads;
     const unsigned next = block / cluster * cluster + (block + 1) % cluster;
-    if (answers[i] != static_cast<float>(next)) return "wrong answer";
+    if (values[i] != static_cast<float>(next)) return "wrong value";
   }
   return "";
 }
 
-TEST(Cluster, ShowsABlockThatEndsWhileOthersReadItsMemory) {
-  EXPECT_EQ(in_many_orders(asking<Fault::none>), "");
-  EXPECT_TRUE(says(in_many_orders(asking<Fault::no_barrier_after>), {"which has ended"}));
+TEST(Cluster, DetectsABlockThatEndsWhileOthersReadItsMemory) {
+  EXPECT_EQ(in_many_orders(read_outcome<Fault::none>), "");
+  EXPECT_TRUE(says(in_many_orders(read_outcome<Fault::no_barrier_after>), {"which has ended"}));
 }
 
 __global__ void does_nothing() {}
 
-TEST(Cluster, RefusesGridsThatAreNotWholeClusters) {
+TEST(Cluster, RejectsGridsThatAreNotWholeClusters) {
   EXPECT_NO_THROW(launch(does_nothing, {8, 32, 0, 4}));
   EXPECT_THROW(launch(does_nothing, {6, 32, 0, 4}), std::runtime_error);
   EXPECT_THROW(launch(does_nothing, {16, 32, 0, 16}), std::runtime_error);
 }
 
-__global__ void note_ranks(unsigned* ranks) { ranks[blockIdx.x] = cluster_rank(); }
+__global__ void record_ranks(unsigned* ranks) { ranks[blockIdx.x] = cluster_rank(); }
 
-TEST(Cluster, NeighboursInTheGridFormAClusterAndABlockMayBeOneAlone) {
+TEST(Cluster, ConsecutiveBlocksFormAClusterAndOneBlockMayBeACluster) {
   for (const unsigned size : {1U, 2U, 4U}) {
     std::vector<unsigned> ranks(8);
-    launch(note_ranks, {8, 1, 0, size}, ranks.data());
+    launch(record_ranks, {8, 1, 0, size}, ranks.data());
     for (unsigned block = 0; block < 8; ++block) EXPECT_EQ(ranks[block], block % size);
   }
 }
 
-// --- boxes for several blocks --------------------------------------------------------------------
+// --- multicast -----------------------------------------------------------------------------------
 
 enum class BoxFault {
   none,
@@ -179,8 +184,8 @@ struct Shared {
   Barrier full, empty;
 };
 
-// matrix: [rounds · 2 · 8, 32]. Of each round's two boxes either block of a cluster of two brings one to
-// both, and both add all there is. sums: [2]
+// matrix: [rounds · 2 · 8, 32], sums: [2]. In each round, each block of a cluster of two loads one
+// box into both blocks; both blocks sum both boxes.
 template <BoxFault fault>
 __global__ void share_boxes(TensorMap map, float* sums) {
   auto& shared = *dynamic_shared<Shared>();
@@ -189,7 +194,7 @@ __global__ void share_boxes(TensorMap map, float* sums) {
   if (threadIdx.x == 0) {
     shared.full.initialise(1);
     shared.empty.initialise(too_early ? 1 : 2);
-    publish_barriers();
+    fence_barrier_init();
   }
   if constexpr (fault == BoxFault::no_barrier_before)
     __syncthreads();
@@ -202,9 +207,9 @@ __global__ void share_boxes(TensorMap map, float* sums) {
                                                                               : 0b11;
     for (unsigned round = 0; round < rounds; ++round) {
       shared.empty.wait(round % 2 ^ 1U);
-      shared.full.arrive_and_expect(sizeof shared.boxes);
-      load_box_for(mask, shared.boxes[rank], map, static_cast<int>(round * 2 + rank) * box_rows, 0,
-                   shared.full);
+      shared.full.arrive_and_expect_tx(sizeof shared.boxes);
+      load_box_multicast(mask, shared.boxes[rank], map,
+                         static_cast<int>(round * 2 + rank) * box_rows, 0, shared.full);
     }
   } else if (threadIdx.x == 1) {
     float sum = 0;
@@ -222,14 +227,14 @@ __global__ void share_boxes(TensorMap map, float* sums) {
 }
 
 template <BoxFault fault>
-std::string sharing() {
+std::string multicast_outcome() {
   std::vector<float> matrix(std::size_t{rounds} * 2 * box_rows * swizzled_row), sums(2);
   std::iota(matrix.begin(), matrix.end(), 1.0F);
   const float expected = std::accumulate(matrix.begin(), matrix.end(), 0.0F);
   try {
     launch(share_boxes<fault>, {2, 2, sizeof(Shared), 2},
            tensor_map(matrix.data(), rounds * 2 * box_rows, swizzled_row, swizzled_row, box_rows,
-                      OnTheWay::unchanged),
+                      TmaRounding::none),
            sums.data());
   } catch (const std::exception& error) {
     return error.what();
@@ -237,25 +242,28 @@ std::string sharing() {
   return sums[0] == expected && sums[1] == expected ? "" : "wrong sum";
 }
 
-TEST(Cluster, ABoxComesToAllBlocksOfTheMask) {
-  EXPECT_EQ(in_many_orders(sharing<BoxFault::none>), "");
+TEST(Cluster, MulticastWritesToAllBlocksOfTheMask) {
+  EXPECT_EQ(in_many_orders(multicast_outcome<BoxFault::none>), "");
 }
 
-TEST(Cluster, ShowsBoxesSentToBarriersThatAreNotInitialised) {
-  EXPECT_FALSE(in_many_orders(sharing<BoxFault::no_barrier_before>).empty());
+TEST(Cluster, DetectsMulticastToUninitialisedBarriers) {
+  EXPECT_FALSE(in_many_orders(multicast_outcome<BoxFault::no_barrier_before>).empty());
 }
 
-TEST(Cluster, ShowsABlockThatEndsWhileAnotherWritesToItOrArrives) {
-  EXPECT_TRUE(says(in_many_orders(sharing<BoxFault::no_barrier_after>), {"which has ended"}));
+TEST(Cluster, DetectsABlockThatEndsWhileAnotherWritesToItOrArrives) {
+  EXPECT_TRUE(
+      says(in_many_orders(multicast_outcome<BoxFault::no_barrier_after>), {"which has ended"}));
 }
 
-TEST(Cluster, ShowsAWrongMask) {
-  EXPECT_TRUE(says(sharing<BoxFault::mask_without_a_block>(), {"waits for ever", "mbarrier"}));
-  EXPECT_TRUE(says(sharing<BoxFault::mask_with_a_block_too_many>(), {"block 2 of a cluster of 2"}));
+TEST(Cluster, DetectsAWrongMask) {
+  EXPECT_TRUE(
+      says(multicast_outcome<BoxFault::mask_without_a_block>(), {"waits forever", "mbarrier"}));
+  EXPECT_TRUE(says(multicast_outcome<BoxFault::mask_with_a_block_too_many>(),
+                   {"block 2 of a cluster of 2"}));
 }
 
-TEST(Cluster, ShowsABoxThatIsOverwrittenWhileTheOtherBlockReadsIt) {
-  EXPECT_FALSE(in_many_orders(sharing<BoxFault::overwrites_what_others_read>).empty());
+TEST(Cluster, DetectsABoxThatIsOverwrittenWhileTheOtherBlockReadsIt) {
+  EXPECT_FALSE(in_many_orders(multicast_outcome<BoxFault::overwrites_what_others_read>).empty());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Networks whose tensors are in device memory learn as they do on the CPU: started operation by operation
-// or recorded as graphs, with batches that are sent ahead or not.
+// Networks in device memory train as they do on the CPU, launched operation by operation or
+// recorded as graphs, with and without concurrent uploads of the next batch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,16 +8,16 @@
 
 #include "harness/training/trainer.hpp"
 #include "tests/error_messages.hpp"
+#include "tests/harness/training/training_networks.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
-#include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
 namespace {
 
 using network::NetworkDescription;
 
-// Copies and kernels happen as late as CUDA allows, and in any order that it does.
+// Copies and kernels run as late as CUDA allows, in any order that it allows.
 class DeviceNetwork : public testing::Test {
   simt::DeferredStreams deferred_;
 };
@@ -26,10 +26,10 @@ using DeviceTraining = DeviceNetwork;
 constexpr std::uint64_t seed = 11;
 constexpr int steps = 10;
 
-// Of the loss, or of 1 for a loss below.
+// Relative to the loss, absolute for losses below 1.
 constexpr double tolerance = 1e-4;
 
-// One of bench/networks.json with smaller pictures and layers, so that emulation takes seconds.
+// A network of bench/networks.json with smaller images and layers, so that emulation takes seconds.
 NetworkDescription shrunk(const std::string& name, std::int64_t batch) {
   NetworkDescription description = builtin_network(name, batch);
   description.input.height = description.input.width = 10;
@@ -44,7 +44,7 @@ NetworkDescription shrunk(const std::string& name, std::int64_t batch) {
 }
 
 double loss_of_step(TrainableNetwork& network, int step, double learning_rate) {
-  fill_batch(network, seed + static_cast<std::uint64_t>(step % 3));  // three batches in turn
+  fill_batch(network, seed + static_cast<std::uint64_t>(step % 3));  // three different batches
   return network.step(learning_rate);
 }
 
@@ -62,7 +62,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
     EXPECT_NEAR(got[i], expected[i], tolerance * std::max(1.0, expected[i])) << "step " << i;
 }
 
-// Losses, and the probabilities after them, which depend on every weight.
+// Compares losses, and the probabilities after training, which depend on every weight.
 void expect_as_on_the_cpu(const NetworkDescription& description, const std::string& use) {
   SCOPED_TRACE(fmt::format("{} use={}", description.name, use));
   PlanStore plans(seed);
@@ -80,19 +80,19 @@ void expect_as_on_the_cpu(const NetworkDescription& description, const std::stri
   }
 }
 
-TEST_F(DeviceNetwork, TheMultilayerPerceptronLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheMultilayerPerceptronTrainsAsOnTheCpu) {
   for (const char* use : {"cuda", "cuda,matmul=vectorized", "naive"})
     expect_as_on_the_cpu(shrunk("mlp", 5), use);
 }
-TEST_F(DeviceNetwork, TheMnistCnnLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheMnistCnnTrainsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("mnist_cnn", 3), "cuda");
 }
-TEST_F(DeviceNetwork, TheCifarCnnLearnsAsOnTheCpu) {
+TEST_F(DeviceNetwork, TheCifarCnnTrainsAsOnTheCpu) {
   expect_as_on_the_cpu(shrunk("cifar_cnn", 3), "cuda");
 }
 
-// Every layer, first and after every other; every optimizer.
-TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
+// Every layer, as the first one and after every other one; every optimizer.
+TEST_F(DeviceNetwork, RandomNetworksTrainAsOnTheCpu) {
   using sgd_update::Optimizer;
   const char* const uses[] = {"cuda,matmul=vectorized", "naive", "naive,matmul=vectorized",
                               "naive"};
@@ -101,7 +101,7 @@ TEST_F(DeviceNetwork, RandomNetworksLearnAsOnTheCpu) {
     description.optimizer.type = static_cast<Optimizer>(i % 6);
     description.optimizer.learning_rate = 0.01;
     description.optimizer.rho = 0.9;
-    description.optimizer.epsilon = 1e-3;  // below, rounding decides the sign of small changes
+    description.optimizer.epsilon = 1e-3;  // if smaller, rounding decides the sign of small updates
     description.optimizer.weight_decay = i % 2 == 0 ? 0 : 0.01;
     SCOPED_TRACE(sgd_update::name_of(description.optimizer.type));
     expect_as_on_the_cpu(description, uses[i % 4]);
@@ -133,23 +133,24 @@ void expect_gradients_of_the_cpu(const std::string& use) {
     EXPECT_NEAR(network.gradients()[i], serial.gradients()[i], tolerance * largest) << i;
 }
 
-TEST_F(DeviceNetwork, GradientsAreThoseOfTheCpu) {
+TEST_F(DeviceNetwork, GradientsEqualThoseOfTheCpu) {
   for (const char* use : {"naive", "naive,max_pool=vectorized"}) expect_gradients_of_the_cpu(use);
 }
 
-TEST_F(DeviceNetwork, AllocatesNothingOnceItIsMade) {
+TEST_F(DeviceNetwork, AllocatesNothingAfterConstruction) {
   PlanStore plans(seed);
   TrainableNetwork network(shrunk("cifar_cnn", 2), UseSpec("naive,max_pool=vectorized"),
                            {.seed = seed}, plans);
-  const std::size_t made = simt::calls.allocations;
+  const std::size_t allocations = simt::calls.allocations;
   trace(network);
   network.evaluate();
   network.timed_step(0.1);
-  EXPECT_EQ(simt::calls.allocations, made);
+  EXPECT_EQ(simt::calls.allocations, allocations);
 }
 
-// What one step starts once it is recorded: graphs, and kernels by themselves.
-std::pair<std::size_t, std::size_t> started_by_a_step(const NetworkDescription& description) {
+// Launches of graphs and of single kernels in a step after the one that records it.
+std::pair<std::size_t, std::size_t> launches_of_a_recorded_step(
+    const NetworkDescription& description) {
   PlanStore plans(seed);
   TrainableNetwork network(description, UseSpec("naive"), {.seed = seed}, plans);
   loss_of_step(network, 0, 0.1);
@@ -159,18 +160,20 @@ std::pair<std::size_t, std::size_t> started_by_a_step(const NetworkDescription& 
 }
 
 TEST_F(DeviceNetwork, AStepIsOneGraph) {
-  EXPECT_EQ(started_by_a_step(shrunk("mlp", 2)), std::pair(std::size_t{1}, std::size_t{0}));
+  EXPECT_EQ(launches_of_a_recorded_step(shrunk("mlp", 2)),
+            std::pair(std::size_t{1}, std::size_t{0}));
 }
 
-TEST_F(DeviceNetwork, WhatChangesWithEveryStepStartsBetweenGraphs) {
-  // dropout forward and backward, and the graphs before, between and after
-  EXPECT_EQ(started_by_a_step(shrunk("cifar_cnn", 2)), std::pair(std::size_t{3}, std::size_t{2}));
+TEST_F(DeviceNetwork, KernelsWhoseArgumentsChangeLaunchBetweenGraphs) {
+  // dropout forward and backward; graphs before, between and after them
+  EXPECT_EQ(launches_of_a_recorded_step(shrunk("cifar_cnn", 2)),
+            std::pair(std::size_t{3}, std::size_t{2}));
   NetworkDescription adam = shrunk("mlp", 2);
   adam.optimizer.type = sgd_update::Optimizer::adam;
-  EXPECT_EQ(started_by_a_step(adam), std::pair(std::size_t{1}, std::size_t{1}));
+  EXPECT_EQ(launches_of_a_recorded_step(adam), std::pair(std::size_t{1}, std::size_t{1}));
 }
 
-// --- fully connected layers: bias, ReLU and its gradient within the products -------------------------
+// --- fully connected layers: bias, ReLU and its gradient as epilogues ----------------------------
 
 using Names = std::vector<std::string>;
 
@@ -183,45 +186,47 @@ Names layers_of(const NetworkDescription& description, const std::string& use, P
   return names;
 }
 
-TEST_F(DeviceNetwork, AProductTakesBiasAndReluAlongWhereARungHasAnEpilogue) {
+TEST_F(DeviceNetwork, AProductFusesBiasAndReluWhereARungHasAnEpilogue) {
   const NetworkDescription mlp = shrunk("mlp", 2);
   const Names fused = {"fc1", "fc2", "fc3", "softmax1"},
-              apart = {"fc1",   "fc1.bias", "relu1",    "fc2",     "fc2.bias",
-                       "relu2", "fc3",      "fc3.bias", "softmax1"};
+              separate = {"fc1",   "fc1.bias", "relu1",    "fc2",     "fc2.bias",
+                          "relu2", "fc3",      "fc3.bias", "softmax1"};
   EXPECT_EQ(layers_of(mlp, "cuda,matmul=vectorized", Phase::forward), fused);
   EXPECT_EQ(layers_of(mlp, "cuda", Phase::forward), fused) << "some of the rungs have one";
-  EXPECT_EQ(layers_of(mlp, "naive", Phase::forward), apart);
-  EXPECT_EQ(layers_of(mlp, "serial,matmul=packed_openmp", Phase::forward), apart) << "on the CPU";
+  EXPECT_EQ(layers_of(mlp, "naive", Phase::forward), separate);
+  EXPECT_EQ(layers_of(mlp, "serial,matmul=packed_openmp", Phase::forward), separate)
+      << "on the CPU";
 }
 
-TEST_F(DeviceNetwork, TheProductThatGivesAnInputsGradientTakesThatOfTheReluBeforeAlong) {
+TEST_F(DeviceNetwork, TheInputGradientProductFusesTheReluGradient) {
   const NetworkDescription mlp = shrunk("mlp", 2);
-  const Names fused = {"fc3.input_gradient",
-                       "fc3.weight_gradient",
+  const Names fused = {"fc3.backward_data",
+                       "fc3.backward_weights",
                        "fc3.bias",
-                       "fc2.input_gradient",
-                       "fc2.weight_gradient",
+                       "fc2.backward_data",
+                       "fc2.backward_weights",
                        "fc2.bias",
-                       "fc1.weight_gradient",
+                       "fc1.backward_weights",
                        "fc1.bias"};
-  Names apart = fused;
-  apart.insert(apart.begin() + 3, "relu2");
-  apart.insert(apart.begin() + 7, "relu1");
+  Names separate = fused;
+  separate.insert(separate.begin() + 3, "relu2");
+  separate.insert(separate.begin() + 7, "relu1");
   EXPECT_EQ(layers_of(mlp, "naive,matmul=vectorized", Phase::backward), fused);
-  EXPECT_EQ(layers_of(mlp, "naive", Phase::backward), apart);
-  EXPECT_EQ(layers_of(mlp, "serial,matmul=packed_openmp", Phase::backward), apart) << "on the CPU";
+  EXPECT_EQ(layers_of(mlp, "naive", Phase::backward), separate);
+  EXPECT_EQ(layers_of(mlp, "serial,matmul=packed_openmp", Phase::backward), separate)
+      << "on the CPU";
 }
 
-TEST_F(DeviceNetwork, OnlyAReluRightBehindAFullyConnectedLayerIsTakenAlong) {
+TEST_F(DeviceNetwork, OnlyAReluDirectlyAfterAFullyConnectedLayerIsFused) {
   EXPECT_EQ(layers_of(shrunk("mnist_cnn", 2), "naive,matmul=vectorized,max_pool=vectorized",
                       Phase::forward),
             (Names{"conv1", "conv1.bias", "relu1", "lrn1", "pool1", "conv2", "conv2.bias", "relu2",
                    "lrn2", "pool2", "fc1", "fc2", "softmax1"}));
   EXPECT_EQ(layers_of(shrunk("mnist_cnn", 2), "naive,matmul=vectorized", Phase::backward),
-            (Names{"fc2.input_gradient", "fc2.weight_gradient", "fc2.bias", "fc1.input_gradient",
-                   "fc1.weight_gradient", "fc1.bias", "pool2", "lrn2", "relu2",
-                   "conv2.input_gradient", "conv2.weight_gradient", "conv2.bias", "pool1", "lrn1",
-                   "relu1", "conv1.weight_gradient", "conv1.bias"}));
+            (Names{"fc2.backward_data", "fc2.backward_weights", "fc2.bias", "fc1.backward_data",
+                   "fc1.backward_weights", "fc1.bias", "pool2", "lrn2", "relu2",
+                   "conv2.backward_data", "conv2.backward_weights", "conv2.bias", "pool1", "lrn1",
+                   "relu1", "conv1.backward_weights", "conv1.bias"}));
 }
 
 std::size_t launches_of_a_step(const NetworkDescription& description, const std::string& use) {
@@ -232,15 +237,15 @@ std::size_t launches_of_a_step(const NetworkDescription& description, const std:
   return simt::calls.launches - before;
 }
 
-TEST_F(DeviceNetwork, AStepOfTheMultilayerPerceptronHasSevenLaunchesLess) {
+TEST_F(DeviceNetwork, FusionSavesSevenLaunchesInAStepOfTheMultilayerPerceptron) {
   const NetworkDescription mlp = shrunk("mlp", 2);  // three biases, two ReLUs and their gradients
   EXPECT_EQ(launches_of_a_step(mlp, "naive"), 20U);
   EXPECT_EQ(launches_of_a_step(mlp, "naive,matmul=vectorized"), 13U);
 }
 
-// --- max_pool: the convolution's bias, and the ReLU ---------------------------------------------------
+// --- max_pool: the convolution's bias and the ReLU -----------------------------------------------
 
-// A convolution, what follows it, and a fully connected layer.
+// A convolution, the given layers, and a fully connected layer.
 NetworkDescription convolution_then(const std::vector<network::Layer>& layers) {
   NetworkDescription description;
   description.name = "convolution";
@@ -261,58 +266,58 @@ NetworkDescription convolution_then(const std::vector<network::Layer>& layers) {
   network::infer_shapes(description);
   return description;
 }
-const network::MaxPool usual{3, 3, 2, 2, 1, 1}, unusual{2, 3, 2, 2, 0, 0};
+const network::MaxPool fusible{3, 3, 2, 2, 1, 1}, not_fusible{2, 3, 2, 2, 0, 0};
 
-TEST_F(DeviceNetwork, APoolTakesBiasAndReluAlongWhereARungHasAnEpilogue) {
+TEST_F(DeviceNetwork, APoolFusesBiasAndReluWhereARungHasAnEpilogue) {
   const Names forward = {"conv1", "pool1", "fc1", "fc1.bias", "softmax1"},
-              forward_apart = {"conv1", "pool1",    "conv1.bias", "relu1",
-                               "fc1",   "fc1.bias", "softmax1"},
-              backward = {"fc1.input_gradient", "fc1.weight_gradient", "fc1.bias", "pool1",
-                          "conv1.weight_gradient"},
-              backward_apart = {"fc1.input_gradient",
-                                "fc1.weight_gradient",
-                                "fc1.bias",
-                                "relu1",
-                                "conv1.bias",
-                                "pool1",
-                                "conv1.weight_gradient"};
+              forward_separate = {"conv1", "pool1",    "conv1.bias", "relu1",
+                                  "fc1",   "fc1.bias", "softmax1"},
+              backward = {"fc1.backward_data", "fc1.backward_weights", "fc1.bias", "pool1",
+                          "conv1.backward_weights"},
+              backward_separate = {"fc1.backward_data",
+                                   "fc1.backward_weights",
+                                   "fc1.bias",
+                                   "relu1",
+                                   "conv1.bias",
+                                   "pool1",
+                                   "conv1.backward_weights"};
   for (const std::vector<network::Layer>& layers :
-       {std::vector<network::Layer>{usual, network::Relu{}}, {network::Relu{}, usual}}) {
+       {std::vector<network::Layer>{fusible, network::Relu{}}, {network::Relu{}, fusible}}) {
     const NetworkDescription description = convolution_then(layers);
     EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::forward), forward);
     EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::backward), backward);
     EXPECT_EQ(layers_of(description, "naive,max_pool=cuda", Phase::backward), backward)
         << "one of the rungs has one";
-    EXPECT_EQ(layers_of(description, "naive", Phase::forward), forward_apart);
-    EXPECT_EQ(layers_of(description, "naive", Phase::backward), backward_apart);
-    EXPECT_EQ(layers_of(description, "serial", Phase::backward), backward_apart) << "on the CPU";
+    EXPECT_EQ(layers_of(description, "naive", Phase::forward), forward_separate);
+    EXPECT_EQ(layers_of(description, "naive", Phase::backward), backward_separate);
+    EXPECT_EQ(layers_of(description, "serial", Phase::backward), backward_separate) << "on the CPU";
     expect_as_on_the_cpu(description, "naive,max_pool=vectorized");
   }
 }
 
 TEST_F(DeviceNetwork, APoolThatNoRungFusesIsFollowedByBiasAndRelu) {
-  const NetworkDescription description = convolution_then({unusual, network::Relu{}});
+  const NetworkDescription description = convolution_then({not_fusible, network::Relu{}});
   EXPECT_EQ(layers_of(description, "naive,max_pool=cuda", Phase::forward),
             (Names{"conv1", "pool1", "conv1.bias", "relu1", "fc1", "fc1.bias", "softmax1"}));
   expect_as_on_the_cpu(description, "naive,max_pool=cuda");
 }
 
-TEST_F(DeviceNetwork, APoolWithoutAReluBehindItIsFollowedByItsBias) {
-  const NetworkDescription description = convolution_then({usual});
+TEST_F(DeviceNetwork, APoolWithoutAReluAfterItIsFollowedByTheBias) {
+  const NetworkDescription description = convolution_then({fusible});
   EXPECT_EQ(layers_of(description, "naive,max_pool=vectorized", Phase::forward),
             (Names{"conv1", "pool1", "conv1.bias", "fc1", "fc1.bias", "softmax1"}));
   expect_as_on_the_cpu(description, "naive,max_pool=vectorized");
 }
 
-TEST_F(DeviceNetwork, AStepOfTheCifarCnnHasEightLaunchesLess) {
-  const NetworkDescription cifar = shrunk("cifar_cnn", 2);  // four for each pool
+TEST_F(DeviceNetwork, FusionSavesEightLaunchesInAStepOfTheCifarCnn) {
+  const NetworkDescription cifar = shrunk("cifar_cnn", 2);  // four per pool
   EXPECT_EQ(launches_of_a_step(cifar, "naive,max_pool=vectorized") + 8,
             launches_of_a_step(cifar, "naive"));
 }
 
-// --- a recorded step: what touches none of each other's memory runs at once ---------------------------
+// --- a recorded step: independent operations run concurrently ------------------------------------
 
-// Bit for bit what some steps leave of a network.
+// The state of a network after some steps, to compare bit for bit.
 struct Outcome {
   std::vector<double> losses;
   std::vector<float> parameters, gradients;
@@ -327,7 +332,7 @@ Outcome outcome(TrainableNetwork& network) {
   return all;
 }
 
-TEST_F(DeviceNetwork, WhatRunsAtOnceGivesTheSameBits) {
+TEST_F(DeviceNetwork, ConcurrentOperationsGiveTheSameBits) {
   using sgd_update::Optimizer;
   const char* const uses[] = {"naive,matmul=vectorized", "naive,matmul=split_k", "cuda"};
   for (std::uint64_t i = 0; i < 24; ++i) {
@@ -346,8 +351,9 @@ TEST_F(DeviceNetwork, WhatRunsAtOnceGivesTheSameBits) {
   }
 }
 
-// The gradient of a weight that says of what it reads or writes too little: it runs too early or too late.
-TEST_F(DeviceNetwork, AnOperationThatTellsTooLittleOfWhatItTouchesShows) {
+// A weight gradient that does not declare what it reads, or what it writes, runs too early or too
+// late.
+TEST_F(DeviceNetwork, AnOperationThatDeclaresTooFewAccessesIsDetected) {
   const NetworkDescription description = shrunk("mlp", 3);
   PlanStore plans(seed);
   const UseSpec use("naive,matmul=vectorized");
@@ -358,9 +364,9 @@ TEST_F(DeviceNetwork, AnOperationThatTellsTooLittleOfWhatItTouchesShows) {
     for (int attempt = 0; attempt < 10; ++attempt) {  // some orders do no harm
       TrainableNetwork network(description, use, {.seed = seed}, plans);
       for (Operation& operation : network.operations())
-        if (operation.layer == "fc2.weight_gradient")
-          operation.accesses = [told = operation.accesses, of_writes] {
-            std::vector<Access> rest = told();
+        if (operation.layer == "fc2.backward_weights")
+          operation.accesses = [declared = operation.accesses, of_writes] {
+            std::vector<Access> rest = declared();
             std::erase_if(rest, [&](const Access& access) { return access.writes == of_writes; });
             return rest;
           };
@@ -370,7 +376,7 @@ TEST_F(DeviceNetwork, AnOperationThatTellsTooLittleOfWhatItTouchesShows) {
   }
 }
 
-// How many operations have to follow each other.
+// The number of operations on the longest path of dependencies.
 std::size_t longest_chain(const NetworkDescription& description, const std::string& use) {
   PlanStore plans(seed);
   TrainableNetwork network(description, UseSpec(use), {.seed = seed}, plans);
@@ -378,7 +384,7 @@ std::size_t longest_chain(const NetworkDescription& description, const std::stri
   for (const Operation& operation : network.operations())
     if (operation.layer != "images" && operation.layer != "labels")
       accesses.push_back(operation.accesses());
-  std::vector<std::size_t> length;  // of the longest that ends here
+  std::vector<std::size_t> length;  // of the longest path that ends at each operation
   for (const std::vector<std::size_t>& after : dependencies(accesses)) {
     std::size_t longest = 0;
     for (const std::size_t before : after) longest = std::max(longest, length[before]);
@@ -387,8 +393,9 @@ std::size_t longest_chain(const NetworkDescription& description, const std::stri
   return *std::max_element(length.begin(), length.end());
 }
 
-TEST_F(DeviceNetwork, GradientsOfParametersAreNotInTheWayOfThoseOfInputs) {
-  // Three products, softmax, two gradients of inputs, that of the first layer's weights, the update.
+TEST_F(DeviceNetwork, ParameterGradientsAreOffTheCriticalPath) {
+  // Three products, softmax, two gradients of inputs, that of the first layer's weights, the
+  // update.
   EXPECT_EQ(longest_chain(shrunk("mlp", 2), "naive,matmul=vectorized"), 8U);
 }
 
@@ -424,12 +431,12 @@ TEST_F(DeviceNetwork, ATimedStepIsAStepThatTimesEveryKernel) {
     EXPECT_EQ(timed.timed_step(0.1), plain.step(0.1));
   }
   for (const Operation& operation : timed.operations()) {
-    const double least = operation.phase == Phase::other ? 0 : 1e-9;  // copies are not done at once
+    const double least = operation.phase == Phase::other ? 0 : 1e-9;  // copies are deferred
     EXPECT_GE(operation.seconds, least) << operation.layer;
   }
 }
 
-TEST_F(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
+TEST_F(DeviceNetwork, RungsOfTwoPlacesAreRejected) {
   PlanStore plans(seed);
   const NetworkDescription description = shrunk("cifar_cnn", 2);
   EXPECT_TRUE(says(error_of([&] {
@@ -437,18 +444,18 @@ TEST_F(DeviceNetwork, RungsOfTwoPlacesAreRefused) {
                    }),
                    {"--use cuda,convolution=direct", "one memory", "convolution on the CPU"}));
   EXPECT_EQ(place_of(shrunk("mlp", 2), UseSpec("cuda,convolution=direct")), Place::cuda)
-      << "of a network without convolutions";
+      << "the network has no convolutions";
   EXPECT_EQ(place_of(description, UseSpec("best")), Place::cpu);
 }
 
-TEST_F(DeviceNetwork, OperationsAtOnceAreRefused) {
+TEST_F(DeviceNetwork, InterOperationThreadsAreRejected) {
   PlanStore plans(seed);
   EXPECT_TRUE(says(
       error_of([&] { TrainableNetwork(shrunk("mlp", 2), UseSpec("naive"), {.inter = 2}, plans); }),
       {"--inter"}));
 }
 
-// --- training: the next batch is drawn and sent while a step runs ----------------------------------
+// --- training: the next batch is prepared and uploaded while a step runs -------------------------
 
 data::Dataset noise(int count) {
   data::Dataset set{1, 10, 10, 10, {}, {}, "generated"};
@@ -460,7 +467,8 @@ data::Dataset noise(int count) {
   return set;
 }
 
-// Losses and epochs step by step, and the accuracy every few steps, between which batches go on.
+// Losses and epochs of all steps, and the accuracy every few steps, which must not disturb the
+// batches.
 std::vector<double> train(const NetworkDescription& description, const std::string& use) {
   const data::Dataset set = noise(23);
   PlanStore plans(seed);

@@ -1,5 +1,5 @@
-// Every CUDA rung that is emulated is right on random problems, with the proof that `verify` asks for.
-// One test for each: --gtest_filter='*matmul_naive'.
+// Every emulated CUDA rung passes `verify` on random problems. One test per rung:
+// --gtest_filter='*matmul_naive'.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/adapters/primitives.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/convolution/convolution.hpp"
@@ -15,7 +16,7 @@
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
 
@@ -24,7 +25,7 @@ namespace {
 
 using Cases = std::vector<std::unique_ptr<Case>>;
 
-// Sizes that whole tiles and vectors divide, and their neighbours, come up too seldom by chance.
+// Problems that random ones rarely cover, such as multiples of tiles and vectors.
 void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   const auto add = [&]<class Primitive>(Primitive, const typename Primitive::Problem& problem) {
     if (std::string(type.name()) == Primitive::name)
@@ -45,7 +46,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                .transpose_a = transpose_a,
                                .transpose_b = transpose_b,
                                .epilogue = static_cast<matmul::Epilogue>(random.integer(0, 3))});
-  // Few rows and columns, and long sums.
+  // Few rows and columns, large K.
   add(matmul::Matmul{}, {.m = 64, .n = multiple(2, 12), .k = 257});
   add(matmul::Matmul{},
       {.m = 64, .n = multiple(2, 12), .k = 784, .epilogue = matmul::Epilogue::bias});
@@ -64,7 +65,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .pad_h = kernel / 2,
                                        .pad_w = kernel / 2,
                                        .layout = layout()});
-  // Square kernels and a stride of 1, which some rungs ask for, with tails of every kind.
+  // Square kernels and a stride of 1, which some rungs require, with all kinds of tails.
   for (const auto direction :
        {convolution::Direction::forward, convolution::Direction::backward_data,
         convolution::Direction::backward_weights})
@@ -83,7 +84,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                        .groups = groups,
                                        .layout = layout()});
     }
-  // Batches of which a workspace holds a few images at a time, and fewer the last time.
+  // Batches of which the workspace holds a few images at a time, and fewer in the last pass.
   for (const auto direction :
        {convolution::Direction::forward, convolution::Direction::backward_data,
         convolution::Direction::backward_weights})
@@ -98,7 +99,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                      .pad_h = 2,
                                      .pad_w = 2,
                                      .layout = layout()});
-  // Enough channels, pixels or weights for the largest tiles of matrix products to be worth it.
+  // Enough channels, pixels or weights for the largest tiles.
   const auto add_large = [&](convolution::Direction direction, std::int64_t batch,
                              std::int64_t in_channels, std::int64_t out_channels) {
     add(convolution::Convolution{}, {.direction = direction,
@@ -116,7 +117,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
   add_large(convolution::Direction::forward, 8, 1, 256);
   add_large(convolution::Direction::backward_data, 8, 256, 1);
   add_large(convolution::Direction::backward_weights, 1, 16, 256);
-  add(convolution::Convolution{},  // tiles so many that their sum is cut into parts
+  add(convolution::Convolution{},  // so many tiles that their sum is split
       {.direction = convolution::Direction::backward_weights,
        .batch = 12,
        .in_channels = 1,
@@ -140,7 +141,7 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                   .stride_h = 2,
                                   .stride_w = 2,
                                   .epilogue = epilogue});
-  for (const std::int64_t pad : {0, 1})  // the windows of networks, and channels of many blocks
+  for (const std::int64_t pad : {0, 1})  // the windows of the networks; many blocks per channel
     for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward})
       add(max_pool::MaxPool{}, {.direction = direction,
                                 .batch = 66,
@@ -154,13 +155,13 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
                                 .pad_h = pad,
                                 .pad_w = pad,
                                 .epilogue = max_pool::Epilogue::bias_relu});
-  for (const int ranks : {2, 3})  // parts so long that they are cut into pieces
+  for (const int ranks : {2, 3})  // chunks so long that they are split into segments
     add(all_reduce::AllReduce{}, {.operation = all_reduce::Operation::mean,
                                   .count = ranks * (std::int64_t{1} << 18) + 6,
                                   .ranks = ranks,
                                   .gpus = true});
-  // Every layer: planes that vectors divide, and so many pixels, channels or images that each thread of
-  // a sum has several.
+  // Every layer: planes of whole vectors, and so many pixels, channels or images that each thread
+  // adds several terms of a sum.
   for (int layer = 0; layer <= static_cast<int>(layers::Layer::softmax_cross_entropy); ++layer)
     for (const auto direction : {layers::Direction::forward, layers::Direction::backward}) {
       const auto kind = static_cast<layers::Layer>(layer);
@@ -177,14 +178,14 @@ void add_even_cases(const PrimitiveType& type, Random& random, Cases& cases) {
     }
 }
 
-bool takes_nhwc(const Variant& variant) { return std::string(variant.info->layouts) == "nhwc"; }
+bool supports_nhwc(const Variant& variant) { return variant.info->nhwc; }
 
 bool has_epilogue(const Case& problem, const std::string& name) {
   return problem.info().direction.ends_with(name);
 }
 
-// Of matmul: "forward_bias", "weight_gradient_relu_gradient" and the like.
-constexpr const char* epilogues_of_products[] = {"_bias", "_bias_relu", "_relu_gradient"};
+// Directions of matmul end with these: "forward_bias", "backward_data_relu_gradient".
+constexpr const char* matmul_epilogues[] = {"_bias", "_bias_relu", "_relu_gradient"};
 
 struct Emulated {
   const PrimitiveType* type;
@@ -215,30 +216,30 @@ TEST_P(EmulatedVariant, PassesRandomProblems) {
   for (int i = 0; i < problems; ++i) cases.push_back(type->random_case(random, 1));
   add_even_cases(*type, random, cases);
   int passed = 0, passed_with_epilogue = 0, passed_in_nhwc = 0;
-  std::map<std::string, int> passed_products;  // by epilogue
+  std::map<std::string, int> passed_matmuls;  // by epilogue
   for (const std::unique_ptr<Case>& problem : cases) {
-    const Verdict verdict = prove(*problem, variant);
+    const Verdict verdict = verdict_of(*problem, variant);
     EXPECT_NE(verdict.outcome, Outcome::failed)
         << problem->info().direction << " " << problem->info().shape << ": " << verdict.reason;
     if (verdict.outcome != Outcome::passed) continue;
     ++passed;
     passed_with_epilogue += has_epilogue(*problem, "_bias_relu");
-    for (const char* const name : epilogues_of_products)
-      passed_products[name] += has_epilogue(*problem, name);
+    for (const char* const name : matmul_epilogues)
+      passed_matmuls[name] += has_epilogue(*problem, name);
     passed_in_nhwc += problem->info().layout == "nhwc";
   }
-  EXPECT_GT(passed, 0) << variant.name << " took none of the problems";
+  EXPECT_GT(passed, 0) << variant.name << " supports none of the problems";
   EXPECT_EQ(passed_with_epilogue > 0, variant.info->epilogue) << variant.name;
   if (std::string(type->name()) == matmul::Matmul::name) {
-    for (const auto& [name, count] : passed_products)
+    for (const auto& [name, count] : passed_matmuls)
       EXPECT_EQ(count > 0, variant.info->epilogue) << variant.name << " with " << name;
   }
-  EXPECT_EQ(passed_in_nhwc > 0, takes_nhwc(variant)) << variant.name;
+  EXPECT_EQ(passed_in_nhwc > 0, supports_nhwc(variant)) << variant.name;
 }
 
-// Tiles enough for every block of a grid that stays to take more than one. (On tensor cores of warps
-// such problems take the emulator too long.)
-TEST(EmulatedWgmma, BlocksTakeTileAfterTile) {
+// So many tiles that every persistent block computes more than one. (With mma instead of wgmma, the
+// emulator takes too long for such problems.)
+TEST(EmulatedWgmma, PersistentBlocksComputeSeveralTiles) {
   simt::seed_order(2);
   int rungs = 0;
   for (const auto& [type, variant] : emulated_variants()) {
@@ -251,7 +252,7 @@ TEST(EmulatedWgmma, BlocksTakeTileAfterTile) {
         const std::unique_ptr<Case> problem = make_case<matmul::Matmul>(
             {.m = 516, .n = 600, .k = 68, .transpose_a = transpose_a, .transpose_b = transpose_b},
             "large", "large");
-        const Verdict verdict = prove(*problem, variant);
+        const Verdict verdict = verdict_of(*problem, variant);
         EXPECT_EQ(verdict.outcome, Outcome::passed)
             << variant.name << " " << problem->info().shape << ": " << verdict.reason;
       }

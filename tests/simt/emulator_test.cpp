@@ -1,5 +1,5 @@
-// The emulator computes what CUDA says, and shows kernels that break its rules: each fault here stands
-// beside the kernel without it.
+// The emulator computes what CUDA specifies and detects kernels that break its rules. Each faulty
+// kernel is tested next to the same kernel without the fault.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,9 @@
 #include "kernels/common/cuda/mma.hpp"
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder {
 namespace {
@@ -29,9 +30,9 @@ std::vector<float> counted(std::size_t count) {
   return values;
 }
 
-// What the kernel throws, and "" when it throws nothing.
+// The message of the exception that the kernel throws; empty if it throws none.
 template <class Kernel, class... Arguments>
-std::string complaint(Kernel kernel, const Grid& grid, Arguments... arguments) {
+std::string launch_error(Kernel kernel, const Grid& grid, Arguments... arguments) {
   try {
     launch(kernel, grid, arguments...);
   } catch (const std::exception& error) {
@@ -44,14 +45,14 @@ std::string complaint(Kernel kernel, const Grid& grid, Arguments... arguments) {
 
 enum class Fault { none, present };
 
-// Each block turns its part of x round. Faulty: a thread may read before another has written.
+// Each block reverses its chunk of x. Fault: a thread may read before another has written.
 template <Fault missing_barrier>
 __global__ void reverse(float* x) {
-  __shared__ float part[threads];
-  float* mine = x + blockIdx.x * threads;
-  part[threadIdx.x] = mine[threadIdx.x];
+  __shared__ float buffer[threads];
+  float* chunk = x + blockIdx.x * threads;
+  buffer[threadIdx.x] = chunk[threadIdx.x];
   if constexpr (missing_barrier == Fault::none) __syncthreads();
-  mine[threadIdx.x] = part[threads - 1 - threadIdx.x];
+  chunk[threadIdx.x] = buffer[threads - 1 - threadIdx.x];
 }
 
 template <Fault fault>
@@ -64,12 +65,12 @@ bool reverses() {
   return x == expected;
 }
 
-TEST(Emulator, ShowsAMissingBarrier) {
+TEST(Emulator, DetectsAMissingBarrier) {
   EXPECT_TRUE(reverses<Fault::none>());
   EXPECT_FALSE(reverses<Fault::present>());
 }
 
-// A running sum over tiles. Faulty: a fast thread writes the next tile while others read this one.
+// A running sum over tiles. Fault: a thread writes the next tile while others still read this one.
 template <Fault missing_barrier>
 __global__ void sum_of_tiles(const float* x, float* sum, int tiles) {
   __shared__ float tile[threads];
@@ -93,7 +94,7 @@ bool sums_tiles() {
   return std::all_of(sum.begin(), sum.end(), [&](float got) { return got == expected; });
 }
 
-TEST(Emulator, ShowsATileOverwrittenTooEarly) {
+TEST(Emulator, DetectsATileThatIsOverwrittenTooEarly) {
   EXPECT_TRUE(sums_tiles<Fault::none>());
   EXPECT_FALSE(sums_tiles<Fault::present>());
 }
@@ -109,12 +110,12 @@ __global__ void two_barriers_for_one() {
     __syncthreads();
 }
 
-TEST(Emulator, RefusesABarrierThatNotAllThreadsReach) {
-  EXPECT_TRUE(says(complaint(half_of_the_threads_wait, {2, threads}),
-                   {"waits for ever", "at the barrier", "emulator_test.cpp",
+TEST(Emulator, RejectsABarrierThatNotAllThreadsReach) {
+  EXPECT_TRUE(says(launch_error(half_of_the_threads_wait, {2, threads}),
+                   {"waits forever", "at the barrier", "emulator_test.cpp",
                     "64 of 128 threads are at a barrier, 64 have ended"}));
   EXPECT_TRUE(
-      says(complaint(two_barriers_for_one, {1, threads}), {"another", "emulator_test.cpp"}));
+      says(launch_error(two_barriers_for_one, {1, threads}), {"another", "emulator_test.cpp"}));
 }
 
 // --- warps ---------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ TEST(Emulator, ShufflesWithinWarps) {
   }
 }
 
-__global__ void a_lane_stays_away() {
+__global__ void one_lane_does_not_arrive() {
   if (threadIdx.x != 7) __syncwarp();
 }
 
@@ -164,34 +165,35 @@ __global__ void lanes_in_two_places() {
     __shfl_sync(0xffffffffU, 1, 0);
 }
 
-TEST(Emulator, RefusesAWarpThatIsNotComplete) {
+TEST(Emulator, RejectsAnIncompleteWarp) {
+  EXPECT_TRUE(says(launch_error(one_lane_does_not_arrive, {1, 32}),
+                   {"waits forever", "its warp in __syncwarp"}));
   EXPECT_TRUE(
-      says(complaint(a_lane_stays_away, {1, 32}), {"waits for ever", "its warp in __syncwarp"}));
-  EXPECT_TRUE(says(complaint(lanes_in_two_places, {1, 32}), {"__syncwarp", "__shfl_sync", "lane"}));
+      says(launch_error(lanes_in_two_places, {1, 32}), {"__syncwarp", "__shfl_sync", "lane"}));
 }
 
-// Faulty: relies on the lockstep of a warp.
+// Fault: relies on the lockstep of a warp.
 template <Fault missing_barrier>
-__global__ void neighbours(float* x) {
-  __shared__ float part[32];
-  part[threadIdx.x] = x[threadIdx.x];
+__global__ void swap_neighbours(float* x) {
+  __shared__ float buffer[32];
+  buffer[threadIdx.x] = x[threadIdx.x];
   if constexpr (missing_barrier == Fault::none) __syncwarp();
-  x[threadIdx.x] = part[threadIdx.x ^ 1];
+  x[threadIdx.x] = buffer[threadIdx.x ^ 1];
 }
 
-TEST(Emulator, KnowsNoLockstep) {
+TEST(Emulator, DoesNotRunWarpsInLockstep) {
   std::vector<float> x = counted(32), y = x, expected = x;
   for (std::size_t i = 0; i < 32; ++i) expected[i] = x[i ^ 1];
-  launch(neighbours<Fault::none>, {1, 32}, x.data());
-  launch(neighbours<Fault::present>, {1, 32}, y.data());
+  launch(swap_neighbours<Fault::none>, {1, 32}, x.data());
+  launch(swap_neighbours<Fault::present>, {1, 32}, y.data());
   EXPECT_EQ(x, expected);
   EXPECT_NE(y, expected);
 }
 
 // --- shared memory -------------------------------------------------------------------------------
 
-// Faulty: relies on shared memory that is zero, or as the block before left it.
-__global__ void reads_what_nobody_wrote(float* seen) {
+// Fault: relies on shared memory that is zero, or as the previous block left it.
+__global__ void reads_uninitialised_memory(float* seen) {
   __shared__ float fresh[threads];
   seen[blockIdx.x * threads + threadIdx.x] =
       fresh[threadIdx.x] + dynamic_shared<float>()[threadIdx.x];
@@ -201,7 +203,7 @@ __global__ void reads_what_nobody_wrote(float* seen) {
 
 TEST(Emulator, FillsSharedMemoryWithNaNBeforeEachBlock) {
   std::vector<float> seen(3 * threads);
-  launch(reads_what_nobody_wrote, {3, threads, threads * sizeof(float)}, seen.data());
+  launch(reads_uninitialised_memory, {3, threads, threads * sizeof(float)}, seen.data());
   EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](float value) { return std::isnan(value); }));
 }
 
@@ -209,18 +211,18 @@ __global__ void writes_dynamic_shared(unsigned count) {
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) dynamic_shared<float>()[i] = 0;
 }
 
-TEST(Emulator, ShowsAWritePastDynamicSharedMemory) {
-  EXPECT_EQ(complaint(writes_dynamic_shared, {1, threads, 400}, 100U), "");
-  EXPECT_TRUE(says(complaint(writes_dynamic_shared, {1, threads, 400}, 101U),
+TEST(Emulator, DetectsAWritePastDynamicSharedMemory) {
+  EXPECT_EQ(launch_error(writes_dynamic_shared, {1, threads, 400}, 100U), "");
+  EXPECT_TRUE(says(launch_error(writes_dynamic_shared, {1, threads, 400}, 101U),
                    {"out of the bounds of its 400 bytes of dynamic shared memory"}));
 }
 
-TEST(Emulator, TakesLaunchesWithinTheDevicesLimits) {
-  EXPECT_EQ(complaint(writes_dynamic_shared, {1, 1024, 200 << 10}, 50U << 10), "");
-  EXPECT_NE(complaint(writes_dynamic_shared, {1, 1024, 228 << 10}, 1U), "");
-  EXPECT_NE(complaint(writes_dynamic_shared, {1, 1025}, 0U), "");
-  EXPECT_NE(complaint(writes_dynamic_shared, {0, 32}, 0U), "");
-  EXPECT_NE(complaint(writes_dynamic_shared, {{1, 65536}, 32}, 0U), "");
+TEST(Emulator, AcceptsLaunchesWithinTheLimitsOfTheDevice) {
+  EXPECT_EQ(launch_error(writes_dynamic_shared, {1, 1024, 200 << 10}, 50U << 10), "");
+  EXPECT_NE(launch_error(writes_dynamic_shared, {1, 1024, 228 << 10}, 1U), "");
+  EXPECT_NE(launch_error(writes_dynamic_shared, {1, 1025}, 0U), "");
+  EXPECT_NE(launch_error(writes_dynamic_shared, {0, 32}, 0U), "");
+  EXPECT_NE(launch_error(writes_dynamic_shared, {{1, 65536}, 32}, 0U), "");
 }
 
 // --- global memory -------------------------------------------------------------------------------
@@ -230,53 +232,53 @@ __global__ void copy_vectors(const float* from, float* to) {
   reinterpret_cast<float4*>(to)[threadIdx.x] = source[threadIdx.x];
 }
 
-TEST(Emulator, RefusesAVectorThatIsNotAligned) {
+TEST(Emulator, RejectsAMisalignedVector) {
   alignas(16) float from[4 * 32 + 4]{}, to[4 * 32];
-  EXPECT_EQ(complaint(copy_vectors, {1, 32}, from, to), "");
-  EXPECT_TRUE(says(complaint(copy_vectors, {1, 32}, from + 1, to), {"16 bytes", "4 bytes off"}));
+  EXPECT_EQ(launch_error(copy_vectors, {1, 32}, from, to), "");
+  EXPECT_TRUE(says(launch_error(copy_vectors, {1, 32}, from + 1, to), {"16 bytes", "4 bytes off"}));
 }
 
-// Whole rows of 4 elements of C, whatever n is.
+// Writes rows of C in vectors of 4 elements, even if n is no multiple of 4.
 __global__ void ones_in_whole_vectors(matmul::Problem p, matmul::Operands o) {
-  for (std::int64_t j = 0; j < (p.n + 3) / 4 * 4; ++j) o.c[threadIdx.x * p.n + j] = 1;
+  for (std::int64_t j = 0; j < round_up(p.n, 4); ++j) o.c[threadIdx.x * p.n + j] = 1;
 }
 
 void product_of_ones(const matmul::Problem& p, const matmul::Operands& o) {
   launch(ones_in_whole_vectors, {1, static_cast<unsigned>(p.m)}, p, o);
 }
 
-TEST(Emulator, ShowsAWritePastAnOperand) {
+TEST(Emulator, DetectsAWritePastAnOperand) {
   EXPECT_TRUE(is_caught<matmul::Matmul>(
       {.m = 3, .n = 7, .k = 2},
       unregistered<matmul::Matmul>("past_the_end", make_cuda_plan<matmul::Matmul, product_of_ones>),
       "out of bounds"));
 }
 
-__global__ void add_to_one_place(float* sum) { atomicAdd(sum, 1.0F); }
+__global__ void count_threads(float* sum) { atomicAdd(sum, 1.0F); }
 
-__global__ void name_threads(int* order, int* next) {
+__global__ void record_order(int* order, int* next) {
   order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
 TEST(Emulator, RunsEveryThreadOnceInRandomOrder) {
   float sum = 0;
-  launch(add_to_one_place, {{3, 4, 5}, {8, 4, 2}}, &sum);
+  launch(count_threads, {{3, 4, 5}, {8, 4, 2}}, &sum);
   EXPECT_EQ(sum, 3 * 4 * 5 * 8 * 4 * 2);
   std::vector<int> order(4 * threads);
   int next = 0;
-  launch(name_threads, {4, threads}, order.data(), &next);
+  launch(record_order, {4, threads}, order.data(), &next);
   EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
 }
 
-__global__ void count_round(unsigned* next, unsigned* seen) {
+__global__ void count_with_atomic_inc(unsigned* next, unsigned* seen) {
   atomicAdd(seen + atomicInc(next, 2), 1U);
 }
 
-TEST(Emulator, CountsRoundToZero) {
+TEST(Emulator, AtomicIncWrapsToZero) {
   unsigned next = 0;
   std::vector<unsigned> seen(3);
-  launch(count_round, {3, 10}, &next, seen.data());
+  launch(count_with_atomic_inc, {3, 10}, &next, seen.data());
   EXPECT_EQ(seen, (std::vector<unsigned>{10, 10, 10}));
   EXPECT_EQ(next, 0U);
 }
@@ -285,7 +287,7 @@ TEST(Emulator, CountsRoundToZero) {
 
 enum class CopyFault { none, missing_wait, waits_too_little, missing_barrier, overwrites };
 
-// A running sum as above, over tiles that are copied two ahead into a ring of three.
+// A running sum as above, over tiles that are prefetched two ahead into a ring of three.
 template <CopyFault fault>
 __global__ void sum_of_copied_tiles(const float* x, float* sum, int tiles) {
   constexpr int ring = 3;
@@ -322,7 +324,7 @@ bool sums_copied_tiles() {
   return std::all_of(sum.begin(), sum.end(), [&](float got) { return got == expected; });
 }
 
-TEST(Emulator, ShowsAsynchronousCopiesThatAreNotWaitedFor) {
+TEST(Emulator, DetectsAsynchronousCopiesWithoutAWait) {
   EXPECT_TRUE(sums_copied_tiles<CopyFault::none>());
   EXPECT_FALSE(sums_copied_tiles<CopyFault::missing_wait>());
   EXPECT_FALSE(sums_copied_tiles<CopyFault::waits_too_little>());
@@ -331,11 +333,11 @@ TEST(Emulator, ShowsAsynchronousCopiesThatAreNotWaitedFor) {
 }
 
 __global__ void copy_a_tail(const float* x, float* seen, int valid) {
-  __shared__ __align__(16) float part[4];
-  copy_async<16>(part, x, valid);
+  __shared__ __align__(16) float buffer[4];
+  copy_async<16>(buffer, x, valid);
   commit_copies();
   wait_for_copies<0>();
-  for (int i = 0; i < 4; ++i) seen[i] = part[i];
+  for (int i = 0; i < 4; ++i) seen[i] = buffer[i];
 }
 
 TEST(Emulator, FillsTheRestOfAnAsynchronousCopyWithZeros) {
@@ -346,12 +348,13 @@ TEST(Emulator, FillsTheRestOfAnAsynchronousCopyWithZeros) {
   const float* nothing = nullptr;
   launch(copy_a_tail, {1, 1}, nothing, seen.data(), 0);
   EXPECT_EQ(seen, (std::vector<float>{0, 0, 0, 0}));
-  EXPECT_TRUE(says(complaint(copy_a_tail, {1, 1}, x + 1, seen.data(), 12), {"no multiple"}));
+  EXPECT_TRUE(says(launch_error(copy_a_tail, {1, 1}, x + 1, seen.data(), 12), {"no multiple"}));
 }
 
 // --- tensor cores --------------------------------------------------------------------------------
 
-// C [16, 8] = A [16, 8] B [8, 8], the elements of each lane taken from the figures of the PTX ISA.
+// C [16, 8] = A [16, 8] B [8, 8]. The elements of each lane are those of the figures in the PTX
+// ISA, "Matrix fragments for mma.m16n8k8".
 __global__ void multiply_on_tensor_cores(const float* a, const float* b, float* c) {
   const unsigned group = threadIdx.x / 4, member = threadIdx.x % 4;
   const std::uint32_t fragment_a[4] = {
@@ -390,109 +393,109 @@ TEST(Emulator, RoundsToTf32HalvesAwayFromZero) {
 
 // --- streams and graphs --------------------------------------------------------------------------
 
-__global__ void add(float* x, float what) { x[threadIdx.x] += what; }
-__global__ void multiply(float* x, float by) { x[threadIdx.x] *= by; }
+__global__ void add(float* x, float value) { x[threadIdx.x] += value; }
+__global__ void multiply(float* x, float factor) { x[threadIdx.x] *= factor; }
 
-// `threads` floats on the device and, pinned, on the host.
-struct BothSides {
-  BothSides() { *host = 0, device()->upload(there, host, bytes); }
-  ~BothSides() { device()->release(there), device()->release_host(host); }
+// `threads` floats in device memory and in pinned host memory.
+struct MirroredBuffer {
+  MirroredBuffer() { *host = 0, device()->upload(on_device, host, bytes); }
+  ~MirroredBuffer() { device()->release(on_device), device()->release_host(host); }
   static constexpr std::size_t bytes = threads * sizeof(float);
-  float* there = static_cast<float*>(device()->allocate(bytes));
+  float* on_device = static_cast<float*>(device()->allocate(bytes));
   float* host = static_cast<float*>(device()->allocate_host(bytes));
 };
 
-TEST(Emulator, ShowsThatNobodyWaitedForADownload) {
+TEST(Emulator, DetectsADownloadWithoutAWait) {
   const simt::DeferredStreams deferred;
-  BothSides x;
-  launch(add, {1, 1}, x.there, 5.0F);
-  device()->start_download(x.host, x.there, x.bytes);
+  MirroredBuffer x;
+  launch(add, {1, 1}, x.on_device, 5.0F);
+  device()->start_download(x.host, x.on_device, x.bytes);
   EXPECT_EQ(*x.host, 0);
   device()->synchronize();
   EXPECT_EQ(*x.host, 5);
 }
 
-TEST(Emulator, ShowsPinnedMemoryThatChangesTooEarly) {
+TEST(Emulator, DetectsPinnedMemoryThatChangesTooEarly) {
   const simt::DeferredStreams deferred;
-  BothSides x;
+  MirroredBuffer x;
   *x.host = 3;
-  device()->start_upload(x.there, x.host, x.bytes);
+  device()->start_upload(x.on_device, x.host, x.bytes);
   *x.host = 4;
   device()->synchronize();
-  EXPECT_EQ(*x.there, 4);
+  EXPECT_EQ(*x.on_device, 4);
 }
 
-TEST(Emulator, ShowsThatNobodyWaitedForAnUploadBeside) {
+TEST(Emulator, DetectsAConcurrentUploadWithoutAWait) {
   const simt::DeferredStreams deferred;
-  const auto finds_it = [](bool waits) {
-    BothSides x;
+  const auto is_correct = [](bool waits) {
+    MirroredBuffer x;
     *x.host = 3;
-    device()->upload_beside(x.there, x.host, x.bytes);
+    device()->upload_concurrently(x.on_device, x.host, x.bytes);
     if (waits) device()->await_uploads();
-    launch(add, {1, 1}, x.there, 5.0F);
+    launch(add, {1, 1}, x.on_device, 5.0F);
     device()->synchronize();
-    return *x.there == 3 + 5;
+    return *x.on_device == 3 + 5;
   };
-  int found = 0;
+  int correct = 0;  // without a wait
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(finds_it(true));
-    found += finds_it(false) ? 1 : 0;
+    EXPECT_TRUE(is_correct(true));
+    correct += is_correct(false) ? 1 : 0;
   }
-  EXPECT_GT(found, 0);
-  EXPECT_LT(found, 20);
+  EXPECT_GT(correct, 0);
+  EXPECT_LT(correct, 20);
 }
 
-TEST(Emulator, RecordsWorkAndReplaysItWithTheArgumentsOfThen) {
-  BothSides x;
-  float what = 5;
+TEST(Emulator, ReplaysRecordedWorkWithTheArgumentsOfTheRecording) {
+  MirroredBuffer x;
+  float value = 5;
   const auto work = [&] {
-    launch(add, {1, 1}, x.there, what);
-    device()->start_download(x.host, x.there, x.bytes);
+    launch(add, {1, 1}, x.on_device, value);
+    device()->start_download(x.host, x.on_device, x.bytes);
   };
   const std::unique_ptr<Recording> recording = device()->record(std::vector<Task>{{work, {}}});
-  what = 100;
-  EXPECT_EQ(*x.there, 0) << "nothing runs while it is recorded";
+  value = 100;
+  EXPECT_EQ(*x.on_device, 0) << "recorded work does not run";
   recording->launch();
   recording->launch();
   device()->synchronize();
   EXPECT_EQ(*x.host, 10);
 }
 
-// x becomes 2 (x + 1) + 4 where each task comes after the one before.
-TEST(Emulator, RunsTasksOfARecordingInAnyOrderThatTheyAllow) {
+// x becomes 2 (x + 1) + 4 if the tasks run in order.
+TEST(Emulator, RunsTasksOfARecordingInAnyOrderThatTheirDependenciesAllow) {
   const auto result = [](const std::vector<std::vector<std::size_t>>& after) {
-    BothSides x;
+    MirroredBuffer x;
     const std::vector<Task> tasks = {
         {[&] {
-           launch(add, {1, 1}, x.there, 1.0F);
+           launch(add, {1, 1}, x.on_device, 1.0F);
          },
          after[0]},
         {[&] {
-           launch(multiply, {1, 1}, x.there, 2.0F);
+           launch(multiply, {1, 1}, x.on_device, 2.0F);
          },
          after[1]},
         {[&] {
-           launch(add, {1, 1}, x.there, 4.0F);
+           launch(add, {1, 1}, x.on_device, 4.0F);
          },
          after[2]},
         {[] {}, after[3]},
-        {[&] { device()->start_download(x.host, x.there, x.bytes); }, after[4]}};
+        {[&] { device()->start_download(x.host, x.on_device, x.bytes); }, after[4]}};
     device()->record(tasks)->launch();
     device()->synchronize();
     return *x.host;
   };
-  std::set<float> one_after_the_other, free;
+  std::set<float> in_order, any_order;
   for (int i = 0; i < 40; ++i) {
-    one_after_the_other.insert(result({{}, {0}, {1}, {2}, {3}}));
-    free.insert(result({{}, {}, {}, {0, 1}, {2, 3}}));
+    in_order.insert(result({{}, {0}, {1}, {2}, {3}}));
+    any_order.insert(result({{}, {}, {}, {0, 1}, {2, 3}}));
   }
-  EXPECT_EQ(one_after_the_other, (std::set<float>{6}));
-  EXPECT_EQ(free, (std::set<float>{5, 6, 9, 10})) << "the download is the last in any case";
+  EXPECT_EQ(in_order, (std::set<float>{6}));
+  EXPECT_EQ(any_order, (std::set<float>{5, 6, 9, 10})) << "the download is always last";
 }
 
-TEST(Emulator, RefusesToRecordWhatWaitsOrAllocates) {
-  BothSides x;
-  const auto refusal_of = [](const std::function<void()>& work) {
+TEST(Emulator, RejectsRecordingOfWorkThatWaitsOrAllocates) {
+  MirroredBuffer x;
+  const auto recording_error = [](const std::function<void()>& work) {
     return error_of([&] { device()->record(std::vector<Task>{{work, {}}}); });
   };
   const auto ignoring = [](const std::function<void()>& work) {
@@ -501,14 +504,14 @@ TEST(Emulator, RefusesToRecordWhatWaitsOrAllocates) {
   for (const std::function<void()>& work : {
            std::function<void()>([] { device()->allocate(4); }),
            std::function<void()>([] { device()->synchronize(); }),
-           std::function<void()>([&] { device()->upload(x.there, x.host, x.bytes); }),
+           std::function<void()>([&] { device()->upload(x.on_device, x.host, x.bytes); }),
            std::function<void()>([] { device()->start_timer(), device()->stop_timer(); }),
        }) {
-    EXPECT_TRUE(says(refusal_of(work), {"capturing"}));
-    EXPECT_TRUE(says(refusal_of(ignoring(work)), {"previous error"}));
+    EXPECT_TRUE(says(recording_error(work), {"capturing"}));
+    EXPECT_TRUE(says(recording_error(ignoring(work)), {"previous error"}));
   }
-  launch(add, {1, 1}, x.there, 5.0F);  // and goes on
-  EXPECT_EQ(*x.there, 5);
+  launch(add, {1, 1}, x.on_device, 5.0F);  // the stream still works
+  EXPECT_EQ(*x.on_device, 5);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Keeps what a function must preserve (System V ABI, AMD64 supplement, 3.2.1) on the stack that is
-// left, and takes it from the one that is entered.
-//     void stepladder_switch_stack(void** left, void* entered);
+// Saves the callee-saved registers (System V ABI, AMD64 supplement, 3.2.1) on the old stack, and
+// restores them from the new one.
+//     void stepladder_switch_stack(void** old_stack, void* new_stack);
 asm(R"(
 .text
 .globl stepladder_switch_stack
@@ -32,7 +32,7 @@ stepladder_switch_stack:
   ret
 .size stepladder_switch_stack, .-stepladder_switch_stack
 )");
-extern "C" void stepladder_switch_stack(void** left, void* entered);
+extern "C" void stepladder_switch_stack(void** old_stack, void* new_stack);
 
 namespace stepladder::simt {
 
@@ -41,8 +41,8 @@ void Fiber::prepare(std::span<std::byte> memory, void (*body)()) {
 #ifdef __SANITIZE_ADDRESS__
   ASAN_UNPOISON_MEMORY_REGION(memory.data(), memory.size());
 #endif
-  // What the switch pops: six registers, of no meaning yet, and body as the place to return to. There
-  // the stack must stand as after a call, 8 bytes off a multiple of 16.
+  // The switch pops six registers and returns to body. There the stack pointer must be as after a
+  // call, 8 bytes off a multiple of 16.
   const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size()) / 16 * 16;
   auto* top = reinterpret_cast<void**>(end) - 1;
   *top = nullptr;  // the return address of body()
@@ -62,7 +62,7 @@ void switch_fiber(Fiber& from, Fiber& to) {
 #endif
 }
 
-void arrive_from([[maybe_unused]] Fiber& from) {
+void finish_first_switch([[maybe_unused]] Fiber& from) {
 #ifdef __SANITIZE_ADDRESS__
   const void* bottom = nullptr;
   std::size_t size = 0;

@@ -1,5 +1,4 @@
-// A point in a computation with a stack of its own, to be left and come back to. x86-64 alone, as
-// all of stepladder is.
+// Fibers: computations with stacks of their own that switch to each other. x86-64 only.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +8,17 @@ namespace stepladder::simt {
 
 struct Fiber {
   void* stack_pointer = nullptr;
-  std::span<std::byte> stack{};  // empty for the fiber that a thread of the system began with
+  std::span<std::byte> stack{};  // empty for the fiber that runs on the stack of an OS thread
 
-  // body() begins at the first switch to this fiber; it never returns.
+  // The first switch to this fiber calls body(), which must not return.
   void prepare(std::span<std::byte> memory, void (*body)());
 };
 
-// Goes on in `to`; comes back when someone switches to `from`.
+// Continues `to`; returns when another fiber switches to `from`.
 void switch_fiber(Fiber& from, Fiber& to);
 
-// What body() calls first, with the fiber that switched to it: AddressSanitizer learns where it is.
-void arrive_from(Fiber& from);
+// body() must call this first, with the fiber that switched to it: it tells AddressSanitizer about
+// the switch.
+void finish_first_switch(Fiber& from);
 
 }  // namespace stepladder::simt

@@ -1,6 +1,6 @@
-// What a Hopper multiprocessor does in the background while the threads of a block go on: copies of
-// boxes by the TMA, which report to barriers, and products of warpgroups. Each takes effect only when
-// a thread waits for it, and what it will write holds NaN until then.
+// Asynchronous operations of a Hopper multiprocessor: TMA copies, which report to mbarriers, and
+// wgmma products. Each takes effect when a thread waits for it; its destination holds NaN until
+// then.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,27 @@
 
 namespace stepladder::simt {
 
-// Called by the multiprocessor when a cluster begins, and when a block of it ends.
-void begin_background();
-void end_background(unsigned rank);  // throws SimtError when something was never waited for
+// Called by the multiprocessor when a cluster starts, and when one of its blocks finishes.
+void begin_async();
+void end_async(unsigned rank);  // throws SimtError if the block did not wait for all operations
 
-// mbarrier: see kernels/common/cuda/barrier.hpp. A barrier is known by its address.
+// mbarrier: see kernels/common/cuda/barrier.hpp. Barriers are identified by address.
 void initialise_barrier(const void* barrier, unsigned arrivals);
 void arrive_at_barrier(const void* barrier, std::size_t bytes);
 void arrive_at_barrier_of(unsigned rank, const void* barrier);
-void arrive_after_copies(const void* barrier);  // those that the thread has started, of copy_later
+void arrive_after_copies(const void* barrier);  // after this thread's copies by copy_later
 void wait_at_barrier(const void* barrier, unsigned parity, const std::source_location& place);
 
-// A box of a row-major matrix: box_rows of 32 columns, from [row, column] on.
+// A box of a row-major matrix: box_rows rows of 32 columns, starting at [row, column].
 struct Box {
   const float* matrix;
   std::int64_t rows, columns, pitch;
   int box_rows, row, column;
 };
-// To the same place in the blocks of the cluster that the mask names, each told by its own barrier.
+// Copies the box to the same offset in all blocks of the mask; reports to the barrier of each.
 void load_box_later(float* to, const Box& box, const void* barrier, unsigned mask);
 
-// wgmma of m64nNk8, where a thread has N / 2 sums: see kernels/common/cuda/wgmma.hpp.
+// wgmma m64nNk8, N / 2 accumulators per thread: see kernels/common/cuda/wgmma.hpp.
 void fence_products();
 void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
                     const std::source_location& place);

@@ -1,5 +1,5 @@
-// The emulator's barriers, TMA and wgmma compute what the PTX ISA says, and show kernels that break its
-// rules: each fault here stands beside the kernel without it.
+// The emulator's mbarriers, TMA and wgmma compute what the PTX ISA specifies and detect kernels
+// that break its rules. Each faulty kernel is tested next to the same kernel without the fault.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,9 +10,10 @@
 #include "kernels/common/cuda/barrier.hpp"
 #include "kernels/common/cuda/launch.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/cuda/swizzle.hpp"
 #include "kernels/common/cuda/tma.hpp"
 #include "kernels/common/cuda/wgmma.hpp"
-#include "kernels/common/cuda/swizzle.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/simt/multiprocessor.hpp"
 
@@ -25,7 +26,7 @@ constexpr int box_rows = 16;
 
 TensorMap map_of(const float* matrix, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
                  int of_box_rows) {
-  return tensor_map(matrix, rows, columns, pitch, of_box_rows, OnTheWay::unchanged);
+  return tensor_map(matrix, rows, columns, pitch, of_box_rows, TmaRounding::none);
 }
 
 struct OneBox {
@@ -38,8 +39,8 @@ __global__ void copy_a_box(TensorMap map, int row, int column, float* seen) {
   auto& shared = *dynamic_shared<OneBox>();
   if (threadIdx.x == 0) {
     shared.arrived.initialise(1);
-    publish_barriers();
-    shared.arrived.arrive_and_expect(sizeof shared.box);
+    fence_barrier_init();
+    shared.arrived.arrive_and_expect_tx(sizeof shared.box);
     load_box(shared.box, map, row, column, shared.arrived);
   }
   __syncthreads();
@@ -60,7 +61,7 @@ TEST(Hopper, TheTmaCopiesBoxesWithZerosPastTheEdges) {
   Random random(9);
   for (int round = 0; round < 20; ++round) {
     const std::int64_t rows = random.integer(1, 40), columns = random.integer(1, 80);
-    const std::int64_t pitch = (columns + 3) / 4 * 4;
+    const std::int64_t pitch = round_up(columns, 4);
     std::vector<float> matrix = aligned_floats(rows * pitch), seen(box_rows * swizzled_row);
     for (float& value : matrix) value = static_cast<float>(random.integer(1, 1000));
     const auto row = static_cast<int>(random.integer(0, 40)),
@@ -77,14 +78,14 @@ TEST(Hopper, TheTmaCopiesBoxesWithZerosPastTheEdges) {
   }
 }
 
-TEST(Hopper, TheTmaRefusesRowsThatAreNotAligned) {
+TEST(Hopper, TheTmaRejectsMisalignedRows) {
   const std::vector<float> matrix = aligned_floats(64);
   EXPECT_NO_THROW(map_of(matrix.data(), 2, 6, 8, 2));
   EXPECT_THROW(map_of(matrix.data(), 2, 6, 6, 2), std::runtime_error);
   EXPECT_THROW(map_of(matrix.data() + 1, 2, 6, 8, 2), std::runtime_error);
 }
 
-// --- a ring of stages, from the TMA to wgmma -----------------------------------------------------
+// --- a pipeline of stages from the TMA to wgmma --------------------------------------------------
 
 enum class Fault {
   none,
@@ -94,7 +95,7 @@ enum class Fault {
   never_releases,
   expects_too_few_bytes,
   no_fence,
-  reads_sums_before_the_wait,
+  reads_accumulators_before_the_wait,
   initialises_without_barrier,
 };
 
@@ -104,7 +105,7 @@ struct Stages {
   Barrier full[count], empty[count];
 };
 
-// c [64, 128] = a [64, 32 steps] · bᵀ, b [128, 32 steps]: one warpgroup loads, one multiplies.
+// c [64, 128] = a [64, 32 steps] · bᵀ, b [128, 32 steps]: one producer and one consumer warpgroup.
 template <Fault fault>
 __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, int steps) {
   auto& shared = *dynamic_shared<Stages>();
@@ -124,8 +125,8 @@ __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, i
       const int s = stage_of(step);
       shared.empty[s].wait(parity_of(step) ^ 1U);
       constexpr unsigned bytes = sizeof shared.a[0] + sizeof shared.b[0];
-      shared.full[s].arrive_and_expect(fault == Fault::expects_too_few_bytes ? sizeof shared.b[0]
-                                                                             : bytes);
+      shared.full[s].arrive_and_expect_tx(fault == Fault::expects_too_few_bytes ? sizeof shared.b[0]
+                                                                                : bytes);
       load_box(shared.a[s], a_map, 0, step * swizzled_row, shared.full[s]);
       load_box(shared.b[s], b_map, 0, step * swizzled_row, shared.full[s]);
     }
@@ -147,8 +148,8 @@ __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, i
     }
     if constexpr (fault != Fault::no_fence) wgmma_fence();
     for (int l = 0; l < 4; ++l)
-      wgmma_64x128x8_tf32(sums, a[l],
-                          swizzled_part(swizzled_matrix(shared_address(shared.b[s])), 0, 8 * l));
+      wgmma_64x128x8_tf32(
+          sums, a[l], advance_descriptor(wgmma_descriptor(shared_address(shared.b[s])), 0, 8 * l));
     const auto release = [&] {
       const bool is_releaser = fault == Fault::releases_for_all_warps ? thread == 0 : lane == 0;
       if (is_releaser && fault != Fault::never_releases) shared.empty[s].arrive();
@@ -158,12 +159,12 @@ __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, i
     wgmma_wait();
     if constexpr (fault != Fault::releases_before_the_wait) release();
   }
-  const float* const result = fault == Fault::reads_sums_before_the_wait ? early : sums;
+  const float* const result = fault == Fault::reads_accumulators_before_the_wait ? early : sums;
   for (int i = 0; i < 64; ++i)
     c[(row + i / 2 % 2 * 8) * 128 + i / 4 * 8 + 2 * member + i % 2] = result[i];
 }
 
-// Empty when the product is right, else what is wrong.
+// Empty if the product is correct, else what is wrong.
 template <Fault fault>
 std::string outcome() {
   constexpr std::int64_t steps = 7, k = steps * swizzled_row;
@@ -187,47 +188,47 @@ std::string outcome() {
   return "";
 }
 
-TEST(Hopper, AWarpgroupMultipliesWhatTheTmaBrings) {
+TEST(Hopper, AWarpgroupMultipliesWhatTheTmaLoads) {
   for (unsigned long long order = 1; order <= 40; ++order) {
     simt::seed_order(order);
     EXPECT_EQ(outcome<Fault::none>(), "") << order;
   }
 }
 
-TEST(Hopper, ShowsDataReadBeforeItsBarrier) {
+TEST(Hopper, DetectsDataReadBeforeItsBarrier) {
   EXPECT_NE(outcome<Fault::reads_before_arrival>(), "");
   EXPECT_NE(outcome<Fault::expects_too_few_bytes>(), "");
 }
 
-TEST(Hopper, ShowsAStageGivenBackWhileItIsRead) {
+TEST(Hopper, DetectsAStageReleasedWhileItIsRead) {
   EXPECT_NE(outcome<Fault::releases_before_the_wait>(), "");
-  // Only an order in which the TMA comes between two warps shows that one released for both.
-  bool is_shown = false;
-  for (unsigned long long order = 1; order <= 2000 && !is_shown; ++order) {
+  // One warp releases for all: only an order in which the TMA runs between two warps detects it.
+  bool is_detected = false;
+  for (unsigned long long order = 1; order <= 2000 && !is_detected; ++order) {
     simt::seed_order(order);
-    is_shown = !outcome<Fault::releases_for_all_warps>().empty();
+    is_detected = !outcome<Fault::releases_for_all_warps>().empty();
   }
-  EXPECT_TRUE(is_shown);
+  EXPECT_TRUE(is_detected);
 }
 
-TEST(Hopper, ShowsSumsReadBeforeTheProductsAreWaitedFor) {
-  EXPECT_EQ(outcome<Fault::reads_sums_before_the_wait>(), "wrong product");
+TEST(Hopper, DetectsAccumulatorsReadBeforeTheWait) {
+  EXPECT_EQ(outcome<Fault::reads_accumulators_before_the_wait>(), "wrong product");
 }
 
-TEST(Hopper, RefusesProductsWithoutAFence) {
-  EXPECT_TRUE(says(outcome<Fault::no_fence>(), {"without a fence"}));
+TEST(Hopper, RejectsProductsWithoutAFence) {
+  EXPECT_TRUE(says(outcome<Fault::no_fence>(), {"without a preceding fence"}));
 }
 
-TEST(Hopper, RefusesARingThatStandsStill) {
+TEST(Hopper, RejectsADeadlockedPipeline) {
   EXPECT_TRUE(says(outcome<Fault::never_releases>(),
-                   {"waits for ever", "a phase of an mbarrier", "hopper_test.cpp"}));
+                   {"waits forever", "a phase of an mbarrier", "hopper_test.cpp"}));
 }
 
-TEST(Hopper, RefusesABarrierThatIsNotInitialised) {
-  EXPECT_TRUE(says(outcome<Fault::initialises_without_barrier>(), {"nobody has initialised"}));
+TEST(Hopper, RejectsAnUninitialisedBarrier) {
+  EXPECT_TRUE(says(outcome<Fault::initialises_without_barrier>(), {"not initialised"}));
 }
 
-// --- copies of threads that report to a barrier ---------------------------------------------------
+// --- cp.async that reports to an mbarrier --------------------------------------------------------
 
 enum class CopyFault {
   none,
@@ -242,7 +243,8 @@ struct CopyStages {
   Barrier full[count], empty[count];
 };
 
-// seen: [steps, 128]. One warp copies four floats a lane, or zeros for every third; another reads them.
+// seen: [steps, 128]. One warp copies four floats per lane, or zeros in every third lane; another
+// warp reads them.
 template <CopyFault fault>
 __global__ void pass_on(const float* from, float* seen, int steps) {
   auto& shared = *dynamic_shared<CopyStages>();
@@ -259,7 +261,7 @@ __global__ void pass_on(const float* from, float* seen, int steps) {
     float* const values = shared.values[s];
     if (threadIdx.x < 32) {
       if constexpr (fault != CopyFault::copies_over_what_is_read) shared.empty[s].wait(parity ^ 1U);
-      copy_async_or_zeros(values + 4 * lane, from + 128 * step + 4 * lane, lane % 3 != 0);
+      copy_async_zfill(values + 4 * lane, from + 128 * step + 4 * lane, lane % 3 != 0);
       if constexpr (fault == CopyFault::arrives_before_its_copy)
         shared.full[s].arrive();
       else
@@ -287,30 +289,31 @@ std::string outcome_of_copies() {
   return "";
 }
 
-TEST(Hopper, CopiesOfThreadsReportToABarrier) {
+TEST(Hopper, AsynchronousCopiesOfThreadsReportToABarrier) {
   for (unsigned long long order = 1; order <= 40; ++order) {
     simt::seed_order(order);
     EXPECT_EQ(outcome_of_copies<CopyFault::none>(), "") << order;
   }
 }
 
-TEST(Hopper, ShowsCopiesThatTheBarrierDidNotWaitFor) {
+TEST(Hopper, DetectsCopiesThatTheBarrierDoesNotCover) {
   EXPECT_EQ(outcome_of_copies<CopyFault::arrives_before_its_copy>(), "wrong values");
   EXPECT_NE(outcome_of_copies<CopyFault::reads_before_arrival>(), "");
   EXPECT_NE(outcome_of_copies<CopyFault::copies_over_what_is_read>(), "");
 }
 
-__global__ void leaves_a_copy_behind(TensorMap map) {
+__global__ void does_not_wait_for_its_copy(TensorMap map) {
   auto& shared = *dynamic_shared<OneBox>();
   shared.arrived.initialise(1);
-  shared.arrived.arrive_and_expect(sizeof shared.box);
+  shared.arrived.arrive_and_expect_tx(sizeof shared.box);
   load_box(shared.box, map, 0, 0, shared.arrived);
 }
 
-TEST(Hopper, RefusesABlockThatEndsBeforeItsCopies) {
+TEST(Hopper, RejectsABlockThatEndsBeforeItsCopies) {
   const std::vector<float> matrix = aligned_floats(64);
   try {
-    launch(leaves_a_copy_behind, {1, 1, sizeof(OneBox)}, map_of(matrix.data(), 2, 32, 32, 16));
+    launch(does_not_wait_for_its_copy, {1, 1, sizeof(OneBox)},
+           map_of(matrix.data(), 2, 32, 32, 16));
     FAIL() << "the block ended";
   } catch (const std::exception& error) {
     EXPECT_TRUE(says(error.what(), {"ends while a copy"}));
@@ -321,16 +324,16 @@ __global__ void half_a_warpgroup_multiplies() {
   float sums[64] = {};
   const std::uint32_t a[4] = {};
   wgmma_fence();
-  if (threadIdx.x < 64) wgmma_64x128x8_tf32(sums, a, swizzled_matrix(0));
+  if (threadIdx.x < 64) wgmma_64x128x8_tf32(sums, a, wgmma_descriptor(0));
   wgmma_wait();
 }
 
-TEST(Hopper, RefusesAWarpgroupThatIsNotComplete) {
+TEST(Hopper, RejectsAnIncompleteWarpgroup) {
   try {
     launch(half_a_warpgroup_multiplies, {1, 128, 64 << 10});
     FAIL() << "half a warpgroup multiplied";
   } catch (const std::exception& error) {
-    EXPECT_TRUE(says(error.what(), {"waits for ever", "the rest of its warpgroup"}));
+    EXPECT_TRUE(says(error.what(), {"waits forever", "the rest of its warpgroup"}));
   }
 }
 

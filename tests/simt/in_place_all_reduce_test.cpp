@@ -1,9 +1,10 @@
-// The GPU rungs of all_reduce sum in place, as training steps ask for, whatever the order of the streams.
+// The GPU rungs of all_reduce work in place, as training steps use them, in any order of the
+// streams.
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "harness/problem/primitives.hpp"
+#include "harness/adapters/primitives.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/device.hpp"
@@ -13,7 +14,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-// What each GPU holds after the sum; it began with its index + 1 in every place.
+// The vectors of all GPUs after the sum. Before it, every element on a GPU is its index + 1.
 std::vector<std::vector<float>> sums_in_place(const Variant& variant, const Problem& p) {
   const std::size_t count = static_cast<std::size_t>(p.count), bytes = count * sizeof(float);
   const auto plan = plan_variant<AllReduce>(variant.entry, p, {});

@@ -21,7 +21,7 @@ namespace stepladder::simt {
 namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{128} << 10;
-constexpr int garbage = 0xff;  // a byte of it; four are a NaN
+constexpr int nan_byte = 0xff;  // four of them are a NaN
 
 Random order(1);
 
@@ -44,8 +44,8 @@ uint3 unravel(std::size_t index, const dim3& size) {
           static_cast<unsigned>(index / size.x / size.y)};
 }
 
-// __shared__ variables are thread_local and blocks run on a thread of their own: they are the part of
-// the program in that thread's local storage.
+// __shared__ variables are thread_local, and blocks run on an OS thread of their own: this is the
+// program's part of that thread's local storage.
 std::span<std::byte> thread_local_storage() {
   std::span<std::byte> found;
   dl_iterate_phdr(
@@ -54,7 +54,7 @@ std::span<std::byte> thread_local_storage() {
           if (object->dlpi_phdr[i].p_type == PT_TLS)
             *static_cast<std::span<std::byte>*>(result) = {
                 static_cast<std::byte*>(object->dlpi_tls_data), object->dlpi_phdr[i].p_memsz};
-        return 1;  // the first object is the program; no more
+        return 1;  // the first object is the program; stop
       },
       &found);
   return found;
@@ -66,7 +66,7 @@ struct Copy {
   std::size_t bytes, valid;
 
   void take_effect() const {
-    if (valid > 0) std::memcpy(shared, global, valid);  // of none, global may be null
+    if (valid > 0) std::memcpy(shared, global, valid);  // otherwise global may be null
     std::memset(static_cast<std::byte*>(shared) + valid, 0, bytes - valid);
   }
 };
@@ -80,19 +80,19 @@ struct Thread {
   Block* block = nullptr;
   uint3 index;
   State state = State::ready;
-  // where and for whom it waits
+  // where it waits, and for what
   std::source_location place;
   const char* what = "";
   unsigned mask = 0;
   void* data = nullptr;
-  // copies of its own that have not taken effect
+  // asynchronous copies in flight
   std::vector<Copy> ungrouped;
   std::deque<std::vector<Copy>> groups;
   // at the barrier of its cluster
   bool has_arrived = false, may_pass = false;
 };
 
-// Dynamic shared memory between zones that must stay as they are.
+// Dynamic shared memory between guard zones.
 class GuardedShared {
  public:
   explicit GuardedShared(std::size_t bytes)
@@ -105,7 +105,7 @@ class GuardedShared {
 
   void reset() {
     std::memset(data_ - guard, untouched, guard);
-    std::memset(data_, garbage, bytes_);
+    std::memset(data_, nan_byte, bytes_);
     std::memset(data_ + bytes_, untouched, guard);
   }
   bool is_intact() const {
@@ -126,14 +126,14 @@ struct Block {
   Block(unsigned rank_, std::span<Thread> threads_, std::size_t shared_bytes)
       : rank(rank_), threads(threads_), shared(shared_bytes) {}
 
-  unsigned rank;  // in its cluster
+  unsigned rank;  // in the cluster
   std::span<Thread> threads;
   GuardedShared shared;
   uint3 index{};
   std::size_t at_barrier = 0;
   const Thread* first_at_barrier = nullptr;
-  bool has_begun = false;
-  std::size_t ended = 0;  // threads
+  bool has_started = false;
+  std::size_t ended = 0;  // number of threads
 
   bool has_ended() const { return ended == threads.size(); }
 };
@@ -144,9 +144,8 @@ class Multiprocessor {
       : launch_(launch),
         threads_(std::size_t{launch.block.x} * launch.block.y * launch.block.z * launch.cluster),
         shared_variables_(thread_local_storage()) {
-    // Kept from launch to launch: fresh memory would cost a page fault for each thread.
-    static const std::unique_ptr<std::byte[]> all_stacks(
-        new std::byte[most_threads * stack_stride]);
+    // Kept between launches: fresh memory would cost a page fault per thread.
+    static const std::unique_ptr<std::byte[]> all_stacks(new std::byte[max_threads * stack_stride]);
     stacks_ = all_stacks.get();
     const std::size_t block_threads = threads_.size() / launch.cluster;
     for (unsigned rank = 0; rank < launch.cluster; ++rank)
@@ -154,36 +153,36 @@ class Multiprocessor {
                            launch.shared_bytes);
   }
 
-  // The blocks from this one on, along x.
+  // Runs the blocks of the cluster that starts at block `first`.
   void run_cluster(std::size_t first) {
     shared_is_filled_ = false;
     ready_.clear();
-    late_.clear();
+    delayed_.clear();
     for (Block& block : blocks_) {
       block.index = unravel(first + block.rank, launch_.grid);
       block.shared.reset();
       block.at_barrier = 0;
-      block.has_begun = false;
+      block.has_started = false;
       block.ended = 0;
       for (std::size_t i = 0; i < block.threads.size(); ++i) prepare(block, i);
       if (blocks_.size() > 1 && draw(2) == 0)
-        late_.push_back(&block);
+        delayed_.push_back(&block);
       else
-        begin(block);
+        start(block);
     }
     arrived_ = 0;
-    begin_background();
-    while ((!ready_.empty() || !late_.empty()) && error_ == nullptr) {
+    begin_async();
+    while ((!ready_.empty() || !delayed_.empty()) && error_ == nullptr) {
       if (ready_.empty()) {
-        begin(*late_.back());
-        late_.pop_back();
+        start(*delayed_.back());
+        delayed_.pop_back();
       }
       std::swap(ready_[draw(ready_.size())], ready_.back());
       running_ = ready_.back();
       ready_.pop_back();
       threadIdx = running_->index;
       blockIdx = running_->block->index;
-      running_->block->has_begun = true;
+      running_->block->has_started = true;
       switch_fiber(scheduler_, running_->fiber);
       if (error_ == nullptr && running_->state == State::ended) end_thread(*running_->block);
     }
@@ -197,26 +196,26 @@ class Multiprocessor {
   unsigned cluster_size() const { return static_cast<unsigned>(blocks_.size()); }
   const Block& block_of(unsigned rank) const {
     if (rank >= blocks_.size())
-      fail("reaches for block " + std::to_string(rank) + " of a cluster of " +
+      fail("accesses block " + std::to_string(rank) + " of a cluster of " +
            std::to_string(blocks_.size()));
     const Block& block = blocks_[rank];
-    if (!block.has_begun || block.has_ended())
-      fail("reaches for the shared memory of block " + text(block.index) +
-           " of its cluster, which has " + (block.has_begun ? "ended" : "not begun"));
+    if (!block.has_started || block.has_ended())
+      fail("accesses the shared memory of block " + text(block.index) +
+           " of its cluster, which has " + (block.has_started ? "ended" : "not started"));
     return block;
   }
 
-  void meet_block(const std::source_location& place) {
-    Block& mine = block();
-    if (mine.at_barrier == 0) mine.first_at_barrier = running_;
-    const Thread& first = *mine.first_at_barrier;
+  void sync_block(const std::source_location& place) {
+    Block& own = block();
+    if (own.at_barrier == 0) own.first_at_barrier = running_;
+    const Thread& first = *own.first_at_barrier;
     running_->place = place;
     if (!same(first.place, place))
       fail("waits at the barrier at " + text(place) + " and thread " + text(first.index) +
            " at another, at " + text(first.place));
-    if (++mine.at_barrier < mine.threads.size()) return wait(State::at_barrier);
-    mine.at_barrier = 0;
-    for (Thread& other : mine.threads)
+    if (++own.at_barrier < own.threads.size()) return wait(State::at_barrier);
+    own.at_barrier = 0;
+    for (Thread& other : own.threads)
       if (&other != running_) wake(other);
   }
 
@@ -240,28 +239,28 @@ class Multiprocessor {
     running_->may_pass = false;
   }
 
-  bool meet_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
-                 WarpData& everybody) {
+  bool gather_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
+                   WarpData& all) {
     if ((mask >> lane() & 1U) == 0)
-      fail(std::string("calls ") + what + " with a mask that leaves itself out, at " + text(place));
+      fail(std::string("calls ") + what + " with a mask without its own lane, at " + text(place));
     running_->place = place;
     running_->what = what;
     running_->mask = mask;
     running_->data = data;
-    everybody.fill(nullptr);
-    everybody[lane()] = data;
-    bool all_here = true;
+    all.fill(nullptr);
+    all[lane()] = data;
+    bool all_arrived = true;
     for_lanes(mask, [&](std::size_t i, const Thread& other) {
       if (&other == running_) return;
-      const bool is_here = other.state == State::in_warp && other.mask == mask;
-      if (is_here && (std::strcmp(other.what, what) != 0 || !same(other.place, place)))
+      const bool has_arrived = other.state == State::in_warp && other.mask == mask;
+      if (has_arrived && (std::strcmp(other.what, what) != 0 || !same(other.place, place)))
         fail(std::string("calls ") + what + " at " + text(place) + " and lane " +
              std::to_string(i) + " of its warp " + other.what + " at " + text(other.place));
-      all_here &= is_here;
-      everybody[i] = other.data;
+      all_arrived &= has_arrived;
+      all[i] = other.data;
     });
-    if (!all_here) wait(State::in_warp);
-    return all_here;
+    if (!all_arrived) wait(State::in_warp);
+    return all_arrived;
   }
 
   void release_warp(unsigned mask) {
@@ -289,10 +288,10 @@ class Multiprocessor {
   void begin_shared() {
     if (blocks_.size() > 1)
       fail(
-          "has __shared__ variables, of which the emulator has one set for a whole cluster; "
+          "has __shared__ variables, which the emulator supports only without clusters; "
           "expected dynamic_shared()");
     if (std::exchange(shared_is_filled_, true)) return;
-    std::memset(shared_variables_.data(), garbage, shared_variables_.size());
+    std::memset(shared_variables_.data(), nan_byte, shared_variables_.size());
   }
 
   bool is_shared(const void* memory, std::size_t bytes) const {
@@ -308,8 +307,8 @@ class Multiprocessor {
   static Multiprocessor* current;
 
  private:
-  // A little more than a power of two, so that the tops of the stacks do not share their sets of the
-  // cache. Who uses a whole stack spoils the canary at its end.
+  // Not a power of two, so that the tops of the stacks map to different cache sets. A stack
+  // overflow overwrites the canary at its end.
   static constexpr std::size_t stack_stride = stack_bytes + 192;
   static constexpr std::array canary{std::byte{0xca}, std::byte{0x4a}, std::byte{0x12},
                                      std::byte{0xe5}, std::byte{0x90}, std::byte{0x3b},
@@ -329,15 +328,15 @@ class Multiprocessor {
     thread.has_arrived = thread.may_pass = false;
   }
 
-  void begin(Block& block) {
+  void start(Block& block) {
     for (Thread& thread : block.threads) ready_.push_back(&thread);
   }
 
-  // A block's shared memory ends with its last thread: whoever still reads it finds NaN.
+  // The last thread of a block fills its shared memory with NaN, for blocks that still read it.
   void end_thread(Block& block) {
     ++block.ended;
     if (!block.has_ended()) return;
-    end_background(block.rank);
+    end_async(block.rank);
     if (!block.shared.is_intact())
       throw SimtError("block " + text(block.index) + " wrote out of the bounds of its " +
                       std::to_string(block.shared.bytes()) + " bytes of dynamic shared memory");
@@ -345,7 +344,7 @@ class Multiprocessor {
   }
 
   [[noreturn]] void run_thread() {
-    arrive_from(scheduler_);
+    finish_first_switch(scheduler_);
     try {
       launch_.thread();
     } catch (...) {
@@ -353,7 +352,7 @@ class Multiprocessor {
     }
     running_->state = State::ended;
     switch_fiber(running_->fiber, scheduler_);
-    std::terminate();  // nobody goes on with a thread that has ended
+    std::terminate();  // the scheduler never resumes a finished thread
   }
 
   void wait(State state) {
@@ -381,7 +380,7 @@ class Multiprocessor {
       if (waiting->state == State::asleep) return std::string("for ") + waiting->what;
       return std::string("for its warp in ") + waiting->what;
     };
-    throw SimtError("block " + text(block.index) + " waits for ever: thread " +
+    throw SimtError("block " + text(block.index) + " waits forever: thread " +
                     text(waiting->index) + " " + what() + " at " + text(waiting->place) + "; " +
                     std::to_string(block.at_barrier) + " of " +
                     std::to_string(block.threads.size()) + " threads are at a barrier, " +
@@ -391,8 +390,8 @@ class Multiprocessor {
   void expect_stacks_held() const {
     for (std::size_t i = 0; i < threads_.size(); ++i)
       if (!std::equal(canary.begin(), canary.end(), stacks_ + i * stack_stride))
-        throw SimtError("a thread's stack of " + std::to_string(stack_bytes) +
-                        " bytes was not enough");
+        throw SimtError("a thread overflowed its stack of " + std::to_string(stack_bytes) +
+                        " bytes");
   }
 
   const Launch& launch_;
@@ -401,11 +400,11 @@ class Multiprocessor {
   std::span<std::byte> shared_variables_;
   bool shared_is_filled_ = false;
   std::deque<Block> blocks_;  // of the cluster
-  std::size_t arrived_ = 0;   // threads, at the barrier of the cluster
+  std::size_t arrived_ = 0;   // number of threads at the barrier of the cluster
   Fiber scheduler_;
   Thread* running_ = nullptr;
   std::vector<Thread*> ready_;
-  std::vector<Block*> late_;  // that begin when nobody else can go on
+  std::vector<Block*> delayed_;  // blocks that start when no thread is ready
   std::exception_ptr error_;
 };
 
@@ -446,7 +445,7 @@ void fail(const std::string& what) {
   throw SimtError("thread " + text(threadIdx) + " of block " + text(blockIdx) + " " + what);
 }
 
-void meet_block(const std::source_location& place) { Multiprocessor::current->meet_block(place); }
+void sync_block(const std::source_location& place) { Multiprocessor::current->sync_block(place); }
 
 void arrive_at_cluster() { Multiprocessor::current->arrive_at_cluster(); }
 void wait_for_cluster(const std::source_location& place) {
@@ -455,9 +454,9 @@ void wait_for_cluster(const std::source_location& place) {
 unsigned cluster_rank() { return Multiprocessor::current->block().rank; }
 unsigned cluster_size() { return Multiprocessor::current->cluster_size(); }
 
-bool meet_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
-               WarpData& everybody) {
-  return Multiprocessor::current->meet_warp(mask, what, place, data, everybody);
+bool gather_warp(unsigned mask, const char* what, const std::source_location& place, void* data,
+                 WarpData& all) {
+  return Multiprocessor::current->gather_warp(mask, what, place, data, all);
 }
 
 void release_warp(unsigned mask) { Multiprocessor::current->release_warp(mask); }
@@ -491,13 +490,13 @@ bool is_shared(const void* memory, std::size_t bytes) {
 
 void copy_later(void* shared, const void* global, std::size_t bytes, std::size_t valid) {
   Multiprocessor& multiprocessor = *Multiprocessor::current;
-  if (!multiprocessor.is_shared(shared, bytes)) fail("copies to what is not shared memory");
+  if (!multiprocessor.is_shared(shared, bytes)) fail("copies to memory that is not shared memory");
   if (valid > 0 && multiprocessor.is_shared(global, valid)) fail("copies from shared memory");
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 ||
       (valid > 0 && reinterpret_cast<std::uintptr_t>(global) % bytes != 0))
-    fail("copies " + std::to_string(bytes) + " bytes, and an address is no multiple of that");
-  if (valid > bytes) fail("copies more bytes than a copy has");
-  std::memset(shared, garbage, bytes);
+    fail("copies " + std::to_string(bytes) + " bytes at an address that is no multiple of them");
+  if (valid > bytes) fail("copies more valid bytes than the copy has");
+  std::memset(shared, nan_byte, bytes);
   multiprocessor.running().ungrouped.push_back({shared, global, bytes, valid});
 }
 
@@ -506,9 +505,9 @@ void group_copies() {
   thread.groups.push_back(std::exchange(thread.ungrouped, {}));
 }
 
-void finish_copies(std::size_t newest_groups_left) {
+void finish_copies(std::size_t pending_groups) {
   auto& groups = Multiprocessor::current->running().groups;
-  while (groups.size() > newest_groups_left) {
+  while (groups.size() > pending_groups) {
     for (const Copy& copy : groups.front()) copy.take_effect();
     groups.pop_front();
   }

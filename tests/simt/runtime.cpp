@@ -1,6 +1,6 @@
-// The runtime's calls on devices of host memory. Their limits are those of a Hopper GPU, but for the
-// number of multiprocessors and the memory that it says it has: small ones let small problems reach the
-// cases for many blocks and for work in several turns.
+// The CUDA runtime on emulated devices with host memory. Limits are those of a Hopper GPU, except
+// the number of multiprocessors and the memory sizes: they are small, so that small problems cover
+// the code for many blocks and for workspaces that are too small for the whole batch.
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -9,21 +9,22 @@
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "kernels/common/integer_math.hpp"
 #include "tests/simt/emulated_device.hpp"
 
 namespace {
 
-constexpr unsigned most_cluster = 8;  // blocks, where a kernel asks for no more
-constexpr std::size_t shared_unasked = std::size_t{48} << 10, shared_most = std::size_t{227} << 10;
+constexpr unsigned max_cluster = 8;  // blocks; the portable cluster size
+constexpr std::size_t default_shared = std::size_t{48} << 10, max_shared = std::size_t{227} << 10;
 
-// Dynamic shared memory that kernels asked for.
-std::map<stepladder::simt::Kernel, std::size_t> granted;
+// cudaFuncAttributeMaxDynamicSharedMemorySize of the kernels that set it.
+std::map<stepladder::simt::Kernel, std::size_t> shared_limits;
 
 constexpr int devices = 5;
 int current_device = 0;
-std::set<std::pair<int, int>> peers;  // (device, whose memory it may read)
+std::set<std::pair<int, int>> peers;  // (device, peer whose memory it may access)
 
-// Pinned memory: where each piece begins, and its bytes.
+// Pinned memory: the start and the bytes of each allocation.
 std::map<const std::byte*, std::size_t> pinned;
 
 bool is_pinned(const void* memory) {
@@ -32,24 +33,24 @@ bool is_pinned(const void* memory) {
   return after != pinned.begin() && at < std::prev(after)->first + std::prev(after)->second;
 }
 
-// What went wrong where no exception may leave; told when somebody waits.
-std::exception_ptr untold;
+// An exception in a call that must not throw; the next call that waits throws it.
+std::exception_ptr pending_error;
 
-// Waits as `finish` does, which a capture forbids.
+// Calls finish(). Waiting is not permitted during a capture.
 template <class Finish>
 cudaError_t wait(const Finish& finish) {
-  if (stepladder::simt::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
-  if (untold != nullptr) std::rethrow_exception(std::exchange(untold, nullptr));
+  if (stepladder::simt::invalidate_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (pending_error != nullptr) std::rethrow_exception(std::exchange(pending_error, nullptr));
   finish();
   return cudaSuccess;
 }
 
-// Where no exception may leave.
+// For calls that must not throw, since destructors make them.
 cudaError_t wait_for_all() {
   try {
     return wait(stepladder::simt::finish_streams);
   } catch (...) {
-    untold = std::current_exception();
+    pending_error = std::current_exception();
     return cudaSuccess;
   }
 }
@@ -67,12 +68,12 @@ void break_device(bool broken) { device_is_broken = broken; }
 cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   const auto bytes = static_cast<std::size_t>(value);
-  if (value < 0 || bytes > shared_most) return cudaErrorInvalidValue;
-  granted[kernel] = bytes;
+  if (value < 0 || bytes > max_shared) return cudaErrorInvalidValue;
+  shared_limits[kernel] = bytes;
   return cudaSuccess;
 }
 
-// Clusters lie along x: no kernel asks for others.
+// Only clusters along x are supported.
 unsigned cluster_of(const cudaLaunchConfig_t& config) {
   return config.numAttrs == 0 ? 1 : config.attrs[0].val.clusterDim.x;
 }
@@ -80,18 +81,18 @@ unsigned cluster_of(const cudaLaunchConfig_t& config) {
 cudaError_t check_launch(Kernel kernel, const cudaLaunchConfig_t& config) {
   const dim3 &grid = config.gridDim, &block = config.blockDim;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  const bool fits = threads >= 1 && threads <= most_threads && block.z <= 64 && grid.x >= 1 &&
+  const bool fits = threads >= 1 && threads <= max_threads && block.z <= 64 && grid.x >= 1 &&
                     grid.x <= 0x7fffffffU && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 &&
                     grid.z <= 65535;
   const unsigned cluster = cluster_of(config);
-  const bool clusters_fit = cluster >= 1 && cluster <= most_cluster && grid.x % cluster == 0;
+  const bool clusters_fit = cluster >= 1 && cluster <= max_cluster && grid.x % cluster == 0;
   if (!fits || !clusters_fit) return cudaErrorInvalidConfiguration;
-  if (cluster * threads > most_threads)
-    throw SimtError("the emulator has room for clusters of 1024 threads in all");
+  if (cluster * threads > max_threads)
+    throw SimtError("the emulator runs clusters of at most 1024 threads");
   if (device_of(config.stream) != current_device) return cudaErrorInvalidResourceHandle;
-  const std::size_t allowed = granted.contains(kernel) ? granted[kernel] : shared_unasked;
-  return config.dynamicSmemBytes <= std::max(allowed, shared_unasked) ? cudaSuccess
-                                                                      : cudaErrorInvalidValue;
+  const std::size_t limit = shared_limits.contains(kernel) ? shared_limits[kernel] : default_shared;
+  return config.dynamicSmemBytes <= std::max(limit, default_shared) ? cudaSuccess
+                                                                    : cudaErrorInvalidValue;
 }
 
 }  // namespace stepladder::simt
@@ -152,23 +153,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
                  .major = 9,
                  .minor = 0,
                  .multiProcessorCount = stepladder::simt::multiprocessors,
-                 .sharedMemPerBlockOptin = shared_most,
-                 .totalGlobalMem = std::size_t{8} << 20};
+                 .sharedMemPerBlockOptin = max_shared,
+                 .totalGlobalMem = std::size_t{8} << 20,
+                 .l2CacheSize = stepladder::simt::l2_bytes};
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  if (stepladder::simt::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (stepladder::simt::invalidate_capture()) return cudaErrorStreamCaptureUnsupported;
   ++stepladder::simt::calls.allocations;
   constexpr std::size_t alignment = 256;
-  const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  const std::size_t whole = stepladder::round_up(bytes, alignment);
   *memory = std::aligned_alloc(alignment, whole);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xff, whole);
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
-  const cudaError_t status = wait_for_all();  // what uses the memory is done first
+  const cudaError_t status = wait_for_all();  // submitted work may use the memory
   if (status == cudaSuccess) std::free(memory);
   return status;
 }
@@ -189,10 +191,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (bytes == 0) return cudaSuccess;
   if (kind != cudaMemcpyHostToDevice || is_pinned(from)) {
     stepladder::simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
-  } else {  // the host's memory may change when the call returns
+  } else {  // pageable memory may change after the call returns
     const auto* first = static_cast<const std::byte*>(from);
-    stepladder::simt::enqueue(stream, [to, held = std::vector(first, first + bytes)] {
-      std::memcpy(to, held.data(), held.size());
+    stepladder::simt::enqueue(stream, [to, staged = std::vector(first, first + bytes)] {
+      std::memcpy(to, staged.data(), staged.size());
     });
   }
   return cudaSuccess;
@@ -215,7 +217,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return wait([stream] { stepladder::simt::finish(stream); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  stepladder::simt::hold(stream, event);
+  stepladder::simt::wait_for_event(stream, event);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -226,7 +228,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   return cudaEventCreate(event);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  const cudaError_t status = wait_for_all();  // what waits for it
+  const cudaError_t status = wait_for_all();  // streams may wait for it
   if (status == cudaSuccess) delete event;
   return status;
 }
@@ -235,9 +237,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (event->device != stepladder::simt::device_of(stream)) return cudaErrorInvalidResourceHandle;
-  // An event of a graph alone cannot be asked for its time.
+  // Events of a graph must be external, or cudaEventElapsedTime cannot use them.
   if (stepladder::simt::is_captured(stream) != (flags == cudaEventRecordExternal)) {
-    stepladder::simt::spoils_capture();
+    stepladder::simt::invalidate_capture();
     return cudaErrorStreamCaptureUnsupported;
   }
   stepladder::simt::record(event, stream);
@@ -263,19 +265,20 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
                                      unsigned long long*, cudaGraph_t*,
                                      const cudaGraphNode_t** nodes, const cudaGraphEdgeData**,
                                      std::size_t* count) {
-  const std::vector<cudaGraphNode_t>& last = stepladder::simt::last_captured(stream);
+  const std::vector<cudaGraphNode_t>& dependencies = stepladder::simt::capture_dependencies(stream);
   *status = stepladder::simt::is_captured(stream) ? cudaStreamCaptureStatusActive
                                                   : cudaStreamCaptureStatusNone;
-  *nodes = last.data();
-  *count = last.size();
+  *nodes = dependencies.data();
+  *count = dependencies.size();
   return cudaSuccess;
 }
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
                                                 const cudaGraphEdgeData* data, std::size_t count,
                                                 unsigned flags) {
   if (data != nullptr || flags != cudaStreamSetCaptureDependencies) return cudaErrorInvalidValue;
-  return stepladder::simt::capture_after(stream, {nodes, nodes + count}) ? cudaSuccess
-                                                                         : cudaErrorInvalidValue;
+  return stepladder::simt::set_capture_dependencies(stream, {nodes, nodes + count})
+             ? cudaSuccess
+             : cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {

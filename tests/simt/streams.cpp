@@ -15,9 +15,9 @@ namespace stepladder::simt {
 struct Stream {
   struct Operation {
     std::function<void()> work;
-    const Event* event = nullptr;  // that must have been reached before
+    const Event* event = nullptr;  // whose record number `ticket` must have completed
     std::uint64_t ticket = 0;
-    bool can_begin() const { return event == nullptr || event->reached >= ticket; }
+    bool is_ready() const { return event == nullptr || event->reached >= ticket; }
   };
   int device;
   std::deque<Operation> waiting{};
@@ -25,29 +25,29 @@ struct Stream {
 
 namespace {
 
-int deferring = 0;  // how many DeferredStreams there are
+int deferring = 0;  // number of DeferredStreams objects
 std::vector<std::unique_ptr<Stream>> streams;
 
 struct Capture {
   Stream* stream = nullptr;
-  std::unique_ptr<Graph> graph{};  // null once it is spoilt
-  std::vector<const GraphNode*> last{};
+  std::unique_ptr<Graph> graph{};                // null once it is invalidated
+  std::vector<const GraphNode*> dependencies{};  // of the next node
 } capture;
 
-// Lets streams take turns until `is_done`.
+// Runs operations of random streams until is_done().
 template <class IsDone>
 void run_until(const IsDone& is_done) {
   while (!is_done()) {
     std::vector<Stream*> ready;
     for (const auto& stream : streams)
-      if (!stream->waiting.empty() && stream->waiting.front().can_begin())
+      if (!stream->waiting.empty() && stream->waiting.front().is_ready())
         ready.push_back(stream.get());
-    const auto give_up = [] {
+    const auto clear_streams = [] {
       for (const auto& stream : streams) stream->waiting.clear();
     };
     if (ready.empty()) {
-      give_up();
-      throw SimtError("streams wait for each other for ever");
+      clear_streams();
+      throw SimtError("deadlock: streams wait for each other");
     }
     Stream* stream = ready[draw(ready.size())];
     const Stream::Operation operation = std::move(stream->waiting.front());
@@ -55,26 +55,26 @@ void run_until(const IsDone& is_done) {
     try {
       operation.work();
     } catch (...) {
-      give_up();
+      clear_streams();
       throw;
     }
   }
 }
 
-void ask(Stream* stream, Stream::Operation operation) {
+void submit(Stream* stream, Stream::Operation operation) {
   stream->waiting.push_back(std::move(operation));
   if (deferring == 0) finish_streams();
 }
 
-// Now, or whenever the graph is launched that the stream is captured for.
-void now_or_then(Stream* stream, std::function<void(Stream*)> asks) {
+// Submits work now or, if the stream is being captured, at each launch of the graph.
+void submit_or_capture(Stream* stream, std::function<void(Stream*)> submit_work) {
   if (!is_captured(stream))
-    asks(stream);
+    submit_work(stream);
   else if (capture.graph != nullptr)
-    capture.last = {
-        capture.graph->nodes
-            .emplace_back(std::make_shared<GraphNode>(std::move(asks), std::move(capture.last)))
-            .get()};
+    capture.dependencies = {capture.graph->nodes
+                                .emplace_back(std::make_shared<GraphNode>(
+                                    std::move(submit_work), std::move(capture.dependencies)))
+                                .get()};
 }
 
 }  // namespace
@@ -89,21 +89,21 @@ Stream* new_stream(int device) {
 int device_of(const Stream* stream) { return stream->device; }
 
 void enqueue(Stream* stream, std::function<void()> work) {
-  now_or_then(stream, [work = std::move(work)](Stream* to) { ask(to, {work}); });
+  submit_or_capture(stream, [work = std::move(work)](Stream* to) { submit(to, {work}); });
 }
 
 void record(Event* event, Stream* stream) {
-  now_or_then(stream, [event](Stream* to) {
-    ask(to, {[event, ticket = ++event->recorded] {
-          event->reached = std::max(event->reached, ticket);
-          const auto now = std::chrono::steady_clock::now().time_since_epoch();
-          event->seconds = std::chrono::duration<double>(now).count();
-        }});
+  submit_or_capture(stream, [event](Stream* to) {
+    submit(to, {[event, ticket = ++event->recorded] {
+             event->reached = std::max(event->reached, ticket);
+             const auto now = std::chrono::steady_clock::now().time_since_epoch();
+             event->seconds = std::chrono::duration<double>(now).count();
+           }});
   });
 }
 
-void hold(Stream* stream, Event* event) {
-  now_or_then(stream, [event](Stream* to) { ask(to, {[] {}, event, event->recorded}); });
+void wait_for_event(Stream* stream, Event* event) {
+  submit_or_capture(stream, [event](Stream* to) { submit(to, {[] {}, event, event->recorded}); });
 }
 
 void finish(const Stream* stream) {
@@ -125,25 +125,25 @@ void begin_capture(Stream* stream) { capture = {stream, std::make_unique<Graph>(
 
 bool is_captured(const Stream* stream) { return capture.stream == stream; }
 
-const std::vector<const GraphNode*>& last_captured(const Stream* stream) {
+const std::vector<const GraphNode*>& capture_dependencies(const Stream* stream) {
   static const std::vector<const GraphNode*> none;
-  return is_captured(stream) ? capture.last : none;
+  return is_captured(stream) ? capture.dependencies : none;
 }
 
-bool capture_after(Stream* stream, std::vector<const GraphNode*> nodes) {
+bool set_capture_dependencies(Stream* stream, std::vector<const GraphNode*> nodes) {
   if (!is_captured(stream) || capture.graph == nullptr) return false;
   const auto& all = capture.graph->nodes;
-  const bool are_of_this = std::all_of(nodes.begin(), nodes.end(), [&](const GraphNode* node) {
+  const bool all_known = std::all_of(nodes.begin(), nodes.end(), [&](const GraphNode* node) {
     return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.get() == node; });
   });
-  if (!are_of_this || std::set(nodes.begin(), nodes.end()).size() != nodes.size()) return false;
-  capture.last = std::move(nodes);
+  if (!all_known || std::set(nodes.begin(), nodes.end()).size() != nodes.size()) return false;
+  capture.dependencies = std::move(nodes);
   return true;
 }
 
 std::unique_ptr<Graph> end_capture(Stream*) { return std::exchange(capture, {}).graph; }
 
-bool spoils_capture() {
+bool invalidate_capture() {
   capture.graph = nullptr;
   return capture.stream != nullptr;
 }
@@ -154,12 +154,12 @@ void launch(const Graph& graph, Stream* stream) {
   std::set<const GraphNode*> done;
   while (!waiting.empty()) {
     const auto ready = std::partition(waiting.begin(), waiting.end(), [&](const GraphNode* node) {
-      return !std::all_of(node->after.begin(), node->after.end(),
-                          [&](const GraphNode* before) { return done.contains(before); });
+      return !std::all_of(node->dependencies.begin(), node->dependencies.end(),
+                          [&](const GraphNode* other) { return done.contains(other); });
     });
     const auto next =
         ready + static_cast<std::ptrdiff_t>(draw(static_cast<std::size_t>(waiting.end() - ready)));
-    (*next)->asks(stream);
+    (*next)->submit(stream);
     done.insert(*next);
     waiting.erase(next);
   }

@@ -1,7 +1,8 @@
-// Streams and events of several devices. What is asked of a stream is done at once, in one of the orders
-// that CUDA allows; while there is a DeferredStreams it is done when somebody waits, and the streams take
-// turns at random, each in its own order and held by the events that it waits for. What lacks an event
-// then goes wrong. While a stream is being captured, what is asked of it is kept for a graph instead.
+// Streams and events of several devices. By default, work runs as soon as it is submitted to a
+// stream. While a DeferredStreams exists, work runs when the host waits: streams take turns at
+// random, each in its own order, as far as the events for which they wait allow. A missing event
+// then leads to wrong results. Work submitted to a stream that is being captured becomes nodes of a
+// graph.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@ struct Stream;
 
 struct Event {
   int device;
-  std::uint64_t recorded = 0;  // how often this was asked for
-  std::uint64_t reached = 0;   // which of them is done
-  double seconds = 0;
+  std::uint64_t recorded = 0;  // number of records submitted
+  std::uint64_t reached = 0;   // number of the last record that has completed
+  double seconds = 0;          // time of that record
 };
 
 class DeferredStreams {
@@ -32,33 +33,33 @@ Stream* new_stream(int device);
 int device_of(const Stream* stream);
 void enqueue(Stream* stream, std::function<void()> work);
 void record(Event* event, Stream* stream);
-void hold(Stream* stream, Event* event);  // until what was recorded last is reached
+void wait_for_event(Stream* stream, Event* event);  // for its last record
 
-// These do what waits until that is done which they wait for: all that a stream was asked for, or what an
-// event was recorded after, or everything. Other streams may or may not get on meanwhile. They throw what
-// the work throws, and SimtError when streams wait for each other.
+// Run submitted work until a stream is empty, the last record of an event has completed, or all
+// streams are empty. Other streams may advance meanwhile. They throw the exceptions of the work,
+// and SimtError when streams wait for each other.
 void finish(const Stream* stream);
 void finish(const Event* event);
 void finish_streams();
 
 struct GraphNode {
-  std::function<void(Stream*)> asks;    // of the stream that the graph is launched on
-  std::vector<const GraphNode*> after;  // of the same graph, captured before
+  std::function<void(Stream*)> submit;         // to the stream on which the graph is launched
+  std::vector<const GraphNode*> dependencies;  // nodes of the same graph, captured earlier
 };
 struct Graph {
   std::vector<std::shared_ptr<const GraphNode>> nodes;
 };
 void begin_capture(Stream* stream);
 bool is_captured(const Stream* stream);
-// What is captured next comes after these: at first none, then the node captured last.
-const std::vector<const GraphNode*>& last_captured(const Stream* stream);
-// Other nodes in their place. False, and nothing done, unless they are different ones of this capture.
-bool capture_after(Stream* stream, std::vector<const GraphNode*> nodes);
-// Null when a call spoilt it.
+// The dependencies of the next captured node: at first none, then the last captured node.
+const std::vector<const GraphNode*>& capture_dependencies(const Stream* stream);
+// Replaces them. Returns false and does nothing unless the nodes are distinct and of this capture.
+bool set_capture_dependencies(Stream* stream, std::vector<const GraphNode*> nodes);
+// Null if the capture was invalidated.
 std::unique_ptr<Graph> end_capture(Stream* stream);
-// Whether some stream is being captured. It then cannot become a graph: the caller waits or allocates.
-bool spoils_capture();
-// In one of the orders that its nodes allow, drawn at random.
+// For calls that wait or allocate. Invalidates the capture in progress; false if there is none.
+bool invalidate_capture();
+// Submits the nodes in a random topological order.
 void launch(const Graph& graph, Stream* stream);
 
 }  // namespace stepladder::simt

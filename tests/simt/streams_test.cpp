@@ -1,4 +1,4 @@
-// Streams take turns in any order that their events allow, so that a missing event shows.
+// Streams run in any order that their events allow, so that a missing event is detected.
 #include "tests/simt/streams.hpp"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ class Streams : public testing::Test {
   Streams() { cudaMalloc(reinterpret_cast<void**>(&values_), 2 * sizeof(float)); }
   ~Streams() override { cudaFree(values_); }
 
-  // GPU 1 writes a number, which GPU 2 reads: whether it then finds it.
-  bool finds(int seed, bool holds) {
+  // GPU 1 writes a number and GPU 2 reads it. Returns whether GPU 2 reads the new value.
+  bool reads_new_value(int seed, bool waits) {
     const simt::DeferredStreams deferred;
     simt::seed_order(static_cast<unsigned long long>(seed));
     values_[0] = values_[1] = 0;
@@ -37,7 +37,7 @@ class Streams : public testing::Test {
     }
     {
       const CurrentGpu here(2);
-      if (holds) cudaStreamWaitEvent(gpu_stream(2), event, 0);
+      if (waits) cudaStreamWaitEvent(gpu_stream(2), event, 0);
       launch_on(gpu_stream(2), add_to, {1, 1}, values_, values_ + 1);
     }
     device(2)->synchronize();
@@ -50,15 +50,15 @@ class Streams : public testing::Test {
 
 TEST_F(Streams, AnEventOrdersThem) {
   ASSERT_GT(device_count(), 2);
-  for (int seed = 0; seed < 20; ++seed) EXPECT_TRUE(finds(seed, true)) << seed;
+  for (int seed = 0; seed < 20; ++seed) EXPECT_TRUE(reads_new_value(seed, true)) << seed;
 }
 
-TEST_F(Streams, WithoutAnEventAnyOrderComesUp) {
+TEST_F(Streams, WithoutAnEventBothOrdersOccur) {
   ASSERT_GT(device_count(), 2);
-  int found = 0;
-  for (int seed = 0; seed < 20; ++seed) found += finds(seed, false) ? 1 : 0;
-  EXPECT_GT(found, 0);
-  EXPECT_LT(found, 20);
+  int new_values = 0;
+  for (int seed = 0; seed < 20; ++seed) new_values += reads_new_value(seed, false) ? 1 : 0;
+  EXPECT_GT(new_values, 0);
+  EXPECT_LT(new_values, 20);
 }
 
 TEST_F(Streams, AStreamBelongsToTheGpuItWasMadeOn) {

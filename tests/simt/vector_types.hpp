@@ -1,4 +1,4 @@
-// dim3, float4 and their like, as cuda_runtime.h has them.
+// dim3, float4 and the other vector types of CUDA's cuda_runtime.h.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@ struct dim3 {
 
 namespace stepladder::simt {
 
-// A GPU refuses to read or write a vector at an address that is no multiple of its size; the CPU
-// would not mind.
+// A GPU cannot access a vector at an address that is not a multiple of its size; the CPU can.
 template <class Vector>
 void expect_aligned(std::uintptr_t address) {
-  asm("" : "+r"(address));  // the compiler, which trusts the type, must not know the answer
+  asm("" : "+r"(address));  // keeps the compiler from inferring alignment from the type
   if (address % alignof(Vector) != 0)
     throw std::runtime_error("a vector of " + std::to_string(sizeof(Vector)) + " bytes is " +
                              std::to_string(address % alignof(Vector)) +

@@ -1,5 +1,5 @@
-// Faults of matmul's epilogue relu_gradient are found. Only variants of a device have it, so they run on the
-// emulated one, whose memory the CPU reaches.
+// verify detects faults in matmul's epilogue relu_gradient. Only CUDA variants have it, so the
+// faulty variants run on the emulated device, whose memory the CPU can access.
 #include <deque>
 #include <memory>
 #include <vector>
@@ -7,12 +7,12 @@
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/matmul/cuda/element.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-// Of C what passes; 0 elsewhere.
+// C where passes(index) holds, 0 elsewhere.
 template <class Passes>
 void multiply(const Problem& p, const Operands& o, const Passes& passes) {
   for (std::int64_t i = 0; i < p.m; ++i)
@@ -48,7 +48,7 @@ Variant on_the_device(const char* name, Factory<Matmul> factory) {
   return variant;
 }
 
-// Large enough that y has each of its numbers, -1 to 2.
+// Large enough that y has all its values, -1 to 2.
 std::vector<Problem> problems() {
   std::vector<Problem> all = {{5, 7, 9},
                               {8, 16, 4},
@@ -82,7 +82,7 @@ TEST(VerifyCatchesReluGradient, NothingInAnHonestKernel) {
   const Variant variant = on_the_device("honest", make_cuda_plan<Matmul, honest>);
   for (const Problem& problem : problems()) {
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-    const Verdict verdict = prove(*owned, variant);
+    const Verdict verdict = verdict_of(*owned, variant);
     EXPECT_EQ(verdict.outcome, Outcome::passed) << shape(problem) << ": " << verdict.reason;
   }
 }

@@ -1,12 +1,13 @@
-// Convolutions on Hopper's tensor cores are right with tiles of every width, so many that blocks take one after
-// another, and with so few that all sums are cut into parts.
+// Convolutions by wgmma are correct for tiles of every width, with so many tiles that each block
+// computes several, and with so few that K is split.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
+#include "harness/adapters/primitives.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
 #include "tests/wgmma_problems.hpp"
@@ -14,7 +15,7 @@
 namespace stepladder {
 namespace {
 
-void expect_right(const std::vector<convolution::Problem>& problems) {
+void expect_correct(const std::vector<convolution::Problem>& problems) {
   const simt::DeferredStreams deferred;
   int rungs = 0;
   for (const Variant& variant : primitive("convolution").variants()) {
@@ -22,7 +23,7 @@ void expect_right(const std::vector<convolution::Problem>& problems) {
     ++rungs;
     for (const convolution::Problem& p : problems) {
       const auto problem = make_case<convolution::Convolution>(p, "test", "test");
-      const Verdict verdict = prove(*problem, variant);
+      const Verdict verdict = verdict_of(*problem, variant);
       EXPECT_EQ(verdict.outcome, Outcome::passed)
           << variant.name << " " << problem->info().layout << " " << problem->info().direction
           << " " << problem->info().shape << ": " << verdict.reason;
@@ -31,14 +32,14 @@ void expect_right(const std::vector<convolution::Problem>& problems) {
   EXPECT_GT(rungs, 0);
 }
 
-TEST(EmulatedWgmmaConvolution, SumsAreCutIntoPartsWhereTilesAreFew) {
+TEST(EmulatedWgmmaConvolution, SplitsKWhereTilesAreFew) {
   simt::seed_order(4);
-  expect_right(convolution::problems_of_long_sums());
+  expect_correct(convolution::problems_of_large_k());
 }
 
-TEST(EmulatedWgmmaConvolution, BlocksTakeTileAfterTileOfEveryWidth) {
+TEST(EmulatedWgmmaConvolution, BlocksComputeSeveralTilesOfEveryWidth) {
   simt::seed_order(3);
-  expect_right(convolution::problems_of_many_tiles());
+  expect_correct(convolution::problems_of_many_tiles());
 }
 
 }  // namespace

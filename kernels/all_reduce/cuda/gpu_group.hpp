@@ -1,5 +1,5 @@
-// The ranks of an all-reduce that are the GPUs of this process, each with a stream of its own. Only .cu
-// files include this.
+// The GPUs of this process as the ranks of an all-reduce, one stream per GPU. Only .cu files
+// include this.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace stepladder::all_reduce {
 
-// What one stream has done so far, for others to wait for.
+// A point in the stream of one GPU for which other streams can wait.
 class StreamEvent {
  public:
   explicit StreamEvent(int gpu) : gpu_(gpu) {
@@ -30,8 +30,8 @@ class StreamEvent {
     const CurrentGpu here(gpu_);
     STEPLADDER_CUDA_CHECK(cudaEventRecord(event_, gpu_stream(gpu_)));
   }
-  // What the GPU is told to do from here on comes after it.
-  void hold(int gpu) const {
+  // Work submitted to the stream of `gpu` from now on waits for the event as last recorded.
+  void make_wait(int gpu) const {
     const CurrentGpu here(gpu);
     STEPLADDER_CUDA_CHECK(cudaStreamWaitEvent(gpu_stream(gpu), event_, 0));
   }
@@ -43,7 +43,8 @@ class StreamEvent {
 
 class GpuGroup {
  public:
-  // Throws Unsupported when the ranks are no GPUs, and NotHere where there is not more than one.
+  // Throws NotHere on a machine with one GPU, and Unsupported if the ranks of the problem are
+  // processes or more than the GPUs.
   explicit GpuGroup(const Problem& problem) : ranks_(problem.ranks) {
     require_cuda();
     if (device_count() < 2) throw NotHere("one GPU");
@@ -55,20 +56,21 @@ class GpuGroup {
   }
   int ranks() const { return ranks_; }
 
-  // To all GPUs what was asked of GPU 0 before is done, and to GPU 0 what was asked of the others: that
-  // is the one that is timed and waited for.
+  // The harness times and synchronizes the stream of GPU 0 alone. start() makes all other streams
+  // wait for its earlier work; finish() makes it wait for theirs.
   void start() const {
     events_[0].record();
-    for (int gpu = 1; gpu < ranks_; ++gpu) events_[0].hold(gpu);
+    for (int gpu = 1; gpu < ranks_; ++gpu) events_[0].make_wait(gpu);
   }
   void finish() const {
     for (int gpu = 1; gpu < ranks_; ++gpu) {
       events_[gpu].record();
-      events_[gpu].hold(0);
+      events_[gpu].make_wait(0);
     }
   }
 
-  // Lets each rank read the memory of the one before it.
+  // Enables peer access of each rank to the memory of the previous one. Throws NotHere where the
+  // machine cannot.
   void connect_ring() const {
     for (int gpu = 0; gpu < ranks_; ++gpu) {
       const int previous = (gpu + ranks_ - 1) % ranks_;
@@ -80,7 +82,7 @@ class GpuGroup {
       const CurrentGpu here(gpu);
       const cudaError_t status = cudaDeviceEnablePeerAccess(previous, 0);
       if (status == cudaErrorPeerAccessAlreadyEnabled)
-        cudaGetLastError();  // by an earlier plan
+        cudaGetLastError();  // enabled by an earlier plan; clears the error
       else
         STEPLADDER_CUDA_CHECK(status);
     }
@@ -88,7 +90,7 @@ class GpuGroup {
 
  private:
   int ranks_;
-  std::vector<StreamEvent> events_;  // one of each GPU
+  std::vector<StreamEvent> events_;  // one per GPU
 };
 
 }  // namespace stepladder::all_reduce

@@ -1,10 +1,10 @@
-// Master and slaves: rank 0 receives the vector of every other rank, adds them in the order of the
-// ranks, and sends the sum back to each. The textbook's parameter server, and the foot of the
-// ladder: rank 0 handles 2 (p-1) messages one after another while all others wait.
+// The first rung, a synchronous parameter server: rank 0 receives the vector of every other rank,
+// adds them in the order of the ranks, and sends the sum back to each. It handles 2 (p-1) messages
+// one after another while all others wait.
 //
 //     T = 2 (p-1) (alpha + n beta) + (p-1) n gamma        p ranks, n bytes
 //
-// Identical bits: rank 0 alone adds and divides; all others hold copies of its bytes.
+// Identical bits: rank 0 alone adds and divides; the others receive copies.
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
@@ -46,7 +46,7 @@ class GatherBroadcast final : public Plan {
 constexpr VariantInfo info{
     .name = "gather_broadcast",
     .technique = Technique::mpi,
-    .adds = "master and slaves: rank 0 collects all vectors, adds them and sends the sum back",
+    .adds = "rank 0 receives all vectors, adds them and sends the sum back",
 };
 
 const Registration registration{info, make_plan<AllReduce, GatherBroadcast>};

@@ -17,8 +17,8 @@ std::string text(const std::array<std::int64_t, 2>& problem) {
   return direction(p) + " of " + shape(p) + " elements";
 }
 
-// All ranks look for the lowest rank whose problem is not rank 0's, so that all of them throw.
-void agree(const Problem& problem, MPI_Comm communicator, int rank, int ranks) {
+// Throws on all ranks if any rank's problem differs from rank 0's; the message names the lowest.
+void require_same_problem(const Problem& problem, MPI_Comm communicator, int rank, int ranks) {
   const std::array<std::int64_t, 2> mine{problem.count,
                                          static_cast<std::int64_t>(problem.operation)};
   std::array<std::int64_t, 2> root = mine;
@@ -29,9 +29,9 @@ void agree(const Problem& problem, MPI_Comm communicator, int rank, int ranks) {
   if (first == ranks) return;
   std::array<std::int64_t, 2> other = mine;
   MPI_Bcast(other.data(), 2, MPI_INT64_T, first, communicator);
-  throw std::invalid_argument("all_reduce: rank 0 wants the " + text(root) + ", but rank " +
-                              std::to_string(first) + " the " + text(other) +
-                              "; all ranks must reduce the same problem");
+  throw std::invalid_argument("all_reduce: rank 0 has the " + text(root) + ", but rank " +
+                              std::to_string(first) + " has the " + text(other) +
+                              "; the problem must be the same on all ranks");
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Group::Group(const Problem& problem, const Resources& resources, std::int64_t lo
   if (problem.gpus) throw Unsupported("its ranks are processes, not the GPUs of one");
   MPI_Comm_rank(communicator_, &rank_);
   MPI_Comm_size(communicator_, &ranks_);
-  agree(problem, communicator_, rank_, ranks_);
+  require_same_problem(problem, communicator_, rank_, ranks_);
   if (problem.count < 0)
     throw std::invalid_argument("all_reduce: the count is " + std::to_string(problem.count) +
                                 "; it must be 0 or more");
@@ -65,7 +65,7 @@ void Group::receive(float* values, std::int64_t count, int from) const {
 }
 
 void Group::exchange(const Outgoing& out, const Incoming& in) const {
-  // The two messages may differ in length: the one that ends first goes on with nobody.
+  // The two messages may differ in length; the shorter one continues with MPI_PROC_NULL.
   for (std::int64_t at = 0; at < std::max(out.count, in.count); at += longest_) {
     const std::int64_t out_at = std::min(at, out.count);
     const std::int64_t in_at = std::min(at, in.count);

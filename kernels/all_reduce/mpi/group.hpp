@@ -1,8 +1,7 @@
-// The ranks of one all-reduce and messages of any length between them. For the MPI rungs; each of
-// them includes kernels/common/mpi.hpp itself as well, which is how the build learns that it needs
-// MPI.
+// The ranks of one all-reduce and messages of any length between them, for the MPI rungs. Each rung
+// also includes kernels/common/mpi.hpp itself, by which the build detects that it needs MPI.
 //
-// A failing MPI call ends the run: the communicator keeps MPI's default handler,
+// A failing MPI call ends the program: the communicator keeps MPI's default error handler,
 // MPI_ERRORS_ARE_FATAL.
 #pragma once
 
@@ -13,23 +12,23 @@
 
 namespace stepladder::all_reduce {
 
-// Floats in one MPI message: 1 GiB, far below the 2^31 elements that MPI can count and also below
-// the 2^31 bytes that some libraries count inside.
+// Floats in one MPI message: 1 GiB, below the 2^31 elements that MPI counts and below the 2^31
+// bytes that some libraries count internally.
 inline constexpr std::int64_t longest_message = std::int64_t{1} << 28;
 
 class Group {
  public:
-  // Collective: every rank of the communicator makes its group with the same problem. Throws
-  // Unsupported without MPI, and std::invalid_argument on every rank when the problem's ranks are
-  // not the communicator's, the count is negative, or a rank has another problem than rank 0.
-  // Messages longer than `longest` elements travel in pieces.
+  // Collective: every rank of the communicator constructs its group with the same problem. Throws
+  // Unsupported without MPI. Throws std::invalid_argument on every rank if the problem's number of
+  // ranks differs from the communicator's, the count is negative, or the problem differs between
+  // ranks. Messages longer than `longest` elements are sent in segments.
   Group(const Problem& problem, const Resources& resources, std::int64_t longest = longest_message);
 
   MPI_Comm communicator() const { return communicator_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Blocking; counts are in floats and known on both sides, so that 0 sends no message at all.
+  // Blocking. Both sides know the count, in floats; a count of 0 sends no message.
   void send(const float* values, std::int64_t count, int to) const;
   void receive(float* values, std::int64_t count, int from) const;
 
@@ -39,11 +38,11 @@ class Group {
     int to;
   };
   struct Incoming {
-    float* values;  // [count], apart from what goes out
+    float* values;  // [count], must not overlap the outgoing values
     std::int64_t count;
     int from;
   };
-  // Both at the same time, so that no ring of ranks that all send first can lock up.
+  // Sends and receives concurrently, so that a ring of ranks that all send cannot deadlock.
   void exchange(const Outgoing& out, const Incoming& in) const;
 
  private:

@@ -1,13 +1,13 @@
-// Pairs at distance 1, 2, 4, … exchange their vectors and both add: after round k every rank holds
-// the sum of its block of 2^(k+1) ranks. log2 p rounds in place of 2 (p-1) steps, each with the
+// Ranks at distance 1, 2, 4, … exchange their vectors and both add: after round k every rank has
+// the sum of its block of 2^(k+1) ranks. log2 p rounds replace 2 (p-1) steps, and each sends the
 // whole vector: the best choice for short vectors.
 //
 //     rank    0   1   2   3
 //     k = 0   0+1 0+1 2+3 2+3        0 <-> 1, 2 <-> 3
 //     k = 1   all all all all        0 <-> 2, 1 <-> 3
 //
-// When p is not a power of two, q is the power of two below it: each rank from q on first gives its
-// vector to the rank q lower, stands aside, and receives the result at the end.
+// If p is not a power of two, let q be the largest power of two below it. Each rank r >= q first
+// sends its vector to rank r - q, then waits, and receives the result at the end.
 //
 //     T = log2 p (alpha + n beta + n gamma)                                        p = q
 //     T = log2 q (alpha + n beta + n gamma) + 2 (alpha + n beta) + n gamma         q < p < 2q
@@ -15,10 +15,10 @@
 // (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH,
 // 2005.)
 //
-// Identical bits: before round k all ranks of a block of 2^k hold the same bits (a block of one
-// does). Two partners add the same two values, each with its own first, and a + b = b + a bit for
-// bit in IEEE arithmetic; so both halves of the next block agree. (The sum of two NaNs is a NaN on
-// both, whose payload may differ.) All ranks divide the same bits by the same number.
+// Identical bits, by induction: before round k all ranks of a block of 2^k have the same bits. Two
+// partners add the same two values, each its own first, and IEEE addition commutes; so both halves
+// of the next block agree. (The sum of two NaNs is a NaN on both; its payload may differ.) All
+// ranks divide the same bits by the same number.
 #include <bit>
 
 #include "kernels/all_reduce/all_reduce.hpp"
@@ -62,7 +62,7 @@ class RecursiveDoubling final : public Plan {
       add(sum, received_.get(), o.output, count);
       sum = o.output;
     }
-    copy(sum, o.output, count);  // one rank alone has added nothing
+    copy(sum, o.output, count);  // one rank: nothing was added
     if (problem_.operation == Operation::mean) divide(o.output, count, ranks);
     if (has_extra) group_.send(o.output, count, rank + doubling_ranks_);
   }
@@ -70,15 +70,15 @@ class RecursiveDoubling final : public Plan {
  private:
   Problem problem_;
   Group group_;
-  int doubling_ranks_;            // q: the largest power of two up to the number of ranks
-  AlignedArray<float> received_;  // [count], but on the ranks that stand aside
+  int doubling_ranks_;            // q: the largest power of two not above the number of ranks
+  AlignedArray<float> received_;  // [count], empty on ranks from q on
 };
 
 constexpr VariantInfo info{
     .name = "recursive_doubling",
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
-    .adds = "partners at distance 1, 2, 4 exchange and both add: log2 p rounds, for short vectors",
+    .adds = "ranks at distance 1, 2, 4, ... exchange vectors and both add: log2 p rounds",
 };
 
 const Registration registration{info, make_plan<AllReduce, RecursiveDoubling>};

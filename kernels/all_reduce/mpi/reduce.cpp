@@ -5,7 +5,7 @@
 namespace stepladder::all_reduce {
 
 void add(const float* a, const float* b, float* sum, std::int64_t count) {
-#pragma GCC ivdep  // element i of sum meets only element i of a and b
+#pragma GCC ivdep  // sum[i] depends on a[i] and b[i] alone, even if sum is a or b
   for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
 }
 

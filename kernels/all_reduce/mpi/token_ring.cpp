@@ -1,15 +1,15 @@
-// The vector as a token: rank 0 hands its vector to rank 1, which adds its own and hands the sum on
-// to rank 2, and so on. The last rank holds the total and sends it once more round the ring.
+// The vector as a token: rank 0 sends its vector to rank 1, which adds its own and sends the sum to
+// rank 2, and so on. The last rank has the total and sends it round the ring once more.
 //
 //     rank:   0 -> 1 -> 2 -> 3      partial sums
 //             3 -> 0 -> 1 -> 2      the total
 //
 //     T = 2 (p-1) (alpha + n beta) + (p-1) n gamma        p ranks, n bytes
 //
-// The same time as gather_broadcast, since one rank works while the others wait. What is gained is
-// balance: no rank sends more than 2 n bytes, where rank 0 sent (p-1) n, and all of them add.
+// The time is that of gather_broadcast, since one rank works while the others wait. The gain is
+// balance: no rank sends more than 2 n bytes, where rank 0 sent (p-1) n, and all ranks add.
 //
-// Identical bits: the total is formed on the last rank alone and then only copied.
+// Identical bits: the last rank computes the total, which is then copied.
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
@@ -44,7 +44,7 @@ class TokenRing final : public Plan {
     if (rank != last) group_.send(o.output, count, next);
     if (rank == last && problem_.operation == Operation::mean) divide(o.output, count, ranks);
 
-    // The total, from the last rank to the last but one.
+    // The total, from the last rank round to rank last - 1.
     if (rank != last) group_.receive(o.output, count, previous);
     if (next != last) group_.send(o.output, count, next);
   }
@@ -52,14 +52,14 @@ class TokenRing final : public Plan {
  private:
   Problem problem_;
   Group group_;
-  AlignedArray<float> received_;  // [count], but on rank 0
+  AlignedArray<float> received_;  // [count], empty on rank 0
 };
 
 constexpr VariantInfo info{
     .name = "token_ring",
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
-    .adds = "each rank adds and hands the sum on, so that none carries all the traffic",
+    .adds = "each rank adds its vector and sends the sum on; no rank carries all the traffic",
 };
 
 const Registration registration{info, make_plan<AllReduce, TokenRing>};

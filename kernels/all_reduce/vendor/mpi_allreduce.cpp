@@ -1,10 +1,8 @@
-// The MPI library's own all-reduce, with the algorithm that it picks by count and ranks: Open
-// MPI 4.1 has, among others, recursive doubling, a ring, a segmented ring and Rabenseifner's.
+// MPI_Allreduce. The library chooses an algorithm by count and number of ranks: Open MPI 4.1 has,
+// among others, recursive doubling, a ring, a segmented ring and Rabenseifner's algorithm.
 //
-//     T = the least of the library's algorithms, if it picks well
-//
-// Identical bits: the MPI standard requires that all ranks receive identical results. The mean
-// divides them by the same number everywhere.
+// Identical bits: the MPI standard requires that all ranks receive identical results; for the mean,
+// all ranks divide them by the same number.
 #include <algorithm>
 
 #include "kernels/all_reduce/all_reduce.hpp"
@@ -38,7 +36,7 @@ class MpiAllreduce final : public Plan {
 constexpr VariantInfo info{
     .name = "mpi_allreduce",
     .technique = Technique::vendor,
-    .adds = "MPI_Allreduce, with the algorithm that the MPI library picks",
+    .adds = "MPI_Allreduce, with the algorithm that the MPI library chooses",
 };
 
 const Registration registration{info, make_plan<AllReduce, MpiAllreduce>};

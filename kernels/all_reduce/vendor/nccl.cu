@@ -1,5 +1,5 @@
-// NCCL's all-reduce between the GPUs of one process, with the algorithm that it picks. The mean is its sum,
-// divided: its own average multiplies by the reciprocal, which rounds twice.
+// NCCL's all-reduce between the GPUs of one process, with the algorithm that NCCL chooses. The mean
+// divides its sum: NCCL's own average multiplies by the reciprocal, which rounds twice.
 #include <nccl.h>
 
 #include <map>
@@ -11,8 +11,8 @@
 namespace stepladder::all_reduce {
 namespace {
 
-// The library, and the communicators that all plans of so many ranks share: to make some takes seconds.
-// They live as long as the process.
+// The library, and its communicators by number of ranks. All plans share them, since creating them
+// takes seconds; they live as long as the process.
 class Nccl {
  public:
   static Nccl& instance() {
@@ -23,10 +23,10 @@ class Nccl {
   const std::vector<ncclComm_t>& communicators(int ranks) {
     std::vector<ncclComm_t>& all = communicators_[ranks];
     if (all.empty()) {
-      std::vector<ncclComm_t> made(static_cast<std::size_t>(ranks));
-      check("ncclCommInitAll", init_all_(made.data(), ranks, nullptr));  // null: the first GPUs
+      std::vector<ncclComm_t> created(static_cast<std::size_t>(ranks));
+      check("ncclCommInitAll", init_all_(created.data(), ranks, nullptr));  // null: the first GPUs
       STEPLADDER_CUDA_CHECK(cudaSetDevice(0));
-      all = std::move(made);
+      all = std::move(created);
     }
     return all;
   }

@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <new>
 
+#include "kernels/common/integer_math.hpp"
+
 namespace stepladder {
 
 void* allocate_aligned(std::size_t bytes) {
   constexpr std::size_t huge_page = std::size_t{2} << 20U;
   const bool large = bytes >= 2 * huge_page;
   const std::size_t alignment = large ? huge_page : cache_line;
-  const std::size_t whole =
-      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t whole = round_up(std::max<std::size_t>(bytes, 1), alignment);
   void* memory = std::aligned_alloc(alignment, whole);
   if (memory == nullptr) throw std::bad_alloc{};
-  if (large) madvise(memory, whole, MADV_HUGEPAGE);  // a wish: without it, pages are small
+  if (large) madvise(memory, whole, MADV_HUGEPAGE);  // a hint; without it the pages are small
   return memory;
 }
 

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 
 namespace stepladder {
 
 inline constexpr std::size_t cache_line = 64;  // bytes
+inline constexpr std::int64_t line_floats = cache_line / sizeof(float);
 
-// Uninitialised, aligned to a cache line, to be released by std::free. From a few MiB on it asks for
-// huge pages, where the system gives them to those who ask: a core's table of translations reaches
-// some MiB in pages of 4 KiB, and beyond that every page costs a walk through memory. Throws
-// std::bad_alloc.
+// Uninitialised memory, aligned to a cache line; release it with std::free. From 4 MiB on it is
+// aligned to huge pages and requests them: with pages of 4 KiB the TLB covers a few MiB, and each
+// page beyond that costs a page walk. Throws std::bad_alloc.
 void* allocate_aligned(std::size_t bytes);
 
 struct Free {

@@ -1,5 +1,5 @@
-// Libraries such as oneDNN take as many threads as OpenMP would, both when a primitive is made and
-// when it runs: sets that number for a scope.
+// Sets the number of OpenMP threads for a scope. Libraries such as oneDNN read it when a primitive
+// is created and when it runs.
 #pragma once
 
 #include <omp.h>

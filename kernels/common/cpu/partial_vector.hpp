@@ -1,5 +1,5 @@
-// The tail of a row: the first `count` lanes of a vector, without touching memory beyond them.
-// xsimd 8.1 has no masked memory access, so this is where the intrinsics are.
+// Masked loads and stores for the tail of a row: only the first `count` lanes access memory.
+// These are intrinsics because xsimd 8.1 has no masked memory access.
 #pragma once
 
 #include <immintrin.h>

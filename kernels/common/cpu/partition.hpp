@@ -1,16 +1,28 @@
-// Shares of the work for threads.
+// Division of an index range among threads, or of a dimension into blocks of nearly equal size.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-namespace stepladder::matmul {
+#include "kernels/common/isa.hpp"
+
+namespace stepladder {
 
 struct Range {
-  std::int64_t begin, end;
+  std::int64_t begin, end;  // [begin, end)
 };
 
-// Share `part` of `parts` of [0, size). Shares begin at multiples of `unit` and differ by at most
-// one unit; one is empty when there are more parts than units.
-Range part_of(std::int64_t size, std::int64_t unit, std::int64_t part, std::int64_t parts);
+inline namespace STEPLADDER_ISA {
 
-}  // namespace stepladder::matmul
+// Part `index` of [0, count), divided into `parts`; 0 <= index < parts. Every part but the last
+// begins and ends at multiples of `granule`; sizes differ by at most one granule. Some parts are
+// empty where there are more parts than granules.
+constexpr Range partition(std::int64_t count, std::int64_t parts, std::int64_t index,
+                          std::int64_t granule = 1) {
+  const std::int64_t granules = (count + granule - 1) / granule;
+  return {std::min(count, granules * index / parts * granule),
+          std::min(count, granules * (index + 1) / parts * granule)};
+}
+
+}  // namespace STEPLADDER_ISA
+}  // namespace stepladder

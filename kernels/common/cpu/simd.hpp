@@ -1,4 +1,4 @@
-// The xsimd architecture and vector of the ISA that this file is compiled for.
+// The xsimd architecture and vector type of the ISA that the file is compiled for.
 #pragma once
 
 #include <xsimd/xsimd.hpp>

@@ -10,9 +10,8 @@
 namespace stepladder {
 namespace {
 
-// Waits until `value` is no longer `old`: first in a loop, because the next run often follows
-// within microseconds and waking a sleeping thread takes tens of them; then asleep (on Linux a
-// futex).
+// Waits until `value` differs from `old`. It spins first, because the next run often follows within
+// microseconds and waking a sleeping thread takes tens of them; then it sleeps (on Linux a futex).
 void wait_for_change(const std::atomic<int>& value, int old) {
   constexpr int spins = 2000;  // about 20 to 100 microseconds
   for (int i = 0; i < spins; ++i) {
@@ -22,8 +21,8 @@ void wait_for_change(const std::atomic<int>& value, int old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-// Threads inherit the caller's processors, and OpenMP may have bound the caller to one: the pool's
-// threads take OpenMP's places instead, one each, as an OpenMP team would.
+// Binds the calling thread to OpenMP place `thread`, as in an OpenMP team. Without it the threads
+// would inherit the caller's affinity, and OpenMP may have bound the caller to one processor.
 void bind_to_place(int thread) {
   const int places = omp_get_num_places();
   if (places == 0) return;  // threads are not bound

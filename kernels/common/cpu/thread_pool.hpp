@@ -1,5 +1,5 @@
-// Threads that outlive a call: made with a plan, woken by each run. No thread is created and
-// nothing is allocated in run().
+// A pool of threads, created with a plan and woken by each run. run() creates no threads and
+// allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Calls work(thread) for thread = 0 … threads - 1, each on its own thread, 0 on the caller's, and
-  // returns when all have returned. `work` must not throw. One run at a time.
+  // Calls work(thread) for thread = 0 … threads - 1, each on its own thread, 0 on the caller's.
+  // Returns when all calls have returned. `work` must not throw; only one run at a time.
   template <class Work>
   void run(const Work& work) {
     run(&work, [](const void* w, int thread) { (*static_cast<const Work*>(w))(thread); });
@@ -30,8 +30,8 @@ class ThreadPool {
   int threads_;
   const void* work_ = nullptr;
   Call call_ = nullptr;                         // null: the threads end
-  alignas(64) std::atomic<int> round_{0};       // one more for each run: what the threads wait for
-  alignas(64) std::atomic<int> unfinished_{0};  // threads still at work: what the caller waits for
+  alignas(64) std::atomic<int> round_{0};       // incremented by each run; the threads wait on it
+  alignas(64) std::atomic<int> unfinished_{0};  // threads still at work; the caller waits on it
   std::unique_ptr<std::thread[]> workers_;      // [threads - 1]
 };
 

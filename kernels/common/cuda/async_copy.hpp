@@ -1,21 +1,20 @@
-// Copies from global to shared memory that the multiprocessor makes by itself, past the registers,
-// while the thread goes on: cp.async of compute capability 8.0 (PTX ISA, "Data Movement and
-// Conversion Instructions: Non-bulk copy"). Plans of kernels that use them call
-// require_compute_capability(80). Only .cu files include this.
+// Asynchronous copies from global to shared memory that bypass the registers: cp.async of compute
+// capability 8.0 (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"). The plan of
+// a kernel that uses them calls require_compute_capability(80). Only .cu files include this.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace stepladder {
 
-// Copies the first `valid` of `bytes` (4, 8 or 16) bytes and writes zeros for the rest; with none
-// valid `global` is not read. Both addresses are multiples of `bytes`.
+// Copies the first `valid` of `bytes` (4, 8 or 16) bytes and fills the rest with zeros. If valid is
+// 0, `global` is not read. Both addresses are multiples of `bytes`.
 template <int bytes>
 __device__ inline void copy_async(void* shared, const void* global, int valid = bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
 #if __CUDA_ARCH__ >= 800
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  if constexpr (bytes == 16)  // .cg goes by L2 alone: L1 would keep what nobody reads again
+  if constexpr (bytes == 16)  // .cg caches in L2 only: this block does not read the data again
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(valid)
                  : "memory");
   else
@@ -25,9 +24,9 @@ __device__ inline void copy_async(void* shared, const void* global, int valid = 
 #endif
 }
 
-// Copies 16 bytes, which L1 keeps, or writes as many zeros; then `global` may be any address. (With `valid`
-// the compiler spends four more instructions, on how many of the bytes to copy.)
-__device__ inline void copy_async_or_zeros(void* shared, const void* global, bool is_there) {
+// Copies 16 bytes through L1, or writes 16 zero bytes if !is_valid; `global` may then be any
+// address. Takes four instructions less than copy_async() with a byte count.
+__device__ inline void copy_async_zfill(void* shared, const void* global, bool is_valid) {
 #if __CUDA_ARCH__ >= 800
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile(
@@ -36,24 +35,24 @@ __device__ inline void copy_async_or_zeros(void* shared, const void* global, boo
       "setp.eq.u32 ignore, %2, 0;\n"
       "cp.async.ca.shared.global [%0], [%1], 16, ignore;\n"
       "}" ::"r"(to),
-      "l"(global), "r"(static_cast<unsigned>(is_there))
+      "l"(global), "r"(static_cast<unsigned>(is_valid))
       : "memory");
 #endif
 }
 
-// Makes a group of this thread's copies since its last group.
+// Groups this thread's copies since its last commit.
 __device__ inline void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-// Waits until this thread's copies are there, all but those of its `newest` newest groups. What
-// other threads copied is there after they have waited too and all have met at a barrier.
-template <int newest>
+// Waits until at most the `pending` most recent groups of this thread are incomplete. The copies of
+// other threads are visible after they have waited too and all have passed a barrier.
+template <int pending>
 __device__ inline void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(newest) : "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
 }
 

@@ -1,6 +1,6 @@
-// Barriers in shared memory on which some threads arrive and others wait, and on which copies, of the
-// TMA and of threads, report what they brought: mbarrier of compute capability 9.0 (PTX ISA, "Parallel
-// Synchronization and Communication Instructions: mbarrier"). Only .cu files include this.
+// Barriers in shared memory on which threads arrive or wait and asynchronous copies report
+// completion: mbarrier of compute capability 9.0 (PTX ISA, "Parallel Synchronization and
+// Communication Instructions: mbarrier"). Only .cu files include this.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,12 +11,11 @@
 
 namespace stepladder {
 
-// Its phases follow each other: a phase is over when all arrivals that it was made for have come and
-// all bytes that they announced; then the next begins, for as many arrivals. Phases have the
-// parities 0, 1, 0, 1, …
+// A phase completes when all expected threads have arrived and all expected bytes have been copied;
+// then the next phase begins, with the same number of arrivals. Phases have parities 0, 1, 0, 1, …
 class Barrier {
  public:
-  // By one thread; the others meet at __syncthreads() after its publish_barriers().
+  // Called by one thread, followed by fence_barrier_init() and a __syncthreads() of the block.
   __device__ void initialise(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
                  : "memory");
@@ -26,8 +25,8 @@ class Barrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
 
-  // At the same barrier of block `rank` of the cluster. Nothing that this thread has written is promised
-  // to that block: it would cost a fence of the whole GPU's memory each time.
+  // Arrives at the same barrier in block `rank` of the cluster. It does not make this thread's
+  // writes visible to that block; that would take a fence of the whole GPU's memory each time.
   __device__ void arrive_at(unsigned rank) {
     asm volatile(
         "{\n"
@@ -39,30 +38,31 @@ class Barrier {
         : "memory");
   }
 
-  // Announces what copies will bring before the phase is over.
-  __device__ void arrive_and_expect(unsigned bytes) {
+  // Arrives, and adds `bytes` to the bytes that copies must bring before the phase completes.
+  __device__ void arrive_and_expect_tx(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),
                  "r"(bytes)
                  : "memory");
   }
 
-  // Arrives when all copies that this thread has started (cuda_async_copy.hpp) are there.
+  // Arrives when all cp.async copies that this thread has started (async_copy.hpp) are complete.
   __device__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address())
                  : "memory");
   }
 
-  // Until the latest phase of this parity is over. Before phase 0 there was one of parity 1.
+  // Waits until the phase of this parity, the current or the preceding one, is complete. Phase 0 is
+  // preceded by a complete phase of parity 1.
   __device__ void wait(unsigned parity) {
-    unsigned is_over = 0;
-    while (is_over == 0)
+    unsigned is_complete = 0;
+    while (is_complete == 0)
       asm volatile(
           "{\n"
-          ".reg .pred is_over;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 is_over, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, is_over;\n"
+          ".reg .pred is_complete;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 is_complete, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, is_complete;\n"
           "}"
-          : "=r"(is_over)
+          : "=r"(is_complete)
           : "r"(address()), "r"(parity)
           : "memory");
   }
@@ -73,8 +73,8 @@ class Barrier {
   std::uint64_t state_;
 };
 
-// Makes barriers just initialised known to the TMA.
-__device__ inline void publish_barriers() {
+// Makes initialised barriers visible to the TMA and to the other blocks of the cluster.
+__device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 

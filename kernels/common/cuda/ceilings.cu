@@ -1,5 +1,5 @@
-// The ceilings of a CUDA device: how fast it multiplies and adds in fp32 when nothing else happens, and
-// how fast it copies an array that no cache holds.
+// The ceilings of a CUDA device: its peak rate of fp32 multiply-adds, and its bandwidth when it
+// copies an array larger than its caches.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,10 +9,10 @@
 namespace stepladder {
 namespace {
 
-constexpr int tries = 7;  // of which the fastest counts
+constexpr int launches = 7;  // the fastest counts
 constexpr int chains = 16, rounds = 4096, blocks_per_multiprocessor = 8;
 
-// Each thread has `chains` sums that do not wait for each other.
+// Each thread has `chains` independent accumulators.
 __global__ void multiply_add_kernel(float* out, float factor, float term) {
   float sum[chains];
   for (int i = 0; i < chains; ++i) sum[i] = static_cast<float>(threadIdx.x + i);
@@ -29,12 +29,12 @@ __global__ void copy_kernel(const float4* from, float4* to, std::int64_t count) 
   if (i < count) to[i] = from[i];
 }
 
-// Of some launches the fastest, in seconds.
+// Time of the fastest launch in seconds, after one that is not timed.
 template <class Launch>
 double fastest(Launch start) {
   start();
   double least = 0;
-  for (int i = 0; i < tries; ++i) {
+  for (int i = 0; i < launches; ++i) {
     device()->start_timer();
     start();
     const double seconds = device()->stop_timer();

@@ -1,4 +1,4 @@
-// The error check around every call of the CUDA runtime.
+// The error check around every CUDA runtime call.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,8 +8,8 @@
 
 namespace stepladder {
 
-// Throws std::runtime_error with the call, its place and CUDA's words, and clears the error, so
-// that the next check does not find it again. (What a kernel broke, CUDA goes on reporting.)
+// Throws std::runtime_error with the call, its source line and CUDA's message. Clears the error,
+// unless a kernel failed: CUDA reports such errors until the process ends.
 inline void cuda_check(cudaError_t status, const char* call, const char* file, int line) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

@@ -1,7 +1,7 @@
-// Thread block clusters: blocks that neighbours in the grid form, that run at once on neighbouring
-// multiprocessors, and that read and write each other's shared memory. Compute capability 9.0 (CUDA
-// Programming Guide, "Thread Block Clusters"). Grid::cluster says of how many blocks, of which one is
-// enough. Only .cu files include this; plans of such kernels call require_clusters.
+// Thread block clusters: neighbouring blocks of the grid that run at the same time and can access
+// each other's shared memory. Compute capability 9.0 (CUDA Programming Guide, "Thread Block
+// Clusters"). Grid::cluster is the number of blocks. Only .cu files include this; plans of such
+// kernels call require_clusters.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +10,8 @@
 
 namespace stepladder {
 
-// Of this block in its cluster. (Which cluster it is, in a grid along x, a division of blockIdx.x by their
-// size tells; %clusterid would be a multiplication in floating point.)
+// Rank of this block in its cluster. (In a one-dimensional grid the cluster's index is blockIdx.x
+// divided by the cluster size, which is cheaper than %clusterid.)
 __device__ inline unsigned cluster_rank() {
   unsigned rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -20,9 +20,9 @@ __device__ inline unsigned cluster_rank() {
   return rank;
 }
 
-// A block's shared memory is the others' to read and write from when all have begun until one may end:
-// all threads of all blocks arrive, in the beginning, and wait before they reach for another block's.
-// Of the memory that promises nothing.
+// Shared memory of another block may be accessed only while that block runs: all threads of all
+// blocks arrive at the start, and wait before their first access to it. The arrival is relaxed; it
+// orders no memory accesses.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
@@ -34,7 +34,7 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
-// __syncthreads() of all blocks of the cluster.
+// A __syncthreads() of all blocks of the cluster.
 __device__ inline void cluster_sync() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
@@ -42,9 +42,9 @@ __device__ inline void cluster_sync() {
   cluster_wait();
 }
 
-// Where block `rank` of the cluster has what `own` is in this block's shared memory.
+// The address in block `rank` of the cluster that corresponds to `own` in this block.
 template <class T>
-__device__ T* shared_of([[maybe_unused]] unsigned rank, T* own) {
+__device__ T* map_shared_rank(T* own, [[maybe_unused]] unsigned rank) {
   auto address = reinterpret_cast<std::uint64_t>(own);
 #if __CUDA_ARCH__ >= 900
   asm("mapa.u64 %0, %0, %1;" : "+l"(address) : "r"(rank));

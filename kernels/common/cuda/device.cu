@@ -1,6 +1,5 @@
-// The CUDA devices as the harness sees them, in the order that CUDA shows them (CUDA_VISIBLE_DEVICES
-// chooses). Nothing of CUDA is called before device() is asked for the first time, and nothing is made on
-// a further GPU before that one is asked for.
+// The CUDA devices, in CUDA's order (CUDA_VISIBLE_DEVICES selects). CUDA is initialised by the
+// first call of device(), and each further GPU by the first call of device(index).
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -18,8 +17,8 @@ namespace {
 
 __global__ void nothing() {}
 
-// A CUDA graph. One launch instead of one for each kernel saves the host some 2 us a kernel, and the device
-// the gaps between kernels that are shorter than that; what does not follow each other runs at once.
+// A CUDA graph. One launch for all kernels saves the host about 2 us per kernel, and the device
+// idle time between kernels shorter than that. Independent nodes may run concurrently.
 class CudaGraph final : public Recording {
  public:
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
@@ -38,13 +37,14 @@ class CudaGraph final : public Recording {
   cudaGraphExec_t graph_{};
 };
 
-// Lives as long as the process: streams and events go with it, for at exit the driver may be gone.
+// Lives as long as the process. Streams and events are not destroyed: at exit the driver may
+// already be unloaded.
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int gpu) : gpu_(gpu) {
     const CurrentGpu here(gpu_);
     STEPLADDER_CUDA_CHECK(cudaGetDeviceProperties(&properties_, gpu_));
-    // Fails on a GPU that the kernels were not built for.
+    // Fails if the kernels were not built for this GPU.
     cudaFuncAttributes attributes;
     STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, nothing));
     STEPLADDER_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -54,6 +54,7 @@ class CudaDevice final : public Device {
   }
 
   std::string name() const override { return properties_.name; }
+  std::size_t l2_bytes() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
 
   void* allocate(std::size_t bytes) override {
     const CurrentGpu here(gpu_);
@@ -62,8 +63,8 @@ class CudaDevice final : public Device {
     return memory;
   }
 
-  // Called by destructors, so it does not throw: after a kernel has failed every call fails, and
-  // synchronize() has told.
+  // Called by destructors, so it does not throw. After a kernel has failed every call fails, which
+  // synchronize() has reported.
   void release(void* memory) override { cudaFree(memory); }
 
   void* allocate_host(std::size_t bytes) override {
@@ -90,7 +91,7 @@ class CudaDevice final : public Device {
   void start_copy(void* to_device, const void* from_device, std::size_t bytes) override {
     copy(to_device, from_device, bytes, cudaMemcpyDeviceToDevice, stream_);
   }
-  void upload_beside(void* to_device, const void* from_host, std::size_t bytes) override {
+  void upload_concurrently(void* to_device, const void* from_host, std::size_t bytes) override {
     copy(to_device, from_host, bytes, cudaMemcpyHostToDevice, uploads_);
   }
   void await_uploads() override {
@@ -113,7 +114,7 @@ class CudaDevice final : public Device {
   void mark(std::size_t number) override {
     const CurrentGpu here(gpu_);
     while (marks_.size() <= number) STEPLADDER_CUDA_CHECK(cudaEventCreate(&marks_.emplace_back()));
-    // External: a graph's event that others than the graph may ask for its time.
+    // External: the time of an event in a graph may be queried from outside the graph.
     STEPLADDER_CUDA_CHECK(cudaEventRecordWithFlags(
         marks_[number], stream_, is_recording_ ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
@@ -122,7 +123,7 @@ class CudaDevice final : public Device {
   }
 
   std::unique_ptr<Recording> record(std::span<const Task> tasks) override {
-    // ThreadLocal: what this thread may not do meanwhile, CUDA refuses.
+    // ThreadLocal: calls of this thread that cannot be captured fail.
     STEPLADDER_CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     is_recording_ = true;
     std::exception_ptr failure;
@@ -136,7 +137,7 @@ class CudaDevice final : public Device {
     const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
     if (failure != nullptr) {
       if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();  // which the next check would find
+      cudaGetLastError();  // cleared for the next check
       std::rethrow_exception(failure);
     }
     cuda_check(status, "cudaStreamEndCapture", __FILE__, __LINE__);
@@ -150,8 +151,8 @@ class CudaDevice final : public Device {
   std::size_t memory_bytes() const { return properties_.totalGlobalMem; }
 
  private:
-  // All tasks are captured from the one stream that kernels go to. What is captured next comes after the
-  // nodes that the stream is told: those that its tasks ended with, in the place of the last ones captured.
+  // All tasks are captured from the stream that kernels go to. Before each task the stream's
+  // capture dependencies are replaced by the last nodes of the tasks that it depends on.
   void capture(std::span<const Task> tasks) {
     using Nodes = std::set<cudaGraphNode_t>;
     std::vector<Nodes> last;  // of each task
@@ -192,7 +193,7 @@ class CudaDevice final : public Device {
   bool is_recording_ = false;
 };
 
-CudaDevice* cuda_device = nullptr;  // the first, set by find
+CudaDevice* cuda_device = nullptr;  // GPU 0, set by find
 
 std::string version(int number) {  // 13020 is 13.2
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
@@ -226,7 +227,7 @@ int count() {
 }
 
 CudaDevice& gpu(int index) {
-  static auto& further = *new std::map<int, CudaDevice>;  // lives as long as the first
+  static auto& further = *new std::map<int, CudaDevice>;  // never destroyed, like GPU 0
   return index == 0 ? *cuda_device : further.try_emplace(index, index).first->second;
 }
 
@@ -256,20 +257,20 @@ void require_compute_capability(int least) {
 void require_hopper() {
   require_compute_capability(90);
   if (cuda_device->compute_capability() < 100) return;
-  throw NotHere("needs a Hopper GPU: its wgmma instructions ended with it; this is " +
+  throw NotHere("needs a Hopper GPU, the only generation with wgmma; this is " +
                 cuda_device->name());
 }
 
 void require_shared_memory(std::size_t bytes) {
   require_cuda();
   if (cuda_device->shared_memory() >= bytes) return;
-  throw NotHere("needs " + std::to_string(bytes) + " bytes of shared memory for a block; " +
+  throw NotHere("needs " + std::to_string(bytes) + " bytes of shared memory per block; " +
                 cuda_device->name() + " has " + std::to_string(cuda_device->shared_memory()));
 }
 
 void require_tf32() {
   require_compute_capability(80);
-  const char* setting = std::getenv("NVIDIA_TF32_OVERRIDE");  // which all NVIDIA libraries obey
+  const char* setting = std::getenv("NVIDIA_TF32_OVERRIDE");  // obeyed by all NVIDIA libraries
   if (setting != nullptr && std::string(setting) == "0")
     throw NotHere("NVIDIA_TF32_OVERRIDE=0 forbids TF32");
 }

@@ -1,4 +1,4 @@
-// Several GPUs in one process. Calls of the runtime refer to GPU 0, but for the life of a CurrentGpu. Only
+// Several GPUs in one process. Runtime calls refer to GPU 0, except while a CurrentGpu exists. Only
 // .cu files include this.
 #pragma once
 
@@ -6,9 +6,10 @@
 
 namespace stepladder {
 
-// What runs on a GPU goes to its one stream; GPU 0's is cuda_stream().
+// The stream that all work on this GPU goes to; cuda_stream() for GPU 0.
 cudaStream_t gpu_stream(int gpu);
 
+// Makes `gpu` current until the end of the scope.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int gpu) : gpu_(gpu) {

@@ -1,8 +1,8 @@
-// The tensor cores' product of a 16 x 8 and an 8 x 8 matrix in TF32, by the 32 threads of a warp
-// together: mma.sync of compute capability 8.0 (PTX ISA, "Matrix Fragments for mma.m16n8k8"). Plans
-// of kernels that use it call require_compute_capability(80). Only .cu files include this.
+// Tensor-core product of a 16 x 8 and an 8 x 8 matrix in TF32 by the 32 threads of a warp: mma.sync
+// of compute capability 8.0 (PTX ISA, "Matrix Fragments for mma.m16n8k8"). The plan of a kernel
+// that uses it calls require_compute_capability(80). Only .cu files include this.
 //
-// Each thread holds a few elements of every matrix. With group = lane / 4 and member = lane % 4:
+// The fragment of each matrix that a thread holds, with group = lane / 4 and member = lane % 4:
 //
 //     A [16, 8]   a[0]: row group, column member       a[2]: row group, column member + 4
 //                 a[1]: row group + 8, same column     a[3]: row group + 8, same column
@@ -17,7 +17,7 @@
 
 namespace stepladder {
 
-// The nearest number with a 10-bit fraction (halves go away from zero), as the bits of a float.
+// The nearest TF32 number (10-bit mantissa, ties away from zero) as the bits of a float.
 __device__ inline std::uint32_t to_tf32(float value) {
   std::uint32_t bits = 0;
 #if __CUDA_ARCH__ >= 800
@@ -26,7 +26,7 @@ __device__ inline std::uint32_t to_tf32(float value) {
   return bits;
 }
 
-// C += A B. Of the operands' bits the 13 lowest are ignored.
+// C += A B. The 13 lowest bits of the operands are ignored.
 __device__ inline void mma_16x8x8_tf32(float (&c)[4], const std::uint32_t (&a)[4],
                                        const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800

@@ -1,5 +1,4 @@
-// How CUDA rungs become plans: what they require of the device, their workspace, how they launch.
-// Only .cu files include this.
+// Plans of CUDA variants: requirements on the device, and workspace. Only .cu files include this.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +10,30 @@
 
 namespace stepladder {
 
-// These throw Unsupported with the reason when there is no device, or when it
-void require_cuda();                            // (anything will do)
-void require_compute_capability(int least);     // has less than, say, 80 for 8.0
-void require_hopper();                          // is of another generation: 9.0 and no more
-void require_tf32();                            // would compute in fp32 where TF32 is asked for
-void require_shared_memory(std::size_t bytes);  // has less than this for one block
+// Each throws NotHere with the reason when there is no device, or when the device does not meet the
+// requirement.
+void require_cuda();                            // any device
+void require_compute_capability(int least);     // 80 for 8.0
+void require_hopper();                          // compute capability 9.x, no later one
+void require_tf32();                            // 8.0, and TF32 is not disabled by the environment
+void require_shared_memory(std::size_t bytes);  // for one block
 
-// For kernels that run in clusters of blocks.
+// For kernels that are launched in clusters.
 template <class... Parameters>
 void require_clusters(void (*kernel)(Parameters...)) {
-  constexpr int first_with_them = 90;
-  require_compute_capability(first_with_them);
+  constexpr int first_with_clusters = 90;
+  require_compute_capability(first_with_clusters);
   cudaFuncAttributes attributes;
   STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-  if (attributes.ptxVersion < first_with_them)
+  if (attributes.ptxVersion < first_with_clusters)
     throw NotHere("built without clusters: STEPLADDER_CUDA_ARCHITECTURES must name 90 or later");
 }
 
-// Of the device, which there must be.
+// Properties of the device; one must be present.
 int cuda_multiprocessors();
 std::size_t cuda_memory_bytes();
 
-// A factory for functions that launch on cuda_stream() and keep nothing between runs.
+// A factory for functions that launch on cuda_stream() and have no state between runs.
 template <class Primitive, auto Function>
 std::unique_ptr<PlanOf<Primitive>> make_cuda_plan(const typename Primitive::Problem& problem,
                                                   const Resources& resources) {

@@ -1,7 +1,7 @@
-// Copies of whole boxes of a matrix into shared memory by the Tensor Memory Accelerator: one thread
-// asks, no thread computes an address, and past the matrix's edges there are zeros. Compute
-// capability 9.0 (PTX ISA, "cp.async.bulk.tensor"; CUDA Driver API, "Tensor Map Object Management").
-// Only .cu files include this.
+// Copies of boxes of a matrix into shared memory by the Tensor Memory Accelerator. One thread
+// issues a copy, no thread computes addresses, and elements outside the matrix are zero. Compute
+// capability 9.0 (PTX ISA, "cp.async.bulk.tensor"; CUDA Driver API, "Tensor Map Object
+// Management"). Only .cu files include this.
 #pragma once
 
 #include <cuda.h>
@@ -17,67 +17,66 @@
 
 namespace stepladder {
 
-// A kernel takes it as `const __grid_constant__ TensorMap`.
+// A kernel parameter of this type is declared `const __grid_constant__ TensorMap`.
 using TensorMap = CUtensorMap;
 
-// What becomes of the numbers. The second is the type TFLOAT32, with which the TMA rounds them as it
-// copies: CUTLASS's comments say so, the manuals do not.
-enum class OnTheWay { unchanged, rounded_to_tf32 };
+// to_tf32 selects the type TFLOAT32, with which the TMA rounds elements as it copies them,
+// according to comments in CUTLASS; NVIDIA's manuals do not document it.
+enum class TmaRounding { none, to_tf32 };
 
-// matrix: [rows, columns], its rows `pitch` floats apart. It and its rows begin at multiples of 16
-// bytes. Boxes have box_rows (at most 256) rows of 32 columns, and are swizzled in shared memory.
+// matrix: [rows, columns], `pitch` floats from row to row; all rows start at multiples of 16 bytes.
+// Boxes are box_rows (at most 256) x 32 floats, swizzled in shared memory (swizzle.hpp). Throws
+// std::runtime_error when the driver rejects the matrix.
 inline TensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t columns,
-                            std::int64_t pitch, int box_rows, OnTheWay numbers) {
+                            std::int64_t pitch, int box_rows, TmaRounding rounding) {
   static const auto encode = [] {
-    constexpr unsigned first_with_it = 12000;
+    constexpr unsigned first_version = 12000;
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
     STEPLADDER_CUDA_CHECK(cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &function, first_with_it, cudaEnableDefault, &found));
+        "cuTensorMapEncodeTiled", &function, first_version, cudaEnableDefault, &found));
     if (found != cudaDriverEntryPointSuccess)
-      throw std::runtime_error(
-          "the driver has no cuTensorMapEncodeTiled; it needs to be for CUDA 12");
+      throw std::runtime_error("the driver has no cuTensorMapEncodeTiled; it must support CUDA 12");
     return reinterpret_cast<decltype(&::cuTensorMapEncodeTiled)>(function);
   }();
   const cuuint64_t size[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[1] = {static_cast<cuuint64_t>(pitch) * sizeof(float)};
   const cuuint32_t box[2] = {swizzled_row, static_cast<cuuint32_t>(box_rows)};
-  const cuuint32_t every_element[2] = {1, 1};
-  const CUtensorMapDataType type = numbers == OnTheWay::unchanged
-                                       ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-                                       : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+  const cuuint32_t element_strides[2] = {1, 1};
+  const CUtensorMapDataType type = rounding == TmaRounding::none ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                                                                 : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
   TensorMap map;
   const CUresult result = encode(&map, type, 2, const_cast<float*>(matrix), size, row_bytes, box,
-                                 every_element, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                 element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
                                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // that is zeros
+                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // zeros
   if (result != CUDA_SUCCESS)
-    throw std::runtime_error(
-        "cuTensorMapEncodeTiled refused a matrix of " + std::to_string(rows) + " x " +
-        std::to_string(columns) + " floats, rows " + std::to_string(pitch) + " apart, with error " +
-        std::to_string(result) + "; it and its rows must begin at multiples of 16 bytes");
+    throw std::runtime_error("cuTensorMapEncodeTiled rejected a matrix of " + std::to_string(rows) +
+                             " x " + std::to_string(columns) + " floats with a pitch of " +
+                             std::to_string(pitch) + ", error " + std::to_string(result) +
+                             "; all rows must start at multiples of 16 bytes");
   return map;
 }
 
-// Copies the box whose first element is [row, column] of the matrix to `to`, a multiple of 1024
-// bytes, and reports all the box's bytes to the barrier, those past the edges too.
+// Copies the box that begins at [row, column] of the matrix to `to`, a multiple of 1024 bytes. The
+// barrier receives the bytes of the whole box, including elements outside the matrix.
 __device__ inline void load_box(float* to, const TensorMap& map, int row, int column,
-                                Barrier& arrived) {
+                                Barrier& full) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
-      "l"(&map), "r"(column), "r"(row), "r"(arrived.address())
+      "l"(&map), "r"(column), "r"(row), "r"(full.address())
       : "memory");
 }
 
-// The same to the same place in several blocks of the cluster at once, for each bit of `blocks` that is
-// set the block of that rank; each block's barrier is told.
-__device__ inline void load_box_for(unsigned blocks, float* to, const TensorMap& map, int row,
-                                    int column, Barrier& arrived) {
+// Multicast: copies the box to the same shared address of several blocks of the cluster, those
+// whose rank is set in the bit mask `blocks`, and signals the barrier of each.
+__device__ inline void load_box_multicast(unsigned blocks, float* to, const TensorMap& map, int row,
+                                          int column, Barrier& full) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
-      "l"(&map), "r"(column), "r"(row), "r"(arrived.address()),
+      "l"(&map), "r"(column), "r"(row), "r"(full.address()),
       "h"(static_cast<unsigned short>(blocks))
       : "memory");
 }

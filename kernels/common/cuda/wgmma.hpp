@@ -1,16 +1,16 @@
-// Hopper's tensor cores: products by the 128 threads of a warpgroup together, which go on in the
-// background: wgmma of sm_90a (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
-// Instructions"). Only .cu files include this; plans of kernels that use it call require_hopper().
+// Products on Hopper's tensor cores by the 128 threads of a warpgroup, asynchronously: wgmma of
+// sm_90a (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). The
+// plan of a kernel that uses them calls require_hopper(). Only .cu files include this.
 //
-// Each thread holds elements of A and of the sums. With warp = thread / 32 % 4, group = lane / 4 and
-// member = lane % 4, and for TF32:
+// A and D (the accumulators) are in registers. With warp = thread / 32 % 4, group = lane / 4 and
+// member = lane % 4, a thread holds for TF32:
 //
-//     A [64, 8]      a[0]: row 16 warp + group, column member    a[2]: same row, column member + 4
-//                    a[1]: row 16 warp + group + 8               a[3]: likewise
-//     sums [64, n]   d[i]: row 16 warp + group + 8 (i / 2 % 2), column 8 (i / 4) + 2 member + i % 2
+//     A [64, 8]   a[0]: row 16 warp + group, column member    a[2]: same row, column member + 4
+//                 a[1]: row 16 warp + group + 8, same column  a[3]: row of a[1], column member + 4
+//     D [64, n]   d[i]: row 16 warp + group + 8 (i / 2 % 2), column 8 (i / 4) + 2 member + i % 2
 //
-// B [8, n] is read from shared memory, where TF32 may lie in one way only: along the depth, as
-// Bᵀ [n, 8]: 8 columns of a swizzled_matrix of kernels/common/cuda/swizzle.hpp. Here n is 128 or 64.
+// B [8, n] is in shared memory. For TF32 it must be K-contiguous, stored as Bᵀ [n, 8]: 8 columns of
+// a swizzled matrix (swizzle.hpp), given by its descriptor. Here n is 128 or 64.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,11 +19,11 @@
 
 namespace stepladder {
 
-// Before the first of several products, and whenever a thread has written registers that they use.
+// Required before the first product, and after a thread has written registers of a product.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// d += A B, some time before wgmma_wait() returns. Until then neither d nor a may be touched. Of the
-// factors' bits the 13 lowest are ignored.
+// d += A B, complete when wgmma_wait() returns; d and a must not be accessed before. The 13 lowest
+// bits of the operands are ignored. b: a descriptor.
 __device__ inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (&a)[4],
                                            std::uint64_t b) {
   asm volatile(
@@ -75,7 +75,7 @@ __device__ inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// Waits for all products that this warp's threads have started.
+// Waits for all products that the threads of this warp have started.
 __device__ inline void wgmma_wait() {
   asm volatile(
       "wgmma.commit_group.sync.aligned;\n"
@@ -83,21 +83,21 @@ __device__ inline void wgmma_wait() {
           : "memory");
 }
 
-// After the wait: the compiler, which sees no link between the two, must not read the sums before.
+// Keeps the compiler from reading the accumulators before the preceding wgmma_wait().
 template <int count>
-__device__ void use_sums(float (&d)[count]) {
+__device__ void fence_accumulators(float (&d)[count]) {
 #pragma unroll
-  for (float& sum : d) asm volatile("" : "+f"(sum)::"memory");
+  for (float& accumulator : d) asm volatile("" : "+f"(accumulator)::"memory");
 }
 
-// Registers wander from warpgroups that need few to those that need many. Every thread of the
-// warpgroup calls it; `registers` is a multiple of 8, for each thread.
+// Move registers from warpgroups that need few (dealloc) to those that need many (alloc). All
+// threads of the warpgroup call it; `registers` is the new number per thread, a multiple of 8.
 template <int registers>
-__device__ void keep_registers() {
+__device__ void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
 }
 template <int registers>
-__device__ void take_registers() {
+__device__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
 }
 

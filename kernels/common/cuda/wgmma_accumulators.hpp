@@ -1,22 +1,22 @@
-// What a thread keeps of a tile of 128 rows while wgmma adds to it, 64 rows of it by each of two
-// warpgroups, and how a product is made: once in TF32, or three times for fp32's accuracy. The first
-// factor comes in Fragments of 8 columns of the depth, whose elements each thread sets; the second as
-// a swizzled_part of shared memory, [parts, columns, 32]. Only .cu files include this.
+// The accumulators of a tile of 128 rows, 64 in each of two warpgroups, and how wgmma adds to them:
+// one product in TF32, or three for fp32 accuracy. wgmma's operand A comes from registers, as
+// Fragments of 8 columns of K; B comes from shared memory, swizzled, [parts, columns, 32]. Only .cu
+// files include this.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/common/cuda/mma.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/cuda/swizzle.hpp"
 #include "kernels/common/cuda/tma.hpp"
 #include "kernels/common/cuda/wgmma.hpp"
-#include "kernels/common/cuda/swizzle.hpp"
 
 namespace stepladder {
 
-// Sums of `columns` columns in the widest products that make them.
+// A thread's accumulators of 64 rows x `columns`, in instructions as wide as possible.
 template <int columns>
-class WgmmaSums {
+class WgmmaAccumulators {
  public:
   static constexpr int width = columns < 128 ? 64 : 128, products = columns / width;
   static_assert(products * width == columns);
@@ -25,47 +25,47 @@ class WgmmaSums {
 #pragma unroll
     for (int i = 0; i < products; ++i)
       if constexpr (width == 128)
-        wgmma_64x128x8_tf32(c_[i], a, swizzled_part(b, 128 * i, 0));
+        wgmma_64x128x8_tf32(d_[i], a, advance_descriptor(b, 128 * i, 0));
       else
-        wgmma_64x64x8_tf32(c_[i], a, swizzled_part(b, 64 * i, 0));
+        wgmma_64x64x8_tf32(d_[i], a, advance_descriptor(b, 64 * i, 0));
   }
-  __device__ void use() {
+  __device__ void fence() {
 #pragma unroll
-    for (auto& c : c_) use_sums(c);
+    for (auto& d : d_) fence_accumulators(d);
   }
-  __device__ float value(int i) const { return c_[i / (width / 2)][i % (width / 2)]; }
+  __device__ float value(int i) const { return d_[i / (width / 2)][i % (width / 2)]; }
 
  private:
-  float c_[products][width / 2] = {};
+  float d_[products][width / 2] = {};
 };
 
 template <int tile_columns>
-class Tf32Sums {
+class Tf32Accumulators {
  public:
   static constexpr int columns = tile_columns;
-  static constexpr int parts = 1;  // of the second factor
-  static constexpr OnTheWay on_the_way = OnTheWay::rounded_to_tf32;
+  static constexpr int parts = 1;  // of operand B
+  static constexpr TmaRounding tma_rounding = TmaRounding::to_tf32;
 
   struct Fragment {
     std::uint32_t bits[4];
     __device__ void set(int e, float value) { bits[e] = __float_as_uint(value); }
   };
 
-  __device__ void add(const Fragment& a, std::uint64_t b) { sums_.add(a.bits, b); }
-  __device__ void use() { sums_.use(); }
-  __device__ float value(int i) const { return sums_.value(i); }
+  __device__ void add(const Fragment& a, std::uint64_t b) { accumulators_.add(a.bits, b); }
+  __device__ void fence() { accumulators_.fence(); }
+  __device__ float value(int i) const { return accumulators_.value(i); }
 
  private:
-  WgmmaSums<columns> sums_;
+  WgmmaAccumulators<columns> accumulators_;
 };
 
-// Each factor in two parts, big + small: the first is cut here, the second comes as both parts.
+// 3xTF32: operands are big + small. A is split here, B arrives as two parts.
 template <int tile_columns>
-class Tf32x3Sums {
+class Tf32x3Accumulators {
  public:
   static constexpr int columns = tile_columns;
   static constexpr int parts = 2;
-  static constexpr OnTheWay on_the_way = OnTheWay::unchanged;
+  static constexpr TmaRounding tma_rounding = TmaRounding::none;
 
   struct Fragment {
     std::uint32_t big[4], small[4];
@@ -77,36 +77,38 @@ class Tf32x3Sums {
   };
 
   __device__ void add(const Fragment& a, std::uint64_t b_big) {
-    const std::uint64_t b_small = swizzled_part(b_big, columns, 0);
+    const std::uint64_t b_small = advance_descriptor(b_big, columns, 0);
     small_.add(a.small, b_big);
     small_.add(a.big, b_small);
     big_.add(a.big, b_big);
   }
-  __device__ void use() {
-    big_.use();
-    small_.use();
+  __device__ void fence() {
+    big_.fence();
+    small_.fence();
   }
   __device__ float value(int i) const { return big_.value(i) + small_.value(i); }
 
  private:
-  WgmmaSums<columns> big_, small_;
+  WgmmaAccumulators<columns> big_, small_;
 };
 
-// sums += first · second over `depth`, of which the warpgroup's products are over when this returns.
-// element(row, l): the first factor, of the 64 rows of this warpgroup; thread: of all that multiply.
-// second: [parts, columns, depth], swizzled.
-template <int depth, class Sums, class Element>
-__device__ void add_products(Sums& sums, int thread, const float* second, const Element& element) {
-  const int row = thread / 32 * 16 + thread % 32 / 4, member = thread % 4;  // and 8 rows further on
-  typename Sums::Fragment a[depth / 8];
+// accumulators += A B over tile_k; waits for the products of this warpgroup.
+// a_element(row, l): element of A in the tile of 128 rows; thread: 0 … 255 among the consumers.
+// b: [parts, columns, tile_k], swizzled.
+template <int tile_k, class Accumulators, class Element>
+__device__ void add_products(Accumulators& accumulators, int thread, const float* b,
+                             const Element& a_element) {
+  const int row = thread / 32 * 16 + thread % 32 / 4, member = thread % 4;
+  typename Accumulators::Fragment a[tile_k / 8];
 #pragma unroll
-  for (int l = 0; l < depth; l += 8)
+  for (int l = 0; l < tile_k; l += 8)
 #pragma unroll
-    for (int e = 0; e < 4; ++e) a[l / 8].set(e, element(row + e % 2 * 8, l + e / 2 * 4 + member));
-  const std::uint64_t b = swizzled_matrix(shared_address(second));
+    for (int e = 0; e < 4; ++e) a[l / 8].set(e, a_element(row + e % 2 * 8, l + e / 2 * 4 + member));
+  const std::uint64_t descriptor = wgmma_descriptor(shared_address(b));
   wgmma_fence();
 #pragma unroll
-  for (int l = 0; l < depth; l += 8) sums.add(a[l / 8], swizzled_part(b, 0, l));
+  for (int l = 0; l < tile_k; l += 8)
+    accumulators.add(a[l / 8], advance_descriptor(descriptor, 0, l));
   wgmma_wait();
 }
 

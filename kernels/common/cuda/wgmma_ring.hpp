@@ -1,5 +1,5 @@
-// What kernels share in which one warpgroup fills a ring of stages in shared memory and two multiply
-// what is there. Only .cu files include this.
+// Shared by kernels in which one warpgroup (the producer) fills a ring of stages in shared memory
+// and two (the consumers) multiply them. Only .cu files include this.
 #pragma once
 
 #include "kernels/common/cuda/check.hpp"
@@ -9,7 +9,7 @@ namespace stepladder {
 
 inline constexpr int warpgroup_threads = 128;
 
-// A stage, and the parity of the phase in which it is filled.
+// A stage of the ring and the parity of the barrier phase in which it is filled.
 template <int stages>
 struct RingPosition {
   int stage = 0;
@@ -21,9 +21,11 @@ struct RingPosition {
   }
 };
 
-inline constexpr int registers_at_start = 168;  // of each of 384 threads: 65536 / 384, in eights
+// Registers per thread at launch: 65536 / 384 threads, rounded down to a multiple of 8.
+inline constexpr int registers_at_start = 168;
 
-// The body of such a kernel exists in code for 90a alone; built otherwise it has no registers to speak of.
+// Throws NotHere if the kernel was not compiled for 90a: its body is then empty and needs few
+// registers.
 template <class... Parameters>
 void require_wgmma_code(void (*kernel)(Parameters...)) {
   cudaFuncAttributes attributes;

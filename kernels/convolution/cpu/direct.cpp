@@ -1,6 +1,6 @@
-// The definition, as the seven sums are written on a blackboard: batch, output channel, output row
-// and column, input channel, kernel row and column. Each product asks first whether its element of
-// x lies in the image or in the padding, and works out three addresses.
+// The definition, seven nested loops: batch, output channel, output row and column, input channel,
+// kernel row and column. Each product first tests whether its element of x lies in the image or in
+// the padding, and computes three addresses.
 #include <algorithm>
 
 #include "kernels/convolution/convolution.hpp"
@@ -8,7 +8,7 @@
 namespace stepladder::convolution {
 namespace {
 
-// Where the elements of the operands lie.
+// Offsets of the elements of x, w and y.
 struct Index {
   const Problem& p;
   std::int64_t x(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
@@ -96,7 +96,7 @@ void convolve(const Problem& p, const Operands& t) {
 constexpr VariantInfo info{
     .name = "direct",
     .technique = Technique::serial,
-    .adds = "the definition: seven loops, and a test for the padding at every product",
+    .adds = "the definition: seven loops, with a test for padding at every product",
 };
 
 const Registration registration{info, plan_of<convolve>};

@@ -1,41 +1,41 @@
-// Unfold and multiply: every image becomes a matrix in which each column holds what one output
-// pixel sees, so that the convolution is a product of two matrices.
+// im2col: each image is copied into a matrix with one column per output pixel, which holds all
+// input elements that the pixel reads. The convolution is then a product of two matrices:
 //
 //   columns [group_in · kernel_h · kernel_w, out_h · out_w]
 //   forward            y  [group_out, pixels]  = w [group_out, taps] · columns
-//   backward_data      columns = wᵀ · dy, then every column is added back to where it came from
+//   backward_data      columns = wᵀ · dy, then each column is added back to its pixels of dx
 //   backward_weights   dw [group_out, taps]   += dy · columnsᵀ
 //
-// The image is copied kernel_h · kernel_w times, which the product pays back: it keeps 4 x 2 sums
-// in registers over its whole length, where `reordered` loads and stores a sum for every product.
-// Source: Chellapilla, Puri, Simard, High performance convolutional neural networks for document
-// processing, 2006.
+// Each pixel is copied up to kernel_h · kernel_w times. The product repays that: it keeps 4 x 2
+// accumulators in registers for its whole length, where `reordered` loads and stores one for every
+// product. Source: Chellapilla, Puri, Simard, High performance convolutional neural networks for
+// document processing, 2006.
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "kernels/convolution/cpu/inside.hpp"
+#include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-// A matrix seen through two strides, so that a transposed one is the same memory.
+// A matrix with any strides between rows and columns, in floats. Swapped strides transpose it.
 struct View {
   const float* data;
-  std::int64_t row, column;  // distance of neighbours, in floats
+  std::int64_t row, column;
   const float* at(std::int64_t i, std::int64_t j) const { return data + i * row + j * column; }
 };
 
 // c[Rows, Columns] = or += a[Rows, k] · b[k, Columns]
 template <std::int64_t Rows, std::int64_t Columns>
 void multiply_tile(std::int64_t k, View a, View b, float* c, std::int64_t ldc, bool accumulate) {
-  float sums[Rows][Columns] = {};
+  float acc[Rows][Columns] = {};
   const float* a_l = a.data;
   const float* b_l = b.data;
   for (std::int64_t l = 0; l < k; ++l, a_l += a.column, b_l += b.row)
     for (std::int64_t i = 0; i < Rows; ++i)
-      for (std::int64_t j = 0; j < Columns; ++j) sums[i][j] += a_l[i * a.row] * b_l[j * b.column];
+      for (std::int64_t j = 0; j < Columns; ++j) acc[i][j] += a_l[i * a.row] * b_l[j * b.column];
   for (std::int64_t i = 0; i < Rows; ++i)
     for (std::int64_t j = 0; j < Columns; ++j)
-      c[i * ldc + j] = accumulate ? c[i * ldc + j] + sums[i][j] : sums[i][j];
+      c[i * ldc + j] = accumulate ? c[i * ldc + j] + acc[i][j] : acc[i][j];
 }
 
 // c[m, n], rows ldc apart, = or += a[m, k] · b[k, n]
@@ -61,21 +61,21 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View a, View b, fl
   }
 }
 
-// Calls visit(row of columns, x row, first, last): the outputs [first, last) of that row of
-// `columns` come from x row[q · stride_w]; the rest of the row is padding.
+// Calls visit(row of columns, x row, first, last) for each row of `columns` and each output row.
+// Outputs q in [first, last) read x row[q · stride_w], the others read padding.
 template <class Visit>
 void for_each_row(const Problem& p, float* columns, float* x, const Visit& visit) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   for (std::int64_t i = 0; i < p.group_in(); ++i, x += p.height * p.width)
     for (std::int64_t r = 0; r < p.kernel_h; ++r)
       for (std::int64_t s = 0; s < p.kernel_w; ++s) {
-        const Range rows = inside(p.height, out_h, p.stride_h, r - p.pad_h);
-        const Range seen = inside(p.width, out_w, p.stride_w, s - p.pad_w);
+        const Range rows = valid_range(p.height, out_h, p.stride_h, r - p.pad_h);
+        const Range valid = valid_range(p.width, out_w, p.stride_w, s - p.pad_w);
         for (std::int64_t row = 0; row < out_h; ++row, columns += out_w) {
-          const bool in_image = row >= rows.first && row < rows.last && seen.first < seen.last;
+          const bool in_image = row >= rows.begin && row < rows.end && valid.begin < valid.end;
           float* x_row = x;
           if (in_image) x_row += (row * p.stride_h + r - p.pad_h) * p.width + s - p.pad_w;
-          visit(columns, x_row, in_image ? seen.first : 0, in_image ? seen.last : 0);
+          visit(columns, x_row, in_image ? valid.begin : 0, in_image ? valid.end : 0);
         }
       }
 }
@@ -91,7 +91,7 @@ void unfold(const Problem& p, float* x, float* columns) {
                });
 }
 
-// The reverse: pixels that several columns hold receive the sum.
+// The reverse (col2im): a pixel that several columns contain receives their sum.
 void fold(const Problem& p, float* columns, float* x) {
   std::fill_n(x, p.group_in() * p.height * p.width, 0.0F);
   const std::int64_t stride = p.stride_w;
@@ -151,7 +151,7 @@ constexpr VariantInfo info{
     .name = "im2col",
     .technique = Technique::serial,
     .builds_on = "reordered",
-    .adds = "each image unfolded into a matrix, so that a matrix product does the work",
+    .adds = "each image unfolded into a matrix: a matrix product does the work",
 };
 
 const Registration registration{info, make_plan<Convolution, Im2col>};

@@ -4,14 +4,15 @@
 
 namespace stepladder::convolution {
 
-OpenMpPlan::OpenMpPlan(std::unique_ptr<Steps> steps, int threads)
-    : steps_(std::move(steps)), threads_(threads) {}
+OpenMpPlan::OpenMpPlan(std::unique_ptr<ThreadedConvolution> convolution, int threads)
+    : convolution_(std::move(convolution)), threads_(threads) {}
 
 void OpenMpPlan::run(const Operands& operands) {
-  for (int step = 0; step < Steps::count; ++step) {
-    // A share per iteration, not per thread: right even when the team is smaller than asked for.
+  for (int phase = 0; phase < ThreadedConvolution::phases; ++phase) {
+    // One part per iteration, not per thread: correct even if OpenMP grants fewer threads.
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int thread = 0; thread < threads_; ++thread) steps_->step(step, thread, operands);
+    for (int thread = 0; thread < threads_; ++thread)
+      convolution_->run_phase(phase, thread, operands);
   }
 }
 

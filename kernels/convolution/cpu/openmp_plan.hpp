@@ -1,19 +1,19 @@
-// A team of OpenMP threads that takes the steps of a convolution, and waits at the end of each.
+// Runs a ThreadedConvolution on a team of OpenMP threads.
 #pragma once
 
 #include <memory>
 
-#include "kernels/convolution/cpu/steps.hpp"
+#include "kernels/convolution/cpu/threaded_convolution.hpp"
 
 namespace stepladder::convolution {
 
 class OpenMpPlan final : public Plan {
  public:
-  OpenMpPlan(std::unique_ptr<Steps> steps, int threads);
+  OpenMpPlan(std::unique_ptr<ThreadedConvolution> convolution, int threads);
   void run(const Operands& operands) override;
 
  private:
-  std::unique_ptr<Steps> steps_;
+  std::unique_ptr<ThreadedConvolution> convolution_;
   int threads_;
 };
 

@@ -1,14 +1,14 @@
-// The same products in another order: the kernel's element outside, a row of the image inside.
+// The same products in another loop order: the kernel element outside, a row of the image inside.
 //
 //   for each (n, o, i, r, s), for each output row:
-//     y row    [out_w]  += w[o, i, r, s] · x row [q · stride_w]      forward
+//     y row             += w[o, i, r, s] · x row [q · stride_w]      forward
 //     dx row            += w[o, i, r, s] · dy row                    backward_data
 //     dw[o, i, r, s]    += x row · dy row                            backward_weights
 //
-// Where the padding begins and ends is worked out once per row, so the innermost loop is without
-// tests, has w in a register and walks along memory.
+// The limits of the padding are computed once per row. The innermost loop has no tests, keeps w in
+// a register and runs along memory.
 #include "kernels/convolution/convolution.hpp"
-#include "kernels/convolution/cpu/inside.hpp"
+#include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -52,13 +52,13 @@ void convolve(const Problem& p, const Operands& t) {
         float* w = t.w + (o * group_in + i) * p.kernel_h * p.kernel_w;  // [kernel_h, kernel_w]
         for (std::int64_t r = 0; r < p.kernel_h; ++r)
           for (std::int64_t s = 0; s < p.kernel_w; ++s, ++w) {
-            const Range rows = inside(p.height, out_h, p.stride_h, r - p.pad_h);
-            const Range columns = inside(p.width, out_w, p.stride_w, s - p.pad_w);
-            const std::int64_t count = columns.last - columns.first;
-            for (std::int64_t row = rows.first; row < rows.last; ++row) {
+            const Range rows = valid_range(p.height, out_h, p.stride_h, r - p.pad_h);
+            const Range columns = valid_range(p.width, out_w, p.stride_w, s - p.pad_w);
+            const std::int64_t count = columns.end - columns.begin;
+            for (std::int64_t row = rows.begin; row < rows.end; ++row) {
               float* x_row = x + (row * p.stride_h + r - p.pad_h) * p.width +
-                             columns.first * p.stride_w + s - p.pad_w;
-              float* y_row = y + row * out_w + columns.first;
+                             columns.begin * p.stride_w + s - p.pad_w;
+              float* y_row = y + row * out_w + columns.begin;
               switch (p.direction) {
                 case Direction::forward:
                   forward_row(x_row, *w, y_row, count, p.stride_w);
@@ -79,7 +79,7 @@ constexpr VariantInfo info{
     .name = "reordered",
     .technique = Technique::serial,
     .builds_on = "direct",
-    .adds = "loops ordered so that the innermost runs along a row of the image, without a test",
+    .adds = "loop order: the innermost loop runs along an image row, without tests",
 };
 
 const Registration registration{info, plan_of<convolve>};

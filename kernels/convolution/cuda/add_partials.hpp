@@ -1,23 +1,23 @@
-// The end of a sum that was cut into parts: each has a result of its own, and these are added in their order,
-// without atomics, so that a result repeats bit for bit. Only .cu files include this.
+// The second kernel of split-K: adds the partial results of all slices, in a fixed order and
+// without atomics, so that every run gives the same bits. Only .cu files include this.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/common/cuda/launch.hpp"
-#include "kernels/common/cuda/partial_sum.hpp"
+#include "kernels/common/cuda/reduce_partials.hpp"
 
 namespace stepladder::convolution {
 
-// parts: [count, size]
-static __global__ void add_parts_kernel(const float* parts, int count, std::int64_t size,
-                                        float* sum) {
+static __global__ void add_partials_kernel(const float* partials, int count, std::int64_t size,
+                                           float* sum) {
   const std::int64_t i = thread_index();
-  if (i < size) sum[i] = sum_of_parts(parts, count, size, i);
+  if (i < size) sum[i] = reduce_partials(partials, count, size, i);
 }
 
-inline void add_parts(const float* parts, int count, std::int64_t size, float* sum) {
-  launch(add_parts_kernel, {blocks_for(size), block_threads}, parts, count, size, sum);
+// partials: [count, size]; sum: [size]
+inline void add_partials(const float* partials, int count, std::int64_t size, float* sum) {
+  launch(add_partials_kernel, {blocks_for(size), block_threads}, partials, count, size, sum);
 }
 
 }  // namespace stepladder::convolution

@@ -1,7 +1,8 @@
-// forward and backward_data as one thing for CUDA kernels: correlations of a source with the filters,
-// with axes as in axis.hpp. Forward is one correlation from x to y. backward_data is one from dy to dx
-// for each place that stride_h x stride_w has: all elements of dx with the same remainders meet the
-// same elements of the filters, so that no thread multiplies by the zeros between strided gradients.
+// One description of forward and backward_data for CUDA kernels: correlations of a source with the
+// filters, with the axes of axis.hpp. forward is one correlation from x to y. backward_data is
+// stride_h x stride_w correlations from dy to dx, one for each pair of remainders of a pixel's row
+// and column modulo the stride. Elements of dx with equal remainders use the same filter elements,
+// so no thread multiplies by the zeros between strided gradients.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace stepladder::convolution {
 
-// An Axis in 32-bit numbers, which a GPU adds and multiplies in one instruction.
+// An Axis in 32-bit integers, which a GPU adds and multiplies in one instruction.
 struct CudaAxis {
   explicit CudaAxis(const Axis& a)
       : source(static_cast<int>(a.source)),
@@ -40,45 +41,45 @@ struct CudaStrides {
   int image, channel, row, column;
 };
 
-struct Correlation {
+struct CudaCorrelation {
   CudaAxis rows, columns;
   int batch, groups;
-  int source_channels, target_channels;  // of a group
+  int source_channels, target_channels;  // of one group
   CudaStrides source, target;
-  int w_group, w_source, w_target, w_row, w_column;  // w between neighbours
+  int w_group, w_source, w_target, w_row, w_column;  // strides of w
   bool channels_last;                                // NHWC
 
   int taps() const { return rows.taps * columns.taps; }
   std::int64_t pixels() const { return std::int64_t{batch} * rows.pixels * columns.pixels; }
 };
 
-// Those of the problem, which is forward or backward_data, that write at least one pixel.
-inline std::vector<Correlation> correlations(const Problem& p) {
+// The correlations of a forward or backward_data problem that write at least one pixel.
+inline std::vector<CudaCorrelation> correlations(const Problem& p) {
   const int in = static_cast<int>(p.group_in()), out = static_cast<int>(p.group_out());
   const CudaStrides x(p.x_strides()), y(p.y_strides());
   const Strides w = p.w_strides();
   const int w_out = static_cast<int>(w.first), w_in = static_cast<int>(w.channel);
   const auto make = [&](const Axis& rows, const Axis& columns) {
     const bool forward = p.direction == Direction::forward;
-    return Correlation{.rows = CudaAxis(rows),
-                       .columns = CudaAxis(columns),
-                       .batch = static_cast<int>(p.batch),
-                       .groups = static_cast<int>(p.groups),
-                       .source_channels = forward ? in : out,
-                       .target_channels = forward ? out : in,
-                       .source = forward ? x : y,
-                       .target = forward ? y : x,
-                       .w_group = out * w_out,
-                       .w_source = forward ? w_in : w_out,
-                       .w_target = forward ? w_out : w_in,
-                       .w_row = static_cast<int>(w.row),
-                       .w_column = static_cast<int>(w.column),
-                       .channels_last = p.layout == Layout::nhwc};
+    return CudaCorrelation{.rows = CudaAxis(rows),
+                           .columns = CudaAxis(columns),
+                           .batch = static_cast<int>(p.batch),
+                           .groups = static_cast<int>(p.groups),
+                           .source_channels = forward ? in : out,
+                           .target_channels = forward ? out : in,
+                           .source = forward ? x : y,
+                           .target = forward ? y : x,
+                           .w_group = out * w_out,
+                           .w_source = forward ? w_in : w_out,
+                           .w_target = forward ? w_out : w_in,
+                           .w_row = static_cast<int>(w.row),
+                           .w_column = static_cast<int>(w.column),
+                           .channels_last = p.layout == Layout::nhwc};
   };
   if (p.direction == Direction::forward)
     return {make(forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),
                  forward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w))};
-  std::vector<Correlation> all;
+  std::vector<CudaCorrelation> all;
   for (std::int64_t row = 0; row < p.stride_h && row < p.height; ++row)
     for (std::int64_t column = 0; column < p.stride_w && column < p.width; ++column)
       all.push_back(
@@ -87,16 +88,16 @@ inline std::vector<Correlation> correlations(const Problem& p) {
   return all;
 }
 
-// Whether an index, which may be negative, is one of an axis.
-STEPLADDER_HOST_DEVICE inline bool inside(int at, int size) {
+// 0 <= at < size
+STEPLADDER_HOST_DEVICE inline bool is_inside(int at, int size) {
   return static_cast<unsigned>(at) < static_cast<unsigned>(size);
 }
 
-// Indices of elements are ints.
+// Kernels index elements with int. Throws Unsupported for larger operands.
 inline void require_int_indices(const Problem& p) {
   for (const std::int64_t count : {p.x_count(), p.w_count(), p.y_count()})
     if (count > std::numeric_limits<int>::max())
-      throw Unsupported("takes no operand of more than 2147483647 elements");
+      throw Unsupported("supports operands of at most 2147483647 elements");
 }
 
 }  // namespace stepladder::convolution

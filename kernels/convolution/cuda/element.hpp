@@ -1,4 +1,4 @@
-// The work of one thread in the CUDA rungs that give every element of the result its own thread.
+// One element of the result: the work of a thread in the CUDA rungs with one thread per element.
 #pragma once
 
 #include "kernels/common/host_device.hpp"
@@ -6,7 +6,7 @@
 
 namespace stepladder::convolution {
 
-// A problem with the sizes that follow from it, worked out once on the host.
+// A problem with its derived sizes, computed once on the host.
 struct Geometry : Problem {
   explicit Geometry(const Problem& p)
       : Problem(p),
@@ -21,7 +21,8 @@ struct Geometry : Problem {
   Strides x, w, y;
 };
 
-// Which element of an operand stands at `index` of the memory: neighbouring threads do neighbours.
+// The coordinates of the element at offset `index` of an operand. Neighbouring threads have
+// neighbouring offsets.
 struct Position {
   std::int64_t first, channel, row, column;  // as in Strides
 };
@@ -34,7 +35,7 @@ STEPLADDER_HOST_DEVICE inline Position position(Layout layout, std::int64_t inde
   return {first, index % channels, index / (channels * columns) % rows, index / channels % columns};
 }
 
-// y at `index`: the window of x under it times its filter.
+// y at `index`: the dot product of its window of x and its filter.
 STEPLADDER_HOST_DEVICE inline float forward_element(const Geometry& g, const Operands& o,
                                                     std::int64_t index) {
   const auto [n, k, p, q] = position(g.layout, index, g.out_channels, g.out_height, g.out_width);
@@ -56,9 +57,9 @@ STEPLADDER_HOST_DEVICE inline float forward_element(const Geometry& g, const Ope
   return sum;
 }
 
-// dx at `index`, gathered from the outputs whose window covers it. Of the filter's rows only every
-// stride_h-th meets an output row: r = (h + pad_h) mod stride_h, and from there on each further
-// stride_h rows belong to one output row less.
+// dx at `index`, gathered from the outputs whose window covers it. Every stride_h-th filter row
+// meets an output row, starting with r = (h + pad_h) mod stride_h. When r grows by stride_h, the
+// output row decreases by one.
 STEPLADDER_HOST_DEVICE inline float backward_data_element(const Geometry& g, const Operands& o,
                                                           std::int64_t index) {
   const auto [n, c, h, v] = position(g.layout, index, g.in_channels, g.height, g.width);
@@ -80,7 +81,8 @@ STEPLADDER_HOST_DEVICE inline float backward_data_element(const Geometry& g, con
   return sum;
 }
 
-// dw at `index`: x under this place of the filter, times dy, over all outputs of all images.
+// dw at `index`: the sum over all outputs of all images of dy times the element of x that this
+// filter element meets.
 STEPLADDER_HOST_DEVICE inline float backward_weights_element(const Geometry& g, const Operands& o,
                                                              std::int64_t index) {
   const auto [k, i, r, s] = position(g.layout, index, g.in_per_group, g.kernel_h, g.kernel_w);

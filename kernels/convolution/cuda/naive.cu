@@ -1,7 +1,7 @@
 // The definition on the GPU: one thread per element of the result, in each direction. backward_data
-// gathers instead of scattering, so no two threads write to one place. backward_weights has only as
-// many threads as there are weights, a few hundred in a first layer, and each of them sums over the
-// whole batch: most of the GPU idles.
+// gathers instead of scattering, so no two threads write the same element. backward_weights has one
+// thread per weight, a few hundred in a first layer, and each sums over the whole batch: most of
+// the GPU is idle.
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/convolution/cuda/element.hpp"
 
@@ -41,7 +41,7 @@ constexpr VariantInfo info{
     .name = "naive",
     .technique = Technique::cuda,
     .adds = "the definition on the GPU: one thread per element of the result",
-    .layouts = "nhwc",
+    .nhwc = true,
     .place = Place::cuda,
 };
 

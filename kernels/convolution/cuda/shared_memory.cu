@@ -1,70 +1,72 @@
-// A tile of the image and the filters in shared memory. naive reads both factors of every product
-// from global memory, tests each for padding, and does so again for every channel that shares the
-// pixel and every pixel that shares the filter. Here a block loads, channel by channel, what all its
-// threads need, once, with zeros for padding, and the products run on shared memory without a test.
+// A tile of the image and the filters in shared memory. naive loads both operands of every product
+// from global memory, tests each for padding, and repeats this for every channel that shares the
+// pixel and every pixel that shares the filter. Here a block loads the tile and the filters of one
+// channel after another, with zeros for padding; the products read shared memory without a test.
 //
-//   forward, backward_data    a block makes 8 x 8 pixels of 32 channels, a thread one pixel of 8
-//                             channels: 3 loads (one pixel, two float4 of filters that all lanes of
-//                             a warp share) for 8 products
+//   forward, backward_data    block: 8 x 8 pixels of 32 channels, thread: one pixel of 8 channels.
+//                             3 loads (one pixel, two float4 of filters that all lanes of a warp
+//                             share) for 8 products
 //
-//         source [tile rows, tile columns]    filters [taps, 32]         sums: 8 for each thread
-//         of one channel, 8 x 8 windows       of one channel             64 pixels x 4 times 8
+//         source [tile rows, tile columns]    filters [taps, 32]    8 accumulators per thread,
+//         of one channel, 8 x 8 windows       of one channel        64 pixels x 4 groups of 8
 //
-//   backward_weights          a block makes 32 taps of the filters from one channel to 32 others, a
-//                             thread 4 taps of one filter: 5 loads for 4 products. Tiles of 8 x 8
-//                             pixels of dy, with x under them, pass by for the whole batch.
+//   backward_weights          block: 32 taps of the filters from one channel to 32 others, thread:
+//                             4 taps of one filter. 5 loads for 4 products. The block loops over
+//                             all tiles of 8 x 8 pixels of dy, and the tile of x that they read.
 //
-// Expected: 3 to 6 times naive, about a third of the FMA peak: 1.4 to 2.7 products for each load, where
-// a multiprocessor can do 4 products in the time of one. 1 x 1 filters gain least, since a block meets
-// at a barrier for every channel. backward_weights still has few blocks: 64 for 32 x 64 filters of 5 x 5.
-// Less in NHWC, where one channel of the tile is every C-th float: 32 bytes are fetched for 4 of use,
-// and the other 28 are in the cache at best when their channel's turn comes.
+// Expected: 3 to 6 times naive, about a third of the FMA peak: 1.4 to 2.7 products per load, where
+// a multiprocessor does 4 products in the time of a load. 1 x 1 filters gain least, because a block
+// has a barrier for every channel. backward_weights still has few blocks: 64 for 32 x 64 filters of
+// 5 x 5. NHWC gains less: one channel of a tile is every C-th float, so 32 bytes are fetched for 4
+// used, and the other 28 are at best still in the cache when their channel is loaded.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
+#include "kernels/common/cuda/fast_divisor.hpp"
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
-#include "kernels/common/cuda/fast_divisor.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cuda/correlation.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-constexpr int side = 8;  // pixels of a tile, each way
+constexpr int side = 8;  // a tile has side x side pixels
 constexpr int pixels = side * side;
-constexpr int channels = 32;         // of the result, that a block makes
-constexpr int per_thread = 8;        // of these, that a thread makes
-constexpr int pitch = channels + 4;  // between taps: multiples of 16 bytes, in different banks
+constexpr int channels = 32;         // target channels of a block
+constexpr int per_thread = 8;        // target channels of a thread
+constexpr int pitch = channels + 4;  // between taps: 16-byte aligned, without bank conflicts
 
-// The part of the source under a tile of 8 x 8 pixels.
+// The size of the source tile that 8 x 8 pixels read.
 struct SourceTile {
   SourceTile(const CudaAxis& r, const CudaAxis& c)
       : rows((side - 1) * r.stride + r.taps),
         columns((side - 1) * c.stride + c.taps),
-        across(static_cast<std::uint32_t>(columns)) {}
+        by_columns(static_cast<std::uint32_t>(columns)) {}
   int rows, columns;
-  FastDivisor across;
+  FastDivisor by_columns;
   int elements() const { return rows * columns; }
 };
 
-// Fills the tile from a channel of the source; its corner lies at (row, column), perhaps outside.
-__device__ void load_tile(const SourceTile& tile, const Correlation& of, const float* channel,
+// Loads the tile of one source channel whose corner is at (row, column), which may be outside.
+__device__ void load_tile(const SourceTile& tile, const CudaCorrelation& of, const float* channel,
                           int row, int column, float* shared) {
   for (int e = threadIdx.x; e < tile.rows * tile.columns; e += block_threads) {
-    const auto [r, c] = tile.across.divide(e);
+    const auto [r, c] = tile.by_columns.divide(e);
     const int from_row = row + static_cast<int>(r), from_column = column + static_cast<int>(c);
-    const bool there = inside(from_row, of.rows.source) && inside(from_column, of.columns.source);
-    shared[e] = there ? channel[from_row * of.source.row + from_column * of.source.column] : 0.0F;
+    const bool valid =
+        is_inside(from_row, of.rows.source) && is_inside(from_column, of.columns.source);
+    shared[e] = valid ? channel[from_row * of.source.row + from_column * of.source.column] : 0.0F;
   }
 }
 
-// Blocks: (image, group, 32 channels), tiles down, tiles across.
-__global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor taps,
+// Grid: (image, group, 32 channels), tile rows, tile columns.
+__global__ void correlate_kernel(CudaCorrelation c, SourceTile tile, FastDivisor taps,
                                  const float* source, const float* w, float* target) {
-  auto* filters = dynamic_shared<float>();                        // [taps, pitch]
-  float* under = filters + c.rows.taps * c.columns.taps * pitch;  // [tile.rows, tile.columns]
-  const int channel_blocks = (c.target_channels + channels - 1) / channels;
+  auto* filters = dynamic_shared<float>();                              // [taps, pitch]
+  float* source_tile = filters + c.rows.taps * c.columns.taps * pitch;  // [tile.rows, tile.columns]
+  const int channel_blocks = ceil_div(c.target_channels, channels);
   const int first_channel = static_cast<int>(blockIdx.x) % channel_blocks * channels;
   const int group = static_cast<int>(blockIdx.x) / channel_blocks % c.groups;
   const int image = static_cast<int>(blockIdx.x) / channel_blocks / c.groups;
@@ -72,15 +74,15 @@ __global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor tap
   const int first_column = static_cast<int>(blockIdx.z) * side;
   const int pixel_row = static_cast<int>(threadIdx.x) % pixels / side;
   const int pixel_column = static_cast<int>(threadIdx.x) % side;
-  const int mine = static_cast<int>(threadIdx.x) / pixels * per_thread;  // first of my channels
+  const int own_channel = static_cast<int>(threadIdx.x) / pixels * per_thread;  // first
 
-  float sums[per_thread] = {};
+  float accumulators[per_thread] = {};
   for (int i = 0; i < c.source_channels; ++i) {
-    __syncthreads();  // the last channel's tiles have been used
+    __syncthreads();  // all threads have used the previous channel
     const float* from =
         source + image * c.source.image + (group * c.source_channels + i) * c.source.channel;
     load_tile(tile, c, from, first_row * c.rows.stride + c.rows.origin,
-              first_column * c.columns.stride + c.columns.origin, under);
+              first_column * c.columns.stride + c.columns.origin, source_tile);
     for (int e = threadIdx.x; e < c.rows.taps * c.columns.taps * channels; e += block_threads) {
       const auto [k, tap] = taps.divide(e);
       const int r =
@@ -96,73 +98,73 @@ __global__ void correlate_kernel(Correlation c, SourceTile tile, FastDivisor tap
     __syncthreads();
 
     const float* window =
-        under + pixel_row * c.rows.stride * tile.columns + pixel_column * c.columns.stride;
-    const float* filter = filters + mine;
+        source_tile + pixel_row * c.rows.stride * tile.columns + pixel_column * c.columns.stride;
+    const float* filter = filters + own_channel;
     for (int r = 0; r < c.rows.taps; ++r)
       for (int s = 0; s < c.columns.taps; ++s, filter += pitch) {
         const float value = window[r * tile.columns + s];
         const float4 low = *reinterpret_cast<const float4*>(filter);
         const float4 high = *reinterpret_cast<const float4*>(filter + 4);
-        sums[0] += value * low.x;
-        sums[1] += value * low.y;
-        sums[2] += value * low.z;
-        sums[3] += value * low.w;
-        sums[4] += value * high.x;
-        sums[5] += value * high.y;
-        sums[6] += value * high.z;
-        sums[7] += value * high.w;
+        accumulators[0] += value * low.x;
+        accumulators[1] += value * low.y;
+        accumulators[2] += value * low.z;
+        accumulators[3] += value * low.w;
+        accumulators[4] += value * high.x;
+        accumulators[5] += value * high.y;
+        accumulators[6] += value * high.z;
+        accumulators[7] += value * high.w;
       }
   }
 
   const int a = first_row + pixel_row, b = first_column + pixel_column;
   if (a >= c.rows.pixels || b >= c.columns.pixels) return;
   for (int k = 0; k < per_thread; ++k) {
-    const int channel = first_channel + mine + k;
+    const int channel = first_channel + own_channel + k;
     if (channel >= c.target_channels) return;
     target[image * c.target.image + (group * c.target_channels + channel) * c.target.channel +
            (c.rows.first + a * c.rows.step) * c.target.row +
-           (c.columns.first + b * c.columns.step) * c.target.column] = sums[k];
+           (c.columns.first + b * c.columns.step) * c.target.column] = accumulators[k];
   }
 }
 
 constexpr int warps = block_threads / 32;
 constexpr int taps_per_thread = 4;
 constexpr int taps_per_block = warps * taps_per_thread;
-constexpr int gradient_pitch = channels + 1;  // between pixels: written and read without conflicts
+constexpr int dy_pitch = channels + 1;  // between pixels: without bank conflicts
 
-// Blocks: (group, 32 target channels), source channel, 32 taps. The axes are those of forward.
-__global__ void backward_weights_kernel(Correlation c, SourceTile tile, const float* x,
+// Grid: (group, 32 target channels), source channel, 32 taps. c is the correlation of forward.
+__global__ void backward_weights_kernel(CudaCorrelation c, SourceTile tile, const float* x,
                                         const float* dy, float* dw) {
-  auto* gradients = dynamic_shared<float>();           // [pixels, gradient_pitch]
-  float* under = gradients + pixels * gradient_pitch;  // [tile.rows, tile.columns]
-  const int channel_blocks = (c.target_channels + channels - 1) / channels;
+  auto* dy_tile = dynamic_shared<float>();           // [pixels, dy_pitch]
+  float* source_tile = dy_tile + pixels * dy_pitch;  // [tile.rows, tile.columns]
+  const int channel_blocks = ceil_div(c.target_channels, channels);
   const int first_channel = static_cast<int>(blockIdx.x) % channel_blocks * channels;
   const int group = static_cast<int>(blockIdx.x) / channel_blocks;
   const int i = static_cast<int>(blockIdx.y);
-  const int lane = static_cast<int>(threadIdx.x) % 32;  // of the channels, mine
+  const int lane = static_cast<int>(threadIdx.x) % 32;  // the thread's channel in the block
   const int taps = c.rows.taps * c.columns.taps;
   const int first_tap =
       static_cast<int>(blockIdx.z * taps_per_block + threadIdx.x / 32 * taps_per_thread);
-  int offsets[taps_per_thread];  // of the taps in the tile; past the last tap, that of the first
+  int offsets[taps_per_thread];  // of the taps in the tile; beyond the last tap that of tap 0
   for (int t = 0; t < taps_per_thread; ++t) {
     const int tap = first_tap + t < taps ? first_tap + t : 0;
     offsets[t] = tap / c.columns.taps * tile.columns + tap % c.columns.taps;
   }
 
-  float sums[taps_per_thread] = {};
+  float accumulators[taps_per_thread] = {};
   for (int image = 0; image < c.batch; ++image)
     for (int first_row = 0; first_row < c.rows.pixels; first_row += side)
       for (int first_column = 0; first_column < c.columns.pixels; first_column += side) {
-        __syncthreads();  // the last tiles have been used
+        __syncthreads();  // all threads have used the previous tiles
         const float* from =
             x + image * c.source.image + (group * c.source_channels + i) * c.source.channel;
         load_tile(tile, c, from, first_row * c.rows.stride + c.rows.origin,
-                  first_column * c.columns.stride + c.columns.origin, under);
+                  first_column * c.columns.stride + c.columns.origin, source_tile);
         for (int e = threadIdx.x; e < pixels * channels; e += block_threads) {
           const int pixel = e % pixels, k = e / pixels;
           const int a = first_row + pixel / side, b = first_column + pixel % side;
           const int channel = first_channel + k;
-          gradients[pixel * gradient_pitch + k] =
+          dy_tile[pixel * dy_pitch + k] =
               a < c.rows.pixels && b < c.columns.pixels && channel < c.target_channels
                   ? dy[image * c.target.image +
                        (group * c.target_channels + channel) * c.target.channel + a * c.target.row +
@@ -172,10 +174,11 @@ __global__ void backward_weights_kernel(Correlation c, SourceTile tile, const fl
         __syncthreads();
 
         for (int pixel = 0; pixel < pixels; ++pixel) {
-          const float gradient = gradients[pixel * gradient_pitch + lane];
-          const float* window =
-              under + pixel / side * c.rows.stride * tile.columns + pixel % side * c.columns.stride;
-          for (int t = 0; t < taps_per_thread; ++t) sums[t] += gradient * window[offsets[t]];
+          const float dy_value = dy_tile[pixel * dy_pitch + lane];
+          const float* window = source_tile + pixel / side * c.rows.stride * tile.columns +
+                                pixel % side * c.columns.stride;
+          for (int t = 0; t < taps_per_thread; ++t)
+            accumulators[t] += dy_value * window[offsets[t]];
         }
       }
 
@@ -183,7 +186,7 @@ __global__ void backward_weights_kernel(Correlation c, SourceTile tile, const fl
   if (channel >= c.target_channels) return;
   for (int t = 0; t < taps_per_thread && first_tap + t < taps; ++t)
     dw[group * c.w_group + channel * c.w_target + i * c.w_source + (first_tap + t) * c.w_column] =
-        sums[t];
+        accumulators[t];
 }
 
 class SharedMemoryPlan final : public Plan {
@@ -193,12 +196,12 @@ class SharedMemoryPlan final : public Plan {
     require_int_indices(p);
     Problem axes = p;
     if (p.direction == Direction::backward_weights) axes.direction = Direction::forward;
-    parts_ = correlations(axes);
-    for (const Correlation& c : parts_) require_shared_memory(shared_bytes(c));
+    correlations_ = correlations(axes);
+    for (const CudaCorrelation& c : correlations_) require_shared_memory(shared_bytes(c));
   }
 
   void run(const Operands& o) override {
-    for (const Correlation& c : parts_) {
+    for (const CudaCorrelation& c : correlations_) {
       const SourceTile tile(c.rows, c.columns);
       const unsigned channel_blocks = blocks_for(c.target_channels, channels);
       if (p_.direction == Direction::backward_weights) {
@@ -217,23 +220,23 @@ class SharedMemoryPlan final : public Plan {
   }
 
  private:
-  std::size_t shared_bytes(const Correlation& c) const {
-    const int beside =
-        p_.direction == Direction::backward_weights ? pixels * gradient_pitch : c.taps() * pitch;
+  std::size_t shared_bytes(const CudaCorrelation& c) const {
+    const int other_floats =
+        p_.direction == Direction::backward_weights ? pixels * dy_pitch : c.taps() * pitch;
     return sizeof(float) *
-           static_cast<std::size_t>(beside + SourceTile(c.rows, c.columns).elements());
+           static_cast<std::size_t>(other_floats + SourceTile(c.rows, c.columns).elements());
   }
 
   Problem p_;
-  std::vector<Correlation> parts_;
+  std::vector<CudaCorrelation> correlations_;
 };
 
 constexpr VariantInfo info{
     .name = "shared_memory",
     .technique = Technique::cuda,
     .builds_on = "naive",
-    .adds = "a tile of the image and the filters in shared memory, several sums per thread",
-    .layouts = "nhwc",
+    .adds = "a tile of the image and the filters in shared memory, several accumulators per thread",
+    .nhwc = true,
     .place = Place::cuda,
 };
 

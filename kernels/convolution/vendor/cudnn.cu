@@ -1,4 +1,4 @@
-// NVIDIA's library in true fp32: CUDNN_FMA_MATH keeps it off the tensor cores.
+// cuDNN in fp32: CUDNN_FMA_MATH excludes the tensor cores.
 #include <cudnn.h>
 
 #include "kernels/convolution/vendor/cudnn_plan.hpp"
@@ -14,8 +14,8 @@ std::unique_ptr<Plan> make(const Problem& problem, const Resources&) {
 constexpr VariantInfo info{
     .name = "cudnn",
     .technique = Technique::vendor,
-    .adds = "NVIDIA's library, fp32 arithmetic, its fastest direct or GEMM algorithm",
-    .layouts = "nhwc",
+    .adds = "cuDNN in fp32, its fastest direct or GEMM algorithm",
+    .nhwc = true,
     .place = Place::cuda,
 };
 

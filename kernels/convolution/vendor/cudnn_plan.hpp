@@ -1,9 +1,9 @@
-// A plan that calls cuDNN; the variants differ in the arithmetic they allow it. The plan lets cuDNN
-// time its algorithms on this problem and keeps the fastest that sums products as the definition
-// does. Winograd and FFT, whose rounding errors are of another kind, are left out.
+// A plan that calls cuDNN; the variants differ in the arithmetic that they allow. cuDNN times its
+// algorithms on the problem, and the plan keeps the fastest direct or GEMM algorithm. Winograd and
+// FFT, which have other error bounds, are excluded.
 //
-// This is cuDNN's older interface, which version 9 still carries: two calls per direction where the
-// graph interface needs a page of descriptors.
+// This is cuDNN's legacy API, which version 9 still has: two calls per direction, where the graph
+// API needs many descriptors.
 #pragma once
 
 #include <cudnn.h>
@@ -20,7 +20,7 @@
 
 namespace stepladder::convolution {
 
-// The library, which lives as long as the process.
+// The library, loaded once for the lifetime of the process.
 class Cudnn {
  public:
   static const Cudnn& instance() {
@@ -71,10 +71,10 @@ class Cudnn {
       library["cudnnConvolutionBackwardFilter"];
 };
 
-// Also of its kinds, which version 9 has: no engine for the layout, for the shape …
+// Includes the sub-codes of version 9: layout not supported, shape not supported, …
 inline bool is_not_supported(cudnnStatus_t status) {
-  constexpr int kinds = CUDNN_MAJOR >= 9 ? 1000 : 1;
-  return status / kinds == CUDNN_STATUS_NOT_SUPPORTED / kinds;
+  constexpr int sub_codes = CUDNN_MAJOR >= 9 ? 1000 : 1;
+  return status / sub_codes == CUDNN_STATUS_NOT_SUPPORTED / sub_codes;
 }
 
 inline bool sums_products(cudnnConvolutionFwdAlgo_t algorithm) {
@@ -95,12 +95,12 @@ inline bool sums_products(cudnnConvolutionBwdFilterAlgo_t algorithm) {
 
 class CudnnPlan final : public Plan {
  public:
-  // `math` is CUDNN_FMA_MATH for fp32 or CUDNN_DEFAULT_MATH for TF32. Throws Unsupported when a
-  // size exceeds cuDNN's int or no algorithm fits.
+  // math: CUDNN_FMA_MATH for fp32, CUDNN_DEFAULT_MATH for TF32. Throws Unsupported if a size
+  // exceeds cuDNN's int or cuDNN has no such algorithm.
   CudnnPlan(const Problem& p, cudnnMathType_t math) : direction_(p.direction), math_(math) {
     const auto size = [](std::int64_t value) {
       if (value > std::numeric_limits<int>::max())
-        throw Unsupported("cuDNN takes no size above 2147483647; one is " + std::to_string(value));
+        throw Unsupported("cuDNN supports sizes up to 2147483647; one is " + std::to_string(value));
       return static_cast<int>(value);
     };
     const cudnnTensorFormat_t layout =
@@ -175,15 +175,15 @@ class CudnnPlan final : public Plan {
     }
   }
 
-  // Runs every algorithm (on memory of cuDNN's own), takes the fastest that will do and gives it
-  // its workspace. The descriptors are those of the two operands and of the result.
+  // Times all algorithms (cuDNN allocates their operands), selects the fastest that is admissible
+  // and allocates its workspace. The descriptors are those of the two operands and of the result.
   template <class First, class Second, class Result, class Performance>
   decltype(Performance::algo) fastest(cudnnStatus_t (*find)(cudnnHandle_t, First, Second,
                                                             cudnnConvolutionDescriptor_t, Result,
                                                             int, int*, Performance*),
                                       const Owned<First>& first, const Owned<Second>& second,
                                       const Owned<Result>& result) {
-    std::array<Performance, 32> found;  // each algorithm, once or twice per kind of arithmetic
+    std::array<Performance, 32> found;  // every algorithm, once or twice per math type
     int count = 0;
     const cudnnStatus_t status =
         find(handle_.get(), first.get(), second.get(), convolution_.get(), result.get(),
@@ -207,14 +207,15 @@ class CudnnPlan final : public Plan {
   const Cudnn& cudnn_ = Cudnn::instance();
   Direction direction_;
   cudnnMathType_t math_;
-  // Its own: plans of one step may run at once, and what a handle keeps on the device is one call's.
+  // One handle per plan: plans of one step may run concurrently, which a shared handle does not
+  // allow.
   Owned<cudnnHandle_t> handle_ = make(cudnn_.create_handle, cudnn_.destroy_handle);
   Owned<cudnnTensorDescriptor_t> x_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
   Owned<cudnnFilterDescriptor_t> w_ = make(cudnn_.create_filter, cudnn_.destroy_filter);
   Owned<cudnnTensorDescriptor_t> y_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
   Owned<cudnnConvolutionDescriptor_t> convolution_ =
       make(cudnn_.create_convolution, cudnn_.destroy_convolution);
-  cudnnConvolutionFwdAlgo_t forward_{};  // the one of the direction counts
+  cudnnConvolutionFwdAlgo_t forward_{};  // only that of the direction is used
   cudnnConvolutionBwdDataAlgo_t backward_data_{};
   cudnnConvolutionBwdFilterAlgo_t backward_weights_{};
   std::size_t workspace_bytes_ = 0;

@@ -1,5 +1,5 @@
-// NVIDIA's library on the tensor cores: operands cut to TF32 (8-bit exponent, 10-bit fraction),
-// sums in fp32. The bound is that of cublas_tf32.
+// cuDNN on the tensor cores: operands in TF32 (8-bit exponent, 10-bit mantissa), accumulators in
+// fp32. The error bound is that of cublas_tf32.
 #include <cudnn.h>
 
 #include "kernels/convolution/vendor/cudnn_plan.hpp"
@@ -15,9 +15,9 @@ std::unique_ptr<Plan> make(const Problem& problem, const Resources&) {
 constexpr VariantInfo info{
     .name = "cudnn_tf32",
     .technique = Technique::vendor,
-    .adds = "NVIDIA's library, TF32 operands, its fastest direct or GEMM algorithm",
-    .precision = "tf32",
-    .layouts = "nhwc",
+    .adds = "cuDNN with TF32 operands, its fastest direct or GEMM algorithm",
+    .precision = Precision::tf32,
+    .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 4,
     .operand_error = 0x1p-9 + 0x1p-20,

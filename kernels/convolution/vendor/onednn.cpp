@@ -1,5 +1,5 @@
-// oneDNN with the algorithm of its own choice. That may be Winograd's, hence its bound (see
-// onednn_winograd.cpp).
+// oneDNN with the algorithm that it chooses. That may be Winograd, hence the error bound of
+// onednn_winograd.cpp.
 #include "kernels/convolution/vendor/onednn_plan.hpp"
 
 namespace stepladder::convolution {
@@ -8,7 +8,7 @@ namespace {
 constexpr VariantInfo info{
     .name = "onednn",
     .technique = Technique::vendor,
-    .adds = "oneDNN's convolution, in its own layouts with the algorithm it chooses",
+    .adds = "oneDNN's convolution, with the layouts and the algorithm that it chooses",
     .threaded = true,
     .bound_factor = 1024,  // it may choose Winograd
     .normwise = true,

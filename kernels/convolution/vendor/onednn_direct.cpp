@@ -1,4 +1,4 @@
-// oneDNN's direct convolution, on blocked layouts of its choice.
+// oneDNN's direct convolution, in the blocked layouts that it chooses.
 #include "kernels/convolution/vendor/onednn_plan.hpp"
 
 namespace stepladder::convolution {
@@ -7,7 +7,7 @@ namespace {
 constexpr VariantInfo info{
     .name = "onednn_direct",
     .technique = Technique::vendor,
-    .adds = "oneDNN's direct convolution, in its own layouts",
+    .adds = "oneDNN's direct convolution, with the layouts that it chooses",
     .threaded = true,
 };
 

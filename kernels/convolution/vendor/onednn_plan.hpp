@@ -1,11 +1,11 @@
-// A convolution by oneDNN. Operands come and go in the plain layout; oneDNN chooses its own layouts
-// for the convolution, and pays for the reorders inside run().
+// A convolution by oneDNN. Operands are in the plain layout; oneDNN chooses the layouts of the
+// convolution, and run() includes the reorders.
 #pragma once
 
 #include <unordered_map>
 
-#include "kernels/common/onednn.hpp"
 #include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn.hpp"
 #include "kernels/convolution/convolution.hpp"
 
 namespace stepladder::convolution {
@@ -40,8 +40,8 @@ class OneDnn final : public Plan {
  private:
   using Memory = dnnl::memory;
 
-  // One operand: as the caller has it, and as the convolution wants it. They are the same memory
-  // when the layouts are.
+  // One operand in the caller's layout and in the one that oneDNN chose; the same memory if the
+  // layouts are equal.
   struct Tensor {
     Memory plain, chosen;
     dnnl::reorder reorder;
@@ -90,7 +90,7 @@ class OneDnn final : public Plan {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
-    // The backward primitives ask for the forward one as a hint.
+    // The backward primitives need the descriptor of the forward one as a hint.
     const auto forward_kind = direction_ == Direction::forward ? dnnl::prop_kind::forward_inference
                                                                : dnnl::prop_kind::forward_training;
     const auto forward =

@@ -1,5 +1,5 @@
-// The definitions: one element after the other, the C library's functions, sums in the order in which
-// the elements lie.
+// The definitions: one element after the other, with the C library's functions. Sums are in memory
+// order.
 #include <algorithm>
 #include <cmath>
 
@@ -45,7 +45,7 @@ void tanh_backward(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * (1 - o.y[i] * o.y[i]);
 }
 
-// x to y forward, dy to dx backward.
+// forward: x to y; backward: dy to dx
 void dropout(const Problem& p, const float* from, float* to, std::int64_t step) {
   const std::uint32_t key = dropout_key(p.seed, step), threshold = drop_threshold(p.rate);
   for (std::int64_t i = 0; i < p.count(); ++i) {
@@ -54,7 +54,7 @@ void dropout(const Problem& p, const float* from, float* to, std::int64_t step) 
   }
 }
 
-// The window of element i: first, first + spatial, …, last.
+// The window of element i holds the elements first, first + spatial, …, last.
 struct Window {
   std::int64_t first, last;
 };
@@ -87,7 +87,7 @@ void normalization_backward(const Problem& p, const Operands& o) {
   }
 }
 
-// The row's maximum is subtracted first, so that no exponential overflows.
+// Subtracts the maximum of the row, so that no exponential overflows.
 void softmax(const Problem& p, const Operands& o) {
   for (std::int64_t n = 0; n < p.batch; ++n) {
     const float* x = o.x + n * p.channels;

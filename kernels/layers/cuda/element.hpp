@@ -1,4 +1,4 @@
-// What the CUDA rungs compute of one element.
+// The arithmetic of one element, for the CUDA rungs.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace stepladder::layers {
 
-// Of NaN these give NaN, so that a network that diverges shows.
+// relu(NaN) is NaN, so that divergence of a network is noticed.
 STEPLADDER_HOST_DEVICE inline float relu(float x) { return x < 0 ? 0 : x; }
 STEPLADDER_HOST_DEVICE inline float relu_gradient(float y, float dy) { return y > 0 ? dy : 0; }
 
@@ -17,7 +17,7 @@ STEPLADDER_HOST_DEVICE inline float sigmoid_gradient(float y, float dy) { return
 
 STEPLADDER_HOST_DEVICE inline float tanh_gradient(float y, float dy) { return dy * (1 - y * y); }
 
-// What dropout leaves of x, forward, or of dy, backward.
+// Forward: x to y. Backward: dy to dx.
 struct Dropout {
   Dropout(const Problem& p, std::int64_t step)
       : key(dropout_key(p.seed, step)),
@@ -30,14 +30,14 @@ struct Dropout {
   float factor;
 };
 
-// scale^−beta. The usual beta, 3/4, needs two roots and no logarithm.
+// scale^−beta. The usual beta of 3/4 takes two square roots and no logarithm.
 STEPLADDER_HOST_DEVICE inline float to_minus_beta(float scale, float beta) {
   if (beta != 0.75F) return std::pow(scale, -beta);
   const float root = std::sqrt(scale);
   return 1 / (root * std::sqrt(root));
 }
 
-// The factors of local response normalization's sums.
+// The factors of the sums over the window in local response normalization.
 STEPLADDER_HOST_DEVICE inline float forward_factor(const Problem& p) {
   return p.alpha / static_cast<float>(p.size);
 }

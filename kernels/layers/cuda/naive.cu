@@ -1,7 +1,7 @@
-// The definitions on the GPU: one thread per element of the result, or per sum where there are sums
-// (bias backward: a channel; softmax: a row). Neighbouring threads touch neighbouring floats, so the
-// layers without sums should come near the memory's bandwidth; those with sums have few threads, each
-// with a long way through memory, and wait for it.
+// The definitions on the GPU: one thread per element of the result, or per sum (bias backward: a
+// channel; softmax: a row). Accesses are coalesced, so layers without sums should come near the
+// memory bandwidth. Layers with sums run few threads with long chains of dependent loads: they are
+// bound by latency.
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/layers/cuda/element.hpp"
 
@@ -52,13 +52,13 @@ __global__ void tanh_backward(Problem p, Operands o) {
   if (t < p.count()) o.dx[t] = tanh_gradient(o.y[t], o.dy[t]);
 }
 
-// x to y forward, dy to dx backward.
-__global__ void dropout(Problem p, Dropout left_of, const float* from, float* to) {
+// forward: x to y; backward: dy to dx
+__global__ void dropout(Problem p, Dropout drop, const float* from, float* to) {
   const std::int64_t t = thread_index();
-  if (t < p.count()) to[t] = left_of(t, from[t]);
+  if (t < p.count()) to[t] = drop(t, from[t]);
 }
 
-// Channels from c − below to c + above are the window of element t, whose channel is c.
+// The window of element t in channel c holds the channels c − below to c + above.
 struct Window {
   __device__ Window(const Problem& p, std::int64_t t) {
     const std::int64_t c = t / p.spatial % p.channels;
@@ -97,7 +97,7 @@ __global__ void normalization_backward(Problem p, Operands o) {
       o.dy[t] * to_minus_beta(scale_of(p, o.x, t), p.beta) - backward_factor(p) * o.x[t] * sum;
 }
 
-// The row's maximum is subtracted first, so that no exponential overflows.
+// Subtracts the maximum of the row, so that no exponential overflows.
 __global__ void softmax(Problem p, Operands o) {
   const std::int64_t n = thread_index();
   if (n >= p.batch) return;
@@ -140,7 +140,7 @@ void layer(const Problem& p, const Operands& o) {
 constexpr VariantInfo info{
     .name = "naive",
     .technique = Technique::cuda,
-    .adds = "the definitions on the GPU: one thread per element, or per sum",
+    .adds = "the definitions on the GPU: one thread per element or per sum",
     .place = Place::cuda,
 };
 

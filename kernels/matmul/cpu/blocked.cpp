@@ -1,15 +1,15 @@
-// Reuse what is near. A block of op(B) stays in the second-level cache while every row of A meets
-// it, and an element of C takes four products before it goes back to memory, instead of one:
+// Cache blocking. A block of op(B) stays in L2 while every row of A is multiplied with it, and each
+// element of C is loaded and stored once per four products instead of once per product:
 //
-//              B block [128, 512], 256 KiB         c[j] += a0 b0[j] + a1 b1[j] + a2 b2[j] + a3
-//              b3[j]
-//   A row      b0 ───────────────
-//   a0 a1 a2 a3  b1 ─────────────                  5 loads and 1 store for 4 multiply-adds,
-//              b2 ───────────────                  serial_ikj has 8 loads and 4 stores
-//              b3 ───────────────
+//                    block of op(B): 128 rows of 512 floats, 256 KiB
+//   row of A          b0 ────────────────
+//   a0 a1 a2 a3       b1 ────────────────     c[j] += a0 b0[j] + a1 b1[j] + a2 b2[j] + a3 b3[j]
+//                     b2 ────────────────
+//   row of C          b3 ────────────────     5 loads and 1 store for 4 multiply-adds;
+//   c ────────────────                        serial_ikj has 8 loads and 4 stores
 //
-// A transposed B is turned into rows a block at a time, so that the copy never leaves the cache
-// (Lam, Rothberg and Wolf, The Cache Performance and Optimizations of Blocked Algorithms, 1991).
+// A transposed B is copied into rows block by block, so the copy stays in the cache (Lam, Rothberg
+// and Wolf, The Cache Performance and Optimizations of Blocked Algorithms, 1991).
 #include <algorithm>
 
 #include "kernels/common/cpu/aligned.hpp"
@@ -19,62 +19,60 @@
 namespace stepladder::matmul {
 namespace {
 
-constexpr std::int64_t block_depth = 128;  // along k
-constexpr std::int64_t block_width = 512;  // along n
-// Step between turned rows: a line more than a power of two, or they would all fall into the same
-// two sets of the first-level cache.
-constexpr std::int64_t width_step = block_width + 16;
+constexpr std::int64_t block_k = 128, block_n = 512;  // 256 KiB: a quarter of an L2 of 1 MiB
+// Between rows of the transposed block. Rows a power of two apart would all map to the same two
+// sets of L1; one more cache line avoids that.
+constexpr std::int64_t row_stride = block_n + line_floats;
 
 class Blocked final : public Plan {
  public:
   Blocked(const Problem& problem, const Resources&)
       : problem_(problem),
-        block_(aligned_array<float>(problem.transpose_b ? block_depth * width_step : 0)) {}
+        block_(aligned_array<float>(problem.transpose_b ? block_k * row_stride : 0)) {}
 
   void run(const Operands& o) override {
     const Problem& p = problem_;
-    for (std::int64_t j = 0; j < p.n; j += block_width)
-      for (std::int64_t l = 0; l < p.k; l += block_depth) {
-        const std::int64_t width = std::min(block_width, p.n - j);
-        const std::int64_t depth = std::min(block_depth, p.k - l);
-        if (p.transpose_b)
-          transpose(o.b + j * p.k + l, p.k, block_.get(), width_step, width, depth);
-        const float* b = p.transpose_b ? block_.get() : o.b + l * p.n + j;  // [depth, width]
-        const std::int64_t b_step = p.transpose_b ? width_step : p.n;
+    for (std::int64_t j = 0; j < p.n; j += block_n)
+      for (std::int64_t l = 0; l < p.k; l += block_k) {
+        const std::int64_t n = std::min(block_n, p.n - j);
+        const std::int64_t k = std::min(block_k, p.k - l);
+        if (p.transpose_b) transpose(o.b + j * p.k + l, p.k, block_.get(), row_stride, n, k);
+        const float* b = p.transpose_b ? block_.get() : o.b + l * p.n + j;  // [k, n]
+        const std::int64_t b_step = p.transpose_b ? row_stride : p.n;
         const std::int64_t a_step = p.transpose_a ? p.m : 1;
         for (std::int64_t i = 0; i < p.m; ++i) {
           float* c = o.c + i * p.n + j;
-          if (l == 0) std::fill_n(c, width, 0.0f);
+          if (l == 0) std::fill_n(c, n, 0.0f);
           add_products(p.transpose_a ? o.a + l * p.m + i : o.a + i * p.k + l, a_step, b, b_step, c,
-                       width, depth);
+                       n, k);
         }
       }
   }
 
  private:
-  // c[width] += a[depth] · b[depth, width]
+  // c[n] += a[k] · b[k, n]
   static void add_products(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
-                           float* c, std::int64_t width, std::int64_t depth) {
+                           float* c, std::int64_t n, std::int64_t k) {
     std::int64_t l = 0;
-    for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_step) {
+    for (; l + 4 <= k; l += 4, a += 4 * a_step, b += 4 * b_step) {
       const float a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];
       const float *b0 = b, *b1 = b + b_step, *b2 = b + 2 * b_step, *b3 = b + 3 * b_step;
-      for (std::int64_t j = 0; j < width; ++j)
+      for (std::int64_t j = 0; j < n; ++j)
         c[j] = c[j] + a0 * b0[j] + a1 * b1[j] + a2 * b2[j] + a3 * b3[j];
     }
-    for (; l < depth; ++l, a += a_step, b += b_step)
-      for (std::int64_t j = 0; j < width; ++j) c[j] += a[0] * b[j];
+    for (; l < k; ++l, a += a_step, b += b_step)
+      for (std::int64_t j = 0; j < n; ++j) c[j] += a[0] * b[j];
   }
 
   Problem problem_;
-  AlignedArray<float> block_;  // [block_depth, width_step] when transpose_b
+  AlignedArray<float> block_;  // [block_k, row_stride] when transpose_b
 };
 
 constexpr VariantInfo info{
     .name = "blocked",
     .technique = Technique::serial,
     .builds_on = "serial_ikj",
-    .adds = "a block of B stays in the cache, an element of C in a register for four products",
+    .adds = "a block of B stays in L2; four products per load and store of C",
 };
 
 const Registration registration{info, make_plan<Matmul, Blocked>};

@@ -1,6 +1,6 @@
-// Many cores: the longer side of C is split into one share per OpenMP thread; a thread computes its
-// share with simd's loops. Nothing is shared but the operands, so there is nothing to wait for but
-// the end. Splitting columns when C is wide means that the threads read B once between them.
+// Many cores: the longer side of C is divided among the OpenMP threads, and each thread runs the
+// loops of `simd` on its part. Threads share only the operands, so they synchronize only at the
+// end. When C is wide its columns are divided: then each part of B is read by one thread only.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/simd_block.hpp"
 
@@ -21,11 +21,10 @@ class OpenMp final : public Plan {
     for (int thread = 0; thread < threads_; ++thread) {
       Range rows{0, p.m}, columns{0, p.n};
       if (p.n > p.m)
-        columns = part_of(p.n, 16, thread, threads_);  // 16 floats: no cache line of C is shared
+        columns = partition(p.n, threads_, thread, line_floats);  // no cache line of C is shared
       else
-        rows = part_of(p.m, 1, thread, threads_);
-      SimdBlock::multiply(p, operands, rows, columns,
-                                workspace_.get() + thread * workspace_size_);
+        rows = partition(p.m, threads_, thread);
+      SimdBlock::multiply(p, operands, rows, columns, workspace_.get() + thread * workspace_size_);
     }
   }
 
@@ -40,7 +39,7 @@ constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
     .builds_on = "simd",
-    .adds = "rows or columns of C split over OpenMP threads",
+    .adds = "rows or columns of C divided among OpenMP threads",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,5 +1,5 @@
-// The same shares as openmp's, on threads of our own (kernels/common/cpu/thread_pool.hpp): they are
-// made with the plan and wait for the next run, spinning for some microseconds, then asleep. It
+// The same division as `openmp`, on our own thread pool (kernels/common/cpu/thread_pool.hpp). The
+// threads are created with the plan; between runs they spin for some microseconds, then sleep. It
 // shows what OpenMP does underneath, and what its fork and join cost on small problems.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/thread_pool.hpp"
@@ -22,11 +22,10 @@ class Pthread final : public Plan {
       const Problem& p = problem_;
       Range rows{0, p.m}, columns{0, p.n};
       if (p.n > p.m)
-        columns = part_of(p.n, 16, thread, threads_);  // 16 floats: no cache line of C is shared
+        columns = partition(p.n, threads_, thread, line_floats);  // no cache line of C is shared
       else
-        rows = part_of(p.m, 1, thread, threads_);
-      SimdBlock::multiply(p, operands, rows, columns,
-                                workspace_.get() + thread * workspace_size_);
+        rows = partition(p.m, threads_, thread);
+      SimdBlock::multiply(p, operands, rows, columns, workspace_.get() + thread * workspace_size_);
     });
   }
 
@@ -35,14 +34,14 @@ class Pthread final : public Plan {
   int threads_;
   std::int64_t workspace_size_;    // floats per thread
   AlignedArray<float> workspace_;  // [threads, workspace_size]
-  ThreadPool pool_;                // last: its threads end before the rest goes
+  ThreadPool pool_;                // last, so its threads end before the rest is destroyed
 };
 
 constexpr VariantInfo info{
     .name = "pthread",
     .technique = Technique::pthread,
     .builds_on = "simd",
-    .adds = "the shares of openmp on a pool of threads that the plan keeps",
+    .adds = "the division of openmp, on a thread pool that the plan keeps",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,5 +1,5 @@
-// The definition: each element of C is a dot product of a row of op(A) and a column of op(B). For a
-// row-major B the column is a walk in strides of n floats, a new cache line for every multiplication.
+// The definition: each element of C is the dot product of a row of op(A) and a column of op(B). In
+// a row-major B the column has a stride of n floats: each product fetches a new cache line.
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {

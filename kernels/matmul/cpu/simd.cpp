@@ -1,7 +1,6 @@
-// One instruction, many columns: blocked's loops (simd_block.hpp) on vectors of 4, 8 or 16 floats.
-// A vector of C is loaded and stored once per four multiply-adds, five loads and a store in all, so
-// the first-level cache sets the pace and not the arithmetic; the register tile of `packed` removes
-// that. The columns that do not fill a vector go through masks.
+// Vectors: the loops of `blocked` on 4, 8 or 16 columns per instruction (simd_block.hpp). Four
+// multiply-adds take five loads and a store, so L1 limits the speed and not the arithmetic; the
+// register tile of `packed` lifts that limit. Tails of fewer columns than lanes use masks.
 #include "kernels/common/cpu/simd.hpp"
 
 #include "kernels/matmul/cpu/simd_block.hpp"
@@ -15,8 +14,7 @@ class Simd final : public Plan {
       : problem_(problem), workspace_(aligned_array<float>(SimdBlock::workspace(problem))) {}
 
   void run(const Operands& operands) override {
-    SimdBlock::multiply(problem_, operands, {0, problem_.m}, {0, problem_.n},
-                              workspace_.get());
+    SimdBlock::multiply(problem_, operands, {0, problem_.m}, {0, problem_.n}, workspace_.get());
   }
 
  private:
@@ -28,7 +26,7 @@ constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
     .builds_on = "blocked",
-    .adds = "vectors of 4, 8 or 16 columns at once",
+    .adds = "vectors of 4, 8 or 16 columns",
     .isa = build_isa,
 };
 

@@ -1,11 +1,11 @@
-// naive with its threads counted the other way: neighbouring threads take neighbouring columns. The
-// 32 of a warp then read 32 neighbours of an untransposed B and write 32 neighbours of C, which the
-// memory serves in four 32-byte sectors instead of 32 (CUDA C++ Best Practices Guide, "Coalesced
-// Access to Global Memory"), and read one element of A, the same for all. Expected gain for nn: 4
-// to 10. Where B is transposed the threads stride over its rows as before, and nothing is gained.
+// naive with neighbouring threads on neighbouring columns. A warp then reads 32 adjacent floats of
+// an untransposed B and writes 32 adjacent floats of C: four 32-byte sectors instead of 32 (CUDA
+// C++ Best Practices Guide, "Coalesced Access to Global Memory"). All its threads read the same
+// element of A. Expected gain: 4 to 10 for nn. Nothing is gained where B is transposed: its rows
+// are read with a stride as before.
 //
 //           j →
-//     C    0   1    …  n-1     the number of the thread that computes C[i, j]
+//     C    0   1    …  n-1     index of the thread that computes C[i, j]
 //    i ↓   n   n+1  …
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/matmul/cuda/element.hpp"
@@ -28,7 +28,7 @@ constexpr VariantInfo info{
     .name = "coalesced",
     .technique = Technique::cuda,
     .builds_on = "naive",
-    .adds = "neighbouring threads take neighbouring columns",
+    .adds = "coalesced access: neighbouring threads take neighbouring columns",
     .place = Place::cuda,
 };
 

@@ -1,4 +1,4 @@
-// The work of one thread in the CUDA rungs that give every element of C its own thread.
+// The work of a thread in kernels with one thread per element of C.
 #pragma once
 
 #include "kernels/common/host_device.hpp"

@@ -1,9 +1,9 @@
-// The definition on the GPU: one thread per element of C, thousands at once. Neighbouring threads
-// take neighbouring rows, so the 32 of a warp read an untransposed A from 32 rows and write C to 32
-// rows, a memory transaction for each float: the cost that the next rung takes away.
+// The definition on the GPU: one thread per element of C. Neighbouring threads take neighbouring
+// rows, so a warp reads an untransposed A from 32 rows and writes C to 32 rows: one memory
+// transaction per float. The next rung removes that cost.
 //
 //           j →
-//     C    0   m     …     the number of the thread that computes C[i, j]
+//     C    0   m     …     index of the thread that computes C[i, j]
 //    i ↓   1   m+1   …
 //          2   m+2   …
 #include "kernels/common/cuda/plan.hpp"
@@ -26,7 +26,7 @@ void multiply(const Problem& p, const Operands& o) {
 constexpr VariantInfo info{
     .name = "naive",
     .technique = Technique::cuda,
-    .adds = "the definition on the GPU: one thread per element of C",
+    .adds = "the definition on the GPU, one thread per element of C",
     .place = Place::cuda,
 };
 

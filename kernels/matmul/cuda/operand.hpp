@@ -1,9 +1,9 @@
-// The two factors of a product as the CUDA rungs read them. With x the index of C that a factor
-// shares (a row of op(A), a column of op(B)) and l the index that is summed, each factor is a
-// matrix of `extent` x and `depth` l, and lies in memory in one of two ways:
+// op(A) and op(B) as the CUDA kernels read them. x is the index that an operand shares with C (a
+// row of op(A), a column of op(B)), l the index along K. An operand is a matrix of extent x K in
+// one of two layouts:
 //
-//     along_depth    [extent, depth]   A as it is, B transposed: neighbours in memory differ in l
-//     otherwise      [depth, extent]   A transposed, B as it is: neighbours in memory differ in x
+//     K-contiguous             [extent, k]   A, or B transposed: neighbours in memory differ in l
+//     M- or N-contiguous       [k, extent]   A transposed, or B: neighbours in memory differ in x
 #pragma once
 
 #include <cstdint>
@@ -13,51 +13,56 @@
 
 namespace stepladder::matmul {
 
-struct Factor {
-  const float* at;
-  std::int64_t extent, depth;
-  bool along_depth;
+struct Operand {
+  const float* data;
+  std::int64_t extent, k;  // extent: M for A, N for B
+  bool k_contiguous;
 
-  STEPLADDER_HOST_DEVICE std::int64_t row() const { return along_depth ? depth : extent; }
+  STEPLADDER_HOST_DEVICE std::int64_t leading_dimension() const {
+    return k_contiguous ? k : extent;
+  }
   STEPLADDER_HOST_DEVICE const float* address(std::int64_t x, std::int64_t l) const {
-    return at + (along_depth ? x * depth + l : l * extent + x);
+    return data + (k_contiguous ? x * k + l : l * extent + x);
   }
   STEPLADDER_HOST_DEVICE bool holds(std::int64_t x, std::int64_t l) const {
-    return x < extent && l < depth;
+    return x < extent && l < k;
   }
-  // Tiles reach past the edges, where zeros add nothing to a sum.
+  // Zeros pad the tiles at the edges.
   STEPLADDER_HOST_DEVICE float element_or_zero(std::int64_t x, std::int64_t l) const {
     return holds(x, l) ? *address(x, l) : 0;
   }
 };
 
-STEPLADDER_HOST_DEVICE inline Factor factor_a(const Problem& p, const Operands& o) {
+STEPLADDER_HOST_DEVICE inline Operand operand_a(const Problem& p, const Operands& o) {
   return {o.a, p.m, p.k, !p.transpose_a};
 }
-STEPLADDER_HOST_DEVICE inline Factor factor_b(const Problem& p, const Operands& o) {
+STEPLADDER_HOST_DEVICE inline Operand operand_b(const Problem& p, const Operands& o) {
   return {o.b, p.n, p.k, p.transpose_b};
 }
 
-// Whether each row of a matrix can be read and written in vectors of four floats, from its start.
-inline bool in_vectors(const float* matrix, std::int64_t row) {
-  return row % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
+// Whether every row starts at a multiple of 16 bytes, so that it can be accessed as float4.
+inline bool allows_vectors(const float* matrix, std::int64_t leading_dimension) {
+  return leading_dimension % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
-inline bool in_vectors(const Factor& factor) { return in_vectors(factor.at, factor.row()); }
-inline bool in_vectors(const Problem& p, const Operands& o) {
-  return in_vectors(factor_a(p, o)) && in_vectors(factor_b(p, o)) && in_vectors(o.c, p.n);
+inline bool allows_vectors(const Operand& operand) {
+  return allows_vectors(operand.data, operand.leading_dimension());
+}
+inline bool allows_vectors(const Problem& p, const Operands& o) {
+  return allows_vectors(operand_a(p, o)) && allows_vectors(operand_b(p, o)) &&
+         allows_vectors(o.c, p.n);
 }
 
-// Calls call<…>() with the choices as constants, so that one kernel is compiled for each.
-template <bool... chosen, class Call>
-void choose(const Call& call) {
-  call.template operator()<chosen...>();
+// dispatch(call, x, y) calls call<x, y>(): run-time conditions become template arguments.
+template <bool... conditions, class Call>
+void dispatch(const Call& call) {
+  call.template operator()<conditions...>();
 }
-template <bool... chosen, class Call, class... Choices>
-void choose(const Call& call, bool next, Choices... choices) {
+template <bool... conditions, class Call, class... Rest>
+void dispatch(const Call& call, bool next, Rest... rest) {
   if (next)
-    choose<chosen..., true>(call, choices...);
+    dispatch<conditions..., true>(call, rest...);
   else
-    choose<chosen..., false>(call, choices...);
+    dispatch<conditions..., false>(call, rest...);
 }
 
 }  // namespace stepladder::matmul

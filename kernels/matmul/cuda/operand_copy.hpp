@@ -1,5 +1,5 @@
-// A strip of a factor, tile after tile along l, copied asynchronously into shared memory by a
-// block. Only .cu files include this; their plans call require_compute_capability(80) and
+// Asynchronous copies of a strip of an operand into shared memory, one tile of K after another.
+// Only .cu files include this; their plans call require_compute_capability(80) and
 // require_32_bit_offsets.
 #pragma once
 
@@ -8,60 +8,59 @@
 
 namespace stepladder::matmul {
 
-// Offsets within a tile are 32-bit numbers, which cost a GPU less: 127 rows further on is still
-// within.
+// Offsets within a tile have 32 bits, which are cheaper on a GPU: at most 127 rows of 2^24 floats.
 inline void require_32_bit_offsets(const Problem& p) {
   constexpr std::int64_t most = std::int64_t{1} << 24;
   if (p.m > most || p.n > most || p.k > most)
-    throw Unsupported("a side is longer than 2^24, and offsets in a tile have 32 bits");
+    throw Unsupported("a dimension exceeds 2^24, but offsets within a tile have 32 bits");
 }
 
-// A Layout says which floats of a tile a thread copies, and where to:
+// A Layout defines which floats of a tile a thread copies, and where to:
 //
-//     along_depth, depth       of the factor; of a tile
-//     width                    floats to a copy, neighbours in global memory
-//     count, repeats           copies of a thread; how many follow each other at the same x,
-//     repeat_step              each so much further in l
-//     x(i), l(i)               where the i-th copy begins
-//     at(x, l)                 its place in the tile
+//     k_contiguous, tile_k     layout of the operand; K of a tile
+//     width                    floats per copy, contiguous in global memory
+//     count                    copies per thread
+//     repeats, repeat_step     consecutive copies with the same x; the distance in l between them
+//     x(i), l(i)               first element of copy i
+//     at(x, l)                 offset of an element in the tile
 //
-// What does not change from tile to tile is computed once: a copy costs one addition.
+// Offsets that are the same for every tile are computed once, so that a copy costs one addition.
 template <class Layout>
-class FactorCopy {
+class OperandCopy {
  public:
-  __device__ FactorCopy(const Factor& factor, std::int64_t x, std::int64_t l)
-      : step_of_l_(Layout::along_depth ? 1 : factor.extent),
-        depth_left_(static_cast<int>(factor.depth - l)) {
-    const int row = static_cast<int>(Layout::along_depth ? factor.depth : factor.extent);
-    // Past the edge the last of the factor is copied again, into sums that are not stored.
-    const std::int64_t last = factor.extent - x - (Layout::along_depth ? 1 : Layout::width);
+  __device__ OperandCopy(const Operand& operand, std::int64_t x, std::int64_t l)
+      : l_stride_(Layout::k_contiguous ? 1 : operand.extent),
+        k_left_(static_cast<int>(operand.k - l)) {
+    const int row = static_cast<int>(Layout::k_contiguous ? operand.k : operand.extent);
+    // Past the edge the last elements are copied again, for accumulators that are not stored.
+    const std::int64_t last = operand.extent - x - (Layout::k_contiguous ? 1 : Layout::width);
 #pragma unroll
     for (int i = 0; i < Layout::count; i += Layout::repeats) {
       const int dx = last < Layout::x(i) ? static_cast<int>(last) : Layout::x(i);
       offset_[i / Layout::repeats] =
-          Layout::along_depth ? dx * row + Layout::l(i) : Layout::l(i) * row + dx;
+          Layout::k_contiguous ? dx * row + Layout::l(i) : Layout::l(i) * row + dx;
     }
-    from_ = factor.at + (Layout::along_depth ? x * factor.depth + l : l * factor.extent + x);
+    from_ = operand.data + (Layout::k_contiguous ? x * operand.k + l : l * operand.extent + x);
   }
 
-  // Past the end of the sums zeros are written, which add nothing.
+  // Starts the copies of the next tile. Past the end of K it is filled with zeros.
   __device__ void next(float* to) {
     constexpr int bytes = 4 * Layout::width;
 #pragma unroll
     for (int i = 0; i < Layout::count; ++i) {
       const float* from = from_ + offset_[i / Layout::repeats] +
-                          i % Layout::repeats * Layout::repeat_step * step_of_l_;
+                          i % Layout::repeats * Layout::repeat_step * l_stride_;
       copy_async<bytes>(to + Layout::at(Layout::x(i), Layout::l(i)), from,
-                        Layout::l(i) < depth_left_ ? bytes : 0);
+                        Layout::l(i) < k_left_ ? bytes : 0);
     }
-    from_ += Layout::depth * step_of_l_;
-    depth_left_ -= Layout::depth;
+    from_ += Layout::tile_k * l_stride_;
+    k_left_ -= Layout::tile_k;
   }
 
  private:
-  const float* from_;  // the tile's first float
-  std::int64_t step_of_l_;
-  int depth_left_;
+  const float* from_;  // first float of the tile
+  std::int64_t l_stride_;
+  int k_left_;
   int offset_[Layout::count / Layout::repeats];
 };
 

@@ -1,4 +1,4 @@
-// The epilogue as a pass of its own over C, after a library's product. Only .cu files include this.
+// The epilogue as a separate pass over C, after a library's product. Only .cu files include this.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace stepladder::matmul {
 
-// A warp takes 128 columns, four to a thread, and walks down the rows: nothing is divided.
+// A warp covers 128 columns, four per thread, and steps down the rows; no index is divided.
 template <bool vectors>
 __global__ void epilogue_kernel(Problem p, Operands o) {
   const std::int64_t j = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
@@ -25,16 +25,16 @@ __global__ void epilogue_kernel(Problem p, Operands o) {
 #pragma unroll
       for (int v = 0; v < 4; ++v) four[v] = j + v < p.n ? from[v] : 0;
     }
-    store_neighbours<4, vectors>(p, o, i, j, four);
+    store_contiguous<4, vectors>(p, o, i, j, four);
   }
 }
 
-// C from the product that it holds, as the problem asks; nothing without an epilogue.
+// Applies the problem's epilogue to the product in C; does nothing without an epilogue.
 inline void separate_epilogue(const Problem& p, const Operands& o) {
   if (p.epilogue == Epilogue::none) return;
-  constexpr unsigned rows = 8, most_blocks_down = 65535;
-  const dim3 blocks(blocks_for(p.n, 128), std::min(blocks_for(p.m, rows), most_blocks_down));
-  launch(in_vectors(o.c, p.n) ? epilogue_kernel<true> : epilogue_kernel<false>,
+  constexpr unsigned rows = 8, max_grid_y = 65535;
+  const dim3 blocks(blocks_for(p.n, 128), std::min(blocks_for(p.m, rows), max_grid_y));
+  launch(allows_vectors(o.c, p.n) ? epilogue_kernel<true> : epilogue_kernel<false>,
          {blocks, dim3(32, rows)}, p, o);
 }
 

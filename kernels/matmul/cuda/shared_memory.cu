@@ -1,20 +1,18 @@
-// A block of threads computes a tile of C together and shares what it reads. Step by step along k
-// it copies a tile of A and one of B into shared memory, and every thread takes its row and its
-// column from there. A float fetched from global memory serves 32 threads instead of one: 32 / 4 =
-// 8 products a byte, where naive leaves the reuse to the caches. Expected gain: 1.5 to 3; what
-// binds then is the shared memory, two loads for each product (CUDA C++ Best Practices Guide,
+// A block computes a 32 x 32 tile of C and shares what it reads: for each step along K it copies a
+// tile of A and one of B into shared memory. A float from global memory serves 32 threads instead
+// of one, 32 / 4 = 8 products per byte; naive leaves the reuse to the caches. Expected gain: 1.5 to
+// 3. The next limit is shared memory, with two loads per product (CUDA C++ Best Practices Guide,
 // "Shared Memory in Matrix Multiplication").
 //
 //                    l →            j →
-//     C tile =  i ↓ [A tile]  · l ↓ [B tile]   summed over the tiles along k; each side is 32
+//     C tile =  i ↓ [A tile]  · l ↓ [B tile]   summed over the tiles along K
 //
-// Neighbouring threads read neighbours in global memory under every transpose. One that lies the
-// other way is stored turned, down a column of the tile, whose rows are 33 long so that the 32
-// threads meet 32 different banks.
+// Neighbouring threads read neighbours in global memory under every transpose. A transposed operand
+// is stored down the columns of its tile; rows of 33 floats avoid bank conflicts.
 #include "kernels/common/cuda/plan.hpp"
-#include "kernels/matmul/cuda/tile_grid.hpp"
 #include "kernels/matmul/cuda/operand.hpp"
 #include "kernels/matmul/cuda/store.hpp"
+#include "kernels/matmul/cuda/tile_grid.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -25,17 +23,17 @@ using Tile = float[side][side + 1];
 __global__ void __launch_bounds__(side* side) multiply_kernel(Problem p, Operands o) {
   __shared__ Tile a_tile;  // [i, l]
   __shared__ Tile b_tile;  // [l, j]
-  const Factor a = factor_a(p, o), b = factor_b(p, o);
-  const auto [row, column] = tile_start<side, side>(p, blockIdx.x);
+  const Operand a = operand_a(p, o), b = operand_b(p, o);
+  const auto [row, column] = tile_origin<side, side>(p, blockIdx.x);
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
 
   float sum = 0;
   for (std::int64_t l = 0; l < p.k; l += side) {
-    if (a.along_depth)
+    if (a.k_contiguous)
       a_tile[y][x] = a.element_or_zero(row + y, l + x);
     else
       a_tile[x][y] = a.element_or_zero(row + x, l + y);
-    if (b.along_depth)
+    if (b.k_contiguous)
       b_tile[x][y] = b.element_or_zero(column + y, l + x);
     else
       b_tile[y][x] = b.element_or_zero(column + x, l + y);
@@ -47,7 +45,7 @@ __global__ void __launch_bounds__(side* side) multiply_kernel(Problem p, Operand
 }
 
 void multiply(const Problem& p, const Operands& o) {
-  launch(multiply_kernel, {tiles_of<side, side>(p), dim3(side, side)}, p, o);
+  launch(multiply_kernel, {tile_count<side, side>(p), dim3(side, side)}, p, o);
 }
 
 constexpr VariantInfo info{

@@ -1,22 +1,22 @@
-// k cut into slices, so that a C of few tiles fills a GPU nevertheless: each block adds the products of
-// one slice for one tile, and somebody adds the slices.
+// Split-K: K divided into slices, so that a C of few tiles still fills a GPU. A block computes one
+// slice of one tile; the partials are then added in a fixed order, never atomically, so every run
+// gives the same bits.
 //
-//     k →   [ slice 0 | slice 1 | … ]
-//
-// They are added in their order, never atomically: every run gives the same bits.
+//     K →   [ slice 0 | slice 1 | … ]
 #pragma once
 
 #include <algorithm>
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
 
-// Slices are whole steps, each as deep as a tile, and none has more than one more than another.
-struct Split {
-  int slices, steps;  // steps of a slice …
-  int longer;         // … and one more of so many slices, the first ones
+// A slice is a whole number of steps of tile_k; the slices differ by at most one step.
+struct SplitK {
+  int slices, steps;  // steps of a slice
+  int longer;         // the first `longer` slices have one step more
 
   STEPLADDER_HOST_DEVICE int first_step(int slice) const {
     return slice * steps + (slice < longer ? slice : longer);
@@ -24,20 +24,18 @@ struct Split {
   STEPLADDER_HOST_DEVICE int steps_of(int slice) const { return steps + (slice < longer ? 1 : 0); }
 };
 
-inline int steps_of(const Problem& p, int depth) {
-  return static_cast<int>((p.k + depth - 1) / depth);
-}
+inline int k_steps(const Problem& p, int tile_k) { return static_cast<int>(ceil_div(p.k, tile_k)); }
 
-inline Split split_into(int slices, const Problem& p, int depth) {
-  const int steps = steps_of(p, depth);
+inline SplitK split_k(int slices, const Problem& p, int tile_k) {
+  const int steps = k_steps(p, tile_k);
   return {slices, steps / slices, steps % slices};
 }
 
-// As many as leave each block a multiprocessor.
-inline int slices_for(const Problem& p, int depth, unsigned tiles, int multiprocessors) {
-  constexpr int least_steps = 2;  // one would compute nothing while its tiles are on their way
+// As many slices as the multiprocessors can run at one block each.
+inline int slices_for(const Problem& p, int tile_k, unsigned tiles, int multiprocessors) {
+  constexpr int min_steps = 2;  // with one step no computation would overlap the copies
   return std::clamp(multiprocessors / static_cast<int>(tiles), 1,
-                    std::max(steps_of(p, depth) / least_steps, 1));
+                    std::max(k_steps(p, tile_k) / min_steps, 1));
 }
 
 }  // namespace stepladder::matmul

@@ -1,7 +1,7 @@
-// Where sums become C: within its edges, alone or four neighbours of a row at once, and with the
-// epilogue while they are still in registers. A pass of its own would read and write C once more,
-// which takes 4 peak / (k bandwidth) of the product's time: with the 495 TFLOP/s of TF32 and 4.3 TB/s
-// of an H200 460 / k, with the 67 of fp32 62 / k. Only .cu files include this.
+// Stores accumulators to C, within its edges, alone or 2 or 4 adjacent ones of a row, with a fused
+// epilogue. A separate epilogue would read and write C once more, which takes 4 peak / (k
+// bandwidth) of the product's time: 460 / k with the 495 TFLOP/s of TF32 and the 4.3 TB/s of an
+// H200, 62 / k with its 67 TFLOP/s of fp32. Only .cu files include this.
 #pragma once
 
 #include "kernels/common/cuda/launch.hpp"
@@ -9,9 +9,9 @@
 
 namespace stepladder::matmul {
 
-// A sum of column j < n as element `at` of C gets it.
-__device__ inline float finish(const Problem& p, const Operands& o, std::int64_t j, std::int64_t at,
-                               float sum) {
+// The value of element `at` of C, in column j < n, with the accumulator `sum`.
+__device__ inline float apply_epilogue(const Problem& p, const Operands& o, std::int64_t j,
+                                       std::int64_t at, float sum) {
   if (p.epilogue == Epilogue::none) return sum;
   const bool is_gradient = p.epilogue == Epilogue::relu_gradient;
   const float other = *(is_gradient ? o.y + at : o.bias + j);
@@ -24,28 +24,28 @@ __device__ inline void store(const Problem& p, const Operands& o, std::int64_t i
                              float sum) {
   if (i >= p.m || j >= p.n) return;
   const std::int64_t at = i * p.n + j;
-  o.c[at] = finish(p, o, j, at, sum);
+  o.c[at] = apply_epilogue(p, o, j, at, sum);
 }
 
-// 2 or 4 sums; `vectors` says that C's rows are in_vectors; j is a multiple of `count`.
+// Stores 2 or 4 accumulators; j is a multiple of `count`. With `vectors`, C must allow them
+// (allows_vectors()).
 template <int count, bool vectors>
-__device__ void store_neighbours(const Problem& p, const Operands& o, std::int64_t i,
-                                 std::int64_t j, const float* sums) {
+__device__ void store_contiguous(const Problem& p, const Operands& o, std::int64_t i,
+                                 std::int64_t j, const float* values) {
   static_assert(count == 2 || count == 4);
   if (i >= p.m || j >= p.n) return;
   const std::int64_t at = i * p.n + j;
-  const auto finished = [&](int v) { return finish(p, o, j + v, at + v, sums[v]); };
+  const auto value = [&](int v) { return apply_epilogue(p, o, j + v, at + v, values[v]); };
   float* const to = o.c + at;
   if constexpr (vectors) {
     if constexpr (count == 4)
-      *reinterpret_cast<float4*>(to) =
-          make_float4(finished(0), finished(1), finished(2), finished(3));
+      *reinterpret_cast<float4*>(to) = make_float4(value(0), value(1), value(2), value(3));
     else
-      *reinterpret_cast<float2*>(to) = make_float2(finished(0), finished(1));
+      *reinterpret_cast<float2*>(to) = make_float2(value(0), value(1));
   } else {
 #pragma unroll
     for (int v = 0; v < count; ++v)
-      if (j + v < p.n) to[v] = finished(v);
+      if (j + v < p.n) to[v] = value(v);
   }
 }
 

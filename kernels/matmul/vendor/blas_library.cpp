@@ -11,7 +11,7 @@ SharedLibrary open_first(std::initializer_list<const char*> files, const std::st
     try {
       return SharedLibrary(file);
     } catch (const Unsupported&) {
-      // the next one
+      // try the next one
     }
   }
   throw NotHere(std::string(*files.begin()) + " not found (" + package + ")");
@@ -23,15 +23,16 @@ BlasLibrary::BlasLibrary(std::initializer_list<const char*> files, const std::st
     : library_(open_first(files, package)), sgemm_(library_["cblas_sgemm"]) {}
 
 void BlasLibrary::multiply(const Problem& p, const Operands& o) const {
-  constexpr int row_major = 101, as_it_is = 111, transposed = 112;
+  constexpr int row_major = 101, no_transpose = 111, transpose = 112;
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  sgemm_(row_major, p.transpose_a ? transposed : as_it_is, p.transpose_b ? transposed : as_it_is, m,
-         n, k, 1.0f, o.a, p.transpose_a ? m : k, o.b, p.transpose_b ? k : n, 0.0f, o.c, n);
+  sgemm_(row_major, p.transpose_a ? transpose : no_transpose,
+         p.transpose_b ? transpose : no_transpose, m, n, k, 1.0f, o.a, p.transpose_a ? m : k, o.b,
+         p.transpose_b ? k : n, 0.0f, o.c, n);
 }
 
 void require_blas_sizes(const Problem& p) {
   if (std::max({p.m, p.n, p.k}) > std::numeric_limits<int>::max())
-    throw Unsupported("a dimension beyond 2147483647 does not fit the integers of cblas_sgemm");
+    throw Unsupported("a dimension exceeds 2147483647, the limit of cblas_sgemm");
 }
 
 }  // namespace stepladder::matmul

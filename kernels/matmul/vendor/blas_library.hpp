@@ -1,5 +1,5 @@
-// A vendor's BLAS, opened at run time. OpenBLAS, BLIS and MKL all export cblas_sgemm: linked, the
-// first would answer for the others; opened with local symbols each stays itself.
+// A vendor BLAS, opened at run time with local symbols. OpenBLAS, BLIS and MKL all export
+// cblas_sgemm; if they were linked, all calls would go to the first.
 #pragma once
 
 #include <initializer_list>
@@ -12,8 +12,8 @@ namespace stepladder::matmul {
 
 class BlasLibrary {
  public:
-  // Opens the first of `files` that the loader finds. Throws NotHere when there is none, with the
-  // first name and the package that holds it.
+  // Opens the first of `files` that the loader finds. Throws NotHere if there is none, with the
+  // first name and the package that contains it.
   BlasLibrary(std::initializer_list<const char*> files, const std::string& package);
 
   // A function of the library; see SharedLibrary.
@@ -32,7 +32,7 @@ class BlasLibrary {
   Sgemm* sgemm_;
 };
 
-// Throws Unsupported when a dimension does not fit the 32-bit integers of cblas_sgemm.
+// Throws Unsupported if a dimension does not fit the 32-bit integers of cblas_sgemm.
 void require_blas_sizes(const Problem& problem);
 
 }  // namespace stepladder::matmul

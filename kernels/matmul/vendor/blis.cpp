@@ -1,16 +1,16 @@
-// BLIS, the library that gave the loops around the register tile their modern form.
+// BLIS, the reference for the five loops around the micro-kernel.
 //
-// Debian's BLIS 0.9 falls back to AVX2 kernels on an Intel machine that it does not know by name,
-// and to plain C ones on such an AMD machine. So where there is AVX-512 and the user has not chosen
-// BLIS_ARCH_TYPE, it is set before the library starts: to skx on Intel; to zen3 on AMD, where BLIS
-// 0.9 has no wider kernels (and Zen 4 does as many FLOPs per cycle with AVX2 as with AVX-512).
+// On CPUs that it does not recognise, Debian's BLIS 0.9 uses AVX2 kernels (Intel) or plain C (AMD).
+// If the CPU has AVX-512 and the user has not set BLIS_ARCH_TYPE, it is set before the library
+// initialises: to skx on Intel, to zen3 on AMD, where BLIS 0.9 has no wider kernels (and Zen 4 does
+// as many FLOPs per cycle with AVX2 as with AVX-512).
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "kernels/matmul/vendor/blas_library.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -20,7 +20,7 @@ void choose_kernels(const BlasLibrary& library) {
   const std::string_view wanted = __builtin_cpu_is("intel") ? "skx"
                                   : __builtin_cpu_is("amd") ? "zen3"
                                                             : "";
-  // The number that stands for a name differs between versions; the list ends with "generic".
+  // The numbers of the names differ between versions; the list ends with "generic".
   const char* (*name_of_arch)(int) = library["bli_arch_string"];
   for (int arch = 0; arch < 64; ++arch) {
     const char* name = name_of_arch(arch);
@@ -41,7 +41,7 @@ class Blis final : public Plan {
   }
 
   void run(const Operands& operands) override {
-    set_threads_(threads_);  // plans with other numbers of threads may have run in between
+    set_threads_(threads_);  // another plan may have set a different number
     library_.multiply(problem_, operands);
     separate_epilogue(problem_, operands, threads_);
   }
@@ -58,7 +58,7 @@ class Blis final : public Plan {
 constexpr VariantInfo info{
     .name = "blis",
     .technique = Technique::vendor,
-    .adds = "BLIS' cblas_sgemm",
+    .adds = "cblas_sgemm of BLIS",
     .threaded = true,
     .epilogue = true,
 };

@@ -1,37 +1,36 @@
-// How a BLAS that knows column-major matrices only computes the row-major C = op(A) op(B). Read by
-// columns, row-major memory shows the transposed matrix, so the call is for Cᵀ = op(B)ᵀ op(A)ᵀ: the
-// operands change places and keep their transposes.
+// Row-major C = op(A) op(B) with a column-major BLAS. Row-major memory read by columns is the
+// transposed matrix, so the call computes Cᵀ = op(B)ᵀ op(A)ᵀ: the operands change places and keep
+// their transposes.
 #pragma once
 
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
 
-// gemm(transpose_first, transpose_second, rows, columns, inner, first, first_stride, …): first is
-// B, second is A; a stride is the distance of two columns in floats.
+// The arguments of gemm as in BLAS: `a` is the problem's B, `b` is its A.
 struct ColumnMajorCall {
-  bool transpose_first, transpose_second;
-  std::int64_t rows, columns, inner;
-  const float* first;
-  std::int64_t first_stride;
-  const float* second;
-  std::int64_t second_stride;
-  float* result;
-  std::int64_t result_stride;
+  bool transpose_a, transpose_b;
+  std::int64_t m, n, k;
+  const float* a;
+  std::int64_t lda;
+  const float* b;
+  std::int64_t ldb;
+  float* c;
+  std::int64_t ldc;
 };
 
 inline ColumnMajorCall column_major(const Problem& p, const Operands& o) {
-  return {.transpose_first = p.transpose_b,
-          .transpose_second = p.transpose_a,
-          .rows = p.n,
-          .columns = p.m,
-          .inner = p.k,
-          .first = o.b,
-          .first_stride = p.transpose_b ? p.k : p.n,
-          .second = o.a,
-          .second_stride = p.transpose_a ? p.m : p.k,
-          .result = o.c,
-          .result_stride = p.n};
+  return {.transpose_a = p.transpose_b,
+          .transpose_b = p.transpose_a,
+          .m = p.n,
+          .n = p.m,
+          .k = p.k,
+          .a = o.b,
+          .lda = p.transpose_b ? p.k : p.n,
+          .b = o.a,
+          .ldb = p.transpose_a ? p.m : p.k,
+          .c = o.c,
+          .ldc = p.n};
 }
 
 }  // namespace stepladder::matmul

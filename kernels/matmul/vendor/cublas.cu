@@ -1,5 +1,5 @@
-// NVIDIA's library in true fp32. CUBLAS_COMPUTE_32F keeps 32 bits throughout, so no TF32 and no
-// tensor cores, and leaves cuBLAS the choice among all its fp32 kernels.
+// cuBLAS in fp32. CUBLAS_COMPUTE_32F excludes TF32 and tensor cores and lets cuBLAS choose among
+// all its fp32 kernels.
 #include <cublas_v2.h>
 
 #include "kernels/matmul/vendor/cublas_plan.hpp"
@@ -15,7 +15,7 @@ std::unique_ptr<Plan> make(const Problem& problem, const Resources&) {
 constexpr VariantInfo info{
     .name = "cublas",
     .technique = Technique::vendor,
-    .adds = "NVIDIA's library, fp32 arithmetic",
+    .adds = "cuBLAS, fp32 arithmetic",
     .place = Place::cuda,
     .epilogue = true,
 };

@@ -1,4 +1,4 @@
-// A plan that calls cuBLAS; the variants differ in the arithmetic they allow it.
+// A plan that calls cuBLAS. The variants differ in the compute type.
 #pragma once
 
 #include <cublas_v2.h>
@@ -7,12 +7,12 @@
 
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/shared_library.hpp"
-#include "kernels/matmul/vendor/column_major.hpp"
 #include "kernels/matmul/cuda/separate_epilogue.hpp"
+#include "kernels/matmul/vendor/column_major.hpp"
 
 namespace stepladder::matmul {
 
-// The library and the handle that all plans share; both live as long as the process.
+// The library and a handle, shared by all plans. Neither is ever destroyed.
 class Cublas {
  public:
   static const Cublas& instance() {
@@ -20,7 +20,8 @@ class Cublas {
     return cublas;
   }
 
-  // As large as NVIDIA advises for Hopper. Each plan has its own, since those of a step may run at once.
+  // NVIDIA's recommendation for Hopper. Each plan has its own, since plans may run concurrently in
+  // a CUDA graph.
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
   void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic,
@@ -29,10 +30,9 @@ class Cublas {
     const float one = 1, zero = 0;
     const auto operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     check("cublasGemmEx",
-          gemm_(handle_, operation(call.transpose_first), operation(call.transpose_second),
-                call.rows, call.columns, call.inner, &one, call.first, CUDA_R_32F,
-                call.first_stride, call.second, CUDA_R_32F, call.second_stride, &zero, call.result,
-                CUDA_R_32F, call.result_stride, arithmetic, CUBLAS_GEMM_DEFAULT));
+          gemm_(handle_, operation(call.transpose_a), operation(call.transpose_b), call.m, call.n,
+                call.k, &one, call.a, CUDA_R_32F, call.lda, call.b, CUDA_R_32F, call.ldb, &zero,
+                call.c, CUDA_R_32F, call.ldc, arithmetic, CUBLAS_GEMM_DEFAULT));
   }
 
  private:
@@ -51,7 +51,7 @@ class Cublas {
   decltype(&::cublasSetStream_v2) set_stream_ = library_["cublasSetStream_v2"];
   decltype(&::cublasSetWorkspace_v2) set_workspace_ = library_["cublasSetWorkspace_v2"];
   decltype(&::cublasGetStatusString) message_ = library_["cublasGetStatusString"];
-  // The form with 64-bit sizes; its name is overloaded in C++, hence the type in full.
+  // The variant with 64-bit sizes. Its name is overloaded in C++, so decltype does not work.
   cublasStatus_t (*gemm_)(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t,
                           std::int64_t, std::int64_t, const void*, const void*, cudaDataType,
                           std::int64_t, const void*, cudaDataType, std::int64_t, const void*, void*,

@@ -1,10 +1,9 @@
-// NVIDIA's library on the tensor cores: operands cut to TF32 (8-bit exponent, 10-bit fraction),
-// sums in fp32.
+// cuBLAS on the tensor cores: TF32 operands (8-bit exponent, 10-bit mantissa), fp32 accumulation.
 //
-// The bound. Cutting a float to a 10-bit fraction changes it by at most 2⁻¹⁰ of itself (rounding by
-// half of that, but cuBLAS does not promise to round), so the product of two by at most
-// 2⁻⁹ + 2⁻²⁰. The products are exact in fp32, and their sum errs by a few gamma(k + 2), the fp32
-// bound: a tensor core may cut where fp32 rounds.
+// Error bound: truncation to a 10-bit mantissa changes an operand by at most 2⁻¹⁰ of itself, so a
+// product by at most 2⁻⁹ + 2⁻²⁰. (Rounding would change it by half of that, but cuBLAS does not
+// promise to round.) The products are exact in fp32. Their sum errs by a few times the fp32 bound
+// gamma(k + 2), since a tensor core may truncate where fp32 rounds.
 #include <cublas_v2.h>
 
 #include "kernels/matmul/vendor/cublas_plan.hpp"
@@ -20,8 +19,8 @@ std::unique_ptr<Plan> make(const Problem& problem, const Resources&) {
 constexpr VariantInfo info{
     .name = "cublas_tf32",
     .technique = Technique::vendor,
-    .adds = "NVIDIA's library, TF32 operands on the tensor cores",
-    .precision = "tf32",
+    .adds = "cuBLAS, TF32 operands on the tensor cores",
+    .precision = Precision::tf32,
     .place = Place::cuda,
     .epilogue = true,
     .bound_factor = 4,

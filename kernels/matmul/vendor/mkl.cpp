@@ -1,7 +1,7 @@
-// Intel's MKL. Its threads are told to be GNU OpenMP's, which this program already runs; two OpenMP
-// libraries in one process would fight for the cores.
-#include "kernels/matmul/vendor/blas_library.hpp"
+// Intel MKL. It is set to use GNU OpenMP, which this program already uses: two OpenMP runtimes in
+// one process would compete for the cores.
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -17,7 +17,7 @@ class Mkl final : public Plan {
   }
 
   void run(const Operands& operands) override {
-    set_threads_(threads_);  // plans with other numbers of threads may have run in between
+    set_threads_(threads_);  // another plan may have set a different number
     library_.multiply(problem_, operands);
     separate_epilogue(problem_, operands, threads_);
   }
@@ -33,7 +33,7 @@ class Mkl final : public Plan {
 constexpr VariantInfo info{
     .name = "mkl",
     .technique = Technique::vendor,
-    .adds = "MKL's cblas_sgemm",
+    .adds = "cblas_sgemm of MKL",
     .threaded = true,
     .epilogue = true,
 };

@@ -1,6 +1,5 @@
-// oneDNN's matmul primitive on plain row-major memory; transposes are strides. The primitive is
-// compiled for the problem with the plan; run() hands it the operands. An epilogue is its own: a bias and
-// a post-op.
+// oneDNN's matmul primitive on plain row-major memory; transposes are expressed as strides. The
+// plan compiles the primitive for the problem. The epilogue is fused: a bias and a post-op.
 #include "kernels/common/onednn.hpp"
 
 #include <unordered_map>
@@ -68,7 +67,7 @@ class OneDnn final : public Plan {
 constexpr VariantInfo info{
     .name = "onednn",
     .technique = Technique::vendor,
-    .adds = "oneDNN's matmul primitive, compiled at run time for the problem",
+    .adds = "oneDNN's matmul primitive, compiled for the problem at run time",
     .threaded = true,
     .epilogue = true,
 };

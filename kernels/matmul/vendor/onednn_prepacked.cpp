@@ -1,8 +1,8 @@
-// oneDNN's matmul primitive with B in the layout that it likes best, reordered once by prepare().
+// oneDNN's matmul primitive with B in the layout that it prefers, reordered once by prepare().
 #include <unordered_map>
 
-#include "kernels/common/onednn.hpp"
 #include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
@@ -59,7 +59,7 @@ class OneDnnPrepacked final : public Plan {
 constexpr VariantInfo info{
     .name = "onednn_prepacked",
     .technique = Technique::vendor,
-    .adds = "oneDNN's matmul primitive, B reordered once for many products",
+    .adds = "oneDNN's matmul primitive, B prepacked",
     .threaded = true,
     .prepacked = true,
 };

@@ -1,7 +1,7 @@
-// OpenBLAS, the library behind most builds of numpy on Debian. Its hand-written kernels follow the
-// same plan as `packed`: Goto and van de Geijn's.
-#include "kernels/matmul/vendor/blas_library.hpp"
+// OpenBLAS, which most builds of numpy on Debian use. Its hand-written kernels have the same
+// structure as `packed`: that of Goto and van de Geijn.
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -14,7 +14,7 @@ class OpenBlas final : public Plan {
   }
 
   void run(const Operands& operands) override {
-    set_threads_(threads_);  // plans with other numbers of threads may have run in between
+    set_threads_(threads_);  // another plan may have set a different number
     library_.multiply(problem_, operands);
     separate_epilogue(problem_, operands, threads_);
   }
@@ -32,7 +32,7 @@ class OpenBlas final : public Plan {
 constexpr VariantInfo info{
     .name = "openblas",
     .technique = Technique::vendor,
-    .adds = "OpenBLAS' cblas_sgemm",
+    .adds = "cblas_sgemm of OpenBLAS",
     .threaded = true,
     .epilogue = true,
 };

@@ -1,10 +1,11 @@
-// Selects in place of branches. Whether the next value is a new maximum is a coin toss that the
-// processor guesses wrong every few places; a select costs the same whatever the outcome. The other
-// tests leave the loops: windows are clipped to the plane before they are walked, and only windows at
-// the border need clipping. Backward looks the place's offset up in place of dividing by the width.
+// Selects instead of branches. Whether a value is a new maximum is random, and the processor
+// mispredicts the branch every few positions; a select has a constant cost. The other tests leave
+// the inner loops: windows at the border are clipped to the plane before the loops. Backward
+// replaces divisions by the window's width with a table of offsets.
 #include <algorithm>
 #include <limits>
 
+#include "kernels/common/integer_math.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool {
@@ -14,7 +15,7 @@ struct Range {  // [begin, end) of a window's rows or columns
   std::int64_t begin, end;
 };
 
-// What lies inside the plane of a window that starts at `start`, which may be negative.
+// The part inside the plane of a window that starts at `start`, which may be negative.
 Range clip(std::int64_t start, std::int64_t window, std::int64_t plane) {
   return {std::max<std::int64_t>(0, -start), std::min(window, plane - start)};
 }
@@ -22,14 +23,13 @@ Range clip(std::int64_t start, std::int64_t window, std::int64_t plane) {
 class Branchless final : public Plan {
  public:
   Branchless(const Problem& p, const Resources&) : p_(p) {
-    for (std::int64_t place = 0; place < p.window_h * p.window_w; ++place)
-      offset_[place] = place / p.window_w * p.width + place % p.window_w;
-    // Output columns [interior.begin, interior.end) have their whole window inside the plane.
-    interior_.begin = std::min(p.out_w(), (p.pad_w + p.stride_w - 1) / p.stride_w);
-    const std::int64_t room =
-        p.width + p.pad_w - p.window_w;  // furthest start, from the padded edge
-    interior_.end =
-        std::max(interior_.begin, room < 0 ? 0 : std::min(p.out_w(), room / p.stride_w + 1));
+    for (std::int64_t position = 0; position < p.window_h * p.window_w; ++position)
+      offset_[position] = position / p.window_w * p.width + position % p.window_w;
+    // The windows of output columns [interior.begin, interior.end) are inside the plane.
+    interior_.begin = std::min(p.out_w(), ceil_div(p.pad_w, p.stride_w));
+    const std::int64_t last_start = p.width + p.pad_w - p.window_w;  // from the padded edge
+    interior_.end = std::max(interior_.begin,
+                             last_start < 0 ? 0 : std::min(p.out_w(), last_start / p.stride_w + 1));
   }
 
   void run(const Operands& o) override {
@@ -51,29 +51,29 @@ class Branchless final : public Plan {
         float* y = o.y + (plane * out_h + i) * out_w;
         std::uint8_t* argmax = o.argmax + (plane * out_h + i) * out_w;
         const auto border = [&](std::int64_t j) {
-          largest(row + j * p.stride_w, rows, clip(j * p.stride_w - p.pad_w, p.window_w, p.width),
-                  y + j, argmax + j);
+          find_maximum(row + j * p.stride_w, rows,
+                       clip(j * p.stride_w - p.pad_w, p.window_w, p.width), y + j, argmax + j);
         };
         for (std::int64_t j = 0; j < interior_.begin; ++j) border(j);
         for (std::int64_t j = interior_.begin; j < interior_.end; ++j)
-          largest(row + j * p.stride_w, rows, {0, p.window_w}, y + j, argmax + j);
+          find_maximum(row + j * p.stride_w, rows, {0, p.window_w}, y + j, argmax + j);
         for (std::int64_t j = interior_.end; j < out_w; ++j) border(j);
       }
   }
 
-  void largest(const float* corner, Range rows, Range columns, float* y,
-               std::uint8_t* argmax) const {
+  void find_maximum(const float* corner, Range rows, Range columns, float* y,
+                    std::uint8_t* argmax) const {
     float best = -std::numeric_limits<float>::infinity();
-    std::int64_t best_place = rows.begin * p_.window_w + columns.begin;
+    std::int64_t best_position = rows.begin * p_.window_w + columns.begin;
     for (std::int64_t r = rows.begin; r < rows.end; ++r)
       for (std::int64_t s = columns.begin; s < columns.end; ++s) {
         const float value = corner[r * p_.width + s];
-        const std::int64_t place = r * p_.window_w + s;
-        best_place = value > best ? place : best_place;
+        const std::int64_t position = r * p_.window_w + s;
+        best_position = value > best ? position : best_position;
         best = value > best ? value : best;
       }
     *y = best;
-    *argmax = static_cast<std::uint8_t>(best_place);
+    *argmax = static_cast<std::uint8_t>(best_position);
   }
 
   void backward(const Operands& o) const {
@@ -91,14 +91,14 @@ class Branchless final : public Plan {
 
   Problem p_;
   Range interior_;
-  std::int64_t offset_[256];  // of a place from the corner of its window, in x
+  std::int64_t offset_[256];  // in x, of a window position from the window's corner
 };
 
 constexpr VariantInfo info{
     .name = "branchless",
     .technique = Technique::serial,
     .builds_on = "serial",
-    .adds = "selects in place of branches; windows clipped once, so that no place is tested",
+    .adds = "selects instead of branches; windows are clipped before their loops",
 };
 
 const Registration registration{info, make_plan<MaxPool, Branchless>};

@@ -1,6 +1,6 @@
-// The definition: for every window look at every place, skip those in the padding, remember the
-// largest. Five branches per place, the last of which no processor can predict. An epilogue follows
-// window by window: bias and ReLU forward, ReLU's mask and the bias's sum backward.
+// The definition: the maximum over all positions of every window except those in padding. Five
+// branches per position, the last of which is unpredictable. The epilogue is applied window by
+// window: bias and ReLU forward, ReLU's mask and the bias gradient backward.
 #include <algorithm>
 #include <limits>
 
@@ -16,7 +16,7 @@ void forward(const Problem& p, const Operands& o) {
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
         float best = -std::numeric_limits<float>::infinity();
-        std::int64_t place = 0;
+        std::int64_t position = 0;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
             const std::int64_t row = i * p.stride_h - p.pad_h + r;
@@ -25,12 +25,12 @@ void forward(const Problem& p, const Operands& o) {
             const float value = o.x[(plane * p.height + row) * p.width + column];
             if (value > best) {
               best = value;
-              place = r * p.window_w + s;
+              position = r * p.window_w + s;
             }
           }
         if (has_epilogue) best = std::max(0.0F, best + o.bias[plane % p.channels]);
         o.y[(plane * out_h + i) * out_w + j] = best;
-        o.argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(place);
+        o.argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(position);
       }
 }
 
@@ -63,7 +63,7 @@ void pool(const Problem& p, const Operands& o) {
 constexpr VariantInfo info{
     .name = "serial",
     .technique = Technique::serial,
-    .adds = "the definition: every place of every window, with the branches a textbook has",
+    .adds = "the definition: a loop over all positions of every window, with branches",
     .epilogue = true,
 };
 

@@ -1,4 +1,4 @@
-// The work of one thread in the CUDA rungs that give every element of the result its own thread.
+// One element of the result: the work of a thread in the CUDA rungs with one thread per element.
 #pragma once
 
 #include <cmath>
@@ -8,23 +8,23 @@
 
 namespace stepladder::max_pool {
 
-// A problem with the sizes that follow from it, worked out once on the host.
+// A problem with its derived sizes, computed once on the host.
 struct Geometry : Problem {
   explicit Geometry(const Problem& p) : Problem(p), out_height(p.out_h()), out_width(p.out_w()) {}
   std::int64_t out_height, out_width;
 };
 
-struct Largest {
+struct Maximum {
   float value;
-  std::uint8_t place;  // as in Operands::argmax
+  std::uint8_t position;  // as in Operands::argmax
 };
 
-// The window of y at `index` of [batch, channels, out_h, out_w].
-STEPLADDER_HOST_DEVICE inline Largest forward_element(const Geometry& g, const float* x,
+// The maximum of the window of y[index].
+STEPLADDER_HOST_DEVICE inline Maximum forward_element(const Geometry& g, const float* x,
                                                       std::int64_t index) {
   const std::int64_t j = index % g.out_width, i = index / g.out_width % g.out_height;
   const float* plane = x + index / (g.out_width * g.out_height) * g.height * g.width;
-  Largest best{-INFINITY, 0};
+  Maximum best{-INFINITY, 0};
   for (std::int64_t r = 0; r < g.window_h; ++r) {
     const std::int64_t row = i * g.stride_h - g.pad_h + r;
     if (row < 0 || row >= g.height) continue;
@@ -38,9 +38,8 @@ STEPLADDER_HOST_DEVICE inline Largest forward_element(const Geometry& g, const f
   return best;
 }
 
-// dx at `index` of [batch, channels, height, width], gathered from the windows that can reach it.
-// In padded coordinates window i covers the rows [i·stride_h, i·stride_h + window_h): of those with
-// i·stride_h <= row, the ones that do not end before it.
+// dx[index], gathered from the windows that cover it. In padded coordinates, window i covers the
+// rows [i·stride_h, i·stride_h + window_h).
 STEPLADDER_HOST_DEVICE inline float backward_element(const Geometry& g, const float* dy,
                                                      const std::uint8_t* argmax,
                                                      std::int64_t index) {
@@ -52,9 +51,9 @@ STEPLADDER_HOST_DEVICE inline float backward_element(const Geometry& g, const fl
   float sum = 0;
   for (std::int64_t i = first_i; i < g.out_height && i * g.stride_h <= row; ++i)
     for (std::int64_t j = first_j; j < g.out_width && j * g.stride_w <= column; ++j) {
-      const std::int64_t place = (row - i * g.stride_h) * g.window_w + column - j * g.stride_w;
+      const std::int64_t position = (row - i * g.stride_h) * g.window_w + column - j * g.stride_w;
       const std::int64_t window = plane + i * g.out_width + j;
-      if (argmax[window] == place) sum += dy[window];
+      if (argmax[window] == position) sum += dy[window];
     }
   return sum;
 }

@@ -1,7 +1,6 @@
 // The definition on the GPU: forward one thread per window, backward one thread per element of dx.
-// The backward thread looks at every window that can reach its element and takes dy where the
-// arg-max names it: no atomics, each dx written once, and the same sum in the same order every
-// time.
+// A backward thread checks every window that covers its element and adds dy where the arg-max is
+// that element: no atomics, each dx is written once, and the order of the sum is fixed.
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/max_pool/cuda/element.hpp"
 
@@ -11,9 +10,9 @@ namespace {
 __global__ void forward_kernel(Geometry g, Operands o, std::int64_t count) {
   const std::int64_t t = thread_index();
   if (t >= count) return;
-  const Largest largest = forward_element(g, o.x, t);
-  o.y[t] = largest.value;
-  o.argmax[t] = largest.place;
+  const Maximum maximum = forward_element(g, o.x, t);
+  o.y[t] = maximum.value;
+  o.argmax[t] = maximum.position;
 }
 
 __global__ void backward_kernel(Geometry g, Operands o, std::int64_t count) {

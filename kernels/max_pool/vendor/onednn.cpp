@@ -1,5 +1,5 @@
-// oneDNN's max pooling on plain NCHW. What it calls its workspace is this project's argmax, one byte
-// for each output, so the operand itself is handed over and nothing is converted.
+// oneDNN's max pooling on plain NCHW. Its workspace has the format of argmax, one byte per output,
+// so the operand is used as the workspace without conversion.
 #include "kernels/common/onednn.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class OneDnn final : public Plan {
                                                              stride, window, dilation, pad, pad);
     if ((is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
       throw Unsupported(
-          "oneDNN keeps the places of this window in a form other than one byte each");
+          "oneDNN stores the arg-max of this window in another format than one byte per output");
     pool_ = is_forward ? dnnl::primitive(PoolingForward(forward))
                        : dnnl::primitive(PoolingBackward(backward));
 

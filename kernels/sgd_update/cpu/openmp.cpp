@@ -1,25 +1,27 @@
-// simd on every core: each thread takes one stretch of the arrays, cut at whole cache lines. Pays
-// where one core cannot draw the machine's full memory bandwidth, or where the arrays fit the cores'
-// caches taken together. A small array is left to one thread: waking the others would cost more.
+// simd on all cores: each thread updates one contiguous chunk of the arrays, of whole cache lines.
+// It helps where one core cannot use the full memory bandwidth, and where the arrays fit into the
+// caches of all cores together. Small arrays stay on one thread: waking a second one costs more.
 #include <algorithm>
 
-#include "kernels/sgd_update/cpu/vectors.hpp"
+#include "kernels/common/cpu/partition.hpp"
+#include "kernels/sgd_update/cpu/update_range.hpp"
 
 namespace stepladder::sgd_update {
 namespace {
 
-constexpr std::int64_t worth_a_thread = 8192;  // weights: a few microseconds of work
+constexpr std::int64_t min_weights_per_thread = 8192;  // a few microseconds of work
 
 void update_weights(const Problem& p, const Operands& o, int threads) {
   const Constants<Vector> constants(p, o);
   with_optimizer(p.optimizer, [&](auto optimizer) {
-    const auto parts = std::min<std::int64_t>(threads, p.count / worth_a_thread);
-    if (parts <= 1) return update_range<optimizer()>(constants, o, 0, p.count);
-    constexpr std::int64_t line = 16;  // floats
-    const std::int64_t stretch = ((p.count + parts - 1) / parts + line - 1) / line * line;
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-    for (std::int64_t begin = 0; begin < p.count; begin += stretch)
-      update_range<optimizer()>(constants, o, begin, std::min(p.count, begin + stretch));
+    const auto chunks = std::min<std::int64_t>(threads, p.count / min_weights_per_thread);
+    if (chunks <= 1) return update_range<optimizer()>(constants, o, 0, p.count);
+    constexpr std::int64_t line = 16;  // floats of a cache line
+#pragma omp parallel for num_threads(static_cast <int>(chunks)) schedule(static, 1)
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const auto [begin, end] = partition(p.count, chunks, chunk, line);
+      update_range<optimizer()>(constants, o, begin, end);
+    }
   });
 }
 
@@ -27,7 +29,7 @@ constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
     .builds_on = "simd",
-    .adds = "one stretch of the arrays for each thread",
+    .adds = "one contiguous chunk of the arrays per thread",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,5 +1,5 @@
-// The definition: one weight after the other. Every weight is independent of the others, and there is
-// nearly nothing to compute: what counts is the memory that goes through.
+// The definition: one weight after the other. The weights are independent of each other, and there
+// is so little arithmetic that memory bandwidth is the limit.
 #include "kernels/sgd_update/rules.hpp"
 
 namespace stepladder::sgd_update {
@@ -8,10 +8,10 @@ namespace {
 template <Optimizer optimizer>
 void update_all(const Problem& p, const Operands& o) {
   const Constants<float> constants(p, o);
-  float none = 0;  // stands for a state that the optimizer does not keep
+  float none = 0;  // in place of a state that the optimizer does not have
   for (std::int64_t i = 0; i < p.count; ++i) {
-    float& state1 = keeps_state1<optimizer> ? o.state1[i] : none;
-    float& state2 = keeps_state2<optimizer> ? o.state2[i] : none;
+    float& state1 = has_state1<optimizer> ? o.state1[i] : none;
+    float& state2 = has_state2<optimizer> ? o.state2[i] : none;
     update<optimizer>(constants, o.weights[i], o.gradient[i], state1, state2);
   }
 }

@@ -1,6 +1,6 @@
-// One instruction, many weights: the rule on vectors of 4, 8 or 16. The roots and divisions of the
-// adaptive optimizers gain by the full width; what is left is the memory that goes through.
-#include "kernels/sgd_update/cpu/vectors.hpp"
+// The update rules on vectors of 4, 8 or 16 weights. The square roots and divisions of the adaptive
+// optimizers gain the full vector width; then memory bandwidth is the limit.
+#include "kernels/sgd_update/cpu/update_range.hpp"
 
 namespace stepladder::sgd_update {
 namespace {

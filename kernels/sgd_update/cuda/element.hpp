@@ -1,4 +1,4 @@
-// The work of one thread in the CUDA rungs that give every weight its own thread.
+// The update of one weight, for CUDA rungs with one thread per weight.
 #pragma once
 
 #include <cmath>
@@ -8,9 +8,9 @@
 
 namespace stepladder::sgd_update {
 
-// Adam's 1 − β₁ᵗ and 1 − β₂ᵗ, the same for all weights and so worked out once on the host.
-struct Corrections {
-  Corrections(const Problem& p, std::int64_t step)
+// The bias corrections of adam, 1 − β₁ᵗ and 1 − β₂ᵗ, computed once on the host.
+struct BiasCorrection {
+  BiasCorrection(const Problem& p, std::int64_t step)
       : first(static_cast<float>(1 - std::pow(double{p.beta1}, static_cast<double>(step)))),
         second(static_cast<float>(1 - std::pow(double{p.beta2}, static_cast<double>(step)))) {}
   float first, second;
@@ -18,7 +18,8 @@ struct Corrections {
 
 // Updates weight i and its state.
 STEPLADDER_HOST_DEVICE inline void update_element(const Problem& p, const Operands& o,
-                                                  const Corrections& correction, std::int64_t i) {
+                                                  const BiasCorrection& correction,
+                                                  std::int64_t i) {
   const float g = o.gradient[i] + p.weight_decay * o.weights[i];
   switch (p.optimizer) {
     case Optimizer::sgd:

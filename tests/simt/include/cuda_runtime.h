@@ -1,6 +1,6 @@
-// Stands in for CUDA's header of this name where .cu files are compiled as plain C++ for the CPU: what
-// the kernels use of the language and of the runtime. What is missing here does not compile, and is
-// added when a kernel needs it.
+// Replaces CUDA's header of this name when .cu files are compiled as plain C++ for the CPU. It
+// holds the part of the language and of the runtime that the kernels use; other features do not
+// compile and are added when a kernel needs them.
 #pragma once
 
 #include <bit>
@@ -18,8 +18,9 @@
 
 // --- the language --------------------------------------------------------------------------------
 
-#define __CUDA_ARCH__ 900          // code for a GPU of this compute capability is what is compiled,
-#define __CUDA_ARCH_FEAT_SM90_ALL  // and with what Hopper alone has
+// The code for Hopper (sm_90a) is compiled.
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL
 
 #define __global__
 #define __device__
@@ -33,27 +34,27 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-// --- threads that wait for each other ------------------------------------------------------------
+// --- synchronization -----------------------------------------------------------------------------
 
 namespace stepladder::simt {
 
 using Here = std::source_location;
 
-inline void __syncthreads(const Here& place = Here::current()) { meet_block(place); }
+inline void __syncthreads(const Here& place = Here::current()) { sync_block(place); }
 
 inline void __syncwarp(unsigned mask = 0xffffffffU, const Here& place = Here::current()) {
   char nothing = 0;
-  with_warp(mask, "__syncwarp", place, nothing, [](const auto&) {});
+  warp_collective(mask, "__syncwarp", place, nothing, [](const auto&) {});
 }
 
-// Each lane gets the value of lane source_of(its lane), which the mask must hold: else garbage.
+// Each lane gets the value of lane source_of(its lane), or garbage if that lane is not in the mask.
 template <class T, class SourceOf>
 T shuffle(unsigned mask, const char* what, const Here& place, T value, const SourceOf& source_of) {
   struct Exchange {
     T given, taken;
     unsigned source;
   } mine{value, value, source_of(lane())};
-  with_warp(mask, what, place, mine, [](const auto& lanes) {
+  warp_collective(mask, what, place, mine, [](const auto& lanes) {
     for (Exchange* to : lanes) {
       if (to == nullptr) continue;
       if (const Exchange* from = lanes[to->source]; from != nullptr)
@@ -71,7 +72,7 @@ inline unsigned ballot(unsigned mask, const char* what, const Here& place, bool 
     bool yes;
     unsigned all;
   } mine{yes, 0};
-  with_warp(mask, what, place, mine, [](const auto& lanes) {
+  warp_collective(mask, what, place, mine, [](const auto& lanes) {
     unsigned all = 0;
     for (std::size_t i = 0; i < lanes.size(); ++i)
       if (lanes[i] != nullptr && lanes[i]->yes) all |= 1U << i;
@@ -81,7 +82,7 @@ inline unsigned ballot(unsigned mask, const char* what, const Here& place, bool 
   return mine.all;
 }
 
-// Lanes form groups of `width`, a power of two, and none looks beyond its own.
+// Shuffles stay within groups of `width` lanes, a power of two.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32,
               const Here& place = Here::current()) {
@@ -140,7 +141,7 @@ using stepladder::simt::__syncwarp;
 
 // --- memory --------------------------------------------------------------------------------------
 
-// One thread runs at a time, so that every access is atomic and in order.
+// One thread runs at a time, so every access is atomic and ordered.
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
@@ -214,7 +215,7 @@ T max(T a, T b) {
 }
 
 // --- the runtime ---------------------------------------------------------------------------------
-// Several devices, whose memory is the host's. When launches and copies are done: streams.hpp.
+// Several devices that share the host's memory. streams.hpp decides when launches and copies run.
 
 #define CUDART_VERSION 13000
 
@@ -253,6 +254,7 @@ struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount;
   std::size_t sharedMemPerBlockOptin, totalGlobalMem;
+  int l2CacheSize;
 };
 struct cudaFuncAttributes {
   int numRegs, ptxVersion;
@@ -308,7 +310,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
-// The nodes that what is captured next comes after; there are no edges with data, nor other flags.
+// The nodes on which the next captured work depends. Edge data and other flags are not supported.
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** nodes, const cudaGraphEdgeData** data,
@@ -331,7 +333,7 @@ unsigned cluster_of(const cudaLaunchConfig_t& config);
 
 template <class... Parameters>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(Parameters...)) {
-  *attributes = {.numRegs = 255, .ptxVersion = 90};  // a kernel that was compiled, for Hopper
+  *attributes = {.numRegs = 255, .ptxVersion = 90};  // as if compiled for Hopper
   return cudaSuccess;
 }
 

@@ -1,17 +1,17 @@
-// backward_weights without unfolding: x is read where it lies; dy is transposed, an image at a time in
-// the cache, so that a pixel's gradients of neighbouring output channels make a vector.
+// backward_weights without unfolding: x is read in place. dy is transposed in the cache, one image
+// at a time, so that the output channels of a pixel are contiguous and form vectors.
 //
-//   a tile of dw:  up to 14 taps of one kernel row x 2 vectors of output channels, its sums in
-//                  registers while all pixels of an image pass by
+//   tile of dw: up to 14 taps of one kernel row x 2 vectors of output channels, in registers while
+//   all pixels of an image are added
 //
-//     dy of a pixel         per pixel, for AVX-512: 2 vectors of dy and, for each tap, 1 broadcast of
-//       d0 | d1             x for 2 FMAs. The taps are kernel_w neighbours in a row of x, of as many
-//   x0  s  | s              input channels as there is room for.
-//   x1  s  | s
-//   …                       Rows of dy that a kernel row carries off the image are skipped; pixels
-//                           near a row's ends take only the taps that are on the image.
+//       dy of a pixel      AVX-512, per pixel: 2 vector loads of dy and, per tap, 1 broadcast of x
+//         d0  | d1         for 2 FMAs. The taps are kernel_w neighbours in a row of x, of as many
+//   x0    acc | acc        input channels as fit.
+//   x1    acc | acc
+//   …     …   | …          Rows of dy whose kernel row is outside the image are skipped. Pixels
+//                          near the ends of a row use only the taps inside the image.
 //
-// Threads share the rows of the batch; their sums are added in the end.
+// Threads divide the rows of the batch; their partial sums are added at the end.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,20 @@
 #include <xsimd/xsimd.hpp>
 
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
-#include "kernels/convolution/cpu/inside.hpp"
-#include "kernels/convolution/cpu/steps.hpp"
+#include "kernels/common/integer_math.hpp"
+#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class DirectWeightGradient final : public Steps {
+class DirectTileBackwardWeights final : public ThreadedConvolution {
  public:
-  DirectWeightGradient(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    // The taps of one kernel row: of several channels, or a part of the row when it is long.
-    const std::int64_t channels = std::max<std::int64_t>(1, most_taps / p_.kernel_w);
-    const std::int64_t columns = std::min(p_.kernel_w, most_taps);
+  DirectTileBackwardWeights(const Problem& problem, int threads) : p_(problem), threads_(threads) {
+    // Taps of one kernel row: of several channels, or a part of a long row.
+    const std::int64_t channels = std::max<std::int64_t>(1, max_taps / p_.kernel_w);
+    const std::int64_t columns = std::min(p_.kernel_w, max_taps);
     for (std::int64_t channel = 0; channel < p_.group_in(); channel += channels)
       for (std::int64_t column = 0; column < p_.kernel_w; column += columns) {
         const std::int64_t count = std::min(columns, p_.kernel_w - column);
@@ -42,89 +44,90 @@ class DirectWeightGradient final : public Steps {
         for (std::int64_t c = channel; c < until; ++c)
           for (std::int64_t s = column; s < column + count; ++s)
             taps.channels[taps.count] = c, taps.columns[taps.count++] = s;
-        // Pixels that see the image through all of these taps.
-        const Range left = inside(p_.width, p_.out_w(), p_.stride_w, column - p_.pad_w);
+        // Pixels for which all of these taps are inside the image.
+        const Range left = valid_range(p_.width, p_.out_w(), p_.stride_w, column - p_.pad_w);
         const Range right =
-            inside(p_.width, p_.out_w(), p_.stride_w, column + count - 1 - p_.pad_w);
-        taps.whole.first = std::max(left.first, right.first);
-        taps.whole.last = std::max(taps.whole.first, std::min(left.last, right.last));
+            valid_range(p_.width, p_.out_w(), p_.stride_w, column + count - 1 - p_.pad_w);
+        taps.interior.begin = std::max(left.begin, right.begin);
+        taps.interior.end = std::max(taps.interior.begin, std::min(left.end, right.end));
         tap_rows_.push_back(taps);
       }
     dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * pixels() * panel));
     std::fill_n(dy_.get(), threads_ * pixels() * panel, 0.0F);
-    sums_ = aligned_array<float>(static_cast<std::size_t>(threads_ * sums_size()));
+    partials_ = aligned_array<float>(static_cast<std::size_t>(threads_ * partials_size()));
   }
 
-  void step(int step, int thread, const Operands& operands) override {
-    if (step == 0)
+  void run_phase(int phase, int thread, const Operands& operands) override {
+    if (phase == 0)
       add_products(thread, operands);
     else
-      write(thread, operands.w);
+      reduce_partials(thread, operands.w);
   }
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t most_taps = lanes == 16 ? 14 : 6;  // 28 of 32 or 12 of 16 sums
-  static constexpr std::int64_t panel = 2 * lanes;                 // output channels
+  static constexpr std::int64_t max_taps = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;                // output channels
 
   struct TapRow {
     std::int64_t count;
-    std::array<std::int64_t, most_taps> channels, columns;
-    Range whole;
+    std::array<std::int64_t, max_taps> channels, columns;
+    Range interior;  // pixels for which all taps are inside the image
   };
 
   std::int64_t pixels() const { return p_.out_h() * p_.out_w(); }
-  std::int64_t panels() const { return (p_.group_out() + panel - 1) / panel; }
+  std::int64_t panels() const { return ceil_div(p_.group_out(), panel); }
   std::int64_t tiles() const {
     return p_.groups * panels() * p_.kernel_h * static_cast<std::int64_t>(tap_rows_.size());
   }
-  std::int64_t sums_size() const { return tiles() * most_taps * panel; }  // floats
+  std::int64_t partials_size() const { return tiles() * max_taps * panel; }  // floats
 
-  // One thread's rows of dy, image by image and panel by panel.
+  // Adds the products of one thread's rows of dy, image by image and panel by panel.
   void add_products(int thread, const Operands& operands) {
-    float* sums = sums_.get() + thread * sums_size();
-    const Share share(p_.batch * p_.out_h(), threads_, thread);
-    if (share.first == share.last) std::fill_n(sums, sums_size(), 0.0F);
-    for (std::int64_t first = share.first; first < share.last;) {
+    float* partials = partials_.get() + thread * partials_size();
+    const Range part = partition(p_.batch * p_.out_h(), threads_, thread);
+    if (part.begin == part.end) std::fill_n(partials, partials_size(), 0.0F);
+    for (std::int64_t first = part.begin; first < part.end;) {
       const std::int64_t image = first / p_.out_h();
-      const std::int64_t last = std::min(share.last, (image + 1) * p_.out_h());
+      const std::int64_t last = std::min(part.end, (image + 1) * p_.out_h());
       const Range rows{first - image * p_.out_h(), last - image * p_.out_h()};
       for (std::int64_t block = 0; block < p_.groups * panels(); ++block)
-        add_panel(thread, operands, image, rows, block, first > share.first,
-                  sums + block * (sums_size() / p_.groups / panels()));
+        add_panel(thread, operands, image, rows, block, first > part.begin,
+                  partials + block * (partials_size() / p_.groups / panels()));
       first = last;
     }
   }
 
-  // block: the panel, counted through all groups. dy_ of the thread: [pixels, channels of the panel];
-  // what lies on lanes without a channel does not count.
+  // block: index of the panel, through all groups. The thread's dy_: [pixels, channels of the
+  // panel]; lanes without a channel are ignored.
   void add_panel(int thread, const Operands& operands, std::int64_t image, const Range& rows,
-                 std::int64_t block, bool accumulate, float* sums) {
+                 std::int64_t block, bool accumulate, float* partials) {
     static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
       return std::array<Kernel, sizeof...(T)>{&add_rows<T / 2 + 1, T % 2 + 1>...};
-    }(std::make_index_sequence<2 * most_taps>{});
+    }
+    (std::make_index_sequence<2 * max_taps>{});
     const std::int64_t group = block / panels(), first = block % panels() * panel;
     const std::int64_t channels = std::min(panel, p_.group_out() - first);
     float* dy = dy_.get() + thread * pixels() * panel;
     transpose(operands.y + ((image * p_.groups + group) * p_.group_out() + first) * pixels() +
-                        rows.first * p_.out_w(),
-                    pixels(), dy, panel, channels, (rows.last - rows.first) * p_.out_w());
+                  rows.begin * p_.out_w(),
+              pixels(), dy, panel, channels, (rows.end - rows.begin) * p_.out_w());
     const float* x =
         operands.x + (image * p_.groups + group) * p_.group_in() * p_.height * p_.width;
     for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
       for (const TapRow& taps : tap_rows_) {
         kernels[static_cast<std::size_t>((taps.count - 1) * 2 + (channels > lanes ? 1 : 0))](
-            p_, taps, kernel_row, rows, x, dy, sums, accumulate);
-        sums += most_taps * panel;
+            p_, taps, kernel_row, rows, x, dy, partials, accumulate);
+        partials += max_taps * panel;
       }
   }
 
-  // One thread's tiles, the sums of all threads added, to where dw has them.
-  void write(int thread, float* dw) const {
+  // Adds the partial sums of one thread's tiles and writes them to dw.
+  void reduce_partials(int thread, float* dw) const {
     const auto rows = static_cast<std::int64_t>(tap_rows_.size());
     const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    const Share share(tiles(), threads_, thread);
-    for (std::int64_t item = share.first; item < share.last; ++item) {
+    const Range part = partition(tiles(), threads_, thread);
+    for (std::int64_t item = part.begin; item < part.end; ++item) {
       const TapRow& taps = tap_rows_[static_cast<std::size_t>(item % rows)];
       const std::int64_t kernel_row = item / rows % p_.kernel_h, block = item / rows / p_.kernel_h;
       const std::int64_t first = block % panels() * panel;
@@ -133,9 +136,9 @@ class DirectWeightGradient final : public Steps {
         const std::int64_t channel = block / panels() * p_.group_out() + first + o;
         float* filter = dw + channel * p_.group_in() * plane + kernel_row * p_.kernel_w;
         for (std::int64_t j = 0; j < taps.count; ++j) {
-          const float* sums = sums_.get() + (item * most_taps + j) * panel + o;
+          const float* partial = partials_.get() + (item * max_taps + j) * panel + o;
           float sum = 0;
-          for (int t = 0; t < threads_; ++t) sum += sums[t * sums_size()];
+          for (int t = 0; t < threads_; ++t) sum += partial[t * partials_size()];
           const auto tap = static_cast<std::size_t>(j);
           filter[taps.channels[tap] * plane + taps.columns[tap]] = sum;
         }
@@ -143,61 +146,61 @@ class DirectWeightGradient final : public Steps {
     }
   }
 
-  // `rows` of dy of one image: dy begins with them, x with the image.
+  // Adds the products of `rows` of one image; dy points to the first of them, x to the image.
   using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row, const Range& rows,
-                          const float* x, const float* dy, float* sums, bool accumulate);
+                          const float* x, const float* dy, float* partials, bool accumulate);
 
-  // I runs over the sums, tap by tap, V over the vectors of channels.
+  // I runs over the accumulators, tap by tap, V over the vectors of channels.
   template <std::int64_t Taps, std::int64_t Vectors, std::size_t... I, std::size_t... V>
   static void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
                        const TapRow& taps, std::int64_t kernel_row, const Range& rows,
-                       const float* x, const float* dy, float* sums, bool accumulate) {
-    const auto at = [sums](std::size_t i) {
-      return sums + static_cast<std::int64_t>(i) / Vectors * panel +
+                       const float* x, const float* dy, float* partials, bool accumulate) {
+    const auto at = [partials](std::size_t i) {
+      return partials + static_cast<std::int64_t>(i) / Vectors * panel +
              static_cast<std::int64_t>(i) % Vectors * lanes;
     };
-    Vector sum[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
+    Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
     std::int64_t offset[Taps];
     for (std::int64_t j = 0; j < Taps; ++j) {
       const auto tap = static_cast<std::size_t>(j);
       offset[j] = taps.channels[tap] * p.height * p.width + taps.columns[tap];
     }
-    const Range seen = inside(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
-    const std::int64_t last = std::min(seen.last, rows.last);
-    for (std::int64_t row = std::max(seen.first, rows.first); row < last; ++row) {
-      const float* d = dy + (row - rows.first) * p.out_w() * panel;
+    const Range valid = valid_range(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
+    const std::int64_t last = std::min(valid.end, rows.end);
+    for (std::int64_t row = std::max(valid.begin, rows.begin); row < last; ++row) {
+      const float* d = dy + (row - rows.begin) * p.out_w() * panel;
       const float* from = x + (row * p.stride_h - p.pad_h + kernel_row) * p.width - p.pad_w;
       for (std::int64_t q = 0; q < p.out_w(); ++q, d += panel, from += p.stride_w) {
         const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
-        if (q >= taps.whole.first && q < taps.whole.last) {
-          ((sum[I] = xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], sum[I])), ...);
+        if (q >= taps.interior.begin && q < taps.interior.end) {
+          ((acc[I] = xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], acc[I])), ...);
         } else {
           const std::int64_t first = q * p.stride_w - p.pad_w;  // column of x under tap column 0
           ((first + taps.columns[I / Vectors] >= 0 && first + taps.columns[I / Vectors] < p.width
-                ? void(sum[I] =
-                           xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], sum[I]))
+                ? void(acc[I] =
+                           xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], acc[I]))
                 : void()),
            ...);
         }
       }
     }
-    (sum[I].store_aligned(at(I)), ...);
+    (acc[I].store_aligned(at(I)), ...);
   }
 
   template <std::int64_t Taps, std::int64_t Vectors>
   static void add_rows(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
-                       const Range& rows, const float* x, const float* dy, float* sums,
+                       const Range& rows, const float* x, const float* dy, float* partials,
                        bool accumulate) {
     add_rows<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
                             std::make_index_sequence<Vectors>{}, p, taps, kernel_row, rows, x, dy,
-                            sums, accumulate);
+                            partials, accumulate);
   }
 
   Problem p_;
   int threads_;
   std::vector<TapRow> tap_rows_;
-  AlignedArray<float> dy_;    // [threads, pixels, panel]
-  AlignedArray<float> sums_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
+  AlignedArray<float> dy_;        // [threads, pixels, panel]
+  AlignedArray<float> partials_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -1,7 +1,7 @@
-// simd on a team of OpenMP threads. forward and backward_data share the pixels of the batch, so
-// every thread has results of its own; backward_weights sums over the pixels, so the threads keep
-// partial sums and add them at the end. Threads wait for each other twice. The team
-// is in openmp_plan.cpp.
+// `simd` on a team of OpenMP threads (openmp_plan.cpp). In forward and backward_data the pixels of
+// the batch are divided among the threads, so each writes its own results. backward_weights sums
+// over the pixels: each thread has partial sums, which are added at the end. There are two
+// barriers.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/convolution/cpu/openmp_plan.hpp"
 #include "kernels/convolution/cpu/tiled/tiled.hpp"
@@ -10,15 +10,14 @@ namespace stepladder::convolution {
 namespace {
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return std::make_unique<OpenMpPlan>(make_steps(problem, resources.threads),
-                                      resources.threads);
+  return std::make_unique<OpenMpPlan>(make_tiled(problem, resources.threads), resources.threads);
 }
 
 constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
     .builds_on = "simd",
-    .adds = "the pixels of the batch shared by a team of threads",
+    .adds = "pixels of the batch divided among OpenMP threads",
     .isa = build_isa,
     .threaded = true,
 };

@@ -5,14 +5,14 @@
 namespace stepladder::convolution {
 namespace {
 
-// Rows that consecutive pixels can touch: one more than they fill, and one for a late start.
-std::int64_t most_runs(const Grid& grid) {
+// Rows that block_pixels consecutive pixels can touch, starting anywhere in a row.
+std::int64_t max_segments(const Grid& grid) {
   return (grid.block_pixels + grid.columns - 2) / grid.columns + 1;
 }
 
-std::int64_t most_spans(const Grid& grid) {
-  const std::int64_t runs = most_runs(grid);
-  return grid.columns > grid.block_pixels ? runs : (runs + grid.rows - 2) / grid.rows + 1;
+std::int64_t max_spans(const Grid& grid) {
+  const std::int64_t segments = max_segments(grid);
+  return grid.columns > grid.block_pixels ? segments : (segments + grid.rows - 2) / grid.rows + 1;
 }
 
 // Image rows that `rows` pixel rows read.
@@ -22,19 +22,19 @@ std::int64_t image_rows(const Grid& grid, std::int64_t rows) {
 
 }  // namespace
 
-std::int64_t PixelBlock::most_local_rows(const Grid& grid) {
-  return most_runs(grid) * grid.stride + most_spans(grid) * grid.taps;
+std::int64_t PixelBlock::max_local_rows(const Grid& grid) {
+  return max_segments(grid) * grid.stride + max_spans(grid) * grid.taps;
 }
 
 void PixelBlock::reserve(const Grid& grid) {
-  runs_.reserve(static_cast<std::size_t>(most_runs(grid)));
-  spans_.reserve(static_cast<std::size_t>(most_spans(grid)));
+  segments_.reserve(static_cast<std::size_t>(max_segments(grid)));
+  spans_.reserve(static_cast<std::size_t>(max_spans(grid)));
 }
 
-void PixelBlock::cover(const Grid& grid, std::int64_t first, std::int64_t count) {
+void PixelBlock::set(const Grid& grid, std::int64_t first, std::int64_t count) {
   const bool whole_rows = grid.columns <= grid.block_pixels;
   spans_.clear();
-  runs_.clear();
+  segments_.clear();
   local_rows_ = 0;
 
   std::int64_t column = first % grid.columns;
@@ -47,8 +47,8 @@ void PixelBlock::cover(const Grid& grid, std::int64_t first, std::int64_t count)
     }
     Span& span = spans_.back();
     const std::int64_t length = std::min(count, grid.columns - column);
-    runs_.push_back({image, row, column, length, span.local_row + span.rows * grid.stride,
-                     column - span.column});
+    segments_.push_back({image, row, column, length, span.local_row + span.rows * grid.stride,
+                         column - span.column});
     ++span.rows;
     count -= length;
     column = 0;

@@ -1,5 +1,5 @@
-// The shares of openmp on threads of our own (kernels/common/cpu/thread_pool.hpp), made with the plan
-// and woken by each run. It shows what OpenMP does underneath, and what its fork and join cost.
+// The same division as `openmp`, on our own thread pool (kernels/common/cpu/thread_pool.hpp). It
+// shows what OpenMP does underneath, and what its fork and join cost.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/thread_pool.hpp"
 #include "kernels/convolution/cpu/tiled/tiled.hpp"
@@ -10,23 +10,23 @@ namespace {
 class Pthread final : public Plan {
  public:
   Pthread(const Problem& problem, const Resources& resources)
-      : steps_(make_steps(problem, resources.threads)), pool_(resources.threads) {}
+      : convolution_(make_tiled(problem, resources.threads)), pool_(resources.threads) {}
 
   void run(const Operands& operands) override {
-    for (int step = 0; step < Steps::count; ++step)
-      pool_.run([&](int thread) { steps_->step(step, thread, operands); });
+    for (int phase = 0; phase < ThreadedConvolution::phases; ++phase)
+      pool_.run([&](int thread) { convolution_->run_phase(phase, thread, operands); });
   }
 
  private:
-  std::unique_ptr<Steps> steps_;
-  ThreadPool pool_;  // last: its threads end before the rest goes
+  std::unique_ptr<ThreadedConvolution> convolution_;
+  ThreadPool pool_;  // last, so its threads end before the rest is destroyed
 };
 
 constexpr VariantInfo info{
     .name = "pthread",
     .technique = Technique::pthread,
     .builds_on = "simd",
-    .adds = "the shares of openmp on a pool of threads that the plan keeps",
+    .adds = "the division of openmp, on a thread pool that the plan keeps",
     .isa = build_isa,
     .threaded = true,
 };

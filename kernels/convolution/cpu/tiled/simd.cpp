@@ -1,9 +1,8 @@
-// The product of im2col on vectors, with a block of the result in registers, and without the
-// unfolded matrix: only the few hundred columns at work exist, unfolded straight into the panels
-// that the register tile reads, in the second-level cache. See correlation.hpp and
-// weight_gradient.hpp.
+// The product of im2col on vectors, with a block of the result in registers and without the
+// unfolded matrix. Only a few hundred columns exist at a time: they are unfolded straight into the
+// panels of the register tile, in L2 (correlation.hpp, backward_weights.hpp).
 //
-// Expected: near the vector unit's peak, less what unfolding costs, one vector copied for every
+// Expected: near the peak of the vector units, less the unfolding: one vector copied per
 // out_channels / groups vector FMAs.
 #include "kernels/common/cpu/simd.hpp"
 
@@ -14,22 +13,21 @@ namespace {
 
 class Simd final : public Plan {
  public:
-  Simd(const Problem& problem, const Resources&) : steps_(make_steps(problem, 1)) {}
+  Simd(const Problem& problem, const Resources&) : convolution_(make_tiled(problem, 1)) {}
   void run(const Operands& operands) override {
-    for (int step = 0; step < Steps::count; ++step) steps_->step(step, 0, operands);
+    for (int phase = 0; phase < ThreadedConvolution::phases; ++phase)
+      convolution_->run_phase(phase, 0, operands);
   }
 
  private:
-  std::unique_ptr<Steps> steps_;
+  std::unique_ptr<ThreadedConvolution> convolution_;
 };
 
 constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
     .builds_on = "im2col",
-    .adds =
-        "unfolding straight into packed panels, and a product on vectors with its sums in "
-        "registers",
+    .adds = "unfolding straight into packed panels; a register tile of vectors",
     .isa = build_isa,
 };
 

@@ -1,19 +1,19 @@
-// What the vectorised variants share: all directions, on the register tile of one ISA.
+// The convolution of the rungs simd, openmp and pthread, in all directions.
 #pragma once
 
 #include <memory>
 
-#include "kernels/convolution/cpu/tiled/correlation.hpp"
-#include "kernels/convolution/cpu/steps.hpp"
+#include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/tiled/backward_weights.hpp"
+#include "kernels/convolution/cpu/tiled/correlation.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-// The workspace of all threads is allocated here.
-inline std::unique_ptr<Steps> make_steps(const Problem& problem, int threads) {
+// Allocates the workspaces of all threads.
+inline std::unique_ptr<ThreadedConvolution> make_tiled(const Problem& problem, int threads) {
   if (problem.direction == Direction::backward_weights)
-    return std::make_unique<WeightGradient>(problem, threads);
-  return std::make_unique<Correlation>(problem, threads);
+    return std::make_unique<TiledBackwardWeights>(problem, threads);
+  return std::make_unique<TiledCorrelation>(problem, threads);
 }
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA

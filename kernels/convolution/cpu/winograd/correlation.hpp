@@ -1,11 +1,12 @@
-// forward and backward_data by Winograd's method. Per block of tiles, in the caches of one thread:
+// forward and backward_data by Winograd's method. Per block of tiles, in the cache of one thread:
 //
 //   source  -> transformed tiles  [positions, tiles, source channels]
-//   weights -> transformed once   [positions, source channels, panel]    a product per position:
-//              products           [positions, tiles, panel]            -> target
+//   weights -> transformed once   [positions, source channels, panel]
+//              products           [positions, tiles, panel]            one product per position
+//              target                                                  combined from the products
 //
-// A panel is as many target channels as the tile of the matrix product has columns. backward_data is
-// the same correlation, from dy to dx, with the kernel turned round.
+// A panel has as many target channels as the register tile has columns. backward_data is the same
+// correlation, from dy to dx, with the kernel rotated by 180 degrees.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +15,16 @@
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/gemm_tile.hpp"
+#include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
-#include "kernels/convolution/cpu/steps.hpp"
+#include "kernels/common/integer_math.hpp"
+#include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 template <int pairs, int kernel>
-class WinogradCorrelation final : public Steps {
+class WinogradCorrelation final : public ThreadedConvolution {
  public:
   WinogradCorrelation(const Problem& problem, int threads)
       : p_(problem),
@@ -31,15 +34,15 @@ class WinogradCorrelation final : public Steps {
         target_channels_(forward_ ? p_.group_out() : p_.group_in()),
         target_h_(forward_ ? p_.out_h() : p_.height),
         target_w_(forward_ ? p_.out_w() : p_.width),
-        panels_((target_channels_ + panel - 1) / panel),
+        panels_(ceil_div(target_channels_, panel)),
         grid_(p_.batch, target_h_, target_w_, outputs, p_.group_in() * p_.group_out(), threads),
         weights_(aligned_array<float>(
             static_cast<std::size_t>(p_.groups * panels_ * positions * source_channels_ * panel))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 
-  void step(int step, int thread, const Operands& operands) override {
-    if (step == 0)
+  void run_phase(int phase, int thread, const Operands& operands) override {
+    if (phase == 0)
       transform_weights(thread, operands.w);
     else
       correlate(thread, forward_ ? operands.x : operands.y, forward_ ? operands.y : operands.x);
@@ -50,7 +53,7 @@ class WinogradCorrelation final : public Steps {
   using Transform = typename Source::Transform;
   static constexpr std::int64_t lanes = Source::lanes;
   static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
-  static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of the target
+  static constexpr std::int64_t outputs = tile - kernel + 1;  // per row of a tile of the target
   static constexpr std::int64_t taps = kernel * kernel;
   using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
@@ -71,28 +74,29 @@ class WinogradCorrelation final : public Steps {
 
     Source source;
     AlignedArray<float> tiles;
-    std::int64_t pitch;            // of one position; see WinogradSource
+    std::int64_t pitch;            // floats of one position, padded as in WinogradSource
     AlignedArray<float> products;  // [positions, tiles, panel]
     AlignedArray<float> window;    // [rows, columns, lanes] of the target
   };
 
-  // The panels of this thread's share, one vector of target channels at a time.
+  // Transforms one thread's part of the weights, one vector of target channels at a time.
   void transform_weights(int thread, const float* weights) {
     alignas(cache_line) float filter[taps * lanes] = {};
     alignas(cache_line) float half[tile * kernel * lanes];
     const std::int64_t target_pitch = forward_ ? p_.group_in() * taps : taps;
     const std::int64_t source_pitch = forward_ ? taps : p_.group_in() * taps;
-    const Share share(p_.groups * panels_ * source_channels_, threads_, thread);
-    for (std::int64_t item = share.first; item < share.last; ++item) {
+    const Range part = partition(p_.groups * panels_ * source_channels_, threads_, thread);
+    for (std::int64_t item = part.begin; item < part.end; ++item) {
       const std::int64_t c = item % source_channels_, block = item / source_channels_;
       const float* group = weights + block / panels_ * p_.group_out() * p_.group_in() * taps;
       const std::int64_t first = block % panels_ * panel;
       float* to = weights_.get() + (block * positions * source_channels_ + c) * panel;
       for (std::int64_t v = 0; v < panel && first + v < target_channels_; v += lanes) {
         const float* from = group + (first + v) * target_pitch + c * source_pitch;
-        transpose(from, target_pitch, filter, lanes,
-                        std::min(lanes, target_channels_ - first - v), taps);
-        const std::int64_t start = forward_ ? 0 : (taps - 1) * lanes;  // turned round: backwards
+        transpose(from, target_pitch, filter, lanes, std::min(lanes, target_channels_ - first - v),
+                  taps);
+        const std::int64_t start =
+            forward_ ? 0 : (taps - 1) * lanes;  // backward_data: in reverse order
         const std::int64_t step = forward_ ? lanes : -lanes;
         for (std::int64_t s = 0; s < kernel; ++s)
           Transform::template evaluate<kernel>(filter + start + s * step, kernel * step,
@@ -108,8 +112,8 @@ class WinogradCorrelation final : public Steps {
   void correlate(int thread, const float* source, float* target) {
     Workspace& work = workspaces_[static_cast<std::size_t>(thread)];
     const std::int64_t source_image = forward_ ? p_.x_count() / p_.batch : p_.y_count() / p_.batch;
-    const Share share(p_.groups * grid_.blocks(), threads_, thread);
-    for (std::int64_t item = share.first; item < share.last; ++item) {
+    const Range part = partition(p_.groups * grid_.blocks(), threads_, thread);
+    for (std::int64_t item = part.begin; item < part.end; ++item) {
       const std::int64_t group = item / grid_.blocks();
       const TileGrid::Block block = grid_.block(item % grid_.blocks());
       const std::int64_t image_group = block.first_image * p_.groups + group;
@@ -118,7 +122,7 @@ class WinogradCorrelation final : public Steps {
       for (std::int64_t i = 0; i < panels_; ++i) {
         multiply(work, block,
                  weights_.get() + (group * panels_ + i) * positions * source_channels_ * panel,
-                 std::min(panel, (target_channels_ - i * panel + lanes - 1) / lanes * lanes));
+                 std::min(panel, round_up(target_channels_ - i * panel, lanes)));
         for (std::int64_t v = 0; v < panel && i * panel + v < target_channels_; v += lanes)
           for (std::int64_t n = 0; n < block.images; ++n)
             write(work, block, n, v,
@@ -129,26 +133,25 @@ class WinogradCorrelation final : public Steps {
     }
   }
 
-  // products[position] = tiles[position] · weights[position], weights: [positions, channels, panel]
-  // of which `columns` are needed.
+  // products[position] = tiles[position] · weights[position]. weights: [positions, channels,
+  // panel], of which the first `columns` columns are used.
   void multiply(Workspace& work, const TileGrid::Block& block, const float* weights,
                 std::int64_t columns) const {
     const std::int64_t tiles = block.images * block.rows * grid_.columns();
-    const std::int64_t row = work.source.row(), stripes = (tiles + Gemm::rows - 1) / Gemm::rows;
+    const std::int64_t row = work.source.row(), row_tiles = ceil_div(tiles, Gemm::rows);
     for (std::int64_t position = 0; position < positions; ++position) {
-      for (std::int64_t i = 0; i < stripes; ++i) {
-        const Share stripe(tiles, stripes, i);
-        Gemm::multiply_strided(
-            source_channels_,
-            work.tiles.get() + position * work.source.pitch() + stripe.first * row, row, 1,
-            weights + position * source_channels_ * panel, panel,
-            work.products.get() + position * work.pitch + stripe.first * panel, panel,
-            stripe.last - stripe.first, columns, false);
+      for (std::int64_t i = 0; i < row_tiles; ++i) {
+        const Range rows = partition(tiles, row_tiles, i);
+        Gemm::multiply_strided(source_channels_,
+                               work.tiles.get() + position * work.source.pitch() + rows.begin * row,
+                               row, 1, weights + position * source_channels_ * panel, panel,
+                               work.products.get() + position * work.pitch + rows.begin * panel,
+                               panel, rows.end - rows.begin, columns, false);
       }
     }
   }
 
-  // One vector of channels of the block's image n; target: its first channel, [channels, h, w].
+  // Writes one vector of channels of image n of the block. target: [channels, h, w].
   void write(Workspace& work, const TileGrid::Block& block, std::int64_t n, std::int64_t v,
              float* target, std::int64_t channels) const {
     alignas(cache_line) float half[outputs * tile * lanes];
@@ -168,7 +171,7 @@ class WinogradCorrelation final : public Steps {
     const std::int64_t last = std::min(target_h_, first + block.rows * outputs);
     for (std::int64_t i = first; i < last; ++i)
       transpose(work.window.get() + (i - first) * window_row, lanes, target + i * target_w_,
-                      target_h_ * target_w_, target_w_, channels);
+                target_h_ * target_w_, target_w_, channels);
   }
 
   Problem p_;

@@ -1,4 +1,4 @@
-// What both forms of Winograd's backward_weights do with dy, and how they end.
+// The transforms of dy and dw in backward_weights by Winograd's method.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-// Transformed tiles of dy, for one panel of output channels: as many as the tile of the matrix
-// product has columns. Each thread has one of its own.
+// Transformed tiles of dy for one panel of output channels; a panel has the columns of the register
+// tile. Each thread has its own object.
 template <int pairs, int kernel>
-class WinogradGradient {
+class WinogradGradientTiles {
  public:
   using Transform = WinogradTransform<pairs>;
   static constexpr std::int64_t lanes = Vector::size;
@@ -24,7 +24,7 @@ class WinogradGradient {
   using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
-  WinogradGradient(const Problem& problem, const TileGrid& grid)
+  WinogradGradientTiles(const Problem& problem, const TileGrid& grid)
       : p_(problem),
         columns_(grid.columns()),
         pitch_(grid.block_tiles() * panel + lanes),
@@ -34,7 +34,7 @@ class WinogradGradient {
     std::fill_n(tiles_.get(), positions * pitch_, 0.0F);
   }
 
-  // dy: the group's first channel in the block's first image.
+  // Transforms a block. dy points to the group's first channel in the block's first image.
   void transform(const float* dy, const TileGrid::Block& block, std::int64_t panel_index) {
     const std::int64_t first = panel_index * panel, plane = p_.out_h() * p_.out_w();
     for (std::int64_t v = 0; v < panel && first + v < p_.group_out(); v += lanes)
@@ -47,31 +47,31 @@ class WinogradGradient {
   // [tiles of the block, panel] of one position.
   const float* matrix(std::int64_t position) const { return tiles_.get() + position * pitch_; }
 
-  // dw of up to a vector of output channels and one input channel of their group, from the sums
-  // [positions, lanes], whose positions are `pitch` apart.
-  static void combine(const Problem& p, const float* sums, std::int64_t pitch,
+  // Computes dw of up to one vector of output channels and one input channel of their group from
+  // the products [positions, lanes], whose positions are `pitch` floats apart.
+  static void combine(const Problem& p, const float* products, std::int64_t pitch,
                       std::int64_t out_channel, std::int64_t in_channel, std::int64_t count,
                       float* dw) {
     constexpr std::int64_t taps = kernel * kernel;
     alignas(cache_line) float half[kernel * tile * lanes], filter[taps * lanes];
     for (std::int64_t b = 0; b < tile; ++b)
-      Transform::template combine<kernel>(sums + b * pitch, tile * pitch, half + b * lanes,
+      Transform::template combine<kernel>(products + b * pitch, tile * pitch, half + b * lanes,
                                           tile * lanes);
     for (std::int64_t r = 0; r < kernel; ++r)
       Transform::template combine<kernel>(half + r * tile * lanes, lanes,
                                           filter + r * kernel * lanes, lanes);
     transpose(filter, lanes, dw + (out_channel * p.group_in() + in_channel) * taps,
-                    p.group_in() * taps, taps, count);
+              p.group_in() * taps, taps, count);
   }
 
  private:
-  // One vector of channels of one image, dy: [channels, h, w].
+  // Transforms one vector of channels of one image; dy: [channels, h, w].
   void transform_image(const float* dy, std::int64_t channels, const TileGrid::Block& block,
                        float* to) {
     alignas(cache_line) float half[tile * outputs * lanes];
     const std::int64_t window_row = columns_ * outputs * lanes;
     load_window(dy, channels, p_.out_h(), p_.out_w(), block.first_row * outputs, 0,
-                      block.rows * outputs, columns_ * outputs, window_.get());
+                block.rows * outputs, columns_ * outputs, window_.get());
     for (std::int64_t i = 0; i < block.rows; ++i)
       for (std::int64_t j = 0; j < columns_; ++j, to += panel) {
         const float* from = window_.get() + i * outputs * window_row + j * outputs * lanes;
@@ -85,7 +85,7 @@ class WinogradGradient {
   }
 
   Problem p_;
-  std::int64_t columns_, pitch_;  // tiles across an image; of a position, see WinogradSource
+  std::int64_t columns_, pitch_;  // tiles across an image; pitch of a position (WinogradSource)
   AlignedArray<float> window_;    // [rows, columns, lanes] of dy
   AlignedArray<float> tiles_;     // [positions, tiles, panel]
 };

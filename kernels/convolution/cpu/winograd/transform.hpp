@@ -1,5 +1,5 @@
-// The transforms of winograd_points.hpp on vectors in memory, one independent problem in each lane. The
-// steps are from one vector to the next, in floats.
+// The transforms of winograd_points.hpp on vectors in memory: each lane is an independent
+// transform. Steps are the distances between vectors, in floats.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ class WinogradTransform {
   // [tile] -> [n]
   template <int n>
   static void combine(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
-    Vector products[tile], sums[n];
+    Vector products[tile], outputs[n];
     load(from, from_step, products);
-    Points::combine(products, sums);
-    store(sums, to, to_step);
+    Points::combine(products, outputs);
+    store(outputs, to, to_step);
   }
 
  private:

@@ -1,23 +1,21 @@
-// The convolution as a matrix product whose one factor is gathered while it runs. shared_memory loads
-// three values for eight products and meets at a barrier for every channel. Here the sums over (channel,
-// row, column) are one long sum: each thread keeps 8 x 8 sums, so that 16 values from shared memory
-// serve 64 products, and a step ends after 8 terms whatever the filter's size. Unfolded matrices, as
-// im2col writes them, would cost 25 times the memory of x for 5 x 5 filters; a table of the terms, made
-// by the plan, says where each element is instead.
+// The convolution as one GEMM that gathers the im2col matrix while it runs. shared_memory loads
+// three values for eight products and has a barrier for every channel. Here K runs over channels
+// and filter elements together. Each thread has 8 x 8 accumulators: 16 values from shared memory
+// serve 64 products, and a K step has 8 elements for any filter size. A stored im2col matrix would
+// take 25 times the memory of x for 5 x 5 filters; a table of offsets made by the plan replaces it.
+// CRS is the index over (source channel, filter row, filter column):
 //
-//   forward            y  [out channels, pixels]  =  w [out channels, terms] · x [terms, pixels]
-//   backward_data      dx [in channels, pixels]   =  w, turned round         · dy [terms, pixels],
-//                      once for each remainder that a pixel's row and column leave when divided by
-//                      the stride
-//   backward_weights   dw [out channels, terms]   =  dy [out channels, pixels] · x [pixels, terms]
+//   forward            y  [out channels, pixels]  =  w [out channels, CRS] · x [CRS, pixels]
+//   backward_data      dx [in channels, pixels]   =  w, rotated by 180°    · dy [CRS, pixels],
+//                      once per pair of remainders of a pixel's row and column modulo the stride
+//   backward_weights   dw [out channels, CRS]     =  dy [out channels, pixels] · x [pixels, CRS]
 //
-// In NHWC the same products with the terms in another order, the channel last, and with lanes next to
-// each other along the channels instead of the pixels: what a warp fetches together lies together.
+// In NHWC the channel is the fastest index of CRS, and consecutive threads load consecutive
+// channels instead of pixels: loads are coalesced in both layouts.
 //
-// Expected: 50 to 70 % of the FMA peak forward and backward_data where the pixels make enough blocks,
-// 1.5 to 2 times shared_memory; gathering costs one instruction for every two to four products of the
-// two large tiles.
-// backward_weights has few blocks for all that it sums: the next rung.
+// Expected: 50 to 70 % of the FMA peak in forward and backward_data with enough pixels for all
+// multiprocessors, 1.5 to 2 times shared_memory. Gathering costs one instruction per two to four
+// products in the two largest tiles. backward_weights has few blocks: see implicit_gemm_split_k.
 // Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
 #include "kernels/convolution/cuda/implicit_gemm/plan.hpp"
 
@@ -33,9 +31,8 @@ constexpr VariantInfo info{
     .name = "implicit_gemm",
     .technique = Technique::cuda,
     .builds_on = "shared_memory",
-    .adds =
-        "one matrix product with 8 x 8 sums per thread, its factor gathered by a table of terms",
-    .layouts = "nhwc",
+    .adds = "one GEMM with 8 x 8 accumulators per thread, im2col gathered through an offset table",
+    .nhwc = true,
     .place = Place::cuda,
 };
 

@@ -1,19 +1,19 @@
-// implicit_gemm on the tensor cores. Their TF32 products (8-bit exponent, 10-bit fraction, sums in
-// fp32) come many times as fast as FMAs; what is gathered is rounded once, on its way to shared memory.
-// A warp makes 64 x 32 or 32 x 32 of the tile in products of 16 x 8 by 8 terms:
+// implicit_gemm on the tensor cores. Their TF32 products (8-bit exponent, 10-bit mantissa, fp32
+// accumulators) are many times as fast as FMAs. Operands are rounded once, before they are convert
+// to shared memory. A warp computes 64 x 32 or 32 x 32 of the tile in products of 16 x 8 by 8 x 8:
 //
-//               ┌──┬──┬──┬──┐  4 factors of 8 x 8 columns
+//               ┌──┬──┬──┬──┐  4 fragments of B, 8 x 8
 //     16 x 8  ┌─┼──┼──┼──┼──┤
-//     factors │ │  │  │  │  │  of each 16 x 8 sums a thread holds two neighbours in row lane / 4,
-//             ├─┼──┼──┼──┼──┤  and two in the row 8 below
+//  fragments  │ │  │  │  │  │  of 16 x 8 accumulators a thread has two adjacent in row lane / 4
+//       of A  ├─┼──┼──┼──┼──┤  and two in row lane / 4 + 8
 //             │ │  │  │  │  │
 //
-// The bound. Rounding to a 10-bit fraction changes a factor by at most 2⁻¹¹ of itself, a product by
-// 2⁻¹⁰ + 2⁻²²; the sums err by a few gamma(terms + 2), since a tensor core may cut where fp32 rounds.
+// Error bound: rounding to a 10-bit mantissa changes an operand by at most 2⁻¹¹ of itself, a
+// product by 2⁻¹⁰ + 2⁻²². The accumulators have errors of a few gamma(K + 2), because a tensor core
+// may truncate where fp32 rounds.
 //
-// Expected: 1.5 to 2.5 times implicit_gemm on layers with blocks enough. Not the 5 or more that the
-// products alone would give: gathering a step's elements costs the same instructions as before, and
-// is now the larger part.
+// Expected: 1.5 to 2.5 times implicit_gemm on layers with enough blocks. The products alone would
+// give 5 or more, but gathering costs the same instructions as before and is now the larger part.
 #include "kernels/common/cuda/mma.hpp"
 #include "kernels/convolution/cuda/implicit_gemm/plan.hpp"
 
@@ -22,16 +22,16 @@ namespace {
 
 template <int m_, int n_, int warp_m>
 struct TensorTile {
-  static constexpr int m = m_, n = n_, depth = 8, warp_n = 32;
+  static constexpr int m = m_, n = n_, k = 8, warp_n = 32;
   static constexpr int warps_n = n / warp_n, threads = 32 * (m / warp_m) * warps_n;
-  static constexpr int sums_m = warp_m / 8, sums_n = warp_n / 4;
-  static constexpr int side_by_side = 2;       // sums of a thread in neighbouring columns
-  static constexpr int one_below_another = 1;  // in neighbouring rows
-  static constexpr int speed = 5;              // products in the time of an FMA
+  static constexpr int thread_m = warp_m / 8, thread_n = warp_n / 4;
+  static constexpr int vector_n = 2;  // adjacent accumulators of a thread along a row
+  static constexpr int vector_m = 1;  // along a column
+  static constexpr int speed = 5;     // products in the time of an FMA
 
-  using Sums = float[sums_m][sums_n];
-  using LeftStep = float[depth][m + 8];  // 8 more: a warp's fragments lie in 32 different banks
-  using RightStep = float[depth][n + 8];
+  using Accumulators = float[thread_m][thread_n];
+  using SharedA = float[k][m + 8];  // padded by 8: fragments are read without bank conflicts
+  using SharedB = float[k][n + 8];
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ static int first_row() {
@@ -45,9 +45,10 @@ struct TensorTile {
     return first_column() + j / 2 * 8 + lane() % 4 * 2 + j % 2;
   }
 
-  __device__ static float stored(float value) { return __uint_as_float(to_tf32(value)); }
+  __device__ static float convert(float value) { return __uint_as_float(to_tf32(value)); }
 
-  __device__ static void accumulate(const LeftStep& a, const RightStep& b, Sums& sums) {
+  __device__ static void accumulate(const SharedA& a, const SharedB& b,
+                                    Accumulators& accumulators) {
     const int group = lane() / 4, member = lane() % 4;
     std::uint32_t columns[warp_n / 8][2];
 #pragma unroll
@@ -56,15 +57,17 @@ struct TensorTile {
       for (int half = 0; half < 2; ++half)
         columns[j][half] = __float_as_uint(b[member + 4 * half][first_column() + 8 * j + group]);
 #pragma unroll
-    for (int i = 0; i < sums_m; i += 2) {
+    for (int i = 0; i < thread_m; i += 2) {
       const std::uint32_t rows[4] = {
           __float_as_uint(a[member][row(i)]), __float_as_uint(a[member][row(i + 1)]),
           __float_as_uint(a[member + 4][row(i)]), __float_as_uint(a[member + 4][row(i + 1)])};
 #pragma unroll
-      for (int j = 0; j < sums_n; j += 2) {
-        float c[4] = {sums[i][j], sums[i][j + 1], sums[i + 1][j], sums[i + 1][j + 1]};
+      for (int j = 0; j < thread_n; j += 2) {
+        float c[4] = {accumulators[i][j], accumulators[i][j + 1], accumulators[i + 1][j],
+                      accumulators[i + 1][j + 1]};
         mma_16x8x8_tf32(c, rows, columns[j / 2]);
-        sums[i][j] = c[0], sums[i][j + 1] = c[1], sums[i + 1][j] = c[2], sums[i + 1][j + 1] = c[3];
+        accumulators[i][j] = c[0], accumulators[i][j + 1] = c[1], accumulators[i + 1][j] = c[2],
+        accumulators[i + 1][j + 1] = c[3];
       }
     }
   }
@@ -83,8 +86,8 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "products on the tensor cores, operands rounded to TF32",
-    .precision = "tf32",
-    .layouts = "nhwc",
+    .precision = Precision::tf32,
+    .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 4,
     .operand_error = 0x1p-10 + 0x1p-22,

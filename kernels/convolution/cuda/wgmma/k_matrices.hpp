@@ -1,37 +1,39 @@
-// The factors that the TMA brings, as matrices along the depth of a product: filters [target channels,
-// terms] and gradients [out channels, pixels]. Terms are those of cuda_gather.hpp. Only .cu files include this.
+// Operand B, which the TMA loads, as a K-contiguous matrix: filters [target channels, CRS] or dy
+// [out channels, pixels]. CRS is ordered as in gather.hpp. Only .cu files include this.
 #pragma once
 
+#include "kernels/common/cuda/pack.hpp"
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/tma.hpp"
-#include "kernels/common/cuda/pack.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cuda/wgmma/gather.hpp"
 
 namespace stepladder::convolution {
 
+// FilterMatrix and DyMatrix are Operands of pack.hpp.
 struct FilterMatrix {
-  explicit FilterMatrix(const Correlation& correlation)
+  explicit FilterMatrix(const CudaCorrelation& correlation)
       : c(correlation),
-        padded_channels((c.source_channels + piece_channels - 1) / piece_channels * piece_channels),
+        padded_channels(round_up(c.source_channels, chunk_channels)),
         extent(std::int64_t{c.groups} * c.target_channels),
-        depth(std::int64_t{c.taps()} * padded_channels),
-        along_depth(c.w_source < c.w_target),
-        of_group(static_cast<std::uint32_t>(c.target_channels)),
-        of_tap(static_cast<std::uint32_t>(padded_channels)),
-        of_tap_row(static_cast<std::uint32_t>(c.columns.taps > 0 ? c.columns.taps : 1)) {}
+        k(std::int64_t{c.taps()} * padded_channels),
+        k_contiguous(c.w_source < c.w_target),
+        by_group(static_cast<std::uint32_t>(c.target_channels)),
+        by_tap(static_cast<std::uint32_t>(padded_channels)),
+        by_tap_row(static_cast<std::uint32_t>(c.columns.taps > 0 ? c.columns.taps : 1)) {}
 
-  Correlation c;
+  CudaCorrelation c;
   int padded_channels;
-  std::int64_t extent, depth;
-  bool along_depth;
-  FastDivisor of_group, of_tap, of_tap_row;
-  const float* at = nullptr;
+  std::int64_t extent, k;
+  bool k_contiguous;
+  FastDivisor by_group, by_tap, by_tap_row;
+  const float* data = nullptr;  // w
 
-  // Of w; -1 for the channels that fill a piece.
+  // Index of an element in w, or -1 for the channels that pad a chunk.
   STEPLADDER_HOST_DEVICE int index(std::int64_t x, std::int64_t l) const {
-    const auto [group, target] = of_group.divide(static_cast<std::uint32_t>(x));
-    const auto [tap, source] = of_tap.divide(static_cast<std::uint32_t>(l));
-    const auto [r, s] = of_tap_row.divide(tap);
+    const auto [group, target] = by_group.divide(static_cast<std::uint32_t>(x));
+    const auto [tap, source] = by_tap.divide(static_cast<std::uint32_t>(l));
+    const auto [r, s] = by_tap_row.divide(tap);
     if (static_cast<int>(source) >= c.source_channels) return -1;
     return static_cast<int>(group) * c.w_group + static_cast<int>(target) * c.w_target +
            static_cast<int>(source) * c.w_source +
@@ -39,69 +41,68 @@ struct FilterMatrix {
            (c.columns.kernel_first + static_cast<int>(s) * c.columns.kernel_step) * c.w_column;
   }
   STEPLADDER_HOST_DEVICE bool holds(std::int64_t x, std::int64_t l) const {
-    return x < extent && l < depth;
+    return x < extent && l < k;
   }
   STEPLADDER_HOST_DEVICE float element_or_zero(std::int64_t x, std::int64_t l) const {
     const int from = holds(x, l) ? index(x, l) : -1;
-    return from < 0 ? 0 : at[from];
+    return from < 0 ? 0 : data[from];
   }
 };
 
-struct GradientMatrix {
-  explicit GradientMatrix(const Correlation& forward)
+struct DyMatrix {
+  explicit DyMatrix(const CudaCorrelation& forward)
       : extent(std::int64_t{forward.groups} * forward.target_channels),
-        depth(forward.pixels()),
-        along_depth(!forward.channels_last),
+        k(forward.pixels()),
+        k_contiguous(!forward.channels_last),
         strides(forward.target),
-        of_image(static_cast<std::uint32_t>(forward.rows.pixels * forward.columns.pixels)),
-        of_row(static_cast<std::uint32_t>(forward.columns.pixels)) {}
+        by_image(static_cast<std::uint32_t>(forward.rows.pixels * forward.columns.pixels)),
+        by_row(static_cast<std::uint32_t>(forward.columns.pixels)) {}
 
-  std::int64_t extent, depth;
-  bool along_depth;
+  std::int64_t extent, k;
+  bool k_contiguous;
   CudaStrides strides;
-  FastDivisor of_image, of_row;
-  const float* at = nullptr;
+  FastDivisor by_image, by_row;
+  const float* data = nullptr;  // dy
 
   STEPLADDER_HOST_DEVICE bool holds(std::int64_t x, std::int64_t l) const {
-    return x < extent && l < depth;
+    return x < extent && l < k;
   }
   STEPLADDER_HOST_DEVICE float element_or_zero(std::int64_t x, std::int64_t l) const {
     if (!holds(x, l)) return 0;
-    const auto [image, within] = of_image.divide(static_cast<std::uint32_t>(l));
-    const auto [row, column] = of_row.divide(within);
-    return at[static_cast<int>(image) * strides.image + static_cast<int>(x) * strides.channel +
-              static_cast<int>(row) * strides.row + static_cast<int>(column) * strides.column];
+    const auto [image, within] = by_image.divide(static_cast<std::uint32_t>(l));
+    const auto [row, column] = by_row.divide(within);
+    return data[static_cast<int>(image) * strides.image + static_cast<int>(x) * strides.channel +
+                static_cast<int>(row) * strides.row + static_cast<int>(column) * strides.column];
   }
 };
 
-// A matrix laid out anew in every run, in one part or two, or where it lies. Without depth there is none.
+// Such a matrix as the TMA reads it: in place, or packed in every run, in one part or two.
 template <class Matrix, int parts>
-class DepthMatrix {
+class TmaOperand {
  public:
-  DepthMatrix(const Matrix& matrix, bool where_it_lies)
-      : matrix_(matrix), pitch_((matrix.depth + 3) / 4 * 4) {
-    if (!where_it_lies && matrix.depth > 0)
-      space_ =
+  TmaOperand(const Matrix& matrix, bool in_place) : matrix_(matrix), pitch_(round_up(matrix.k, 4)) {
+    if (!in_place && matrix.k > 0)
+      packed_ =
           device_memory(sizeof(float) * static_cast<std::size_t>(parts * matrix.extent * pitch_));
   }
   int extent() const { return static_cast<int>(matrix_.extent); }
 
-  // For boxes of `rows` rows.
-  TensorMap prepare(const float* from, int rows, OnTheWay numbers) const {
-    if (matrix_.depth == 0) return {};
-    if (space_ == nullptr)
-      return tensor_map(from, matrix_.extent, matrix_.depth, pitch_, rows, numbers);
+  // The map for boxes of `box_rows` rows. It is empty if k is 0.
+  TensorMap prepare(const float* from, int box_rows, TmaRounding rounding) const {
+    if (matrix_.k == 0) return {};
+    if (packed_ == nullptr)
+      return tensor_map(from, matrix_.extent, matrix_.k, pitch_, box_rows, rounding);
     Matrix source = matrix_;
-    source.at = from;
-    auto* const to = static_cast<float*>(space_.get());
-    turn<parts>(source, to, pitch_);
-    return tensor_map(to, parts * matrix_.extent, matrix_.depth, pitch_, rows, numbers);
+    source.data = from;
+    auto* const to = static_cast<float*>(packed_.get());
+    pack<parts>(source, to, pitch_);
+    return tensor_map(to, parts * matrix_.extent, matrix_.k, pitch_, box_rows, rounding);
   }
 
  private:
   Matrix matrix_;
   std::int64_t pitch_;
-  DeviceMemory space_;  // [parts, extent, pitch]
+  DeviceMemory packed_;  // [parts, extent, pitch]
 };
 
 }  // namespace stepladder::convolution

@@ -1,19 +1,20 @@
-// tf32_wgmma with fp32's accuracy: every factor is cut in two, big + small, each with the 11 significant bits
-// of TF32, and of the four products the three that matter are added (H. Ootomo and R. Yokota, "Recovering single
-// precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022):
+// tf32_wgmma with fp32 accuracy: 3xTF32. Each operand is split into big + small, with the 11
+// significant bits of TF32 each, and three of the four products are added (H. Ootomo and R. Yokota,
+// "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
+// peak performance", 2022):
 //
 //     a b ≈ a_big b_big + a_big b_small + a_small b_big
 //
-// What is gathered is cut in registers; filters and dy are laid out anew as two matrices, so that the TMA
-// brings both parts. The small products have sums of their own, which leaves registers for 128 columns.
+// A is split in registers; B is packed as two matrices, big and small, which the TMA loads. The
+// small products have accumulators of their own, so registers suffice for at most 128 columns.
 //
-// Three times the arithmetic of tf32_wgmma for half as many bytes more, (128 + 2 · 128) · 32 floats a step:
-// expected 0.5 to 0.8 of its speed where the second-level cache binds that, a third where nothing does, and
-// 1.2 to 2.5 times implicit_gemm, since a third of TF32's peak is 2.5 times that of fp32.
+// Expected: 0.5 to 0.8 of the speed of tf32_wgmma where L2 limits it (three times the products, 1.5
+// times the bytes), a third elsewhere; 1.2 to 2.5 times implicit_gemm, because a third of the TF32
+// peak is 2.5 times the fp32 peak.
 //
-// The bound. Cutting loses at most 2⁻²³ of a factor, leaving out the product of the small parts 2⁻²² of the
-// product: 2⁻²¹ together. The sums of the big products: see tf32_wgmma.cu; those of the small ones add 2⁻¹⁰ of
-// that, and the last addition rounds once.
+// Error bound: splitting loses at most 2⁻²³ of an operand, the omitted product at most 2⁻²² of the
+// product: 2⁻²¹ together. The sum of the big products has the error of tf32_wgmma.cu; the small
+// products add 2⁻¹⁰ of that, and the last addition rounds once.
 #include "kernels/common/cuda/wgmma_accumulators.hpp"
 #include "kernels/convolution/cuda/wgmma/plan.hpp"
 
@@ -24,14 +25,15 @@ constexpr VariantInfo info{
     .name = "tf32x3_wgmma",
     .technique = Technique::cuda,
     .builds_on = "tf32_wgmma",
-    .adds = "each factor in two parts, three products: fp32 accuracy from the tensor cores",
-    .layouts = "nhwc",
+    .adds = "3xTF32: operands split into big + small, three products, fp32 accuracy",
+    .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 4,
     .operand_error = 0x1p-21,
 };
 
-const Registration registration{info, make_wgmma_plan<Tf32x3Sums<128>, Tf32x3Sums<64>>};
+const Registration registration{info,
+                                make_wgmma_plan<Tf32x3Accumulators<128>, Tf32x3Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::convolution

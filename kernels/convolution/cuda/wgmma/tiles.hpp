@@ -1,4 +1,5 @@
-// How the products of tf32_wgmma are cut into tiles of 128 rows, and these handed to blocks that stay.
+// How the GEMMs of tf32_wgmma are divided into tiles of 128 rows and split-K slices, which
+// persistent blocks process.
 #pragma once
 
 #include <algorithm>
@@ -7,107 +8,106 @@
 #include <span>
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cuda/correlation.hpp"
 
 namespace stepladder::convolution {
 
-inline constexpr int wgmma_rows = 128, wgmma_depth = 32;  // of a tile, of a step along the sum
-inline constexpr int piece_channels = 4;                  // fetched at once
+inline constexpr int wgmma_tile_m = 128, wgmma_tile_k = 32;  // tile_k: K of a step
+inline constexpr int chunk_channels = 4;                     // channels of a 16-byte chunk
 
-// What is multiplied in each group: a result of rows x columns, its sums over `depth`.
-struct WgmmaSize {
-  std::int64_t rows;
-  int columns, groups;
-  std::int64_t depth;
+// One GEMM per group, m x n x k each.
+struct GemmSize {
+  std::int64_t m;
+  int n, groups;
+  std::int64_t k;
 };
 
-// Terms of a sum over taps and channels, with those that fill a tap's last piece.
-inline std::int64_t padded_terms(const Correlation& c) {
-  const int pieces = (c.source_channels + piece_channels - 1) / piece_channels;
-  return std::int64_t{c.taps()} * pieces * piece_channels;
+// CRS (channels x filter rows x filter columns), with channels padded to whole chunks.
+inline std::int64_t padded_crs(const CudaCorrelation& c) {
+  const int chunks = ceil_div(c.source_channels, chunk_channels);
+  return std::int64_t{c.taps()} * chunks * chunk_channels;
 }
 
-// forward and backward_data.
-inline WgmmaSize pixel_product_size(const Correlation& c) {
-  return {c.pixels(), c.target_channels, c.groups, padded_terms(c)};
+inline GemmSize correlation_gemm_size(const CudaCorrelation& c) {
+  return {c.pixels(), c.target_channels, c.groups, padded_crs(c)};
 }
 
-// backward_weights, from the correlation of the forward direction.
-inline WgmmaSize term_product_size(const Correlation& forward) {
-  return {padded_terms(forward), forward.target_channels, forward.groups, forward.pixels()};
+// From the correlation of the forward direction.
+inline GemmSize backward_weights_gemm_size(const CudaCorrelation& forward) {
+  return {padded_crs(forward), forward.target_channels, forward.groups, forward.pixels()};
 }
 
-// One product for each group, its sum in parts that have results of their own. Columns come first: blocks that
-// run side by side read the same pixels.
+// The tiles of all groups and split-K slices. Columns are the fastest index: concurrent blocks read
+// the same pixels.
 struct WgmmaTiles {
-  int rows, columns, groups, parts;
-  int steps;  // of the whole sum
+  int rows, columns, groups, splits;  // rows and columns of tiles
+  int steps;                          // K steps of all slices
 
-  struct Place {
-    int row, column, group, part;
-    int first_step, last_step;  // of the part; the second is the next one's first
+  struct Position {
+    int row, column, group, split;
+    int first_step, last_step;  // [first_step, last_step)
   };
 
   STEPLADDER_HOST_DEVICE unsigned count() const {
-    return static_cast<unsigned>(rows) * columns * groups * parts;
+    return static_cast<unsigned>(rows) * columns * groups * splits;
   }
-  STEPLADDER_HOST_DEVICE Place place(unsigned tile) const {
+  STEPLADDER_HOST_DEVICE Position position(unsigned tile) const {
     const auto take = [&](int size) {
       const unsigned index = tile % size;
       tile /= size;
       return static_cast<int>(index);
     };
-    Place p{};
+    Position p{};
     p.column = take(columns);
     p.row = take(rows);
     p.group = take(groups);
-    p.part = take(parts);
-    p.first_step = static_cast<int>(std::int64_t{steps} * p.part / parts);
-    p.last_step = static_cast<int>(std::int64_t{steps} * (p.part + 1) / parts);
+    p.split = take(splits);
+    p.first_step = static_cast<int>(std::int64_t{steps} * p.split / splits);
+    p.last_step = static_cast<int>(std::int64_t{steps} * (p.split + 1) / splits);
     return p;
   }
 };
 
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-// What `blocks` blocks take for all tiles, in units that compare: rounds, times the steps of a tile, times what
-// a step brings from the second-level cache, which is slower than the products. A tile's end, where its sums are
-// stored, costs some steps more, and as many again where parts are then read and added.
-inline std::int64_t time(const WgmmaTiles& tiles, int tile_columns, int blocks) {
-  const int end = tiles.parts == 1 ? 4 : 8;
-  return divide_up(tiles.count(), blocks) * (divide_up(tiles.steps, tiles.parts) + end) *
-         (wgmma_rows + tile_columns);
+// Estimated time of all tiles on `blocks` blocks, in relative units: waves, times the K steps of a
+// tile, times the loads of a step from L2, which is slower than the products. The epilogue of a
+// tile counts as 4 steps, with split-K as 8, because the partials are read and added.
+inline std::int64_t estimated_time(const WgmmaTiles& tiles, int tile_columns, int blocks) {
+  const int epilogue = tiles.splits == 1 ? 4 : 8;
+  return ceil_div<std::int64_t>(tiles.count(), blocks) *
+         (ceil_div(tiles.steps, tiles.splits) + epilogue) * (wgmma_tile_m + tile_columns);
 }
 
-// The sum in as many parts as take the least time.
-inline WgmmaTiles split(WgmmaTiles tiles, int tile_columns, int blocks) {
-  constexpr int rounds = 4;
-  tiles.parts = 1;
-  const int most = std::min<int>(tiles.steps, rounds * blocks / tiles.count());
+// The number of split-K slices of least estimated time, with at most 4 waves of tiles.
+inline WgmmaTiles choose_splits(WgmmaTiles tiles, int tile_columns, int blocks) {
+  constexpr int max_waves = 4;
+  tiles.splits = 1;
+  const int max_splits = std::min<int>(tiles.steps, max_waves * blocks / tiles.count());
   WgmmaTiles best = tiles;
-  for (tiles.parts = 2; tiles.parts <= most; ++tiles.parts)
-    if (time(tiles, tile_columns, blocks) < time(best, tile_columns, blocks)) best = tiles;
+  for (tiles.splits = 2; tiles.splits <= max_splits; ++tiles.splits)
+    if (estimated_time(tiles, tile_columns, blocks) < estimated_time(best, tile_columns, blocks))
+      best = tiles;
   return best;
 }
 
-// How a result is cut, and the columns of a tile.
-struct WgmmaCut {
+struct WgmmaTiling {
   WgmmaTiles tiles;
-  int columns;
+  int columns;  // of a tile
 };
 
-// Tiles of that of the widths which takes the least time, the first of equals; with the sum in parts if that
-// is asked for.
-inline WgmmaCut cut(const WgmmaSize& size, bool in_parts, std::span<const int> widths, int blocks) {
-  WgmmaCut best{};
+// The tile width of least estimated time, the first of equals, with split-K if `may_split`.
+inline WgmmaTiling choose_tiling(const GemmSize& size, bool may_split, std::span<const int> widths,
+                                 int blocks) {
+  WgmmaTiling best{};
   auto least = std::numeric_limits<std::int64_t>::max();
   for (const int width : widths) {
-    WgmmaTiles tiles{static_cast<int>(divide_up(size.rows, wgmma_rows)),
-                     static_cast<int>(divide_up(size.columns, width)), size.groups, 1,
-                     static_cast<int>(divide_up(size.depth, wgmma_depth))};
-    if (in_parts) tiles = split(tiles, width, blocks);
-    if (time(tiles, width, blocks) >= least) continue;
-    least = time(tiles, width, blocks);
+    WgmmaTiles tiles{static_cast<int>(ceil_div(size.m, wgmma_tile_m)),
+                     static_cast<int>(ceil_div(size.n, width)), size.groups, 1,
+                     static_cast<int>(ceil_div(size.k, wgmma_tile_k))};
+    if (may_split) tiles = choose_splits(tiles, width, blocks);
+    const std::int64_t time = estimated_time(tiles, width, blocks);
+    if (time >= least) continue;
+    least = time;
     best = {tiles, width};
   }
   return best;

@@ -1,34 +1,34 @@
-// Images and filters become matrices on a GPU, one for each position of Winograd's tile, and results come
-// back from such matrices:
+// The Winograd transforms on a GPU: from images and filters to one matrix per position of the tile,
+// and back from such matrices:
 //
 //     images   [images, planes, height, width]   <->   [positions, planes, tiles]
 //     filters  [filters, taps]                   <->   [positions, rows, columns]
 //
-// A plane is a channel of a group, so that the planes of a group are rows next to each other. A thread
-// transforms one tile, or one filter, in its registers; threads next to each other do neighbours, which
-// lie next to each other in the matrices. Rows are padded to whole vectors of four. Only .cu files
-// include this.
+// A plane is a channel of a group; the planes of a group are consecutive rows. A thread transforms
+// one tile or one filter in registers. Consecutive threads transform neighbours, which are adjacent
+// in the matrices. Rows are padded to vectors of four floats. Only .cu files include this.
 //
-// In NHWC it is the planes whose elements lie next to each other. There 64 threads do 8 tiles of 8
-// planes, so that both the image and the matrices are reached in runs of 32 bytes.
+// In NHWC, elements of different planes are adjacent. There 64 threads transform 8 tiles of 8
+// planes, and both the image and the matrices are accessed in segments of 32 bytes.
 #pragma once
 
 #include <limits>
 
-#include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/fast_divisor.hpp"
+#include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cuda/correlation.hpp"
-#include "kernels/convolution/cuda/winograd_gemm/position_products.hpp"
+#include "kernels/convolution/cuda/winograd_gemm/batched_gemm.hpp"
 #include "kernels/convolution/winograd_points.hpp"
 
 namespace stepladder::convolution {
 
-// A matrix at each position, a thread for each element of one.
+// The size of the matrix that belongs to each tile position.
 struct PositionMatrices {
   PositionMatrices(std::int64_t row_count, std::int64_t column_count)
       : rows(static_cast<int>(row_count)), columns(static_cast<int>(column_count)) {
     if (size() > std::numeric_limits<int>::max())
-      throw Unsupported("takes no image, and no filters, of more than 2147483647 tiles");
+      throw Unsupported("supports at most 2147483647 tiles and filters");
     by_pitch = FastDivisor(static_cast<std::uint32_t>(pitch()));
   }
   STEPLADDER_HOST_DEVICE int pitch() const { return padded(columns); }
@@ -38,21 +38,20 @@ struct PositionMatrices {
   FastDivisor by_pitch;
 };
 
-// Tiles of outputs x outputs pixels cover every image.
+// The tiles of outputs x outputs pixels that cover each image.
 struct ImageTiles {
   ImageTiles(std::int64_t height, std::int64_t width, std::int64_t outputs_)
       : outputs(static_cast<int>(outputs_)),
-        of_image(
-            static_cast<int>((height + outputs - 1) / outputs * ((width + outputs - 1) / outputs))),
-        by_image(static_cast<std::uint32_t>(of_image)),
-        by_row(static_cast<std::uint32_t>((width + outputs - 1) / outputs)) {}
-  int outputs, of_image;
+        per_image(static_cast<int>(ceil_div(height, outputs) * ceil_div(width, outputs))),
+        by_image(static_cast<std::uint32_t>(per_image)),
+        by_row(static_cast<std::uint32_t>(ceil_div(width, outputs))) {}
+  int outputs, per_image;
   FastDivisor by_image, by_row;
 
-  struct Place {
+  struct Origin {
     int image, row, column;  // of the tile's first output
   };
-  __device__ Place place(unsigned tile) const {
+  __device__ Origin origin(unsigned tile) const {
     const auto [image, within] = by_image.divide(tile);
     const auto [row, column] = by_row.divide(within);
     return {static_cast<int>(image), static_cast<int>(row) * outputs,
@@ -60,28 +59,28 @@ struct ImageTiles {
   }
 };
 
-// The planes that tiles are taken from: a tile begins so far from its first output.
 struct Planes {
-  int height, width, top, left;
+  int height, width;
+  int top, left;  // offset of a tile's first element from its first output
   CudaStrides strides;
 };
 
-// Which element of [planes, tiles] a thread does.
+// Maps threads to elements of [planes, tiles], in patches of planes x tiles.
 class TilePatches {
  public:
   TilePatches(const PositionMatrices& m, bool channels_last)
       : planes_(channels_last ? 8 : 1),
         tiles_(channels_last ? 8 : 4),
-        across_((m.pitch() + tiles_ - 1) / tiles_),
-        down_((m.rows + planes_ - 1) / planes_),
+        across_(ceil_div(m.pitch(), tiles_)),
+        down_(ceil_div(m.rows, planes_)),
         by_across_(static_cast<std::uint32_t>(across_)) {}
 
   std::int64_t threads() const { return std::int64_t{down_} * across_ * planes_ * tiles_; }
 
-  struct Place {
+  struct Element {
     int plane, tile;
   };
-  __device__ Place place(std::int64_t thread) const {
+  __device__ Element element(std::int64_t thread) const {
     const int within = static_cast<int>(thread % (planes_ * tiles_));
     const auto [down, across] =
         by_across_.divide(static_cast<std::uint32_t>(thread / (planes_ * tiles_)));
@@ -90,31 +89,32 @@ class TilePatches {
   }
 
  private:
-  int planes_, tiles_, across_, down_;  // of a patch; patches
+  int planes_, tiles_;  // of a patch
+  int across_, down_;   // number of patches
   FastDivisor by_across_;
 };
 
-// The transforms of winograd_points.hpp, from so many values to so many.
+// The transforms of winograd_points.hpp, from `from` values to `to` values.
 template <int pairs>
-struct TransformSource {
+struct InputTransform {
   using Points = WinogradPoints<float, pairs>;
   static constexpr int from = Points::tile, to = Points::tile;
   __device__ static void apply(const float (&d)[from], float (&v)[to]) { Points::source(d, v); }
 };
 template <int pairs, int n>
-struct Evaluate {
+struct FilterTransform {
   using Points = WinogradPoints<float, pairs>;
   static constexpr int from = n, to = Points::tile;
   __device__ static void apply(const float (&g)[from], float (&v)[to]) { Points::evaluate(g, v); }
 };
 template <int pairs, int n>
-struct Combine {
+struct OutputTransform {
   using Points = WinogradPoints<float, pairs>;
   static constexpr int from = Points::tile, to = n;
   __device__ static void apply(const float (&v)[from], float (&s)[to]) { Points::combine(v, s); }
 };
 
-// In two dimensions: along the rows as they are loaded, then down the columns, which are stored.
+// In two dimensions: along each row as it is loaded, then along each column, which is stored.
 template <class Transform, class Load, class Store>
 __device__ void transform_tile(const Load& load, const Store& store) {
   constexpr int from = Transform::from, to = Transform::to;
@@ -138,44 +138,44 @@ __device__ void transform_tile(const Load& load, const Store& store) {
 }
 
 // planes: [images, m.rows, height, width] or, in NHWC, [images, height, width, m.rows]
-// -> tiles: [to x to, m]
+// tiles:  [to x to, m]
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
     planes_to_tiles_kernel(PositionMatrices m, TilePatches patches, ImageTiles t, Planes p,
                            int images, const float* planes, float* tiles) {
-  const auto [plane, tile] = patches.place(thread_index());
+  const auto [plane, tile] = patches.element(thread_index());
   if (plane >= m.rows || tile >= m.pitch()) return;
   const std::int64_t index = std::int64_t{plane} * m.pitch() + tile;
-  const ImageTiles::Place place = t.place(tile);
-  const int top = place.row + p.top, left = place.column + p.left;
+  const ImageTiles::Origin origin = t.origin(tile);
+  const int top = origin.row + p.top, left = origin.column + p.left;
   const float* from =
-      planes + std::int64_t{place.image} * p.strides.image + plane * p.strides.channel;
+      planes + std::int64_t{origin.image} * p.strides.image + plane * p.strides.channel;
   transform_tile<Transform>(
       [&](int i, int j) {
-        const bool there =
-            place.image < images && inside(top + i, p.height) && inside(left + j, p.width);
-        return there ? from[(top + i) * p.strides.row + (left + j) * p.strides.column] : 0.0F;
+        const bool valid =
+            origin.image < images && is_inside(top + i, p.height) && is_inside(left + j, p.width);
+        return valid ? from[(top + i) * p.strides.row + (left + j) * p.strides.column] : 0.0F;
       },
       [&](int i, int j, float value) {
         tiles[(i * Transform::to + j) * m.size() + index] = value;
       });
 }
 
-// tiles: [from x from, m] -> planes: [images, m.rows, height, width], or those of NHWC
+// tiles: [from x from, m] -> planes, as above
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
     tiles_to_planes_kernel(PositionMatrices m, TilePatches patches, ImageTiles t, Planes p,
                            int images, const float* tiles, float* planes) {
-  const auto [plane, tile] = patches.place(thread_index());
+  const auto [plane, tile] = patches.element(thread_index());
   if (plane >= m.rows || tile >= m.pitch()) return;
   const std::int64_t index = std::int64_t{plane} * m.pitch() + tile;
-  const ImageTiles::Place place = t.place(tile);
-  if (place.image >= images) return;
-  float* to = planes + std::int64_t{place.image} * p.strides.image + plane * p.strides.channel;
+  const ImageTiles::Origin origin = t.origin(tile);
+  if (origin.image >= images) return;
+  float* to = planes + std::int64_t{origin.image} * p.strides.image + plane * p.strides.channel;
   transform_tile<Transform>(
       [&](int i, int j) { return tiles[(i * Transform::from + j) * m.size() + index]; },
       [&](int i, int j, float value) {
-        const int row = place.row + i, column = place.column + j;
+        const int row = origin.row + i, column = origin.column + j;
         if (row < p.height && column < p.width)
           to[row * p.strides.row + column * p.strides.column] = value;
       });
@@ -184,32 +184,33 @@ __global__ void __launch_bounds__(block_threads)
 // w -> filters: [to x to, m], m: [(group, source channel), target channel]
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
-    filters_to_matrices_kernel(PositionMatrices m, Correlation c, const float* w, float* filters) {
+    filters_to_matrices_kernel(PositionMatrices m, CudaCorrelation c, const float* w,
+                               float* filters) {
   const std::int64_t index = thread_index();
   if (index >= m.size()) return;
   const auto [row, channel] = m.by_pitch.divide(static_cast<std::uint32_t>(index));
   const int group = static_cast<int>(row) / c.source_channels;
   const int source_channel = static_cast<int>(row) % c.source_channels;
-  const bool there = static_cast<int>(channel) < c.target_channels;
+  const bool valid = static_cast<int>(channel) < c.target_channels;
   const float* filter = w + group * c.w_group + source_channel * c.w_source +
-                        (there ? static_cast<int>(channel) : 0) * c.w_target;
+                        (valid ? static_cast<int>(channel) : 0) * c.w_target;
   transform_tile<Transform>(
       [&](int i, int j) {
         const int r = c.rows.kernel_first + i * c.rows.kernel_step;
         const int s = c.columns.kernel_first + j * c.columns.kernel_step;
-        return there ? filter[r * c.w_row + s * c.w_column] : 0.0F;
+        return valid ? filter[r * c.w_row + s * c.w_column] : 0.0F;
       },
       [&](int i, int j, float value) {
         filters[(i * Transform::to + j) * m.size() + index] = value;
       });
 }
 
-// sums: [parts, from x from, m], m: [out channel, in channel of its group] -> dw, the parts added; c is
-// forward's
+// Adds the split-K partials and transforms the sum to dw. partials: [splits, from x from, m],
+// m: [out channel, in channel of its group]; c is the correlation of forward.
 template <class Transform>
 __global__ void __launch_bounds__(block_threads)
-    matrices_to_filters_kernel(PositionMatrices m, Correlation c, int parts, const float* sums,
-                               float* dw) {
+    matrices_to_filters_kernel(PositionMatrices m, CudaCorrelation c, int splits,
+                               const float* partials, float* dw) {
   constexpr int side = Transform::from;
   const std::int64_t index = thread_index();
   if (index >= m.size()) return;
@@ -218,9 +219,9 @@ __global__ void __launch_bounds__(block_threads)
   float* filter = dw + std::int64_t{row} * c.w_target + channel * c.w_source;
   transform_tile<Transform>(
       [&](int i, int j) {
-        const float* at = sums + (i * side + j) * m.size() + index;
+        const float* at = partials + (i * side + j) * m.size() + index;
         float sum = *at;
-        for (int part = 1; part < parts; ++part) sum += at[part * side * side * m.size()];
+        for (int split = 1; split < splits; ++split) sum += at[split * side * side * m.size()];
         return sum;
       },
       [&](int i, int j, float value) { filter[i * c.w_row + j * c.w_column] = value; });

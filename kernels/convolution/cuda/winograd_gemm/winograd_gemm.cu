@@ -1,47 +1,48 @@
-// Fewer multiplications: Winograd's convolution on tiles of 8 x 8 or 6 x 6 elements, in all three
-// directions. A 5 x 5 kernel needs 64 products for a tile of 4 x 4 outputs where the definition has 400, a
-// 3 x 3 kernel 64 for 6 x 6 where it has 324. The rest are transforms, which the channels share: of each
-// image once for all filters, of each filter once for all images. In between stand matrix products, one
-// for each position of the tile and each group, which are a single launch:
+// Winograd convolution on tiles of 8 x 8 or 6 x 6 elements, in all directions. A 5 x 5 filter needs
+// 64 products for a tile of 4 x 4 outputs, where the definition has 400; a 3 x 3 filter needs 64
+// for 6 x 6, where it has 324. Each image is transformed once for all filters, each filter once for
+// all images. One batched GEMM, with a matrix product per tile position and group, sums over the
+// channels:
 //
-//     images  -> [positions, source channels, tiles]  ─┐
-//     filters -> [positions, source channels, target]  ┴─> [positions, target channels, tiles] -> images
+//     images  -> [positions, source channels, tiles]   ─┐
+//     filters -> [positions, source, target channels]  ─┴─> [positions, target channels, tiles]
+//                                                           -> images
 //
-// backward_data is the same with the filters turned round. In backward_weights a tile of dy takes the
-// filter's place: [positions, out, tiles] · [positions, tiles, in], with the sum over the tiles in parts
-// where there are few blocks.
+// backward_data is the same with the filters rotated by 180°. In backward_weights tiles of dy
+// replace the filters: [positions, out, tiles] · [positions, tiles, in], with split-K over the
+// tiles where there are few blocks.
 //
-// Expected, on an H200 against implicit_gemm, both at 60 % of the FMA peak: mnist_cnn.conv2, 64 images: 7 us
-// of products instead of 32, but 50 MB of matrices written and read in the L2 cache, some 10 us, and three
-// launches more: 1.5 times. cifar_cnn.conv2 2.5, AlexNet's conv2 3.5 times, its 3 x 3 layers 1.8 to 2. With
-// one input channel less than 1: nothing shares the transforms of the output.
-// The price is accuracy, as on the CPU (winograd.cpp): the same bound.
+// Expected over implicit_gemm on an H200: 1.5 times on mnist_cnn.conv2, 2.5 on cifar_cnn.conv2, 3.5
+// on alexnet.conv2, 1.8 to 2 on AlexNet's 3 x 3 layers (README.md has the arithmetic). Below 1 with
+// one input channel, because no channels share the output transform. Errors are larger, with the
+// bound of the CPU's winograd.cpp.
 #include <algorithm>
 
-#include "kernels/convolution/cuda/winograd_gemm/position_products.hpp"
+#include "kernels/common/integer_math.hpp"
+#include "kernels/convolution/cuda/winograd_gemm/batched_gemm.hpp"
 #include "kernels/convolution/cuda/winograd_gemm/tiles.hpp"
 #include "kernels/convolution/winograd_size.hpp"
 
 namespace stepladder::convolution {
 namespace {
 
-// A workspace of at most a sixteenth of the device's memory: larger batches take turns, some images at a
-// time.
-int images_at_once(const Problem& p, std::int64_t floats_of_an_image) {
+// Limits the workspace to a sixteenth of the device's memory: larger batches are processed in
+// passes of equal size.
+int images_per_pass(const Problem& p, std::int64_t floats_per_image) {
   const std::int64_t most = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(cuda_memory_bytes() / 16 / sizeof(float)) / floats_of_an_image);
-  const std::int64_t turns = (p.batch + most - 1) / most;
-  return static_cast<int>((p.batch + turns - 1) / turns);
+      1, static_cast<std::int64_t>(cuda_memory_bytes() / 16 / sizeof(float)) / floats_per_image);
+  const std::int64_t passes = ceil_div(p.batch, most);
+  return static_cast<int>(ceil_div(p.batch, passes));
 }
 
 DeviceMemory matrices(const PositionMatrices& m, std::int64_t count) {
   return device_memory(sizeof(float) * static_cast<std::size_t>(count * m.size()));
 }
 
-Planes source_planes(const Correlation& c) {
+Planes source_planes(const CudaCorrelation& c) {
   return {c.rows.source, c.columns.source, c.rows.origin, c.columns.origin, c.source};
 }
-Planes target_planes(const Correlation& c) {
+Planes target_planes(const CudaCorrelation& c) {
   return {c.rows.target, c.columns.target, 0, 0, c.target};
 }
 
@@ -52,26 +53,26 @@ Grid threads_for(const TilePatches& patches) {
   return {blocks_for(patches.threads()), block_threads};
 }
 
-// What the directions share: images cut into tiles of outputs x outputs, some images at a time.
+// Common to all directions: images are divided into tiles of outputs x outputs pixels.
 template <int pairs, int kernel>
-class WinogradPlan : public Plan {
+class WinogradGemmPlan : public Plan {
  protected:
   static constexpr int tile = WinogradPoints<float, pairs>::tile, positions = tile * tile;
   static constexpr int outputs = tile - kernel + 1;
 
-  WinogradPlan(const Problem& p, const Correlation& c)
+  WinogradGemmPlan(const Problem& p, const CudaCorrelation& c)
       : c_(c),
         tiles_(c.rows.target, c.columns.target, outputs),
-        images_(images_at_once(p, std::int64_t{positions} * c.groups *
-                                      (c.source_channels + c.target_channels) * tiles_.of_image)),
-        sources_(c.groups * c.source_channels, std::int64_t{images_} * tiles_.of_image),
-        targets_(c.groups * c.target_channels, std::int64_t{images_} * tiles_.of_image),
+        images_(images_per_pass(p, std::int64_t{positions} * c.groups *
+                                       (c.source_channels + c.target_channels) * tiles_.per_image)),
+        sources_(c.groups * c.source_channels, std::int64_t{images_} * tiles_.per_image),
+        targets_(c.groups * c.target_channels, std::int64_t{images_} * tiles_.per_image),
         source_patches_(sources_, c.channels_last),
         target_patches_(targets_, c.channels_last),
         source_memory_(matrices(sources_, positions)),
         target_memory_(matrices(targets_, positions)) {}
 
-  // work(source, target, images): the images that take this turn, and how many.
+  // Calls work(source, target, images) for each pass, with its first image and number of images.
   template <class Work>
   void for_images(float* source, float* target, const Work& work) const {
     for (int first = 0; first < c_.batch; first += images_)
@@ -80,45 +81,45 @@ class WinogradPlan : public Plan {
   }
 
   void transform_source(const float* source, int images) const {
-    launch(planes_to_tiles_kernel<TransformSource<pairs>>, threads_for(source_patches_), sources_,
+    launch(planes_to_tiles_kernel<InputTransform<pairs>>, threads_for(source_patches_), sources_,
            source_patches_, tiles_, source_planes(c_), images, source, floats(source_memory_));
   }
 
-  Correlation c_;
+  CudaCorrelation c_;
   ImageTiles tiles_;
-  int images_;                          // of a turn
+  int images_;                          // per pass
   PositionMatrices sources_, targets_;  // [channels, tiles]
   TilePatches source_patches_, target_patches_;
   DeviceMemory source_memory_, target_memory_;
 };
 
 template <int pairs, int kernel>
-class WinogradImages final : public WinogradPlan<pairs, kernel> {
-  using Base = WinogradPlan<pairs, kernel>;
+class WinogradGemmCorrelation final : public WinogradGemmPlan<pairs, kernel> {
+  using Base = WinogradGemmPlan<pairs, kernel>;
 
  public:
-  explicit WinogradImages(const Problem& p)
+  explicit WinogradGemmCorrelation(const Problem& p)
       : Base(p, correlations(p).front()),
         forward_(p.direction == Direction::forward),
         filters_(c_.groups * c_.source_channels, c_.target_channels),
         filter_memory_(matrices(filters_, Base::positions)) {}
 
   void run(const Operands& o) override {
-    launch(filters_to_matrices_kernel<Evaluate<pairs, kernel>>, threads_for(filters_), filters_, c_,
-           o.w, floats(filter_memory_));
-    const PositionProducts products{.rows = c_.target_channels,
-                                    .columns = targets_.columns,
-                                    .depth = c_.source_channels,
-                                    .slices = Base::positions * c_.groups,
-                                    .parts = 1,
-                                    .add = false};
+    launch(filters_to_matrices_kernel<FilterTransform<pairs, kernel>>, threads_for(filters_),
+           filters_, c_, o.w, floats(filter_memory_));
+    const BatchedGemm gemm{.m = c_.target_channels,
+                           .n = targets_.columns,
+                           .k = c_.source_channels,
+                           .batch = Base::positions * c_.groups,
+                           .splits = 1,
+                           .accumulate = false};
     this->for_images(
         forward_ ? o.x : o.y, forward_ ? o.y : o.x,
         [&](const float* source, float* target, int images) {
           this->transform_source(source, images);
-          multiply_positions<false>(products, floats(filter_memory_), floats(this->source_memory_),
-                                    floats(this->target_memory_));
-          launch(tiles_to_planes_kernel<Combine<pairs, Base::outputs>>,
+          batched_gemm<false>(gemm, floats(filter_memory_), floats(this->source_memory_),
+                              floats(this->target_memory_));
+          launch(tiles_to_planes_kernel<OutputTransform<pairs, Base::outputs>>,
                  threads_for(this->target_patches_), targets_, this->target_patches_, this->tiles_,
                  target_planes(c_), images, floats(this->target_memory_), target);
         });
@@ -132,56 +133,56 @@ class WinogradImages final : public WinogradPlan<pairs, kernel> {
 };
 
 template <int pairs, int kernel>
-class WinogradFilters final : public WinogradPlan<pairs, kernel> {
-  using Base = WinogradPlan<pairs, kernel>;
+class WinogradGemmBackwardWeights final : public WinogradGemmPlan<pairs, kernel> {
+  using Base = WinogradGemmPlan<pairs, kernel>;
 
  public:
-  explicit WinogradFilters(const Problem& p)
+  explicit WinogradGemmBackwardWeights(const Problem& p)
       : Base(p, from_forward(p)),
         filters_(c_.groups * c_.target_channels, c_.source_channels),
-        products_{.rows = c_.target_channels,
-                  .columns = c_.source_channels,
-                  .depth = targets_.columns,
-                  .slices = Base::positions * c_.groups,
-                  .parts = parts(),
-                  .add = false},
-        sum_memory_(matrices(filters_, std::int64_t{products_.parts} * Base::positions)) {}
+        gemm_{.m = c_.target_channels,
+              .n = c_.source_channels,
+              .k = targets_.columns,
+              .batch = Base::positions * c_.groups,
+              .splits = choose_splits(),
+              .accumulate = false},
+        partials_(matrices(filters_, std::int64_t{gemm_.splits} * Base::positions)) {}
 
   void run(const Operands& o) override {
-    PositionProducts products = products_;
+    BatchedGemm gemm = gemm_;
     this->for_images(o.x, o.y, [&](const float* x, const float* dy, int images) {
       this->transform_source(x, images);
-      launch(planes_to_tiles_kernel<Evaluate<pairs, Base::outputs>>,
+      launch(planes_to_tiles_kernel<FilterTransform<pairs, Base::outputs>>,
              threads_for(this->target_patches_), targets_, this->target_patches_, this->tiles_,
              target_planes(c_), images, dy, floats(this->target_memory_));
-      multiply_positions<true>(products, floats(this->target_memory_), floats(this->source_memory_),
-                               floats(sum_memory_));
-      products.add = true;
+      batched_gemm<true>(gemm, floats(this->target_memory_), floats(this->source_memory_),
+                         floats(partials_));
+      gemm.accumulate = true;
     });
-    launch(matrices_to_filters_kernel<Combine<pairs, kernel>>, threads_for(filters_), filters_, c_,
-           products_.parts, floats(sum_memory_), o.w);
+    launch(matrices_to_filters_kernel<OutputTransform<pairs, kernel>>, threads_for(filters_),
+           filters_, c_, gemm_.splits, floats(partials_), o.w);
   }
 
  private:
   using Base::c_, Base::targets_;
 
-  static Correlation from_forward(Problem p) {
+  static CudaCorrelation from_forward(Problem p) {
     p.direction = Direction::forward;
     return correlations(p).front();
   }
 
-  // Few channels make few blocks, and their sum over the tiles is long: it is cut into parts, unless their
-  // results became more than half the tiles, or the parts short.
-  int parts() const {
-    constexpr std::int64_t least_tiles = 256, most = 16;
+  // Few channels make few blocks with a large K. The partials may take at most half the memory of
+  // the transformed tiles, and a slice has at least min_tiles tiles.
+  int choose_splits() const {
+    constexpr std::int64_t min_tiles = 256, max_splits = 16;
     const std::int64_t tiles = targets_.columns, in = c_.source_channels, out = c_.target_channels;
     return static_cast<int>(std::clamp<std::int64_t>(
-        std::min(tiles * (in + out) / (2 * in * out), tiles / least_tiles), 1, most));
+        std::min(tiles * (in + out) / (2 * in * out), tiles / min_tiles), 1, max_splits));
   }
 
   PositionMatrices filters_;  // [out channels, in channels]
-  PositionProducts products_;
-  DeviceMemory sum_memory_;  // [parts, positions, groups, out channels, in channels]
+  BatchedGemm gemm_;
+  DeviceMemory partials_;  // [splits, positions, groups, out channels, in channels]
 };
 
 std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
@@ -189,8 +190,8 @@ std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
   require_int_indices(p);
   return with_fewest_products(p, [&]<int pairs, int kernel>() -> std::unique_ptr<Plan> {
     if (p.direction == Direction::backward_weights)
-      return std::make_unique<WinogradFilters<pairs, kernel>>(p);
-    return std::make_unique<WinogradImages<pairs, kernel>>(p);
+      return std::make_unique<WinogradGemmBackwardWeights<pairs, kernel>>(p);
+    return std::make_unique<WinogradGemmCorrelation<pairs, kernel>>(p);
   });
 }
 
@@ -198,8 +199,8 @@ constexpr VariantInfo info{
     .name = "winograd_gemm",
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
-    .adds = "4 to 6 times fewer products: tiles transformed, multiplied by position, combined",
-    .layouts = "nhwc",
+    .adds = "Winograd: 4 to 6 times fewer products, one batched GEMM over the tile positions",
+    .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 512,
     .normwise = true,

@@ -1,8 +1,11 @@
-// relu, sigmoid, tanh and dropout: to[i] = function of from[i], on vectors, cut into stretches.
+// relu, sigmoid, tanh and dropout: to[i] = function(from[i]), vectorized, in one contiguous chunk
+// per thread.
 #pragma once
 
-#include "kernels/layers/layers.hpp"
+#include "kernels/common/cpu/vector_loop.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
+#include "kernels/layers/layers.hpp"
 
 namespace stepladder::layers::inline STEPLADDER_ISA {
 
@@ -10,40 +13,44 @@ namespace stepladder::layers::inline STEPLADDER_ISA {
 template <class Function, class... Inputs>
 void map(std::int64_t count, int threads, float* to, const Function& function,
          const Inputs*... from) {
-  constexpr std::int64_t chunk = 1024;  // whole vectors, so that only the last chunk has a tail
-  in_stretches((count + chunk - 1) / chunk, chunk, threads,
-                  [&](std::int64_t begin, std::int64_t end, int) {
-                    const std::int64_t first = begin * chunk;
-                    over_vectors(std::min(count, end * chunk) - first,
-                                    [&](std::int64_t i, const auto& load, const auto& store) {
-                                      store(to + first, function(first + i, load(from + first)...));
-                                    });
-                  });
+  constexpr std::int64_t chunk = 1024;  // a multiple of the vector: only the last chunk has a tail
+  parallel_for(ceil_div(count, chunk), chunk, threads,
+               [&](std::int64_t begin, std::int64_t end, int) {
+                 const std::int64_t first = begin * chunk;
+                 for_each_vector(0, std::min(count, end * chunk) - first,
+                                 [&](std::int64_t i, const auto& load, const auto& store) {
+                                   store(to + first, function(first + i, load(from + first)...));
+                                 });
+               });
 }
 
 inline void relu_forward(const Problem& p, const Operands& o, int threads) {
   map(
-      p.count(), threads, o.y, [](std::int64_t, const Vector& x) { return xsimd::max(Vector(0.0F), x); },
-      o.x);
+      p.count(), threads, o.y,
+      [](std::int64_t, const Vector& x) { return xsimd::max(Vector(0.0F), x); }, o.x);
 }
 
 inline void relu_backward(const Problem& p, const Operands& o, int threads) {
   map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const Vector& y, const Vector& dy) { return xsimd::select(y > Vector(0.0F), dy, Vector(0.0F)); },
+      [](std::int64_t, const Vector& y, const Vector& dy) {
+        return xsimd::select(y > Vector(0.0F), dy, Vector(0.0F));
+      },
       o.y, o.dy);
 }
 
 inline void sigmoid_forward(const Problem& p, const Operands& o, int threads) {
   map(
       p.count(), threads, o.y,
-      [](std::int64_t, const Vector& x) { return Vector(1.0F) / (Vector(1.0F) + xsimd::exp(-x)); }, o.x);
+      [](std::int64_t, const Vector& x) { return Vector(1.0F) / (Vector(1.0F) + xsimd::exp(-x)); },
+      o.x);
 }
 
 inline void sigmoid_backward(const Problem& p, const Operands& o, int threads) {
   map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * y * (Vector(1.0F) - y); }, o.y, o.dy);
+      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * y * (Vector(1.0F) - y); },
+      o.y, o.dy);
 }
 
 inline void tanh_forward(const Problem& p, const Operands& o, int threads) {
@@ -54,23 +61,24 @@ inline void tanh_forward(const Problem& p, const Operands& o, int threads) {
 inline void tanh_backward(const Problem& p, const Operands& o, int threads) {
   map(
       p.count(), threads, o.dx,
-      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * (Vector(1.0F) - y * y); }, o.y, o.dy);
+      [](std::int64_t, const Vector& y, const Vector& dy) { return dy * (Vector(1.0F) - y * y); },
+      o.y, o.dy);
 }
 
-// dropout_hash of (key, index), (key, index + 1), …
-inline xsimd::batch<std::uint32_t, Arch> dropout_hashes(std::uint32_t key,
-                                                                         std::int64_t index) {
+// dropout_hash of (key, index), (key, index + 1), …, one per lane
+inline xsimd::batch<std::uint32_t, Arch> dropout_hashes(std::uint32_t key, std::int64_t index) {
   using Integers = xsimd::batch<std::uint32_t, Arch>;
-  std::uint32_t counted[Vector::size];
-  for (std::uint32_t lane = 0; lane < Vector::size; ++lane) counted[lane] = lane;
-  Integers h = (Integers::load_unaligned(counted) + Integers(static_cast<std::uint32_t>(index))) ^
+  std::uint32_t lanes[Vector::size];
+  for (std::uint32_t lane = 0; lane < Vector::size; ++lane) lanes[lane] = lane;
+  Integers h = (Integers::load_unaligned(lanes) + Integers(static_cast<std::uint32_t>(index))) ^
                Integers(key);
   h = (h ^ (h >> 16)) * Integers(0x7feb352dU);
   h = (h ^ (h >> 15)) * Integers(0x846ca68bU);
   return h ^ (h >> 16);
 }
 
-inline void dropout(const Problem& p, const float* from, float* to, std::int64_t step, int threads) {
+inline void dropout(const Problem& p, const float* from, float* to, std::int64_t step,
+                    int threads) {
   using Integers = xsimd::batch<std::uint32_t, Arch>;
   const std::uint32_t key = dropout_key(p.seed, step);
   const Integers threshold(drop_threshold(p.rate));
@@ -78,7 +86,7 @@ inline void dropout(const Problem& p, const float* from, float* to, std::int64_t
   map(
       p.count(), threads, to,
       [&](std::int64_t i, const Vector& value) {
-        const auto bits = xsimd::bitwise_cast<Integers>(Vector(value * factor));  // of 0.0 they are 0
+        const auto bits = xsimd::bitwise_cast<Integers>(Vector(value * factor));  // 0.0 is 0 bits
         return xsimd::bitwise_cast<Vector>(
             xsimd::select(dropout_hashes(key, i) >= threshold, bits, Integers(0U)));
       },

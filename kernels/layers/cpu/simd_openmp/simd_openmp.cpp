@@ -1,6 +1,6 @@
-// Every layer on vectors and on every core. Most layers only move memory; sigmoid, tanh, softmax and
-// the normalization also compute, with the vector library's functions, good to a few units in the last
-// place. A result does not depend on the number of threads.
+// All layers, vectorized and on all cores. Most layers are bound by memory bandwidth. Sigmoid,
+// tanh, softmax and the normalization compute as well, with xsimd's functions, which are accurate
+// to a few units in the last place. Results do not depend on the number of threads.
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/layers/cpu/simd_openmp/bias.hpp"
 #include "kernels/layers/cpu/simd_openmp/elementwise.hpp"
@@ -15,24 +15,20 @@ class SimdOpenMp final : public Plan {
   SimdOpenMp(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
     if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
       workspace_ = aligned_array<float>(
-          static_cast<std::size_t>(2 * threads_ * p.channels * positions_together));
+          static_cast<std::size_t>(2 * threads_ * p.channels * block_positions));
   }
 
   void run(const Operands& o) override {
     const bool forward = p_.direction == Direction::forward;
     switch (p_.layer) {
       case Layer::bias:
-        return forward ? bias_forward(p_, o, threads_)
-                       : bias_backward(p_, o, threads_);
+        return forward ? bias_forward(p_, o, threads_) : bias_backward(p_, o, threads_);
       case Layer::relu:
-        return forward ? relu_forward(p_, o, threads_)
-                       : relu_backward(p_, o, threads_);
+        return forward ? relu_forward(p_, o, threads_) : relu_backward(p_, o, threads_);
       case Layer::sigmoid:
-        return forward ? sigmoid_forward(p_, o, threads_)
-                       : sigmoid_backward(p_, o, threads_);
+        return forward ? sigmoid_forward(p_, o, threads_) : sigmoid_backward(p_, o, threads_);
       case Layer::tanh:
-        return forward ? tanh_forward(p_, o, threads_)
-                       : tanh_backward(p_, o, threads_);
+        return forward ? tanh_forward(p_, o, threads_) : tanh_backward(p_, o, threads_);
       case Layer::dropout:
         return dropout(p_, forward ? o.x : o.dy, forward ? o.y : o.dx, o.step, threads_);
       case Layer::local_response_normalization:
@@ -46,14 +42,14 @@ class SimdOpenMp final : public Plan {
  private:
   Problem p_;
   int threads_;
-  AlignedArray<float> workspace_;  // of the normalization's backward
+  AlignedArray<float> workspace_;  // for normalization_backward
 };
 
 constexpr VariantInfo info{
     .name = "simd_openmp",
     .technique = Technique::openmp,
     .builds_on = "serial",
-    .adds = "vectors of 4, 8 or 16 elements, with vector exponentials, on every core",
+    .adds = "vectors of 4, 8 or 16 elements with vector exponentials, on all cores",
     .isa = build_isa,
     .threaded = true,
 };

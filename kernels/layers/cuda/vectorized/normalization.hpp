@@ -1,14 +1,16 @@
-// Local response normalization: a block takes some channels at 32 positions, puts the terms of their
-// sums (x² forward, x² and dy · y / scale backward) into shared memory once, with those of the channels
-// that their windows reach besides, and sums the windows there. Forward:
+// Local response normalization. A block computes 16 channels at 32 positions. It stores the terms
+// of the window sums (forward: x²; backward: x² and dy · y / scale) in shared memory once,
+// including a halo of size / 2 channels on each side, and sums the windows there. Forward, with
+// size 5:
 //
-//     terms    channel   −2 −1 | 0 1 2 … 15 | 16 17      size 5: 20 rows of terms are read from memory
-//              position 0                                for 16 rows of sums, where naive reads 80
-//                       …
-//                       31                               a row of 32 floats is what a warp loads
+//                    halo     outputs        halo
+//     channel       −2 −1 |  0  1 …  15  | 16 17      20 rows are loaded for 16 rows of sums;
+//     position 0                                      naive loads 80
+//              …
+//             31                                      one warp loads one row of 32 floats
 //
-// Backward does it twice: 24 rows of x² give the scales of 20 channels, and these, with 20 rows of dy,
-// the terms of 16 sums.
+// Backward has two such stages: 24 rows of x² give the scales of 20 channels; these and 20 rows of
+// dy give the terms of 16 sums.
 #pragma once
 
 #include "kernels/common/cuda/plan.hpp"
@@ -17,111 +19,113 @@
 
 namespace stepladder::layers {
 
-inline constexpr int positions_together = 32, channels_together = 16, rows_of_threads = 8;
+inline constexpr int block_positions = 32, block_channels = 16, thread_rows = 8;
 
-// Where a block works: blocks count positions first, then channels, then images.
+// The positions, channels and image of a block. Position blocks vary fastest, then channel blocks,
+// then images.
 struct NormalizationBlock {
-  __device__ NormalizationBlock(const Problem& problem, unsigned blocks_across,
-                                unsigned blocks_down)
+  __device__ NormalizationBlock(const Problem& problem, unsigned position_blocks,
+                                unsigned channel_blocks)
       : p(problem),
-        position(std::int64_t{blockIdx.x % blocks_across} * positions_together + threadIdx.x),
-        first(std::int64_t{blockIdx.x / blocks_across % blocks_down} * channels_together),
-        image(blockIdx.x / blocks_across / blocks_down) {}
+        position(std::int64_t{blockIdx.x % position_blocks} * block_positions + threadIdx.x),
+        first(std::int64_t{blockIdx.x / position_blocks % channel_blocks} * block_channels),
+        image(blockIdx.x / position_blocks / channel_blocks) {}
 
   __device__ bool has(std::int64_t channel) const {
     return position < p.spatial && channel >= 0 && channel < p.channels;
   }
-  __device__ std::int64_t place(std::int64_t channel) const {
+  __device__ std::int64_t index(std::int64_t channel) const {
     return (image * p.channels + channel) * p.spatial + position;
   }
 
   const Problem& p;
-  std::int64_t position, first, image;  // first of the block's channels
+  std::int64_t position;  // of this thread
+  std::int64_t first;     // channel of the block
+  std::int64_t image;
 };
 
-// The sum over the window that begins at `row` of [rows][positions_together].
+// The sum of rows [row, row + size) of terms [rows][block_positions], at this thread's position.
 __device__ inline float window_sum(const Problem& p, const float* terms, std::int64_t row) {
   float sum = 0;
-  for (std::int64_t w = 0; w < p.size; ++w)
-    sum += terms[(row + w) * positions_together + threadIdx.x];
+  for (std::int64_t w = 0; w < p.size; ++w) sum += terms[(row + w) * block_positions + threadIdx.x];
   return sum;
 }
 
-inline __global__ void __launch_bounds__(positions_together* rows_of_threads)
-    normalization_forward_kernel(Problem p, Operands o, unsigned blocks_across,
-                                 unsigned blocks_down) {
-  float* squares = dynamic_shared<float>();  // [channels_together + size − 1][positions_together]
-  const NormalizationBlock block(p, blocks_across, blocks_down);
-  const std::int64_t beside = p.size / 2;
-  for (std::int64_t row = threadIdx.y; row < channels_together + 2 * beside;
-       row += rows_of_threads) {
-    const std::int64_t c = block.first + row - beside;
-    const float x = block.has(c) ? o.x[block.place(c)] : 0;
-    squares[row * positions_together + threadIdx.x] = x * x;
+inline __global__ void __launch_bounds__(block_positions* thread_rows)
+    normalization_forward_kernel(Problem p, Operands o, unsigned position_blocks,
+                                 unsigned channel_blocks) {
+  float* squares = dynamic_shared<float>();  // [block_channels + size − 1][block_positions]
+  const NormalizationBlock block(p, position_blocks, channel_blocks);
+  const std::int64_t halo = p.size / 2;
+  for (std::int64_t row = threadIdx.y; row < block_channels + 2 * halo; row += thread_rows) {
+    const std::int64_t c = block.first + row - halo;
+    const float x = block.has(c) ? o.x[block.index(c)] : 0;
+    squares[row * block_positions + threadIdx.x] = x * x;
   }
   __syncthreads();
-  for (std::int64_t row = threadIdx.y; row < channels_together; row += rows_of_threads) {
+  for (std::int64_t row = threadIdx.y; row < block_channels; row += thread_rows) {
     if (!block.has(block.first + row)) continue;
-    const std::int64_t i = block.place(block.first + row);
+    const std::int64_t i = block.index(block.first + row);
     const float scale = p.k + forward_factor(p) * window_sum(p, squares, row);
     o.y[i] = o.x[i] * to_minus_beta(scale, p.beta);
   }
 }
 
-// A window of terms reaches size / 2 channels to each side, and their scales as far again.
-inline __global__ void __launch_bounds__(positions_together* rows_of_threads)
-    normalization_backward_kernel(Problem p, Operands o, unsigned blocks_across,
-                                  unsigned blocks_down) {
-  const NormalizationBlock block(p, blocks_across, blocks_down);
-  const std::int64_t beside = p.size / 2;
-  const std::int64_t term_rows = channels_together + 2 * beside, x_rows = term_rows + 2 * beside;
-  float* squares = dynamic_shared<float>();                // [x_rows][positions_together]
-  float* terms = squares + x_rows * positions_together;    // [term_rows], likewise
-  float* direct = terms + term_rows * positions_together;  // [channels_together]
-  for (std::int64_t row = threadIdx.y; row < x_rows; row += rows_of_threads) {
-    const std::int64_t c = block.first + row - 2 * beside;
-    const float x = block.has(c) ? o.x[block.place(c)] : 0;
-    squares[row * positions_together + threadIdx.x] = x * x;
+// The windows of terms need a halo of size / 2 channels on each side; their scales need another
+// one.
+inline __global__ void __launch_bounds__(block_positions* thread_rows)
+    normalization_backward_kernel(Problem p, Operands o, unsigned position_blocks,
+                                  unsigned channel_blocks) {
+  const NormalizationBlock block(p, position_blocks, channel_blocks);
+  const std::int64_t halo = p.size / 2;
+  const std::int64_t term_rows = block_channels + 2 * halo, x_rows = term_rows + 2 * halo;
+  float* squares = dynamic_shared<float>();                // [x_rows][block_positions]
+  float* terms = squares + x_rows * block_positions;       // [term_rows][block_positions]
+  float* scaled_dy = terms + term_rows * block_positions;  // [block_channels][block_positions]
+  for (std::int64_t row = threadIdx.y; row < x_rows; row += thread_rows) {
+    const std::int64_t c = block.first + row - 2 * halo;
+    const float x = block.has(c) ? o.x[block.index(c)] : 0;
+    squares[row * block_positions + threadIdx.x] = x * x;
   }
   __syncthreads();
-  for (std::int64_t row = threadIdx.y; row < term_rows; row += rows_of_threads) {
-    const std::int64_t c = block.first + row - beside, own_row = row - beside;
+  for (std::int64_t row = threadIdx.y; row < term_rows; row += thread_rows) {
+    const std::int64_t c = block.first + row - halo, own_row = row - halo;
     float scaled = 0, term = 0;
     if (block.has(c)) {
-      const std::int64_t i = block.place(c);
+      const std::int64_t i = block.index(c);
       const float scale = p.k + forward_factor(p) * window_sum(p, squares, row);
       scaled = o.dy[i] * to_minus_beta(scale, p.beta);
       term = scaled * o.x[i] / scale;
     }
-    terms[row * positions_together + threadIdx.x] = term;
-    if (own_row >= 0 && own_row < channels_together)
-      direct[own_row * positions_together + threadIdx.x] = scaled;
+    terms[row * block_positions + threadIdx.x] = term;
+    if (own_row >= 0 && own_row < block_channels)
+      scaled_dy[own_row * block_positions + threadIdx.x] = scaled;
   }
   __syncthreads();
-  for (std::int64_t row = threadIdx.y; row < channels_together; row += rows_of_threads) {
+  for (std::int64_t row = threadIdx.y; row < block_channels; row += thread_rows) {
     if (!block.has(block.first + row)) continue;
-    const std::int64_t i = block.place(block.first + row);
-    o.dx[i] = direct[row * positions_together + threadIdx.x] -
+    const std::int64_t i = block.index(block.first + row);
+    o.dx[i] = scaled_dy[row * block_positions + threadIdx.x] -
               backward_factor(p) * o.x[i] * window_sum(p, terms, row);
   }
 }
 
 inline std::size_t normalization_shared_bytes(const Problem& p) {
-  const std::int64_t windows = channels_together + p.size / 2 * 2;
+  const std::int64_t windows = block_channels + p.size / 2 * 2;
   const std::int64_t rows = p.direction == Direction::forward
                                 ? windows
-                                : windows + p.size / 2 * 2 + windows + channels_together;
-  return sizeof(float) * positions_together * static_cast<std::size_t>(rows);
+                                : windows + p.size / 2 * 2 + windows + block_channels;
+  return sizeof(float) * block_positions * static_cast<std::size_t>(rows);
 }
 
 inline void normalization(const Problem& p, const Operands& o) {
-  const unsigned across = blocks_for(p.spatial, positions_together);
-  const unsigned down = blocks_for(p.channels, channels_together);
+  const unsigned position_blocks = blocks_for(p.spatial, block_positions);
+  const unsigned channel_blocks = blocks_for(p.channels, block_channels);
   launch(p.direction == Direction::forward ? normalization_forward_kernel
                                            : normalization_backward_kernel,
-         {across * down * static_cast<unsigned>(p.batch), dim3(positions_together, rows_of_threads),
-          normalization_shared_bytes(p)},
-         p, o, across, down);
+         {position_blocks * channel_blocks * static_cast<unsigned>(p.batch),
+          dim3(block_positions, thread_rows), normalization_shared_bytes(p)},
+         p, o, position_blocks, channel_blocks);
 }
 
 }  // namespace stepladder::layers

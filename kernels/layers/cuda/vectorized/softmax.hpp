@@ -1,5 +1,5 @@
-// Softmax with cross entropy, and its gradient: a warp for each row. The row's maximum is subtracted
-// first, so that no exponential overflows.
+// Softmax with cross entropy and its gradient: one warp per row. The maximum of the row is
+// subtracted, so that no exponential overflows.
 #pragma once
 
 #include "kernels/common/cuda/launch.hpp"
@@ -8,11 +8,11 @@
 
 namespace stepladder::layers {
 
-inline constexpr int rows_together = 4;  // of a block
+inline constexpr int rows_per_block = 4;
 
-__global__ void __launch_bounds__(rows_together* warp_threads)
+__global__ void __launch_bounds__(rows_per_block* warp_threads)
     softmax_kernel(Problem p, Operands o) {
-  const std::int64_t n = std::int64_t{blockIdx.x} * rows_together + threadIdx.y;
+  const std::int64_t n = std::int64_t{blockIdx.x} * rows_per_block + threadIdx.y;
   if (n >= p.batch) return;
   const float* x = o.x + n * p.channels;  // [channels]
   float* y = o.y + n * p.channels;        // [channels]
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(rows_together* warp_threads)
 }
 
 inline void softmax(const Problem& p, const Operands& o) {
-  launch(softmax_kernel, {blocks_for(p.batch, rows_together), dim3(warp_threads, rows_together)}, p,
-         o);
+  launch(softmax_kernel, {blocks_for(p.batch, rows_per_block), dim3(warp_threads, rows_per_block)},
+         p, o);
 }
 
 }  // namespace stepladder::layers

@@ -1,12 +1,13 @@
-// Every layer at the rate at which memory gives its operands: four elements per load where elements
-// need no others, sums by warps and blocks where naive sums in one thread, and windows of channels
-// from shared memory. Sums have a fixed order, so that a result repeats bit for bit.
+// All layers, limited by memory bandwidth. Elementwise layers load four elements at once; warps and
+// blocks compute the sums that naive computes in one thread; the normalization reads its windows of
+// channels from shared memory. Sums have a fixed order, so results are reproducible bit for bit.
 //
-// Expected over naive: 1.1 to 1.5 where elements stand alone, as a fourth of the memory instructions
-// do; about as many times as a sum has threads more, until memory binds, for bias backward and softmax;
-// 2 to 4 for the normalization forward, which reads x 1.25 times (size 5), not five times; 5 to 10
-// backward, which reads x 1.5 and dy 1.25 times, and computes an element's scale and power 1.25
-// times, not again for each window that it is in.
+// Expected gain over naive:
+//   elementwise              1.1 to 1.5: a fourth of the memory instructions
+//   bias backward, softmax   about the factor of threads per sum, until memory is the limit
+//   normalization forward    2 to 4: x is read 1.25 times (size 5), not 5 times
+//   normalization backward   5 to 10: x is read 1.5 times and dy 1.25 times; the scale and power of
+//                            an element are computed 1.25 times, not once for each of its windows
 #include <limits>
 
 #include "kernels/common/cuda/plan.hpp"
@@ -25,7 +26,7 @@ class VectorizedPlan final : public Plan {
   VectorizedPlan(const Problem& p, const Resources&) : p_(p) {
     require_cuda();
     if (p.count() > std::numeric_limits<std::int32_t>::max())
-      throw Unsupported("takes 2147483647 elements at most; these are " +
+      throw Unsupported("takes at most 2147483647 elements; the problem has " +
                         std::to_string(p.count()));
     if (p.layer == Layer::local_response_normalization)
       require_shared_memory(normalization_shared_bytes(p));

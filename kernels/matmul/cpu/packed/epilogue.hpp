@@ -1,5 +1,5 @@
-// How a fused rung finishes a tile of C before it is stored: the bias is added and, for ReLU, what is
-// below 0 becomes 0. Without ReLU the same is done with the lowest number there is, minus infinity.
+// Epilogues of a register tile (kernels/common/cpu/gemm_tile.hpp): max(lowest, acc + bias), where
+// lowest is 0 with ReLU and minus infinity without.
 #pragma once
 
 #include <limits>
@@ -13,15 +13,14 @@ Vector lowest(bool relu) {
   return Vector(relu ? 0.0F : -std::numeric_limits<float>::infinity());
 }
 
-// bias [tile's columns]: one for each column of the tile.
+// bias [columns of the tile]
 class ColumnBias {
  public:
   ColumnBias(const float* bias, bool relu) : bias_(bias), lowest_(lowest<Vector>(relu)) {}
-  Vector operator()(Vector sum, std::int64_t, std::int64_t column, std::int64_t count) const {
-    const Vector bias = count == std::int64_t{Vector::size}
-                            ? Vector::load_unaligned(bias_ + column)
-                            : load_partial(bias_ + column, count);
-    return xsimd::max(lowest_, sum + bias);
+  Vector operator()(Vector acc, std::int64_t, std::int64_t column, std::int64_t count) const {
+    const Vector bias = count == std::int64_t{Vector::size} ? Vector::load_unaligned(bias_ + column)
+                                                            : load_partial(bias_ + column, count);
+    return xsimd::max(lowest_, acc + bias);
   }
 
  private:
@@ -29,12 +28,12 @@ class ColumnBias {
   Vector lowest_;
 };
 
-// bias [tile's rows]: one for each row, of a tile of Cᵀ.
+// bias [rows of the tile], for a tile of Cᵀ
 class RowBias {
  public:
   RowBias(const float* bias, bool relu) : bias_(bias), lowest_(lowest<Vector>(relu)) {}
-  Vector operator()(Vector sum, std::int64_t row, std::int64_t, std::int64_t) const {
-    return xsimd::max(lowest_, sum + Vector(bias_[row]));
+  Vector operator()(Vector acc, std::int64_t row, std::int64_t, std::int64_t) const {
+    return xsimd::max(lowest_, acc + Vector(bias_[row]));
   }
 
  private:

@@ -1,10 +1,10 @@
-// The whole layer in one pass: bias and ReLU are applied to the tile while it is still in registers, in
-// place of reading and writing C once more. It saves 8 m n bytes of cache traffic; the product takes
-// 2 m n k FLOPs, so the gain is large where k is small and vanishes where it is not:
+// Epilogue fusion: bias and ReLU are applied to the tile while it is in registers, which saves
+// reading and writing C once more: 8 m n bytes of cache traffic beside 2 m n k FLOPs. The gain is
+// large only where k is small:
 //
-//   share of the separate pass = (8 m n / bandwidth) / (2 m n k / peak) = 4 peak / (k bandwidth)
+//   separate pass / product = (8 m n / bandwidth) / (2 m n k / peak) = 4 peak / (k bandwidth)
 //
-// With 64 FLOPs and 32 bytes of second-level cache a cycle that is 8 / k: 1 % at k = 784.
+// With 64 FLOPs and 32 bytes of L2 per cycle that is 8 / k: 1 % at k = 784.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/packed/packed_grid.hpp"
 

@@ -1,15 +1,15 @@
-// A tile of C stays in registers, and A and a packed panel of B stream past it. simd does four
-// multiply-adds per load and store of C and needs a load for each; the tile does 24 for 11 loads and
-// touches C once per 512 steps of k, so the arithmetic units and not the caches set the pace. The
-// loops around the tile, from the outside (after Goto and van de Geijn 2008):
+// Register blocking and packing: a tile of C stays in registers while A and a packed panel of B
+// stream past. `simd` loads 5 vectors and stores 1 per 4 multiply-adds; the tile loads 11 operands
+// per 24 and touches C once per 512 steps of k. The arithmetic units limit its speed, not caches.
+// The loops around the micro-kernel, outermost first (after Goto and van de Geijn, 2008):
 //
-//   depths of 512          so that C is read and written seldom
-//     rows of 240          A's block, read in place: second-level cache
-//       columns of NR      B's panel, packed while the first tile is computed
-//         rows of MR       the tile: kernels/common/cpu/gemm_tile.hpp
+//   KC = 512 of k          C is read and written once per block
+//     MC = 240 rows        block of A, read in place from L2
+//       NR columns         panel of B, packed while the first tile is computed
+//         MR rows          the micro-kernel, kernels/common/cpu/gemm_tile.hpp
 //
-// Unlike theirs it does not pack A. Rows of A are read a float at a time, one line for 16 steps of
-// k: too seldom to be worth a copy.
+// Unlike theirs, A is not packed. Its rows are read a float at a time, one cache line per 16 steps
+// of k, which is too little traffic to pay for a copy.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
 

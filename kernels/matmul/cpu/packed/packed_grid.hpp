@@ -1,9 +1,9 @@
-// A packed product on many cores: the plan of packed_openmp and of fused. A template on Arch, because
-// its files are built once per ISA.
+// The plan of packed_openmp and fused: a packed product on many cores.
 #pragma once
 
 #include <algorithm>
 
+#include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 
@@ -14,7 +14,7 @@ class PackedGrid final : public Plan {
  public:
   PackedGrid(const Problem& problem, const Resources& resources)
       : problem_(problem),
-        threads_(threads_worth(problem, resources.threads)),
+        threads_(useful_threads(problem, resources.threads)),
         product_(problem, threads_),
         grid_(grid_of(product_.computed(), threads_)) {}
 
@@ -23,7 +23,7 @@ class PackedGrid final : public Plan {
       product_.multiply(operands, {0, product_.computed().m}, {0, product_.computed().n});
     } else {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread) multiply_share(operands, thread);
+      for (int thread = 0; thread < threads_; ++thread) multiply_part(operands, thread);
     }
     if constexpr (!fuses) separate_epilogue(problem_, operands, threads_);
   }
@@ -35,24 +35,25 @@ class PackedGrid final : public Plan {
     int rows, columns;  // threads along m and along n
   };
 
-  void multiply_share(const Operands& operands, int thread) {
+  void multiply_part(const Operands& operands, int thread) {
     const Problem& p = product_.computed();
-    product_.multiply(operands, part_of(p.m, Tile::rows, thread / grid_.columns, grid_.rows),
-                      part_of(p.n, Tile::lanes, thread % grid_.columns, grid_.columns), thread);
+    product_.multiply(operands, partition(p.m, grid_.rows, thread / grid_.columns, Tile::rows),
+                      partition(p.n, grid_.columns, thread % grid_.columns, Tile::lanes), thread);
   }
 
-  // A thread is worth waking for about a microsecond of work, a fork and join.
-  static int threads_worth(const Problem& p, int threads) {
-    const double shares = flops(p) / 1.2e5;
-    return shares >= threads ? threads : std::max(1, static_cast<int>(shares));
+  // Waking a thread pays from about a microsecond of work on, the time of a fork and join.
+  static int useful_threads(const Problem& p, int threads) {
+    constexpr double flops_of_a_fork = 1.2e5;
+    const double parts = flops(p) / flops_of_a_fork;
+    return parts >= threads ? threads : std::max(1, static_cast<int>(parts));
   }
 
-  // The grid that makes the largest share of C cheapest. A thread packs B for its columns whatever
-  // its rows, so that costs as much as some more rows.
+  // The grid whose largest part costs least. Each thread packs B for its columns, which costs as
+  // much as some more rows.
   static Grid grid_of(const Problem& p, int threads) {
-    constexpr std::int64_t rows_worth_of_packing = 8;
-    const auto share = [](std::int64_t size, std::int64_t unit, int parts) {
-      return ((size + unit - 1) / unit + parts - 1) / parts * unit;
+    constexpr std::int64_t packing_rows = 8;
+    const auto largest_part = [](std::int64_t size, std::int64_t unit, int parts) {
+      return ceil_div(ceil_div(size, unit), parts) * unit;
     };
     Grid best{1, threads};
     double least = 0;
@@ -60,8 +61,8 @@ class PackedGrid final : public Plan {
       if (threads % rows != 0) continue;
       const int columns = threads / rows;
       const double cost =
-          static_cast<double>(share(p.m, Tile::rows, rows) + rows_worth_of_packing) *
-          static_cast<double>(std::min(p.n, share(p.n, Tile::lanes, columns)));
+          static_cast<double>(largest_part(p.m, Tile::rows, rows) + packing_rows) *
+          static_cast<double>(std::min(p.n, largest_part(p.n, Tile::lanes, columns)));
       if (rows == 1 || cost < least) {
         best = {rows, columns};
         least = cost;

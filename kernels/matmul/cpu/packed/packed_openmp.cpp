@@ -1,6 +1,6 @@
-// packed on many cores: each thread computes its own rectangle of C as packed would, and packs the
-// panels of B for it into its own cache. There is nothing to wait for but the end. Products too
-// small to pay for waking a thread use fewer of them.
+// `packed` on many cores: C is divided into a grid. Each thread computes one rectangle and packs
+// its panels of B into its own cache. Threads synchronize only at the end. Products too small to
+// pay for waking a thread use fewer of them.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/packed/packed_grid.hpp"
 
@@ -11,7 +11,7 @@ constexpr VariantInfo info{
     .name = "packed_openmp",
     .technique = Technique::openmp,
     .builds_on = "packed",
-    .adds = "C split into a grid of shares, one for each OpenMP thread",
+    .adds = "C divided into a grid, one rectangle per OpenMP thread",
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -1,5 +1,5 @@
-// TF32 arithmetic of a TensorTile: factors are rounded, products added in fp32. Only .cu files include
-// this; their plans call require_tf32().
+// TF32 arithmetic of a TensorTile: operands are rounded to TF32, products are accumulated in fp32.
+// Only .cu files include this; their plans call require_tf32().
 #pragma once
 
 #include "kernels/common/cuda/mma.hpp"
@@ -12,7 +12,7 @@ struct Tf32 {
     std::uint32_t bits[count];
     __device__ void set(int e, float value) { bits[e] = to_tf32(value); }
   };
-  struct Sums {
+  struct Accumulator {
     float c[4] = {};
     __device__ void add(const Fragment<4>& a, const Fragment<2>& b) {
       mma_16x8x8_tf32(c, a.bits, b.bits);

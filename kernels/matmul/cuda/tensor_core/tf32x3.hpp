@@ -1,6 +1,6 @@
-// The arithmetic of tf32x3.cu for a TensorTile: factors in two parts, big + small, and three of
-// their four products, of which the small ones have sums of their own. Only .cu files include this;
-// their plans call require_tf32().
+// 3xTF32 arithmetic of a TensorTile (tf32x3.cu): operands are split into big + small, and three of
+// the four products are accumulated, the small ones separately. Only .cu files include this; their
+// plans call require_tf32().
 #pragma once
 
 #include "kernels/common/cuda/mma.hpp"
@@ -16,7 +16,7 @@ struct Tf32x3 {
       small[e] = __float_as_uint(value - __uint_as_float(big[e]));  // exact; mma drops the last bit
     }
   };
-  struct Sums {
+  struct Accumulator {
     float big[4] = {}, small[4] = {};
     __device__ void add(const Fragment<4>& a, const Fragment<2>& b) {
       mma_16x8x8_tf32(small, a.small, b.big);

@@ -1,16 +1,17 @@
-// vectorized with a third level of tiles, the warp's, and with copies that nobody waits for.
+// vectorized with a tile for each warp, and with asynchronous copies.
 //
-// The warp. Of a block's 128 x 128 elements of C vectorized gives a warp 16 x 128, for which it
-// reads 16 + 128 floats of shared memory at each l; 32 x 64, nearer to a square, needs 32 + 64 for
-// as many sums.
-// The copies. cp.async brings the next 16 l into a second pair of tiles while the block computes
-// with the first: one barrier for 16 l, no register in between, and no wait for the memory.
+// Warp tiles: vectorized gives a warp 16 x 128 of a block's 128 x 128 elements, for which it reads
+// 16 + 128 floats of shared memory per l. A warp tile of 32 x 64 needs 32 + 64 for as many
+// products.
 //
-// nvcc 13.0 makes of the loop for sm_90a 1158 instructions (nn; 1163 nt, 1145 tn), 1024 of them
-// FFMA: at best 88 % of the fp32 peak, against 79 % in vectorized. Expected gain: 1.2 to 1.5, to
-// nine tenths of cuBLAS at 4096³. The tile is drawn in cuda_warp_tile.hpp; CUTLASS, "Efficient GEMM in CUDA",
-// tells of the three levels.
+// Copies: cp.async fills a second pair of tiles with the next 16 l while the block
+// computes on the first. There is one barrier per 16 l, and no thread waits for memory.
+//
+// Expected gain: 1.2 to 1.5, to nine tenths of cuBLAS at 4096³. 88 % of the loop's instructions are
+// FFMA, 79 % in vectorized (instruction counts in the README). warp_tile.hpp shows the tile; the
+// three levels are described in CUTLASS, "Efficient GEMM in CUDA".
 #include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cuda/tile_grid.hpp"
 #include "kernels/matmul/cuda/warp_tile/warp_tile.hpp"
 
@@ -21,22 +22,22 @@ constexpr int tile = WarpTile::tile;
 
 template <bool transpose_a, bool transpose_b, bool vectors>
 __global__ void __launch_bounds__(WarpTile::threads, 2) multiply_kernel(Problem p, Operands o) {
-  const Corner corner = tile_start<tile, tile>(p, blockIdx.x);
-  const int steps = static_cast<int>((p.k + WarpTile::depth - 1) / WarpTile::depth);
-  WarpTile sums;
-  sums.multiply<!transpose_a, transpose_b, vectors>(factor_a(p, o), factor_b(p, o), corner, 0,
-                                                    steps);
-  sums.for_each_four([&](int i, int j, const float* four) {
-    store_neighbours<4, vectors>(p, o, corner.row + i, corner.column + j, four);
+  const TileOrigin origin = tile_origin<tile, tile>(p, blockIdx.x);
+  const int steps = static_cast<int>(ceil_div(p.k, WarpTile::tile_k));
+  WarpTile block_tile;
+  block_tile.multiply<!transpose_a, transpose_b, vectors>(operand_a(p, o), operand_b(p, o), origin,
+                                                          0, steps);
+  block_tile.for_each_four([&](int i, int j, const float* four) {
+    store_contiguous<4, vectors>(p, o, origin.row + i, origin.column + j, four);
   });
 }
 
 void multiply(const Problem& p, const Operands& o) {
   const auto start = [&]<bool transpose_a, bool transpose_b, bool vectors>() {
     launch(multiply_kernel<transpose_a, transpose_b, vectors>,
-           {tiles_of<tile, tile>(p), WarpTile::threads}, p, o);
+           {tile_count<tile, tile>(p), WarpTile::threads}, p, o);
   };
-  choose(start, p.transpose_a, p.transpose_b, tile_in_vectors(p, o));
+  dispatch(start, p.transpose_a, p.transpose_b, tile_allows_vectors(p, o));
 }
 
 std::unique_ptr<Plan> make(const Problem& problem, const Resources& resources) {
@@ -49,7 +50,7 @@ constexpr VariantInfo info{
     .name = "warp_tile",
     .technique = Technique::cuda,
     .builds_on = "vectorized",
-    .adds = "a tile for each warp, and the next tiles copied asynchronously while these are used",
+    .adds = "a tile for each warp; the next tiles are copied asynchronously (cp.async)",
     .place = Place::cuda,
     .epilogue = true,
 };

@@ -2,44 +2,45 @@
 //
 //     block   128 x 128   4 x 2 warps
 //     warp     32 x  64   4 x 8 threads
-//     thread    8 x   8   2 x 2 squares of 4 x 4, half a warp's tile apart
+//     thread    8 x   8   2 x 2 squares of 4 x 4, half a warp tile apart
 //
-// Both factors lie in shared memory as [l, x], and for each l a thread reads two vectors of four
-// from both. Only .cu files include this; their plans call require_compute_capability(80).
+// Both operands are in shared memory as [l, x]. For each l a thread reads two float4 of each. Only
+// .cu files include this; their plans call require_compute_capability(80).
 #pragma once
 
 #include <type_traits>
 
-#include "kernels/matmul/cuda/tile_grid.hpp"
 #include "kernels/matmul/cuda/operand_copy.hpp"
 #include "kernels/matmul/cuda/pipeline.hpp"
 #include "kernels/matmul/cuda/store.hpp"
+#include "kernels/matmul/cuda/tile_grid.hpp"
 
 namespace stepladder::matmul {
 
-// Whether all that the tile reads and writes in vectors is in_vectors: a factor that is turned is
-// not.
-inline bool tile_in_vectors(const Problem& p, const Operands& o) {
-  const Factor a = factor_a(p, o), b = factor_b(p, o);
-  return (a.along_depth || in_vectors(a)) && (b.along_depth || in_vectors(b)) &&
-         in_vectors(o.c, p.n);
+// Whether the tile can use vectors. K-contiguous operands are transposed float by float and need
+// none.
+inline bool tile_allows_vectors(const Problem& p, const Operands& o) {
+  const Operand a = operand_a(p, o), b = operand_b(p, o);
+  return (a.k_contiguous || allows_vectors(a)) && (b.k_contiguous || allows_vectors(b)) &&
+         allows_vectors(o.c, p.n);
 }
 
 class WarpTile {
  public:
   static constexpr int threads = 256;
-  static constexpr int tile = 128;  // rows and columns of C
-  static constexpr int depth = 16;  // of one stage
+  static constexpr int tile = 128;   // rows and columns of C
+  static constexpr int tile_k = 16;  // K of a stage
 
-  // Adds to the sums what the tile at `corner` gets of `steps` times `depth` products, from
-  // the first_step-th on.
-  template <bool a_along_depth, bool b_along_depth, bool vectors>
-  __device__ void multiply(const Factor& a, const Factor& b, const Corner& corner, int first_step,
-                           int steps) {
-    __shared__ __align__(16) float a_tile[2][depth * row], b_tile[2][depth * row];  // [stage, l, x]
-    const std::int64_t first = std::int64_t{first_step} * depth;
-    Copy<a_along_depth, vectors> copy_a(a, corner.row, first);
-    Copy<b_along_depth, vectors> copy_b(b, corner.column, first);
+  // Adds the products of `steps` steps of tile_k, from step first_step on, to the accumulators of
+  // the tile at `origin`.
+  template <bool a_k_contiguous, bool b_k_contiguous, bool vectors>
+  __device__ void multiply(const Operand& a, const Operand& b, const TileOrigin& origin,
+                           int first_step, int steps) {
+    __shared__ __align__(16) float a_tile[2][tile_k * pitch],
+        b_tile[2][tile_k * pitch];  // [stage, l, x]
+    const std::int64_t first = std::int64_t{first_step} * tile_k;
+    Copy<a_k_contiguous, vectors> copy_a(a, origin.row, first);
+    Copy<b_k_contiguous, vectors> copy_b(b, origin.column, first);
     pipeline<2>(
         steps,
         [&](int stage) {
@@ -48,69 +49,70 @@ class WarpTile {
         },
         [&](int stage) {
 #pragma unroll
-          for (int l = 0; l < depth; ++l)
-            add_products(&a_tile[stage][l * row], &b_tile[stage][l * row]);
+          for (int l = 0; l < tile_k; ++l)
+            add_products(&a_tile[stage][l * pitch], &b_tile[stage][l * pitch]);
         });
   }
 
-  // Calls store(i, j, sums) for every four neighbours of a row; i and j count from the tile's
-  // corner.
+  // Calls store(i, j, values) for every four adjacent elements of a row, relative to the tile's
+  // origin.
   template <class Store>
   __device__ void for_each_four(const Store& store) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
 #pragma unroll
-      for (int part = 0; part < 2; ++part)
-        store(first_row() + i / 4 * 16 + i % 4, first_column() + part * 32, &sums_[i][4 * part]);
+      for (int h = 0; h < 2; ++h)
+        store(first_row() + i / 4 * 16 + i % 4, first_column() + h * 32, &accumulators_[i][4 * h]);
   }
 
  private:
-  // Four floats more keep the vectors aligned and send 8 threads along l and 4 along x to 32 banks.
-  static constexpr int row = tile + 4;
+  // Four floats of padding keep vectors aligned and avoid bank conflicts: 8 threads along l and 4
+  // along x store to 32 banks.
+  static constexpr int pitch = tile + 4;
 
   static __device__ int thread() { return static_cast<int>(threadIdx.x); }
 
-  // Turned, float by float: 8 along l and 32 along x at a time, then the next 8 along l.
-  struct AlongDepth {
-    static constexpr bool along_depth = true;
-    static constexpr int depth = WarpTile::depth, width = 1, count = depth * tile / threads;
+  // Transposed float by float: 8 along l and 32 along x at a time, then the next 8 along l.
+  struct KContiguous {
+    static constexpr bool k_contiguous = true;
+    static constexpr int tile_k = WarpTile::tile_k, width = 1, count = tile_k * tile / threads;
     static constexpr int repeats = 2, repeat_step = 8;
     static __device__ int x(int i) { return thread() / 8 + i / 2 * 32; }
     static __device__ int l(int i) { return thread() % 8 + i % 2 * 8; }
-    static __device__ int at(int x, int l) { return l * row + x; }
+    static __device__ int at(int x, int l) { return l * pitch + x; }
   };
   template <bool vectors>
-  struct AlongExtent {
-    static constexpr bool along_depth = false;
-    static constexpr int depth = WarpTile::depth, width = vectors ? 4 : 1;
-    static constexpr int count = depth * tile / threads / width;
+  struct MnContiguous {
+    static constexpr bool k_contiguous = false;
+    static constexpr int tile_k = WarpTile::tile_k, width = vectors ? 4 : 1;
+    static constexpr int count = tile_k * tile / threads / width;
     static constexpr int repeats = count, repeat_step = threads * width / tile;
     static __device__ int x(int) { return thread() * width % tile; }
     static __device__ int l(int i) { return thread() * width / tile + i * repeat_step; }
-    static __device__ int at(int x, int l) { return l * row + x; }
+    static __device__ int at(int x, int l) { return l * pitch + x; }
   };
-  template <bool along_depth, bool vectors>
-  using Copy = FactorCopy<std::conditional_t<along_depth, AlongDepth, AlongExtent<vectors>>>;
+  template <bool k_contiguous, bool vectors>
+  using Copy = OperandCopy<std::conditional_t<k_contiguous, KContiguous, MnContiguous<vectors>>>;
 
   __device__ void add_products(const float* a_row, const float* b_row) {
     float a[8], b[8];
 #pragma unroll
-    for (int part = 0; part < 2; ++part) {
-      put(*reinterpret_cast<const float4*>(a_row + first_row() + part * 16), a + 4 * part);
-      put(*reinterpret_cast<const float4*>(b_row + first_column() + part * 32), b + 4 * part);
+    for (int h = 0; h < 2; ++h) {
+      unpack(*reinterpret_cast<const float4*>(a_row + first_row() + h * 16), a + 4 * h);
+      unpack(*reinterpret_cast<const float4*>(b_row + first_column() + h * 32), b + 4 * h);
     }
 #pragma unroll
     for (int i = 0; i < 8; ++i)
 #pragma unroll
-      for (int j = 0; j < 8; ++j) sums_[i][j] += a[i] * b[j];
+      for (int j = 0; j < 8; ++j) accumulators_[i][j] += a[i] * b[j];
   }
 
-  static __device__ void put(const float4& v, float* to) {
+  static __device__ void unpack(const float4& v, float* to) {
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
   }
 
-  // Two neighbouring threads stand below each other, and the next two beside them: so both vectors
-  // that a half-warp reads come from few addresses (the order of CUTLASS's SIMT kernels).
+  // Two neighbouring threads are in one column, the next two beside them, so that a half-warp reads
+  // its vectors of both operands from few addresses (the order of CUTLASS's SIMT kernels).
   //
   //     0  2  4 …  14
   //     1  3  5 …  15
@@ -125,7 +127,7 @@ class WarpTile {
     return warp % 2 * 64 + lane / 2 % 8 * 4;
   }
 
-  float sums_[8][8] = {};
+  float accumulators_[8][8] = {};
 };
 
 }  // namespace stepladder::matmul

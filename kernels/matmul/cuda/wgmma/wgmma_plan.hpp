@@ -1,28 +1,27 @@
-// A product on Hopper's tensor cores, from the TMA to C, and its plan:
+// A warp-specialized product on Hopper's tensor cores (CUTLASS, "Efficient GEMM in CUDA"):
 //
-//     TMA → a ring of stages in shared memory → wgmma → sums in registers → C
+//     TMA → ring of stages in shared memory → wgmma → accumulators in registers → C
 //
-//     producer     one thread asks the TMA for box after box and waits only for empty stages
-//     consumers    two warpgroups, 64 rows each of a tile of C; while the products of one run, the other
-//                  fetches its rows of the first factor into registers
-//     blocks       one to a multiprocessor, which takes tile after tile: the producer is in the next
-//                  tile while the consumers store this one
+//     producer     one thread issues the TMA copies and waits only for empty stages
+//     consumers    two warpgroups, 64 rows of a tile of C each; one loads its rows of the register
+//                  operand while the products of the other run
+//     blocks       one per multiprocessor, persistent: the producer prefetches the next tile while
+//                  the consumers store this one
 //
-// Four forms, one way. wgmma reads TF32 from shared memory only along the depth, but a factor in
-// registers may come from either layout. So the first factor, which goes through registers, is the
-// one that may lie across, and where that is B the product is Cᵀ = op(B)ᵀ op(A)ᵀ, stored turned. Of
-// two that lie across (weight gradients) the smaller is laid out anew beforehand; so is what the TMA
-// cannot read, rows that are no multiple of 16 bytes.
+// Operands: wgmma takes one from registers, in either layout, and one from shared memory, which for
+// TF32 must be K-contiguous. If only A is, the operands are swapped, Cᵀ = op(B)ᵀ op(A)ᵀ, and C is
+// stored transposed. If neither is (weight gradients) the smaller one is packed first, as are rows
+// that are not multiples of 16 bytes, which the TMA cannot read. 3xTF32 always packs the smaller
+// one.
 //
-// In a cluster of blocks each takes one of the tiles of C that lie below each other, which have the second
-// factor in common. Every block loads its share of each box of it, for all of them; a stage is empty when
-// the consumers of all blocks have read it.
+// Clusters: the blocks of a cluster compute tiles of C below each other, which share the shared
+// operand. Each block loads a part of it and multicasts it to all; a stage is empty when the
+// consumers of all blocks have released it.
 //
-//     cluster of 2    block 0   tile 2 i        first factor: its own
-//                     block 1   tile 2 i + 1    second factor: rows 0 … 127 from block 0, the rest from 1
+//     cluster of 2   block 0   tile 2 i       register operand: its own
+//                    block 1   tile 2 i + 1   shared operand: half from block 0, half from block 1
 //
-// Sums says how a thread's sums of a tile of 128 x Sums::columns are kept and added to; see
-// kernels/common/cuda/wgmma_accumulators.hpp. Only .cu files include this.
+// Accumulators: see kernels/common/cuda/wgmma_accumulators.hpp. Only .cu files include this.
 #pragma once
 
 #include <algorithm>
@@ -30,43 +29,43 @@
 
 #include "kernels/common/cuda/barrier.hpp"
 #include "kernels/common/cuda/cluster.hpp"
+#include "kernels/common/cuda/pack.hpp"
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
+#include "kernels/common/cuda/swizzle.hpp"
 #include "kernels/common/cuda/tma.hpp"
-#include "kernels/common/cuda/pack.hpp"
 #include "kernels/common/cuda/wgmma.hpp"
 #include "kernels/common/cuda/wgmma_ring.hpp"
-#include "kernels/common/cuda/swizzle.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cuda/operand.hpp"
 #include "kernels/matmul/cuda/store.hpp"
 #include "kernels/matmul/cuda/wgmma/raster.hpp"
 
 namespace stepladder::matmul {
 
-// What a kernel is told.
-struct WgmmaWork {
+struct WgmmaParams {
   Problem problem;
   Operands operands;
-  Raster tiles;                // of C, in a cluster as many at once as it has blocks
-  int steps;                   // of WgmmaTile::depth along k
-  std::int64_t second_extent;  // rows of each part of the second factor
-  bool c_in_vectors;
+  Raster tiles;                // a row of tiles is cluster · WgmmaTile::rows rows of C
+  int steps;                   // of WgmmaTile::tile_k along K
+  std::int64_t shared_extent;  // rows of each part of the shared operand
+  bool c_allows_vectors;
 };
 
-template <class Sums, int cluster>
+template <class Accumulators, int cluster>
 class WgmmaTile {
  public:
   static constexpr int warpgroup = warpgroup_threads, consumers = 2,
                        threads = (1 + consumers) * warpgroup;
-  static constexpr int rows = 64 * consumers;      // x of the first factor
-  static constexpr int columns = Sums::columns;    // x of the second …
-  static constexpr int share = columns / cluster;  // … and those that one block loads
-  static constexpr int depth = swizzled_row;       // of one stage
+  static constexpr int rows = 64 * consumers;                  // x of the register operand
+  static constexpr int columns = Accumulators::columns;        // x of the shared operand …
+  static constexpr int columns_per_block = columns / cluster;  // … and those that one block loads
+  static constexpr int tile_k = swizzled_row;                  // K of a stage
 
   struct Stage {
-    // [128, 32] along the depth; else four boxes [32, 32], each of 32 x
-    float first[rows * depth];
-    float second[Sums::parts][columns * depth];  // [parts, columns, 32]
+    // K-contiguous: [128, 32]; otherwise four boxes [32, 32], each of 32 x
+    float register_operand[rows * tile_k];
+    float shared_operand[Accumulators::parts][columns * tile_k];  // [parts, columns, 32]
   };
   static constexpr int stages = (192 << 10) / sizeof(Stage);
   struct Ring {
@@ -77,82 +76,86 @@ class WgmmaTile {
   static __device__ void initialise(Ring& ring) {
     for (Barrier& full : ring.full) full.initialise(1);
     for (Barrier& empty : ring.empty) empty.initialise(cluster * consumers * warpgroup / 32);
-    publish_barriers();
+    fence_barrier_init();
   }
 
-  template <bool first_along_depth>
-  static __device__ void produce(Ring& ring, const TensorMap& first, const TensorMap& second,
-                                 const WgmmaWork& work) {
+  // k_contiguous: layout of the register operand.
+  template <bool k_contiguous>
+  static __device__ void produce(Ring& ring, const TensorMap& register_map,
+                                 const TensorMap& shared_map, const WgmmaParams& params) {
     const int rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = blockIdx.x / cluster; tile < work.tiles.count();
+    for (unsigned tile = blockIdx.x / cluster; tile < params.tiles.count();
          tile += gridDim.x / cluster) {
-      const auto [row, column] = work.tiles.place(tile);
+      const auto [row, column] = params.tiles.position(tile);
       const int x = (static_cast<int>(row) * cluster + rank) * rows;
-      const int y = static_cast<int>(column) * columns + rank * share;
-      for (int step = 0; step < work.steps; ++step, at.advance()) {
+      const int y = static_cast<int>(column) * columns + rank * columns_per_block;
+      for (int step = 0; step < params.steps; ++step, at.advance()) {
         Stage& stage = ring.stage[at.stage];
         Barrier& full = ring.full[at.stage];
-        ring.empty[at.stage].wait(at.parity ^ 1);  // passes at once in the first round
-        full.arrive_and_expect(sizeof(Stage));
-        if constexpr (first_along_depth)
-          load_box(stage.first, first, x, step * depth, full);
+        ring.empty[at.stage].wait(at.parity ^ 1);  // returns at once in the first round
+        full.arrive_and_expect_tx(sizeof(Stage));
+        if constexpr (k_contiguous)
+          load_box(stage.register_operand, register_map, x, step * tile_k, full);
         else
           for (int box = 0; box < rows; box += swizzled_row)
-            load_box(stage.first + box * depth, first, step * depth, x + box, full);
-        for (int part = 0; part < Sums::parts; ++part)
-          load_box_for_all(stage.second[part] + rank * share * depth, second,
-                           y + part * static_cast<int>(work.second_extent), step * depth, full);
+            load_box(stage.register_operand + box * tile_k, register_map, step * tile_k, x + box,
+                     full);
+        for (int part = 0; part < Accumulators::parts; ++part)
+          load_shared_box(stage.shared_operand[part] + rank * columns_per_block * tile_k,
+                          shared_map, y + part * static_cast<int>(params.shared_extent),
+                          step * tile_k, full);
       }
     }
   }
 
-  template <bool first_along_depth, bool turned>
-  static __device__ void consume(Ring& ring, const WgmmaWork& work) {
+  template <bool k_contiguous, bool swap_ab>
+  static __device__ void consume(Ring& ring, const WgmmaParams& params) {
     const int thread = static_cast<int>(threadIdx.x) - warpgroup, lane = thread % 32;
     const int group = lane / 4, member = lane % 4;
-    const int own_row = thread / 32 * 16 + group;  // and 8 further on
+    const int own_row = thread / 32 * 16 + group;  // and own_row + 8
     const auto rank = static_cast<int>(cluster_rank());
     RingPosition<stages> at;
-    for (unsigned tile = blockIdx.x / cluster; tile < work.tiles.count();
+    for (unsigned tile = blockIdx.x / cluster; tile < params.tiles.count();
          tile += gridDim.x / cluster) {
-      Sums sums;
-      for (int step = 0; step < work.steps; ++step, at.advance()) {
+      Accumulators accumulators;
+      for (int step = 0; step < params.steps; ++step, at.advance()) {
         const Stage& stage = ring.stage[at.stage];
         ring.full[at.stage].wait(at.parity);
-        add_products<depth>(sums, thread, stage.second[0], [&](int x, int l) {
-          return element_of_first<first_along_depth>(stage, x, l);
+        add_products<tile_k>(accumulators, thread, stage.shared_operand[0], [&](int x, int l) {
+          return register_element<k_contiguous>(stage, x, l);
         });
         if (lane < cluster) release(ring.empty[at.stage], lane);
       }
 
-      sums.use();
-      const auto [tile_row, tile_column] = work.tiles.place(tile);
+      accumulators.fence();
+      const auto [tile_row, tile_column] = params.tiles.position(tile);
 #pragma unroll
       for (int i = 0; i < columns / 2; i += 2) {
         const std::int64_t x =
             (std::int64_t{tile_row} * cluster + rank) * rows + own_row + i / 2 % 2 * 8;
         const std::int64_t y = std::int64_t{tile_column} * columns + i / 4 * 8 + 2 * member;
-        const float two[2] = {sums.value(i), sums.value(i + 1)};
-        if constexpr (turned) {
-          store(work.problem, work.operands, y, x, two[0]);
-          store(work.problem, work.operands, y + 1, x, two[1]);
-        } else if (work.c_in_vectors) {
-          store_neighbours<2, true>(work.problem, work.operands, x, y, two);
+        const float pair[2] = {accumulators.value(i), accumulators.value(i + 1)};
+        if constexpr (swap_ab) {
+          store(params.problem, params.operands, y, x, pair[0]);
+          store(params.problem, params.operands, y + 1, x, pair[1]);
+        } else if (params.c_allows_vectors) {
+          store_contiguous<2, true>(params.problem, params.operands, x, y, pair);
         } else {
-          store_neighbours<2, false>(work.problem, work.operands, x, y, two);
+          store_contiguous<2, false>(params.problem, params.operands, x, y, pair);
         }
       }
     }
   }
 
  private:
-  static __device__ void load_box_for_all(float* to, const TensorMap& map, int row, int column,
-                                          Barrier& arrived) {
+  // To all blocks of the cluster.
+  static __device__ void load_shared_box(float* to, const TensorMap& map, int row, int column,
+                                         Barrier& full) {
     if constexpr (cluster == 1)
-      load_box(to, map, row, column, arrived);
+      load_box(to, map, row, column, full);
     else
-      load_box_for((1U << cluster) - 1, to, map, row, column, arrived);
+      load_box_multicast((1U << cluster) - 1, to, map, row, column, full);
   }
   static __device__ void release(Barrier& empty, int block) {
     if constexpr (cluster == 1)
@@ -161,125 +164,140 @@ class WgmmaTile {
       empty.arrive_at(static_cast<unsigned>(block));
   }
 
-  template <bool along_depth>
-  static __device__ float element_of_first(const Stage& stage, int x, int l) {
-    if constexpr (along_depth) return stage.first[swizzled(x, l)];
-    const float* const box = stage.first + x / swizzled_row * swizzled_row * depth;
+  template <bool k_contiguous>
+  static __device__ float register_element(const Stage& stage, int x, int l) {
+    if constexpr (k_contiguous) return stage.register_operand[swizzled(x, l)];
+    const float* const box = stage.register_operand + x / swizzled_row * swizzled_row * tile_k;
     return box[swizzled(l, x % swizzled_row)];
   }
 };
 
-template <class Sums, int cluster, bool first_along_depth, bool turned>
-__global__ void __launch_bounds__(WgmmaTile<Sums, cluster>::threads, 1)
-    wgmma_kernel([[maybe_unused]] const __grid_constant__ TensorMap first,
-                 [[maybe_unused]] const __grid_constant__ TensorMap second,
-                 [[maybe_unused]] const __grid_constant__ WgmmaWork work) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // for older GPUs there is nothing: plans refuse them
-  using Tile = WgmmaTile<Sums, cluster>;
+template <class Accumulators, int cluster, bool k_contiguous, bool swap_ab>
+__global__ void __launch_bounds__(WgmmaTile<Accumulators, cluster>::threads, 1)
+    wgmma_kernel([[maybe_unused]] const __grid_constant__ TensorMap register_map,
+                 [[maybe_unused]] const __grid_constant__ TensorMap shared_map,
+                 [[maybe_unused]] const __grid_constant__ WgmmaParams params) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // the kernel is empty for other GPUs, which plans reject
+  using Tile = WgmmaTile<Accumulators, cluster>;
   auto& ring = *dynamic_shared<typename Tile::Ring>();
   if (threadIdx.x == 0) Tile::initialise(ring);
   if constexpr (cluster == 1)
     __syncthreads();
   else
     cluster_sync();
-  // The 65536 registers are registers_at_start to a thread; (40 + 2 · 232) · 128 are not more.
+  // 65536 registers: registers_at_start per thread at launch, then (40 + 2 · 232) · 128.
   if (threadIdx.x < Tile::warpgroup) {
-    keep_registers<40>();
-    if (threadIdx.x == 0) Tile::template produce<first_along_depth>(ring, first, second, work);
+    warpgroup_reg_dealloc<40>();
+    if (threadIdx.x == 0)
+      Tile::template produce<k_contiguous>(ring, register_map, shared_map, params);
   } else {
-    take_registers<232>();
-    Tile::template consume<first_along_depth, turned>(ring, work);
+    warpgroup_reg_alloc<232>();
+    Tile::template consume<k_contiguous, swap_ab>(ring, params);
   }
   if constexpr (cluster > 1) cluster_sync();  // no block ends while others write to it
 #endif
 }
 
-// How a factor gets to the TMA: as it lies, or laid out anew, in every run, into a workspace.
+// An operand as the TMA reads it: in place, or packed into a workspace in every run.
 template <int parts>
-class WgmmaSource {
+class TmaSource {
  public:
-  WgmmaSource(const Factor& factor, bool anew)
-      : along_depth_(factor.along_depth || anew),
-        pitch_((factor.depth + 3) / 4 * 4),
-        space_(device_memory(anew ? parts * factor.extent * pitch_ * sizeof(float) : 0)) {}
+  TmaSource(const Operand& operand, bool packs)
+      : k_contiguous_(operand.k_contiguous || packs),
+        pitch_(round_up(operand.k, 4)),
+        packed_(device_memory(packs ? parts * operand.extent * pitch_ * sizeof(float) : 0)) {}
 
-  bool along_depth() const { return along_depth_; }
+  bool k_contiguous() const { return k_contiguous_; }
 
-  // For boxes of `tile` x along the depth, or of 32 x across it.
-  TensorMap prepare(const Factor& f, int tile, OnTheWay numbers) const {
-    if (auto* const to = static_cast<float*>(space_.get()); to != nullptr) {
-      turn<parts>(f, to, pitch_);
-      return tensor_map(to, parts * f.extent, f.depth, pitch_, tile, numbers);
+  // Packs the operand if necessary. Boxes are box_rows x by 32 l if K-contiguous, else 32 l by 32
+  // x.
+  TensorMap prepare(const Operand& operand, int box_rows, TmaRounding rounding) const {
+    if (auto* const to = static_cast<float*>(packed_.get()); to != nullptr) {
+      pack<parts>(operand, to, pitch_);
+      return tensor_map(to, parts * operand.extent, operand.k, pitch_, box_rows, rounding);
     }
-    if (along_depth_) return tensor_map(f.at, f.extent, f.depth, f.depth, tile, numbers);
-    return tensor_map(f.at, f.depth, f.extent, f.extent, swizzled_row, numbers);
+    if (k_contiguous_)
+      return tensor_map(operand.data, operand.extent, operand.k, operand.k, box_rows, rounding);
+    return tensor_map(operand.data, operand.k, operand.extent, operand.extent, swizzled_row,
+                      rounding);
   }
 
  private:
-  bool along_depth_;
+  bool k_contiguous_;
   std::int64_t pitch_;
-  DeviceMemory space_;  // [parts, extent, pitch]
+  DeviceMemory packed_;  // [parts, extent, pitch]
 };
 
-// Tiles are as wide as Wide's, or as Narrow's where that takes less time.
+// Tiles have the width of Wide, or of Narrow where that takes less time.
 template <class Wide, class Narrow, int cluster>
 class WgmmaPlan final : public Plan {
  public:
   explicit WgmmaPlan(const Problem& problem)
       : p_(problem),
-        turned_(is_turned(factor_a(p_, {}), factor_b(p_, {}))),
-        first_(first_of({}), !has_aligned_rows(first_of({}))),
-        second_(second_of({}), !can_be_second(second_of({}))),
+        swap_ab_(swaps(operand_a(p_, {}), operand_b(p_, {}))),
+        register_source_(register_operand({}), !has_aligned_rows(register_operand({}))),
+        shared_source_(shared_operand({}), !can_be_shared(shared_operand({}))),
         is_wide_(time<Wide>() <= time<Narrow>()) {}
 
   void run(const Operands& o) override {
-    const auto start = [&]<bool is_wide, bool first_along_depth, bool turned>() {
-      using Sums = std::conditional_t<is_wide, Wide, Narrow>;
-      using Tile = WgmmaTile<Sums, cluster>;
-      const TensorMap first = first_.prepare(first_of(o), Tile::rows, Sums::on_the_way);
-      const TensorMap second = second_.prepare(second_of(o), Tile::share, Sums::on_the_way);
-      const WgmmaWork work{p_,
-                           o,
-                           tiles<Sums>(),
-                           static_cast<int>((p_.k + Tile::depth - 1) / Tile::depth),
-                           second_of(o).extent,
-                           in_vectors(o.c, p_.n)};
-      launch(wgmma_kernel<Sums, cluster, first_along_depth, turned>,
-             {std::min(work.tiles.count(), clusters_) * cluster, Tile::threads,
+    const auto start = [&]<bool is_wide, bool k_contiguous, bool swap_ab>() {
+      using Accumulators = std::conditional_t<is_wide, Wide, Narrow>;
+      using Tile = WgmmaTile<Accumulators, cluster>;
+      constexpr TmaRounding rounding = Accumulators::tma_rounding;
+      const TensorMap register_map =
+          register_source_.prepare(register_operand(o), Tile::rows, rounding);
+      const TensorMap shared_map =
+          shared_source_.prepare(shared_operand(o), Tile::columns_per_block, rounding);
+      const WgmmaParams params{p_,
+                               o,
+                               tiles<Accumulators>(),
+                               static_cast<int>(ceil_div(p_.k, Tile::tile_k)),
+                               shared_operand(o).extent,
+                               allows_vectors(o.c, p_.n)};
+      launch(wgmma_kernel<Accumulators, cluster, k_contiguous, swap_ab>,
+             {std::min(params.tiles.count(), clusters_) * cluster, Tile::threads,
               sizeof(typename Tile::Ring), cluster == 1 ? 0 : cluster},
-             first, second, work);
+             register_map, shared_map, params);
     };
-    choose(start, is_wide_, first_.along_depth(), turned_);
+    dispatch(start, is_wide_, register_source_.k_contiguous(), swap_ab_);
   }
 
  private:
-  static bool has_aligned_rows(const Factor& factor) { return factor.row() % 4 == 0; }
-  static bool can_be_second(const Factor& factor) {
-    return Wide::parts == 1 && factor.along_depth && has_aligned_rows(factor);
+  static bool has_aligned_rows(const Operand& operand) {
+    return operand.leading_dimension() % 4 == 0;
   }
-  // Whether B is the first factor.
-  static bool is_turned(const Factor& a, const Factor& b) {
-    return !can_be_second(b) && (can_be_second(a) || a.extent < b.extent);
+  // Whether wgmma can read the operand from shared memory without packing.
+  static bool can_be_shared(const Operand& operand) {
+    return Wide::parts == 1 && operand.k_contiguous && has_aligned_rows(operand);
   }
-  Factor first_of(const Operands& o) const { return turned_ ? factor_b(p_, o) : factor_a(p_, o); }
-  Factor second_of(const Operands& o) const { return turned_ ? factor_a(p_, o) : factor_b(p_, o); }
+  // Whether B is the register operand.
+  static bool swaps(const Operand& a, const Operand& b) {
+    return !can_be_shared(b) && (can_be_shared(a) || a.extent < b.extent);
+  }
+  Operand register_operand(const Operands& o) const {
+    return swap_ab_ ? operand_b(p_, o) : operand_a(p_, o);
+  }
+  Operand shared_operand(const Operands& o) const {
+    return swap_ab_ ? operand_a(p_, o) : operand_b(p_, o);
+  }
 
-  template <class Sums>
+  template <class Accumulators>
   Raster tiles() const {
-    using Tile = WgmmaTile<Sums, cluster>;
-    return {blocks_for(first_of({}).extent, cluster * Tile::rows),
-            blocks_for(second_of({}).extent, Tile::columns)};
+    using Tile = WgmmaTile<Accumulators, cluster>;
+    return {blocks_for(register_operand({}).extent, cluster * Tile::rows),
+            blocks_for(shared_operand({}).extent, Tile::columns)};
   }
-  template <class Sums>
-  unsigned time() const {  // that all blocks take, in columns
-    return blocks_for(tiles<Sums>().count(), clusters_) * unsigned{Sums::columns};
+  // Estimated time: tiles that a cluster computes one after another, times their width.
+  template <class Accumulators>
+  unsigned time() const {
+    return blocks_for(tiles<Accumulators>().count(), clusters_) * unsigned{Accumulators::columns};
   }
 
   Problem p_;
-  unsigned clusters_ = static_cast<unsigned>(cuda_multiprocessors() / cluster);  // at once
-  bool turned_;
-  WgmmaSource<1> first_;
-  WgmmaSource<Wide::parts> second_;
+  unsigned clusters_ = static_cast<unsigned>(cuda_multiprocessors() / cluster);  // resident
+  bool swap_ab_;
+  TmaSource<1> register_source_;
+  TmaSource<Wide::parts> shared_source_;
   bool is_wide_;
 };
 

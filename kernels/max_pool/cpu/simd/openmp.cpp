@@ -1,6 +1,6 @@
-// simd on every core: planes are independent, and each thread takes a stretch of them. Pays where one
-// core cannot draw the machine's full memory bandwidth. A small problem is left to one thread: waking
-// the others would cost more.
+// simd on every core: planes are independent, and each thread has a contiguous range of them.
+// Out of cache it gains only if one core cannot use the machine's full memory bandwidth. Small
+// problems run on one thread, because waking the others would cost more.
 #include "kernels/max_pool/cpu/simd/openmp_pooling.hpp"
 
 namespace stepladder::max_pool {
@@ -10,7 +10,7 @@ constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
     .builds_on = "simd",
-    .adds = "a stretch of planes for each thread",
+    .adds = "a contiguous range of planes for each thread",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,5 +1,5 @@
-// A stretch of planes for each OpenMP thread. A small problem is left to one: waking the others would
-// cost more.
+// A contiguous range of planes for each OpenMP thread. Small problems run on one thread, because
+// waking the others would cost more.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,22 @@ class OpenMpPooling final : public Plan {
  public:
   OpenMpPooling(const Problem& p, const Resources& resources)
       : planes_(p.planes()),
-        parts_(static_cast<int>(std::clamp<std::int64_t>(
-            std::min(p.planes(), p.x_count() / worth_a_thread), 1, resources.threads))),
-        pooling_(p, parts_, streaming) {}
+        shares_(static_cast<int>(std::clamp<std::int64_t>(
+            std::min(p.planes(), p.x_count() / min_elements_per_thread), 1, resources.threads))),
+        pooling_(p, shares_, streaming) {}
 
   void run(const Operands& o) override {
-    if (parts_ == 1) return pooling_.run(o, 0, planes_, 0);
-#pragma omp parallel for num_threads(parts_) schedule(static, 1)
-    for (int part = 0; part < parts_; ++part)
-      pooling_.run(o, planes_ * part / parts_, planes_ * (part + 1) / parts_, part);
+    if (shares_ == 1) return pooling_.run(o, 0, planes_, 0);
+#pragma omp parallel for num_threads(shares_) schedule(static, 1)
+    for (int share = 0; share < shares_; ++share)
+      pooling_.run(o, planes_ * share / shares_, planes_ * (share + 1) / shares_, share);
   }
 
  private:
-  static constexpr std::int64_t worth_a_thread =
-      16384;  // elements of x: a few microseconds of work
+  static constexpr std::int64_t min_elements_per_thread = 16384;  // of x: some microseconds
 
   std::int64_t planes_;
-  int parts_;
+  int shares_;
   SimdPooling pooling_;
 };
 

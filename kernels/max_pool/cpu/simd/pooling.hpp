@@ -1,5 +1,6 @@
-// What simd and openmp share: planes of a max_pool on vectors. Picks the kernel for the window and the
-// width of vector for the row: the narrowest that takes a short row whole, otherwise the widest.
+// Max pooling of planes on vectors, shared by simd, openmp and streaming. Chooses the kernel for
+// the window, and the vector width for the row: the narrowest that holds a whole row, otherwise
+// the widest.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <limits>
 
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/integer_math.hpp"
 #include "kernels/max_pool/cpu/simd/backward.hpp"
 #include "kernels/max_pool/cpu/simd/forward.hpp"
 
@@ -14,31 +16,31 @@ namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
 class SimdPooling {
  public:
-  // `threads` may run at once, each on planes of its own. With `streaming`, x is announced in the order
-  // of memory, and dx written past the caches. Throws Unsupported where the vectors of dx do not end
-  // with its rows.
+  // Up to `threads` threads call run() concurrently, on distinct planes. With `streaming`, x is
+  // prefetched in memory order and dx is stored past the caches; throws Unsupported if the rows of
+  // dx are not whole vectors.
   SimdPooling(const Problem& p, int threads, bool streaming = false)
       : p_(p), threads_(threads), streaming_(streaming) {
     if (p.direction == Direction::forward)
       with_width(p.out_w(), [&]<class V>(V*) { prepare_forward<V>(); });
     else if (is(2, 0))
-      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 2, 0>(); });
+      with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 2, 0>(); });
     else if (is(3, 0))
-      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 0>(); });
+      with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 3, 0>(); });
     else if (is(3, 1))
-      with_width((p.width + 1) / 2, [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
+      with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
     else
       prepare_scatter();
     if (streaming && !whole_vectors_)
       throw Unsupported(
-          "backward writes past the caches whole vectors of a row: windows of 2 x 2 or 3 x 3, "
-          "stride 2, on rows that are a multiple of two vectors");
+          "backward supports windows of 2 x 2 and 3 x 3 with stride 2, on rows that are a multiple "
+          "of two vectors");
   }
 
-  // Planes [first, last) of batch · channels; 0 <= thread < threads.
+  // Pools planes [first, last) of batch · channels; 0 <= thread < threads.
   void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
     (this->*run_)(o, first, last, thread);
-    if (streaming_) _mm_sfence();  // what went past the caches is there for all
+    if (streaming_) _mm_sfence();  // makes non-temporal stores visible to other threads
   }
 
  private:
@@ -48,7 +50,7 @@ class SimdPooling {
            p_.pad_h == pad && p_.pad_w == pad;
   }
 
-  // Calls prepare with a null pointer to the vector for rows of `count` elements.
+  // Calls prepare with a null pointer of the vector type for rows of `count` elements.
   template <class Prepare>
   static void with_width([[maybe_unused]] std::int64_t count, const Prepare& prepare) {
 #if defined(__AVX512F__)
@@ -62,20 +64,20 @@ class SimdPooling {
 
   // `count` elements, rounded up to whole vectors.
   template <class V>
-  static std::int64_t round_up(std::int64_t count) {
+  static std::int64_t whole_vectors(std::int64_t count) {
     constexpr auto lanes = static_cast<std::int64_t>(V::size);
-    return (count + lanes - 1) / lanes * lanes;
+    return round_up(count, lanes);
   }
 
-  // How many of the first planes can be read where they are: those from which vectors that run past
-  // the end of the plane's last row, `reach` elements in all, still end inside the array.
+  // The number of planes that can be read in place: vectors may read past the end of a plane,
+  // `reach` elements from its start, but not past the end of the array.
   std::int64_t planes_within(std::int64_t reach, std::int64_t plane_count) const {
     const std::int64_t spare = p_.planes() * plane_count - reach;
     return spare < 0 ? 0 : std::min(p_.planes(), spare / plane_count + 1);
   }
 
   void allocate_lines(std::int64_t count, float fill) {
-    lines_count_ = (count + 15) / 16 * 16;
+    lines_count_ = round_up(count, 16);
     lines_ = aligned_array<float>(static_cast<std::size_t>(lines_count_ * threads_));
     std::fill_n(lines_.get(), lines_count_ * threads_, fill);
   }
@@ -83,15 +85,15 @@ class SimdPooling {
   template <class V>
   void prepare_forward() {
     const Problem& p = p_;
-    const std::int64_t columns = round_up<V>(p.out_w());
-    const std::int64_t read = (columns - 1) * p.stride_w + p.window_w;  // of a row
+    const std::int64_t columns = whole_vectors<V>(p.out_w());
+    const std::int64_t read = (columns - 1) * p.stride_w + p.window_w;  // elements of a row
     line_rows_ = (p.out_h() - 1) * p.stride_h + p.window_h;
     pitch_ = std::max(read, p.pad_w + p.width);
     const bool padded = p.pad_h > 0 || p.pad_w > 0;
     if (!padded) {
       direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
     } else if (is(3, p.pad_h)) {
-      first_direct_ = 1;  // the first plane would be read before it begins
+      first_direct_ = 1;  // the first plane would be read before its start
       direct_planes_ = planes_within((p.height - 1) * p.width + read, p.height * p.width);
     }
     if (first_direct_ > 0 || direct_planes_ < p.planes())
@@ -132,10 +134,10 @@ class SimdPooling {
                                   .pitch = direct ? p_.width : pitch_,
                                   .y = o.y + plane * out,
                                   .argmax = o.argmax + plane * out,
-                                  .room = (last - plane) * out,
+                                  .writable = (last - plane) * out,
                                   .first_inside = first_inside_.get(),
                                   .last_inside = last_inside_.get(),
-                                  .announced = streaming_};
+                                  .prefetch = streaming_};
       if constexpr (stride == 2 && window == 3) {
         const bool narrow = p_.out_w() < static_cast<std::int64_t>(V::size);
         if (first_inside_)
@@ -154,7 +156,7 @@ class SimdPooling {
   void prepare_backward() {
     const Problem& p = p_;
     constexpr std::int64_t smallest = shift(0, pad), largest = shift(window - 1, pad);
-    const std::int64_t columns = round_up<V>((p.width + 1) / 2);
+    const std::int64_t columns = whole_vectors<V>(ceil_div(p.width, 2));
     pitch_ = largest + std::max(p.out_w(), columns - smallest);
     first_direct_ = largest > 0 ? 1 : 0;  // the first plane would be read one element early
     direct_planes_ =
@@ -176,7 +178,8 @@ class SimdPooling {
   template <class V, int window, int pad>
   void backward(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
     const std::int64_t in = p_.height * p_.width, out_w = p_.out_w(), out = p_.out_h() * out_w;
-    const std::int64_t columns = round_up<V>((p_.width + 1) / 2), before = shift(window - 1, pad);
+    const std::int64_t columns = whole_vectors<V>(ceil_div(p_.width, 2));
+    const std::int64_t before = shift(window - 1, pad);
     float* lines = lines_.get() + thread * lines_count_ + before;
     std::uint8_t* argmax_lines = argmax_lines_.get() + thread * lines_count_ + before;
     for (std::int64_t plane = first; plane < last; ++plane) {
@@ -194,22 +197,22 @@ class SimdPooling {
       kernel(p_, {.dy = direct ? dy : lines + pitch_,
                   .argmax = direct ? argmax : argmax_lines + pitch_,
                   .pitch = direct ? out_w : pitch_,
-                  .no_dy = lines,
-                  .no_argmax = argmax_lines,
+                  .zero_dy = lines,
+                  .zero_argmax = argmax_lines,
                   .inside = {inside_.get(), inside_.get() + columns},
                   .dx = o.x + plane * in,
-                  .room = (last - plane) * in});
+                  .writable = (last - plane) * in});
     }
   }
 
   void prepare_scatter() {
-    for (std::int64_t place = 0; place < p_.window_h * p_.window_w; ++place)
-      offset_[place] = place / p_.window_w * p_.width + place % p_.window_w;
+    for (std::int64_t position = 0; position < p_.window_h * p_.window_w; ++position)
+      offset_[position] = position / p_.window_w * p_.width + position % p_.window_w;
     whole_vectors_ = false;
     run_ = &SimdPooling::scatter;
   }
 
-  // Any other window: as branchless does it, but plane by plane, while dx is in the nearest cache.
+  // Any other window: the scatter of branchless, plane by plane, while dx is in L1.
   void scatter(const Operands& o, std::int64_t first, std::int64_t last, int) const {
     const std::int64_t in = p_.height * p_.width, out_h = p_.out_h(), out_w = p_.out_w();
     for (std::int64_t plane = first; plane < last; ++plane) {
@@ -229,16 +232,16 @@ class SimdPooling {
   Problem p_;
   int threads_;
   bool streaming_;
-  bool whole_vectors_ = true;  // backward: none runs past the end of its row of dx
+  bool whole_vectors_ = true;  // backward: rows of dx are whole vectors
   Run run_ = nullptr;
-  // Planes [first_direct_, direct_planes_) are read where they are, the others from padded copies.
+  // Planes [first_direct_, direct_planes_) are read in place, the others from padded copies.
   std::int64_t first_direct_ = 0, direct_planes_ = 0;
   AlignedArray<float> lines_;  // [threads][lines_count_]: x forward, dy backward
   AlignedArray<std::uint8_t> argmax_lines_;
   std::int64_t lines_count_ = 0, line_rows_ = 0, pitch_ = 0;
   AlignedArray<float> first_inside_, last_inside_;  // forward, see ForwardPlane
   AlignedArray<float> inside_;                      // backward, see BackwardPlane: [2][columns]
-  std::int64_t offset_[256];  // scatter: of a place from the corner of its window, in x
+  std::int64_t offset_[256];  // scatter: in x, of a window position from the window's corner
 };
 
 }  // namespace stepladder::max_pool::inline STEPLADDER_ISA

@@ -1,6 +1,6 @@
-// One instruction, many outputs: vectors along the output row, their values gathered from x with
-// loads and shuffles. Backward turns the scatter around: each dx asks the windows that cover it, is
-// written once, and needs no zeros before. What is left is the memory that goes through.
+// Vectors along the output row: one instruction computes 4, 8 or 16 outputs, from loads and
+// shuffles of x. Backward gathers instead of scattering: each dx is computed from the windows that
+// cover it and written once, without zeroing. Memory bandwidth becomes the limit.
 #include "kernels/max_pool/cpu/simd/pooling.hpp"
 
 namespace stepladder::max_pool {
@@ -20,7 +20,7 @@ constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
     .builds_on = "branchless",
-    .adds = "vectors of 4, 8 or 16 outputs at once; each gradient written once",
+    .adds = "vectors of 4, 8 or 16 outputs; backward gathers and writes each dx once",
     .isa = build_isa,
 };
 

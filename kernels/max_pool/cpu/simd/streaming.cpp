@@ -1,10 +1,10 @@
-// openmp for what no cache holds. Windows read two rows of x in turns, and a processor that looks for
-// streams of lines finds none: so the rows are announced some way ahead, in the order of memory. And
-// a store to a line that is not in the cache first reads the line: dx, of which every line is written
-// whole, goes past the caches (in rows of whole vectors: other problems it does not take).
+// openmp for operands that exceed the caches. Windows alternate between rows of x, and the hardware
+// prefetcher detects no stream, so software prefetches the rows in memory order. A store to a line
+// that is not in cache first reads that line; dx, whose lines are all written whole, is stored past
+// the caches instead (backward supports only rows of whole vectors).
 //
-// Expected out of cache: forward up to the bandwidth of a plain read, backward half of the traffic. In
-// cache it loses: the announcements cost a tenth, and whoever needs dx next finds it in memory.
+// Expected out of cache: forward up to read bandwidth, backward half the traffic. In cache it
+// loses: the prefetches cost a tenth, and the next reader of dx finds it in memory.
 #include "kernels/max_pool/cpu/simd/openmp_pooling.hpp"
 
 namespace stepladder::max_pool {
@@ -14,7 +14,7 @@ constexpr VariantInfo info{
     .name = "streaming",
     .technique = Technique::openmp,
     .builds_on = "openmp",
-    .adds = "x announced in the order of memory, dx written past the caches",
+    .adds = "x prefetched in memory order, dx stored past the caches",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,5 +1,5 @@
-// kernels/common/cuda/async_copy.hpp on the CPU. What a copy writes is NaN from the call until its
-// thread has waited for it: it shows who reads too early, and who still reads what was there before.
+// Emulates kernels/common/cuda/async_copy.hpp. The destination of a copy is NaN from the call until
+// its thread has waited for it, which reveals reads that come too early and reads of old data.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,15 +12,15 @@ void copy_async(void* shared, const void* global, int valid = bytes) {
   simt::copy_later(shared, global, bytes, static_cast<std::size_t>(valid));
 }
 
-inline void copy_async_or_zeros(void* shared, const void* global, bool is_there) {
-  simt::copy_later(shared, global, 16, is_there ? 16 : 0);
+inline void copy_async_zfill(void* shared, const void* global, bool is_valid) {
+  simt::copy_later(shared, global, 16, is_valid ? 16 : 0);
 }
 
 inline void commit_copies() { simt::group_copies(); }
 
-template <int newest>
+template <int pending>
 void wait_for_copies() {
-  simt::finish_copies(newest);
+  simt::finish_copies(pending);
 }
 
 }  // namespace stepladder

@@ -1,4 +1,4 @@
-// kernels/common/cuda/barrier.hpp on the CPU.
+// Emulates kernels/common/cuda/barrier.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@ class Barrier {
   void initialise(unsigned arrivals) { simt::initialise_barrier(this, arrivals); }
   void arrive() { simt::arrive_at_barrier(this, 0); }
   void arrive_at(unsigned rank) { simt::arrive_at_barrier_of(rank, this); }
-  void arrive_and_expect(unsigned bytes) { simt::arrive_at_barrier(this, bytes); }
+  void arrive_and_expect_tx(unsigned bytes) { simt::arrive_at_barrier(this, bytes); }
   void arrive_after_copies() { simt::arrive_after_copies(this); }
   void wait(unsigned parity, const simt::Here& place = simt::Here::current()) {
     simt::wait_at_barrier(this, parity, place);
@@ -24,6 +24,6 @@ class Barrier {
   [[maybe_unused]] std::uint64_t state_;
 };
 
-inline void publish_barriers() {}
+inline void fence_barrier_init() {}
 
 }  // namespace stepladder

@@ -1,4 +1,4 @@
-// kernels/common/cuda/cluster.hpp on the CPU.
+// Emulates kernels/common/cuda/cluster.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,9 +19,9 @@ inline void cluster_sync(const simt::Here& place = simt::Here::current()) {
 }
 
 template <class T>
-T* shared_of(unsigned rank, T* own) {
-  std::byte* const there = simt::dynamic_shared_memory_of(rank);
-  return reinterpret_cast<T*>(there + simt::shared_offset(own));
+T* map_shared_rank(T* own, unsigned rank) {
+  std::byte* const memory = simt::dynamic_shared_memory_of(rank);
+  return reinterpret_cast<T*>(memory + simt::shared_offset(own));
 }
 
 }  // namespace stepladder

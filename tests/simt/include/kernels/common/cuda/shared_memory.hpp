@@ -1,4 +1,4 @@
-// kernels/common/cuda/shared_memory.hpp on the CPU.
+// Emulates kernels/common/cuda/shared_memory.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,8 @@ T* dynamic_shared() {
 }
 
 inline std::uint32_t shared_address(const void* object) {
-  if (!simt::is_shared(object, 1)) simt::fail("asks for the shared address of what is not shared");
+  if (!simt::is_shared(object, 1))
+    simt::fail("takes the shared address of an object outside shared memory");
   return static_cast<std::uint32_t>(static_cast<const std::byte*>(object) -
                                     simt::dynamic_shared_memory());
 }

@@ -1,4 +1,4 @@
-// kernels/common/cuda/wgmma.hpp on the CPU. Registers are no matter here.
+// Emulates kernels/common/cuda/wgmma.hpp. Register counts have no effect.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,11 +26,11 @@ inline void wgmma_wait(const simt::Here& place = simt::Here::current()) {
 }
 
 template <int count>
-void use_sums(float (&)[count]) {}
+void fence_accumulators(float (&)[count]) {}
 
 template <int registers>
-void keep_registers() {}
+void warpgroup_reg_dealloc() {}
 template <int registers>
-void take_registers() {}
+void warpgroup_reg_alloc() {}
 
 }  // namespace stepladder

@@ -1,4 +1,4 @@
-// Pixels of a row, side by side or a stride apart: to neighbouring floats, and back.
+// Copies between contiguous floats and pixels of a row that are a stride apart.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-// to[i] = from[i · step] for i < count. Whole vectors are written: up to a vector less one float
-// beyond is overwritten, and the caller writes it later or does not read it.
-inline void copy_run(const float* from, std::int64_t step, std::int64_t count, float* to) {
+// to[i] = from[i · step] for i < count. It writes whole vectors: up to lanes − 1 floats after the
+// last are overwritten.
+inline void gather_strided(const float* from, std::int64_t step, std::int64_t count, float* to) {
   constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   if (step == 1) {
     std::int64_t i = 0;
     for (; i + lanes <= count; i += lanes) Vector::load_unaligned(from + i).store_unaligned(to + i);
     if (i < count) load_partial(from + i, count - i).store_unaligned(to + i);
-  } else if (step == 2) {  // a constant, for which the compiler has shuffles
+  } else if (step == 2) {  // a constant: the compiler uses shuffles
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[step * i];
   }
 }
 
-// to[i · step] = from[i] for i < count, and nothing else is touched.
-inline void spread_run(const float* from, std::int64_t count, std::int64_t step, float* to) {
+// to[i · step] = from[i] for i < count. It writes nothing else.
+inline void scatter_strided(const float* from, std::int64_t count, std::int64_t step, float* to) {
   constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   if (step == 1) {
     std::int64_t i = 0;
