@@ -1,15 +1,17 @@
-// stepladder bench: proves variants, times them, writes a run folder.
+// stepladder bench: verifies variants, times them, and writes a run folder.
 #include "harness/results/bench.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
-#include "harness/io/ranks.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/verify/verify.hpp"
 
@@ -23,11 +25,21 @@ struct Options {
   bool resume = false;
 };
 
-// What there is to measure on as many ranks as there are.
+// A sentence for root, who cannot use mpirun without both variables.
+std::string advice_for_root() {
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (geteuid() != 0 ||
+      (is_set("OMPI_ALLOW_RUN_AS_ROOT") && is_set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")))
+    return {};
+  return "\nAs root, Open MPI also needs OMPI_ALLOW_RUN_AS_ROOT=1 and "
+         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment.";
+}
+
+// The work that can be done on the present ranks.
 std::vector<Work> work_of(const Options& options) {
   std::vector<Work> work = options.selection.work("layers");
   const int ranks = mpi_session().ranks();
-  const auto lacks_ranks = [&](const Work& w) {  // which are processes, or several GPUs
+  const auto lacks_ranks = [&](const Work& w) {  // processes, or several GPUs
     return w.type->needs_ranks() && ranks == 1 && device_count() < 2;
   };
   for (const Work& w : work) {
@@ -37,8 +49,8 @@ std::vector<Work> work_of(const Options& options) {
     if (!lacks_ranks(w)) continue;
     const std::string how = fmt::format(
         "{} needs two ranks or more: mpirun -np 2 build/stepladder bench {}", name, name);
-    if (work.size() == 1) throw std::runtime_error(how);
-    fmt::print(stderr, "left out: {} --out DIR --resume\n", how);
+    if (work.size() == 1) throw std::runtime_error(how + advice_for_root());
+    fmt::print(stderr, "left out: {} --out DIR --resume{}\n", how, advice_for_root());
   }
   std::erase_if(work, lacks_ranks);
   return work;
@@ -54,7 +66,7 @@ std::string resume_command(const Options& options, const std::filesystem::path& 
 }
 
 int run(Options& options) {
-  // Everything the user typed is read before anything is measured.
+  // Errors in the arguments show before anything is measured.
   const std::vector<Work> work = work_of(options);
   std::size_t total = 0;
   for (const Work& w : work) total += w.problems.size();
@@ -109,24 +121,24 @@ int run(Options& options) {
 }  // namespace
 
 Command bench_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("bench", "Prove and time variants, write CSV and JSON");
+  CLI::App* app = program.add_subcommand("bench", "Verify and time variants, write CSV and JSON");
   auto options = std::make_shared<Options>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->bench.threads, "Thread counts, as 1,2")
+  app->add_option("--threads", options->bench.threads, "Numbers of threads, as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions of each row")
+  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions for each row")
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->bench.measure.budget_seconds,
                   "Seconds of timing for each row; slow rows get fewer repetitions")
       ->check(CLI::PositiveNumber);
-  app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last cache");
-  app->add_option("--seed", options->bench.seed, "Of the data");
-  app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Go on with the run in that folder");
+  app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last-level cache");
+  app->add_option("--seed", options->bench.seed, "Seed of the data");
+  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
+  app->add_flag("--resume", options->resume, "Continue the run in that folder");
   app->add_flag("--again", options->bench.again,
-                "Measure what that folder has again, and put it in the place of what it had")
+                "Measure the rows of that folder again and replace them")
       ->needs("--resume");
   return {app, [options] { return run(*options); }};
 }

@@ -9,8 +9,8 @@
 namespace stepladder {
 
 struct Command {
-  CLI::App* app;             // whose options fill what run() reads
-  std::function<int()> run;  // the exit status: 0 well, 1 something failed, 2 wrong usage
+  CLI::App* app;             // its options fill what run() reads
+  std::function<int()> run;  // exit status: 0 success, 1 failure, 2 wrong usage
 };
 
 Command list_command(CLI::App& program);

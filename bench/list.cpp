@@ -1,14 +1,14 @@
-// stepladder list: the variants, what each adds, whether it can run here; of CUDA rungs also whether
-// a device has proved them.
+// stepladder list: the variants, what each adds, and whether it can run here; for CUDA rungs also
+// whether they were verified on a device.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "bench/commands.hpp"
 #include "bench/selection.hpp"
-#include "harness/problem/primitives.hpp"
-#include "harness/io/ranks.hpp"
-#include "harness/problem/suites.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/file.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/verify/verified.hpp"
 
 namespace stepladder {
@@ -20,16 +20,15 @@ struct Options {
   std::string results = (source_directory() / "results").string();
 };
 
-void print_ladder(const PrimitiveType& type, const std::vector<Variant>& variants,
-                  const DeviceStatus& status) {
-  fmt::print("{}\n", type.name());
-  for (const Variant& variant : variants) {
+void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
+  fmt::print("{}\n", ladder.type->name());
+  for (const Variant& variant : ladder.variants) {
     const VariantInfo& info = *variant.info;
     fmt::print("  {:<22} {:<8} {:<5} {}{}{}\n", variant.name, name_of(info.technique),
-               info.precision,
+               name_of(info.precision),
                *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds,
-               *info.layouts != '\0' ? fmt::format("; takes {} too", info.layouts) : "");
-    if (const std::string why = why_not_here(type, variant); !why.empty())
+               info.nhwc ? "; takes nhwc too" : "");
+    if (const std::string why = why_not_here(*ladder.type, variant); !why.empty())
       fmt::print("  {:<22} unavailable: {}\n", "", why);
     if (info.place == Place::cuda) fmt::print("  {:<22} {}\n", "", status.of(variant));
   }
@@ -41,26 +40,22 @@ int run(const Options& options) {
   if (types.empty()) types.assign(primitives().begin(), primitives().end());
   // All is read before the first line is printed.
   const DeviceStatus status(options.results, source_digests());
-  std::vector<std::pair<const PrimitiveType*, std::vector<Variant>>> ladders;
-  for (const PrimitiveType* type : types) {
-    std::vector<Variant> variants = at_place(type->variants(), options.place);
-    if (variants.empty() && !options.primitives.empty()) throw lacks_place(*type, options.place);
-    if (!variants.empty()) ladders.emplace_back(type, std::move(variants));
-  }
-  for (const auto& [type, variants] : ladders) print_ladder(*type, variants, status);
+  const std::vector<Ladder> ladders = ladders_at(types, options.place);
+  for (const Ladder& ladder : ladders) print_ladder(ladder, status);
   return 0;
 }
 
 }  // namespace
 
 Command list_command(CLI::App& program) {
-  CLI::App* app =
-      program.add_subcommand("list", "Variants, what each adds, available here or why not");
+  CLI::App* app = program.add_subcommand(
+      "list", "Print the variants, what each adds, and whether it can run here");
   auto options = std::make_shared<Options>();
   app->add_option("primitives", options->primitives, "Only these primitives");
   add_place_option(*app, options->place);
-  app->add_option("--results", options->results,
-                  "The published runs, whose verified.json tell which CUDA rungs ran on a device")
+  app->add_option(
+         "--results", options->results,
+         "Folder of published runs; their verified.json name the CUDA rungs verified on a device")
       ->capture_default_str();
   return {app, [options] { return run(*options); }};
 }

@@ -22,9 +22,10 @@ void print_ceilings(const Machine& machine, int threads) {
 }  // namespace
 
 Command machine_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("machine", "Environment and measured ceilings");
+  CLI::App* app =
+      program.add_subcommand("machine", "Print the environment and measure the ceilings");
   auto as_json = std::make_shared<bool>(false);
-  app->add_flag("--json", *as_json, "Environment as JSON, without measuring");
+  app->add_flag("--json", *as_json, "Print the environment as JSON, without measuring");
   return {app, [as_json] {
             const Machine machine = detect_machine();
             const nlohmann::json environment = describe_environment(machine);

@@ -4,12 +4,12 @@
 #include <cstdio>
 
 #include "bench/commands.hpp"
+#include "harness/io/mpi_session.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/io/nearest.hpp"
-#include "harness/io/ranks.hpp"
 #include "harness/results/run.hpp"
-#include "harness/io/shell.hpp"
 #include "harness/verify/verify.hpp"
 
 namespace stepladder {
@@ -21,8 +21,8 @@ constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 
 int dispatch(int count, char** arguments) {
   CLI::App program{
-      "What each parallel technique buys in deep learning: kernels proved, timed and chained into "
-      "a training step.",
+      "What each parallel technique buys in deep learning: kernels verified, timed and chained "
+      "into a training step.",
       "stepladder"};
   program.require_subcommand(1);
   program.set_version_flag("--version", "stepladder 0.1.0");
@@ -31,7 +31,7 @@ int dispatch(int count, char** arguments) {
                                          step_command(program),   train_command(program),
                                          tune_command(program),   compare_command(program)};
   try {
-    // CLI11 would only say that an argument was not expected; a mistyped subcommand deserves its nearest names.
+    // CLI11 would not suggest the nearest subcommands.
     if (count > 1 && arguments[1][0] != '-') {
       std::vector<std::string> names;
       bool known = false;
@@ -71,10 +71,10 @@ int main(int count, char** arguments) {
     status = wrong_usage;
   } catch (const Interrupted&) {  // on every rank
     if (mpi_session().rank() == 0)
-      fmt::print(stderr, "stepladder: interrupted; what was finished is on disk\n");
+      fmt::print(stderr, "stepladder: interrupted; finished results are on disk\n");
     status = was_interrupted;
   } catch (const std::exception& error) {
-    // One rank's failure must not leave the others waiting.
+    // The other ranks must not wait for this one.
     if (mpi_session().ranks() > 1) mpi_session().abort(error.what());
     fmt::print(stderr, "stepladder: {}\n", error.what());
     status = dynamic_cast<const DeviceLost*>(&error) != nullptr ? lost_device : 1;

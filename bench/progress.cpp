@@ -5,12 +5,12 @@
 
 #include <cstdio>
 
-#include "harness/io/ranks.hpp"
+#include "harness/io/mpi_session.hpp"
 
 namespace stepladder {
 namespace {
 
-constexpr double quiet_seconds = 15;  // between lines where stderr is no terminal
+constexpr double line_seconds = 15;  // between lines where stderr is no terminal
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Progress::Progress(std::string what, std::size_t total)
     : what_(std::move(what)),
       total_(total),
       terminal_(isatty(STDERR_FILENO) != 0),
-      speaks_(mpi_session().rank() == 0),
+      prints_(mpi_session().rank() == 0),
       start_(Clock::now()),
       last_(start_) {}
 
@@ -26,7 +26,7 @@ void Progress::advance(const std::string& finished) {
   ++done_;
   const Clock::time_point now = Clock::now();
   const double since = std::chrono::duration<double>(now - last_).count();
-  if (!speaks_ || since < (terminal_ ? 0.1 : quiet_seconds)) return;
+  if (!prints_ || since < (terminal_ ? 0.1 : line_seconds)) return;
   last_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
@@ -40,7 +40,7 @@ void Progress::advance(const std::string& finished) {
 }
 
 void Progress::finish() {
-  if (speaks_ && terminal_) fmt::print(stderr, "\r\033[K");
+  if (prints_ && terminal_) fmt::print(stderr, "\r\033[K");
 }
 
 }  // namespace stepladder

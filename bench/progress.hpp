@@ -1,5 +1,5 @@
-// Progress of long work on stderr: a line that moves, with an estimate, on a terminal; else a line now
-// and then. Rank 0 alone speaks.
+// Progress and remaining time on stderr: one line that is overwritten on a terminal, otherwise a
+// line every 15 seconds. Only rank 0 prints.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@ class Progress {
  public:
   Progress(std::string what, std::size_t total);
   void advance(const std::string& finished);  // one of `total` is done
-  void finish();                              // clears the moving line
+  void finish();                              // clears the line
 
  private:
   using Clock = std::chrono::steady_clock;
   std::string what_;
   std::size_t total_, done_ = 0;
-  bool terminal_, speaks_;
+  bool terminal_, prints_;
   Clock::time_point start_, last_;
 };
 

@@ -1,32 +1,148 @@
 #include "bench/selection.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+#include <set>
 
-#include "harness/measure/machine.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/glob.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
-#include "harness/io/ranks.hpp"
 #include "harness/io/shell.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/problem/suites.hpp"
 
 namespace stepladder {
+namespace {
+
+// One option's globs, over all primitives.
+class Globs {
+ public:
+  // `what`: "variant", "problem" or "direction", for messages.
+  Globs(std::string what, const std::string& list) : what_(std::move(what)), list_(list) {
+    for (std::string& glob : split_globs(list))
+      if (!glob.empty()) globs_.push_back(std::move(glob));
+  }
+
+  const std::vector<std::string>& all() const { return globs_; }
+  const std::string& list() const { return list_; }
+  void set_matched(const std::string& glob) { matched_.insert(glob); }
+  // Records a name, and which globs match it.
+  void note(const std::string& name) {
+    names_.push_back(name);
+    for (const std::string& glob : globs_)
+      if (glob_matches(glob, name)) set_matched(glob);
+  }
+
+  // Whether one of them matches `name`, or there are none.
+  bool match(const std::string& name) const {
+    return globs_.empty() ||
+           std::any_of(globs_.begin(), globs_.end(),
+                       [&](const std::string& glob) { return glob_matches(glob, name); });
+  }
+
+  // Throws UnknownName for the first glob that matched no recorded name, if there were names.
+  void require_matches(const std::string& of_primitive) const {
+    for (const std::string& glob : globs_)
+      if (!names_.empty() && !matched_.contains(glob))
+        throw UnknownName(what_ + of_primitive, glob, names_);
+  }
+
+ private:
+  std::string what_, list_;
+  std::vector<std::string> globs_, names_;
+  std::set<std::string> matched_;
+};
+
+std::string of(const PrimitiveType& type) { return fmt::format(" of {}", type.name()); }
+
+std::string without_primitive(const std::string& kind) { return kind.substr(0, kind.find(" of ")); }
+
+std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  return names;
+}
+
+UnknownName lacks_place(const PrimitiveType& type, const std::string& place) {
+  std::vector<std::string> places;
+  for (const char* other : {"cpu", "cuda"})
+    if (!at_place(type.variants(), other).empty()) places.emplace_back(other);
+  return {"place" + of(type), place, places};
+}
+
+// In ladder order; without globs, the choice of select_variants(). Throws UnknownName for no
+// variant.
+std::vector<Variant> select(const PrimitiveType& type, Globs& globs, const std::string& place) {
+  const std::vector<Variant> all = type.variants();
+  for (const Variant& variant : all) {
+    globs.note(variant.name);
+    globs.note(variant.info->name);  // "simd" selects a build of it
+  }
+  std::set<std::string> chosen;
+  if (globs.all().empty())
+    for (const Variant& variant : select_variants(type, "")) chosen.insert(variant.name);
+  for (const std::string& glob : globs.all()) {
+    try {
+      for (const Variant& variant : select_variants(type, glob)) chosen.insert(variant.name);
+      globs.set_matched(glob);
+    } catch (const UnknownName&) {
+      // it may match in another primitive
+    }
+  }
+  if (at_place(all, place).empty()) throw lacks_place(type, place);
+  if (chosen.empty()) throw UnknownName("variant" + of(type), globs.list(), names_of(all));
+  std::vector<Variant> here = at_place(all, place);
+  const std::vector<std::string> names = names_of(here);
+  std::erase_if(here, [&](const Variant& variant) { return !chosen.contains(variant.name); });
+  if (here.empty()) throw UnknownName(place + " variant" + of(type), globs.list(), names);
+  return here;
+}
+
+using Problems = std::vector<std::unique_ptr<Case>>;
+using Text = std::string ProblemInfo::*;
+
+// Removes the problems that match none of the globs. Throws UnknownName when none is left.
+void keep(Problems& problems, Globs& globs, Text text, const std::string& what) {
+  std::vector<std::string> names;
+  for (const auto& problem : problems) names.push_back(problem->info().*text);
+  std::erase_if(problems, [&](const auto& problem) { return !globs.match(problem->info().*text); });
+  if (problems.empty()) throw UnknownName(what, globs.list(), names);
+}
+
+void keep(Problems& problems, Globs& names, Globs& directions, const PrimitiveType& type) {
+  for (const auto& problem : problems) {  // a glob counts as matched whatever the others select
+    names.note(problem->info().name);
+    directions.note(problem->info().direction);
+  }
+  keep(problems, names, &ProblemInfo::name, "problem" + of(type));
+  keep(problems, directions, &ProblemInfo::direction, "direction" + of(type));
+}
+
+// The error of several primitives that lack what was asked for.
+UnknownName common_error(const std::vector<UnknownName>& errors) {
+  if (errors.size() == 1) return errors.front();
+  std::vector<std::string> nearest;
+  for (const UnknownName& error : errors)
+    nearest.insert(nearest.end(), error.suggestions().begin(), error.suggestions().end());
+  return {without_primitive(errors.front().kind()), errors.front().name(), nearest};
+}
+
+}  // namespace
 
 void Selection::add_options(CLI::App& app) {
   app.add_option("primitives", primitives,
                  "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
-  app.add_option("--variant", variant,
-                 "Only variants whose name matches this glob, or one of several: simd_*,openblas");
+  app.add_option("--variant", variant, "Variants whose name matches, as simd_*,openblas");
   add_place_option(app, place);
   app.add_option("--suite", suite,
-                 "A suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
+                 "Suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
   app.add_option("--suite-file", suite_file,
-                 "A file of the same form as bench/suites/<primitive>.csv")
+                 "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");
-  app.add_option("--problem", problem, "Only problems whose name matches this glob");
-  app.add_option("--direction", direction,
-                 "Only this direction, as forward or backward_data; a glob");
+  app.add_option("--problem", problem, "Problems whose name matches, as mlp.*,mnist_cnn.fc1.*");
+  app.add_option("--direction", direction, "Directions that match, as forward,backward_*");
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {
@@ -45,65 +161,63 @@ std::vector<const PrimitiveType*> Selection::types() const {
   return chosen;
 }
 
-std::vector<Variant> Selection::variants(const PrimitiveType& type) const {
-  std::vector<Variant> here = at_place(select_variants(type, variant), place);
-  if (!here.empty()) return here;
-  const std::vector<Variant> all = at_place(type.variants(), place);
-  if (all.empty()) throw lacks_place(type, place);
-  std::vector<std::string> names;
-  for (const Variant& other : all) names.push_back(other.name);
-  throw UnknownName(fmt::format("{} variant of {}", place, type.name()), variant, names);
-}
-
-std::vector<std::unique_ptr<Case>> Selection::cases(const PrimitiveType& type,
-                                                    const std::string& otherwise) const {
-  const bool own = !suite_file.empty();
-  const std::string wanted = own ? "" : suite.empty() ? otherwise : suite;
-  if (!type.has_suites() || (!own && wanted.empty())) return {};
-  std::vector<std::unique_ptr<Case>> all =
-      load_suite(type, own ? std::filesystem::path(suite_file) : stepladder::suite_file(type),
-                 wanted, mpi_session().ranks());
-  // Keeps the problems of which `name_of` matches the glob.
-  const auto keep = [&](const std::string& glob, const std::string& what, const auto& name_of) {
-    if (glob.empty()) return;
-    std::vector<std::string> names;
-    for (const auto& c : all) names.push_back(name_of(c->info()));
-    std::erase_if(all, [&](const auto& c) {
-      return fnmatch(glob.c_str(), name_of(c->info()).c_str(), 0) != 0;
-    });
-    if (all.empty()) throw UnknownName(fmt::format("{} of {}", what, type.name()), glob, names);
+std::vector<Work> Selection::work(const std::string& default_suite) const {
+  Globs variants("variant", variant), problems("problem", problem),
+      directions("direction", direction);
+  const std::string wanted = suite.empty() ? default_suite : suite;
+  const auto load = [&](const PrimitiveType& type) -> Problems {
+    const int ranks = mpi_session().ranks();
+    if (!type.has_suites()) return {};
+    if (!suite_file.empty()) return load_suite(type, suite_file, "", ranks);
+    if (wanted.empty()) return {};
+    return load_suite(type, stepladder::suite_file(type), wanted, ranks);
   };
-  keep(problem, "problem", [](const ProblemInfo& info) { return info.name; });
-  keep(direction, "direction", [](const ProblemInfo& info) { return info.direction; });
+
+  std::vector<Work> all;
+  std::vector<UnknownName> errors;
+  std::vector<std::string> left_out;
+  const std::vector<const PrimitiveType*> chosen = types();
+  for (const PrimitiveType* type : chosen) {
+    Work work{type, {}, {}};
+    std::vector<UnknownName> unknown;
+    const auto attempt = [&](const auto& step) {
+      try {
+        step();
+      } catch (const UnknownName& error) {
+        unknown.push_back(error);
+      }
+    };
+    // Both, so that it is known which globs match in this primitive.
+    attempt([&] { work.variants = select(*type, variants, place); });
+    attempt([&] {
+      work.problems = load(*type);
+      if (!work.problems.empty()) keep(work.problems, problems, directions, *type);
+    });
+    if (unknown.empty()) {
+      all.push_back(std::move(work));
+      continue;
+    }
+    errors.push_back(unknown.front());
+    left_out.push_back(fmt::format("left out: {} has no {} '{}'", type->name(),
+                                   without_primitive(unknown.front().kind()),
+                                   unknown.front().name()));
+  }
+  const std::string of_primitive = chosen.size() == 1 ? of(*chosen.front()) : "";
+  for (const Globs* globs : {&variants, &problems, &directions})
+    globs->require_matches(of_primitive);
+  if (all.empty()) throw common_error(errors);
+  if (!primitives.empty() && mpi_session().rank() == 0)
+    for (const std::string& line : left_out) fmt::print(stderr, "{}\n", line);
   return all;
 }
 
-std::vector<Work> Selection::work(const std::string& otherwise) const {
-  std::vector<Work> all;
-  std::vector<UnknownName> lacking;
-  for (const PrimitiveType* type : types()) {
-    try {
-      all.push_back({type, variants(*type), cases(*type, otherwise)});
-    } catch (const UnknownName& error) {
-      if (!primitives.empty()) throw;
-      lacking.push_back(error);
-    }
-  }
-  if (!all.empty()) return all;
-  std::vector<std::string> nearest;
-  for (const UnknownName& error : lacking)
-    nearest.insert(nearest.end(), error.suggestions().begin(), error.suggestions().end());
-  const std::string kind = lacking.front().kind();  // "variant of matmul"
-  throw UnknownName(kind.substr(0, kind.find(" of ")), lacking.front().name(), nearest);
-}
-
-std::string Selection::suite_argument(const std::string& otherwise) const {
+std::string Selection::suite_argument(const std::string& default_suite) const {
   if (!suite_file.empty()) return "--suite-file " + shell_quoted(suite_file);
-  return "--suite " + shell_quoted(suite.empty() ? otherwise : suite);
+  return "--suite " + shell_quoted(suite.empty() ? default_suite : suite);
 }
 
 void add_place_option(CLI::App& app, std::string& place) {
-  app.add_option("--place", place, "Only variants that run there: cpu or cuda")
+  app.add_option("--place", place, "Variants that run there: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
 }
 
@@ -115,11 +229,19 @@ std::vector<Variant> at_place(const std::vector<Variant>& variants, const std::s
   return there;
 }
 
-UnknownName lacks_place(const PrimitiveType& type, const std::string& place) {
-  std::vector<std::string> places;
-  for (const char* other : {"cpu", "cuda"})
-    if (!at_place(type.variants(), other).empty()) places.emplace_back(other);
-  return {fmt::format("place of {}", type.name()), place, places};
+std::vector<Ladder> ladders_at(const std::vector<const PrimitiveType*>& types,
+                               const std::string& place) {
+  std::vector<Ladder> ladders;
+  std::vector<UnknownName> errors;
+  for (const PrimitiveType* type : types) {
+    std::vector<Variant> variants = at_place(type->variants(), place);
+    if (variants.empty())
+      errors.push_back(lacks_place(*type, place));
+    else
+      ladders.push_back({type, std::move(variants)});
+  }
+  if (ladders.empty()) throw common_error(errors);
+  return ladders;
 }
 
 std::vector<int> default_threads() {

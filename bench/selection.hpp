@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/io/nearest.hpp"
-#include "harness/problem/primitives.hpp"
+#include "harness/problem/primitive_type.hpp"
 
 namespace stepladder {
 
-// What there is to do for one primitive.
+// The work for one primitive.
 struct Work {
   const PrimitiveType* type;
   std::vector<Variant> variants;
@@ -19,32 +18,38 @@ struct Work {
 };
 
 struct Selection {
-  std::vector<std::string> primitives;  // empty: all five
-  std::string variant;                  // globs; empty: the ladder as `select_variants` has it
+  std::vector<std::string> primitives;  // empty: all that have suites
+  std::string variant;                  // globs; empty: as select_variants() chooses
   std::string place;                    // cpu or cuda; empty: both
-  std::string suite, suite_file, problem, direction;  // the last two are globs
+  std::string suite, suite_file;
+  std::string problem, direction;  // globs
 
   void add_options(CLI::App& app);
-  // Reads the problems of the suite, or of the suite `otherwise` when none was named; none when that is
-  // empty. Starts MPI when all_reduce is among the primitives. Throws UnknownName when a primitive that
-  // was named lacks the variant, place, suite, problem or direction; where no primitive was named,
-  // those that lack it are left out, unless all do. Throws std::runtime_error for a malformed file.
-  std::vector<Work> work(const std::string& otherwise) const;
-  std::string suite_argument(const std::string& otherwise) const;  // for the repeat command
+  // Reads the problems of the suite, or of `default_suite` when none was named; no problems when
+  // both are empty. Starts MPI when all_reduce is among the primitives. Primitives without the
+  // place, the suite or a match of the globs are left out, with a line on stderr if they were
+  // named. Throws UnknownName when a glob matches in no primitive or all primitives are left out,
+  // and std::runtime_error for a malformed file.
+  std::vector<Work> work(const std::string& default_suite) const;
+  std::string suite_argument(const std::string& default_suite) const;  // for the repeat command
 
  private:
   std::vector<const PrimitiveType*> types() const;
-  std::vector<Variant> variants(const PrimitiveType& type) const;
-  std::vector<std::unique_ptr<Case>> cases(const PrimitiveType& type,
-                                           const std::string& otherwise) const;
 };
 
 // --place cpu|cuda
 void add_place_option(CLI::App& app, std::string& place);
 std::vector<Variant> at_place(const std::vector<Variant>& variants, const std::string& place);
-UnknownName lacks_place(const PrimitiveType& type, const std::string& place);
+struct Ladder {
+  const PrimitiveType* type;
+  std::vector<Variant> variants;
+};
+// The variants of each primitive at the place, without the primitives that have none. Throws
+// UnknownName when no primitive has one.
+std::vector<Ladder> ladders_at(const std::vector<const PrimitiveType*>& types,
+                               const std::string& place);
 
-std::vector<int> default_threads();  // 1 and all this process may use
+std::vector<int> default_threads();  // 1 and all that this process may use
 std::vector<int> without_repeats(const std::vector<int>& threads);  // in the order given
 
 }  // namespace stepladder

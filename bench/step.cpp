@@ -1,4 +1,4 @@
-// stepladder step: one training step, timed by layer and phase beside the time each plan has alone.
+// stepladder step: times one training step by layer and phase, beside the time of each plan alone.
 #include "harness/training/step.hpp"
 
 #include <fmt/format.h>
@@ -11,9 +11,11 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/io/ranks.hpp"
+#include "harness/results/result_columns.hpp"
 
 namespace stepladder {
 namespace {
@@ -30,7 +32,7 @@ struct Options {
   bool resume = false;
 };
 
-// The steps are timed on random pictures: their time does not depend on what is seen.
+// The time of a step does not depend on the images, so they are random.
 void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
   Random random(seed, "batch");
   for (float& pixel : network.images()) pixel = random.uniform(-1.0F, 1.0F);
@@ -39,7 +41,7 @@ void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
         random.integer(0, std::min<std::int64_t>(network.description().classes, 256) - 1));
 }
 
-// The rung that ablation swaps in: the serial one, on a device the foot of the ladder.
+// The rung that ablation swaps in: the serial one, or the first rung on a device.
 std::string lowest_rung(const PrimitiveType& type, Place place) {
   if (place == Place::cpu) return "serial";
   for (const Variant& variant : type.variants())
@@ -47,7 +49,7 @@ std::string lowest_rung(const PrimitiveType& type, Place place) {
   throw std::runtime_error(fmt::format("{} has no rung on the device", type.name()));
 }
 
-// One use with all its threads and operations at once; on a device with a graph or without.
+// One use with all numbers of threads and of operations at once; on a device, all graph settings.
 std::vector<Configuration> configurations_of(const Options& options, const UseSpec& use,
                                              Place place) {
   std::vector<Configuration> all;
@@ -71,7 +73,7 @@ std::vector<Configuration> configurations_of(const Options& options, const UseSp
   return all;
 }
 
-// Throws what place_of does, so that misspelt and missing rungs show before anything is measured.
+// Throws what place_of() throws: errors in the names of rungs show before anything is measured.
 std::vector<Configuration> configurations_of(const Options& options,
                                              const network::NetworkDescription& description) {
   std::vector<Configuration> all;
@@ -91,12 +93,12 @@ std::vector<Configuration> configurations_of(const Options& options,
   return all;
 }
 
-// Leaves out the configurations that a resumed run has measured: their total row is there.
+// Leaves out the configurations that a resumed run has measured: those that have a total row.
 void leave_out_measured(std::vector<Configuration>& configurations, const std::string& network,
                         const Run& run) {
   std::set<std::vector<std::string>> measured;
-  if (run.writes() && std::filesystem::exists(run.folder().directory() / "step.csv")) {
-    const CsvFile file(run.folder().directory() / "step.csv", step_columns);
+  if (run.writes() && run.folder().has(step_columns())) {
+    const CsvFile file = run.folder().read(step_columns());
     for (const CsvRow& row : file.rows())
       if (row.text("layer") == "total")
         measured.insert({row.text("network"), row.text("use"), row.text("mode"),
@@ -109,7 +111,7 @@ void leave_out_measured(std::vector<Configuration>& configurations, const std::s
   });
 }
 
-// Two operations at once are two teams of threads, which are left to the scheduler.
+// Two operations at once are two teams of threads. The scheduler places them.
 void allow_two_teams(const Options& options) {
   if (*std::max_element(options.inter.begin(), options.inter.end()) == 1) return;
   if (mpi_session().ranks() > 1)
@@ -139,11 +141,10 @@ int run(const Options& options) {
     fill_batch(*c.network, options.seed);
   }
   const std::vector<StepResult> results = measure_steps(configurations, run, options.measure);
-  run.save();
   if (!run.writes()) return 0;
 
-  Table table = run.folder().table("step", step_columns);
-  fmt::print("{}, batch {} (random pictures, weights stand still)\n", description.name,
+  Table table = run.folder().table(step_columns());
+  fmt::print("{}, batch {} (random images, constant weights)\n", description.name,
              description.batch);
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     const Configuration& configuration = configurations[c];
@@ -152,10 +153,17 @@ int run(const Options& options) {
     const std::string device_name = on_device ? device()->name() : "cpu";
     std::vector<std::vector<std::string>> rows;
     for (const StepRow& row : results[c].rows)
-      rows.push_back({description.name, configuration.use, configuration.mode,
-                      std::to_string(threads), std::to_string(mpi_session().ranks()), device_name,
-                      row.layer, row.phase, row.variant, number(row.median_seconds),
-                      number(row.predicted_seconds)});
+      rows.push_back(step_columns().line({.network = description.name,
+                                          .use = configuration.use,
+                                          .mode = configuration.mode,
+                                          .threads = threads,
+                                          .ranks = mpi_session().ranks(),
+                                          .device = device_name,
+                                          .layer = row.layer,
+                                          .phase = row.phase,
+                                          .variant = row.variant,
+                                          .median_seconds = row.median_seconds,
+                                          .predicted_seconds = row.predicted_seconds}));
     table.append(rows);
     const StepRow& total = results[c].rows.back();
     fmt::print(
@@ -165,6 +173,7 @@ int run(const Options& options) {
         1e3 * total.median_seconds, 1e3 * results[c].total.ci_low, 1e3 * results[c].total.ci_high,
         1e3 * total.predicted_seconds);
   }
+  run.save();
   fmt::print("{}\n", (run.folder().directory() / "step.csv").string());
   return 0;
 }
@@ -177,37 +186,38 @@ Command step_command(CLI::App& program) {
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
-  app->add_option("--batch", options->network.batch, "Instead of the network's own")
+  app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
       ->check(CLI::PositiveNumber);
   app->add_flag("--without-optional", options->network.without_optional,
-                "Leave out the layers marked optional");
+                "Leave out the optional layers");
   app->add_option(
       "--use", options->use,
-      "A rung for all primitives and exceptions, as best,convolution=direct; may be given "
-      "several times, and these then take turns");
-  app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
+      "Rung for all primitives, and exceptions, as best,convolution=direct; repeat the option "
+      "to measure several in turns");
+  app->add_option("--tuned", options->tuned,
+                  "File written by `stepladder tune`: the choices for best")
       ->check(CLI::ExistingFile);
   app->add_flag("--ablate", options->ablate,
-                "Also with one primitive at a time on its serial rung");
-  app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")
+                "Also measure with one primitive at a time on its serial rung");
+  app->add_option("--threads", options->threads, "Numbers of threads inside an operation, as 1,2")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app->add_option("--inter", options->inter, "Operations at once, as 1,2")
+  app->add_option("--inter", options->inter, "Numbers of operations at once, as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 2));
   app->add_option("--graph", options->graph,
-                  "On a device: whether a step starts as one CUDA graph, as on,off")
+                  "On a device: launch the step as one CUDA graph, as on,off")
       ->delimiter(',')
       ->check(CLI::IsMember({"on", "off"}));
   app->add_option("--repetitions", options->measure.repetitions,
-                  "Repetitions of each configuration")
+                  "Repetitions for each configuration")
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each configuration")
       ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Of weights and data");
-  app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Go on with the run in that folder");
+  app->add_option("--seed", options->seed, "Seed of weights and data");
+  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
+  app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,5 +1,5 @@
-// stepladder tune: measures which rung is best for each layer and direction of a network, and keeps the
-// choices in a file that step and train take with --tuned.
+// stepladder tune: measures which rung is best for each layer and direction of a network, and
+// writes the choices to a file for --tuned of step and train.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/io/ranks.hpp"
 #include "harness/training/network.hpp"
 
 namespace stepladder {
@@ -25,13 +25,13 @@ struct Options {
   std::string out = "results/local/tuned.csv";
 };
 
-// What was measured of one candidate.
+// The time of one candidate.
 struct Timed {
   std::string variant;
   double median_seconds;
 };
 
-// Candidates of one choice, taking turns; the fastest first. A single one is not measured.
+// Measures the candidates of one choice in turns; the fastest first. A single one is not measured.
 std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
                                   const MeasureOptions& options) {
   std::vector<std::unique_ptr<Runner>> runners;
@@ -41,7 +41,7 @@ std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
     try {
       runners.push_back(choice.problem->plan(variant, choice.resources));
     } catch (const Unsupported&) {
-      continue;  // making the network proved that another candidate takes the problem
+      continue;  // another candidate supports the problem, or the network could not be made
     }
     subjects.push_back({.name = fmt::format("tune/{}/{}/{}", choice.problem->info().name,
                                             choice.resources.threads, variant.name),
@@ -67,7 +67,7 @@ int run(const Options& options) {
   const std::filesystem::path file = options.out;
   Tuning tuning = std::filesystem::exists(file) ? Tuning(file, cpu_model) : Tuning();
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
-  tuning.save(file, cpu_model);  // what cannot be written shows before anything is measured
+  tuning.save(file, cpu_model);  // errors in writing show before anything is measured
 
   nlohmann::json records = nlohmann::json::array();
   Meter meter(records);
@@ -97,24 +97,24 @@ int run(const Options& options) {
 
 Command tune_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
-      "tune", "Measure the best rung of each layer, for step and train --tuned");
+      "tune", "Find the best rung of each layer, for --tuned of step and train");
   auto options = std::make_shared<Options>();
   app->add_option("--network", options->networks,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or JSON files; the first three by default")
       ->delimiter(',');
-  app->add_option("--threads", options->threads, "Threads inside an operation, as 1,2")
+  app->add_option("--threads", options->threads, "Numbers of threads inside an operation, as 1,2")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app->add_option("--repetitions", options->measure.repetitions, "Repetitions of each candidate")
+  app->add_option("--repetitions", options->measure.repetitions, "Repetitions for each candidate")
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each candidate")
       ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Of weights and data");
+  app->add_option("--seed", options->seed, "Seed of weights and data");
   app->add_option(
       "--out", options->out,
-      "The file; results/local/tuned.csv by default. Choices that are there stay, unless "
-      "they are measured again");
+      "File to write; results/local/tuned.csv by default. Its choices are kept unless they are "
+      "measured again");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,4 +1,4 @@
-// stepladder verify: proves variants right, without timing them.
+// stepladder verify: verifies variants without timing them.
 #include "harness/verify/verify.hpp"
 
 #include <fmt/format.h>
@@ -9,10 +9,10 @@
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/io/ranks.hpp"
-#include "harness/results/results.hpp"
+#include "harness/results/run_folder.hpp"
 #include "harness/verify/verified.hpp"
 
 namespace stepladder {
@@ -52,54 +52,53 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
       if (variant.info->place == place) here.push_back(variant);
     if (here.empty() || (place == Place::cuda && device() == nullptr)) continue;
     problem.allocate(1, place == Place::cuda ? device() : nullptr);
-    // Each variant at each number of threads is one plan, proved on every filling.
-    struct Proof {
+    // Each variant at each number of threads is one plan, which runs on every filling.
+    struct Trial {
       const Variant* variant;
       int threads;
       std::unique_ptr<Runner> plan{};
       bool ended = false;
     };
-    std::vector<Proof> proofs;
+    std::vector<Trial> trials;
     for (const Variant& variant : here)
       for (const int threads : variant.info->threaded ? options.threads : std::vector<int>{1})
-        proofs.push_back({&variant, threads});
+        trials.push_back({&variant, threads});
     for (const Filling& filling : fillings(problem, here, options.seed)) {
       problem.fill(filling.tier, filling.seed);
-      for (Proof& proof : proofs) {
+      for (Trial& trial : trials) {
         if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-        if (proof.ended ||
-            (filling.tier == Tier::exact && !takes_exact_tier(problem, *proof.variant->info)))
+        if (trial.ended ||
+            (filling.tier == Tier::exact && !takes_exact_tier(problem, *trial.variant->info)))
           continue;
-        const Verdict verdict = verify(problem, *proof.variant,
-                                       {proof.threads, mpi_session().communicator()}, proof.plan);
-        proof.ended = verdict.outcome != Outcome::passed;
+        const Verdict verdict = verify(problem, *trial.variant,
+                                       {trial.threads, mpi_session().communicator()}, trial.plan);
+        trial.ended = verdict.outcome != Outcome::passed;
         counts.passed += verdict.outcome == Outcome::passed;
         counts.unavailable += verdict.outcome == Outcome::unavailable;
         counts.worst = std::max(counts.worst, verdict.error_ratio);
         if (verdict.outcome != Outcome::failed) continue;
         ++counts.failed;
-        counts.on_device.failed(*proof.variant);
+        counts.on_device.failed(*trial.variant);
         if (reports)
           fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive,
-                     info.direction, proof.variant->name, info.name, info.shape,
-                     filling.tier == Tier::exact ? "exact" : "accuracy", proof.threads,
+                     info.direction, trial.variant->name, info.name, info.shape,
+                     filling.tier == Tier::exact ? "exact" : "accuracy", trial.threads,
                      verdict.reason);
         if (place == Place::cuda && device_is_lost())
-          throw DeviceLost(fmt::format("{} {}", info.primitive, proof.variant->name));
+          throw DeviceLost(fmt::format("{} {}", info.primitive, trial.variant->name));
       }
     }
-    for (const Proof& proof : proofs)
-      if (!proof.ended) counts.on_device.passed(*proof.variant);
+    for (const Trial& trial : trials)
+      if (!trial.ended) counts.on_device.passed(*trial.variant);
   }
 }
 
-// The file of --record, which is made at once: that it cannot be written must not show at the end.
+// The file of --record. It is written at once, so that an error shows before anything is verified.
 std::optional<VerifiedFile> open_record(const Options& options) {
   if (options.record.empty()) return {};
   if (device() == nullptr)
-    throw std::runtime_error(
-        fmt::format("--record {}: notes what a device has proved, and here is {}", options.record,
-                    device_status()));
+    throw std::runtime_error(fmt::format("--record {}: records results of a device, and here is {}",
+                                         options.record, device_status()));
   VerifiedFile file(options.record);
   if (mpi_session().rank() == 0) file.save();
   return file;
@@ -112,7 +111,7 @@ void record(const DeviceTally& tally, const std::vector<Variant>& variants, Veri
   if (mpi_session().rank() != 0) return;
   file.save();
   for (const std::string& sentence : not_passed)
-    fmt::print("{}: not noted as verified: {}\n", path, sentence);
+    fmt::print("{}: not recorded as verified: {}\n", path, sentence);
 }
 
 int run(const Options& options) {
@@ -124,7 +123,7 @@ int run(const Options& options) {
     const std::vector<Variant>& variants = work.variants;
     const std::vector<std::unique_ptr<Case>>& problems = work.problems;
     Random random(options.seed, type->name());
-    // A primitive without suites has random problems alone.
+    // A primitive without suites has random problems only.
     const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
     int drawn = 0;
     Counts counts;
@@ -135,7 +134,8 @@ int run(const Options& options) {
         verify_problem(*problem, variants, options, counts);
         progress.advance(problem->info().name);
       }
-      // Those that no variant here takes do not count, but for the end of the search.
+      // Problems that no variant here supports do not count. The search ends after three times as
+      // many.
       const int most = 3 * draws;
       for (int taken = 0; taken < draws && drawn < most; ++drawn) {
         const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
@@ -168,21 +168,22 @@ int run(const Options& options) {
 
 Command verify_command(CLI::App& program) {
   CLI::App* app =
-      program.add_subcommand("verify", "Prove variants right on a suite or on random problems");
+      program.add_subcommand("verify", "Verify variants on a suite or on random problems");
   auto options = std::make_shared<Options>();
   options->selection.add_options(*app);
   app->add_option(
          "--random", options->random,
-         "Random problems per primitive, besides or instead of a suite; those that no variant "
-         "here takes do not count")
+         "Number of random problems per primitive, with or without a suite; problems that no "
+         "variant here supports do not count")
       ->check(CLI::NonNegativeNumber);
-  app->add_option("--seed", options->seed, "Of the random problems and of all data");
-  app->add_option("--threads", options->threads, "Thread counts, as 1,2")
+  app->add_option("--seed", options->seed, "Seed of random problems and data");
+  app->add_option("--threads", options->threads, "Numbers of threads, as 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  app->add_option("--record", options->record,
-                  "Note in this file, a verified.json, which CUDA rungs passed on this machine's "
-                  "device, and their digests");
+  app->add_option(
+      "--record", options->record,
+      "Record in this file, a verified.json, which CUDA rungs passed on the device of this "
+      "machine");
   return {app, [options] {
             options->threads = without_repeats(options->threads);
             return run(*options);

@@ -209,7 +209,7 @@ def sweep_table(run: Run) -> str | None:
 def peers(run: Run) -> str | None:
     """The fastest mode of PyTorch beside our best rungs and the libraries'."""
     folder = run.folder / "peers"
-    step = read_table(folder / "step.csv", schema.STEP, [])
+    step = read_table(folder / "step.csv", [])
     about = read_json(folder / "environment.json")
     if not step or not about:
         return None

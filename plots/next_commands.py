@@ -89,7 +89,7 @@ def earlier_run(run: Run) -> Path | None:
     here = run.environment or {}
     rows = row_names(run)
     others = []
-    for path in run.folder.absolute().parent.glob(f"*/{schema.SAMPLES.file}"):
+    for path in run.folder.absolute().parent.glob(f"*/{schema.SAMPLES_FILE}"):
         about = loaded(path.parent, "environment").environment or {}
         started = str(about.get("started_at"))
         if (about.get("cpu_model") == here.get("cpu_model")

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,19 @@ from typing import Any
 from plots import schema
 from plots.errors import InputError
 
-Row = dict[str, Any]
+
+class Row(dict):
+    """A line of a CSV file by column name. A column that the file lacks is an InputError."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path, values: dict[str, Any]):
+        super().__init__(values)
+        self.path = path
+
+    def __missing__(self, column: str) -> Any:
+        raise InputError(f"{self.path}: has no column '{column}'")
+
 
 EVERYTHING = ("environment", "ceilings", *schema.TABLES)
 
@@ -44,9 +56,9 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
     if "ceilings" in parts:
         run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
-    for name, table in schema.TABLES.items():
+    for name in schema.TABLES:
         if name in parts:
-            setattr(run, name, read_table(folder / table.file, table, run.warnings))
+            setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
     return run
 
 
@@ -61,7 +73,33 @@ def read_text(path: Path) -> str | None:
         raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
 
 
-def read_table(path: Path, table: schema.Table, warnings: list[str]) -> list[Row] | None:
+def read_tables(folder: Path) -> dict[str, schema.Table]:
+    """The columns of the folder's CSV files, by name, as its columns.json describes them."""
+    path = folder / schema.COLUMNS_FILE
+    content = read_json(path)
+    if content is None:
+        raise InputError(f"{path}: missing; it describes the columns of the CSV files. Copy it "
+                         "from a run with the same columns")
+    tables = content.get("tables")
+    if not isinstance(tables, dict):
+        raise InputError(f"{path}: expected an object named 'tables'")
+    return {name: schema.Table(f"{name}.csv", tuple(read_columns(path, name, columns)))
+            for name, columns in tables.items()}
+
+
+def read_columns(path: Path, table: str, columns: Any) -> Iterator[schema.Column]:
+    if not isinstance(columns, list):
+        raise InputError(f"{path}: expected a list of columns of '{table}'")
+    for number, column in enumerate(columns):
+        column = column if isinstance(column, dict) else {}
+        kind = schema.TYPES.get(column.get("type"))
+        if not isinstance(column.get("name"), str) or kind is None:
+            raise InputError(f"{path}: {table}[{number}] has no proper name or type; expected a "
+                             f"name and one of the types {', '.join(schema.TYPES)}")
+        yield schema.Column(column["name"], kind)
+
+
+def read_table(path: Path, warnings: list[str]) -> list[Row] | None:
     """Rows of a CSV file with typed values, or None when there is no file.
 
     A last line without a newline was torn by a crash: it is skipped with a warning.
@@ -69,6 +107,9 @@ def read_table(path: Path, table: schema.Table, warnings: list[str]) -> list[Row
     text = read_text(path)
     if text is None:
         return None
+    table = read_tables(path.parent).get(path.stem)
+    if table is None:
+        raise InputError(f"{path.parent / schema.COLUMNS_FILE}: does not describe {path.name}")
     if not text:
         warnings.append(f"{path}: empty; expected a header row")
         return []
@@ -101,14 +142,14 @@ def check_header(path: Path, found: list[str], table: schema.Table) -> None:
             detail = f"the columns end after {len(found)}, expected '{expected[len(found)]}' next"
         else:
             detail = f"column {len(expected) + 1} '{found[len(expected)]}' is not expected"
-    raise InputError(f"{path}:1: {detail}; the header of {table.file} is: {','.join(expected)}")
+    raise InputError(f"{path}:1: {detail}; {schema.COLUMNS_FILE} describes: {','.join(expected)}")
 
 
 def parse_row(path: Path, line: int, fields: list[str], table: schema.Table) -> Row:
     if len(fields) != len(table.columns):
         raise InputError(f"{path}:{line}: {len(fields)} fields, expected {len(table.columns)}")
-    return {column.name: parse_field(path, line, column, value)
-            for column, value in zip(table.columns, fields)}
+    return Row(path, {column.name: parse_field(path, line, column, value)
+                      for column, value in zip(table.columns, fields)})
 
 
 def parse_field(path: Path, line: int, column: schema.Column, value: str) -> Any:

@@ -139,7 +139,7 @@ def rows_block(summary: Sequence[Row], folder: str) -> str:
         lines.append(clipped(f"  FAILED {name}: {reason}".replace("\n", " "), WIDTH))
     if len(failed) > MOST_FAILED:
         lines.append(f"  {len(failed) - MOST_FAILED} more failed rows: "
-                     f"{folder}/{schema.SUMMARY.file}")
+                     f"{folder}/{schema.SUMMARY_FILE}")
     return "\n".join(lines)
 
 

@@ -47,9 +47,9 @@ DASHES = ((0, ()), (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), (
 
 # Shades of grey for the phases of a step, from light to dark.
 PHASE_FACES = {"forward": "#F2F2F2", "backward": "#C4C4C4", "update": "#8A8A8A",
-               "all_reduce": "#FFFFFF", "reorder": "#FFFFFF", "other": "#FFFFFF"}
+               "all_reduce": "#FFFFFF", "other": "#FFFFFF"}
 PHASE_HATCHES = {"forward": "", "backward": "", "update": "", "all_reduce": "////",
-                 "reorder": "xxx", "other": "---"}
+                 "other": "---"}
 
 RC = {
     "font.family": "DejaVu Sans",

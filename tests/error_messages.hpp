@@ -1,4 +1,4 @@
-// What an error says to the user.
+// Checks of error messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace stepladder {
 
-// What `action` throws as std::runtime_error; empty if it throws nothing.
+// The message of the std::runtime_error that `action` throws; empty if it throws none.
 template <class Action>
 std::string error_of(Action action) {
   try {

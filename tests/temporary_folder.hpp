@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with everything in it when the test ends.
+// A temporary folder, removed with its content by the destructor.
 #pragma once
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ class TemporaryFolder {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
   std::filesystem::path write(const std::string& name, std::string_view content) const {
-    // A new file: some file systems force one that is cut and rewritten to disk, which takes long.
+    // A new file: some file systems flush a truncated and rewritten file, which is slow.
     std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path_ / name;

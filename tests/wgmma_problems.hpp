@@ -1,5 +1,5 @@
-// Convolutions for the rungs on Hopper's tensor cores, where chance brings too little. wgmma_tiles_test.cpp shows
-// how they are cut where a device has as few multiprocessors as the emulator's.
+// Convolutions for the wgmma rungs that random problems rarely produce. wgmma_tiles_test.cpp checks
+// their tiling on a device with as few multiprocessors as the emulator has.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace stepladder::convolution {
 
-// For tiles of every width, and more of them than multiprocessors.
+// Tiles of every width, and more tiles than multiprocessors.
 inline std::vector<Problem> problems_of_many_tiles() {
   std::vector<Problem> all;
   for (const Layout layout : {Layout::nchw, Layout::nhwc})
@@ -39,8 +39,8 @@ inline std::vector<Problem> problems_of_many_tiles() {
   return all;
 }
 
-// One tile for each group, and sums so long that they are cut into parts.
-inline std::vector<Problem> problems_of_long_sums() {
+// One tile per group, and K large enough for split-K.
+inline std::vector<Problem> problems_of_large_k() {
   std::vector<Problem> all;
   for (const Layout layout : {Layout::nchw, Layout::nhwc})
     for (const std::int64_t groups : {1, 2}) {
@@ -55,7 +55,7 @@ inline std::vector<Problem> problems_of_long_sums() {
                       .pad_w = 1,
                       .groups = groups,
                       .layout = layout};
-      Problem forward = p, data = p, weights = p;  // of weights the sum is over pixels
+      Problem forward = p, data = p, weights = p;  // K of weights is the pixels
       forward.direction = Direction::forward;
       data.direction = Direction::backward_data;
       weights.direction = Direction::backward_weights;

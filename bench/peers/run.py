@@ -7,6 +7,7 @@ interrupted run keeps them:
     tuned.csv         the rungs of use `best`, chosen once before the first round
     step.csv          medians over the rounds, with the columns of `stepladder step`
     samples.csv       one row per round
+    columns.json      names and types of the columns
     environment.json  version of PyTorch, device, number of rounds
 
 With --device cuda the steps are those of our CUDA rungs, beside PyTorch in modes eager, cuda_graph
@@ -24,8 +25,14 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-COLUMNS = ["network", "use", "mode", "threads", "ranks", "device", "layer", "phase", "variant",
-           "median_s", "predicted_s"]
+# Columns and their types, for the CSV files and for columns.json.
+COLUMNS = {
+    "step": {"network": "text", "use": "text", "mode": "text", "threads": "integer",
+             "ranks": "integer", "device": "text", "layer": "text", "phase": "text",
+             "variant": "text", "median_s": "number", "predicted_s": "number"},
+    "samples": {"network": "text", "use": "text", "mode": "text", "threads": "integer",
+                "device": "text", "round": "integer", "median_s": "number"},
+}
 PHASES = ["forward", "backward", "update"]
 # Per device, use and mode of our step with which PyTorch is compared.
 OURS = {"cpu": ("best", "single"), "cuda": ("cuda", "graph")}
@@ -74,6 +81,13 @@ def run_pytorch(file, network, mode, threads, device, seconds):
             {"torch": result["torch"], "device": result["device"]})
 
 
+def write_columns(out):
+    tables = {name: [{"name": column, "type": kind} for column, kind in columns.items()]
+              for name, columns in COLUMNS.items()}
+    (out / "columns.json").write_text(
+        json.dumps({"schema_version": 1, "tables": tables}, indent=1) + "\n")
+
+
 def write_results(out, seconds, phases, rounds, versions):
     """Medians over the rounds so far."""
     about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch"),
@@ -81,7 +95,7 @@ def write_results(out, seconds, phases, rounds, versions):
     (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
     with (out / "step.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(COLUMNS)
+        rows.writerow(COLUMNS["step"])
         for key, totals in seconds.items():
             network, use, mode, threads, device = key
             head = [network, use, mode, threads, 1, device]
@@ -125,6 +139,7 @@ def main():
     if (options.out / "step.csv").exists():
         raise SystemExit(f"{options.out}: holds a run already; choose another folder with --out")
     options.out.mkdir(parents=True, exist_ok=True)
+    write_columns(options.out)
 
     threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
     networks = options.networks.split(",")
@@ -137,7 +152,7 @@ def main():
     seconds, phases, failed, versions = {}, {}, {}, {}
     with (options.out / "samples.csv").open("w", newline="") as file:
         samples = csv.writer(file)
-        samples.writerow(["network", "use", "mode", "threads", "device", "round", "median_s"])
+        samples.writerow(COLUMNS["samples"])
         for round_number in range(1, options.rounds + 1):
             for key in configurations:
                 if key in failed:

@@ -1,25 +1,27 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
-#include "harness/io/ranks.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/mpi_session.hpp"
 
 namespace stepladder {
 
 using all_reduce::AllReduce;
 using all_reduce::Operation;
 
-template <>
-struct Adapter<AllReduce> {
+namespace {
+
+struct AllReduceAdapter {
+  using Primitive = AllReduce;
   using Problem = all_reduce::Problem;
 
-  // A field for each vector that this process holds: of its one rank, or of all its GPUs.
+  // Two operands for each rank in this process: its only rank, or one per GPU.
   static int ranks_here(const Problem& p) { return p.gpus ? p.ranks : 1; }
   static std::size_t input_of(int rank) { return 2 * static_cast<std::size_t>(rank); }
   static std::size_t output_of(int rank) { return input_of(rank) + 1; }
 
-  static std::vector<Field> fields(const Problem& p) {
-    std::vector<Field> all;
+  static std::vector<OperandInfo> operands(const Problem& p) {
+    std::vector<OperandInfo> all;
     for (int rank = 0; rank < ranks_here(p); ++rank) {
       const std::string of = p.gpus ? fmt::format(" of GPU {}", rank) : "";
       all.push_back({.name = "input" + of, .count = p.count, .role = Role::input, .device = rank});
@@ -50,7 +52,8 @@ struct Adapter<AllReduce> {
     }
     return all;
   }
-  // Every rank can draw the values of every other: a hash of (stream, rank, index).
+  // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
+  // values of the others.
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
     std::uint64_t h =
         (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
@@ -58,7 +61,7 @@ struct Adapter<AllReduce> {
     h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
     h ^= h >> 31U;
     if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
-    // For the mean, multiples of the number of ranks: the quotient is exact too.
+    // Multiples of the number of ranks, of which the mean is exact too.
     return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
   }
   static std::uint64_t stream(const Problem& p) {
@@ -84,17 +87,19 @@ struct Adapter<AllReduce> {
         magnitude[static_cast<std::size_t>(i)] += std::abs(term);
       }
     if (tier == Tier::exact)
-      for (double& v : out.value) v = std::round(v);  // of quotients that are whole
+      for (double& v : out.value) v = std::round(v);  // the quotients are whole numbers
     bound_sums(tier, p.ranks, magnitude, out);
     for (int rank = 1; rank < ranks_here(p); ++rank) expected[output_of(rank)] = out;
   }
   static bool has_exact_tier(const Problem&) { return true; }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<AllReduce>(const all_reduce::Problem& p,
                                         const all_reduce::Operands& o) {
-  return accesses_of<AllReduce>(p, o);
+  return accesses_of<AllReduceAdapter>(p, o);
 }
 
 template <>
@@ -104,7 +109,7 @@ std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::st
       describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
   info.bus_bytes = all_reduce::bus_bytes(p);
   info.ranks = p.ranks;
-  return std::make_unique<TypedCase<AllReduce>>(p, std::move(info));
+  return std::make_unique<TypedCase<AllReduceAdapter>>(p, std::move(info));
 }
 
 namespace {
@@ -115,7 +120,7 @@ all_reduce::Problem problem_of(Operation operation, std::int64_t count, int rank
   return {operation, count, ranks};
 }
 
-int gpus_here() { return std::min(device_count(), all_reduce::most_gpus); }
+int gpus_here() { return std::min(device_count(), all_reduce::max_gpus); }
 
 class AllReduceType final : public PrimitiveType {
  public:
@@ -134,7 +139,8 @@ class AllReduceType final : public PrimitiveType {
     const Operation operation = random.coin() ? Operation::sum : Operation::mean;
     const std::int64_t count =
         random.integer(0, 3) == 0 ? random.integer(0, 70000) : random.integer(0, 40);
-    const bool over_gpus = gpus_here() > 1 && random.coin();  // else over processes, if it be one
+    const bool over_gpus =
+        gpus_here() > 1 && random.coin();  // else over processes, even if there is one
     const int gpus = over_gpus ? static_cast<int>(random.integer(2, gpus_here())) : 1;
     const all_reduce::Problem p = problem_of(operation, count, ranks, gpus);
     return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "harness/io/nearest.hpp"
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/nearest.hpp"
 
 namespace stepladder {
 
@@ -12,17 +12,18 @@ using convolution::Convolution;
 using convolution::Direction;
 using convolution::Layout;
 
-template <>
-struct Adapter<Convolution> {
-  using Problem = convolution::Problem;
+namespace {
 
-  static std::size_t result(const Problem& p) {
-    return p.direction == Direction::forward         ? 2U
-           : p.direction == Direction::backward_data ? 0U
-                                                     : 1U;
+struct ConvolutionAdapter {
+  using Primitive = Convolution;
+  using Problem = convolution::Problem;
+  enum Operand : std::size_t { x, w, y };
+
+  static Operand result(const Problem& p) {
+    return p.direction == Direction::forward ? y : p.direction == Direction::backward_data ? x : w;
   }
-  static std::vector<Field> fields(const Problem& p) {
-    std::vector<Field> all = {
+  static std::vector<OperandInfo> operands(const Problem& p) {
+    std::vector<OperandInfo> all = {
         {p.direction == Direction::backward_data ? "dx" : "x", p.x_count(), Role::input},
         {p.direction == Direction::backward_weights ? "dw" : "w", p.w_count(), Role::input},
         {p.direction == Direction::forward ? "y" : "dy", p.y_count(), Role::input}};
@@ -30,39 +31,44 @@ struct Adapter<Convolution> {
     return all;
   }
   static convolution::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2])};
+    return {.x = static_cast<float*>(at[x]),
+            .w = static_cast<float*>(at[w]),
+            .y = static_cast<float*>(at[y])};
   }
   static std::vector<const void*> pointers(const Problem&, const convolution::Operands& o) {
     return {o.x, o.w, o.y};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const std::int64_t counts[] = {p.x_count(), p.w_count(), p.y_count()};
-    for (std::size_t i = 0; i < 3; ++i)
-      if (i != result(p))
-        fill_factor(tier, static_cast<double>(terms(p)), random, floats(contents, i), counts[i]);
+    for (const Operand operand : {x, w, y})
+      if (operand != result(p))
+        fill_values(tier, static_cast<double>(terms(p)), random, floats(contents, operand),
+                    counts[operand]);
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
     Expected& out = expected[result(p)];
     out.value.resize(contents[result(p)].size() / 4);
     std::vector<double> magnitude(out.value.size());
-    convolution::reference(p, {floats(contents, 0), floats(contents, 1), floats(contents, 2)},
+    convolution::reference(p, {floats(contents, x), floats(contents, w), floats(contents, y)},
                            out.value.data(), magnitude.data());
     bound_sums(tier, static_cast<double>(terms(p)), magnitude, out);
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<Convolution>(const convolution::Problem& p,
                                           const convolution::Operands& o) {
-  return accesses_of<Convolution>(p, o);
+  return accesses_of<ConvolutionAdapter>(p, o);
 }
 
 template <>
 std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std::string suite,
                                              std::string name) {
-  return std::make_unique<TypedCase<Convolution>>(
+  return std::make_unique<TypedCase<ConvolutionAdapter>>(
       p, describe(Convolution::name, name_of(p.layout), p, std::move(suite), std::move(name)));
 }
 
@@ -108,8 +114,8 @@ class ConvolutionType final : public PrimitiveType {
                                  .pad_w = row.integer("pad_w", 0, most),
                                  .groups = row.integer("groups", 1, most, 1),
                                  .layout = parse_layout(row)};
-    const std::int64_t out_h = p.height + 2 * p.pad_h,
-                       out_w = p.width + 2 * p.pad_w;  // with stride 1, kernel 1
+    // The largest outputs: stride 1, kernel 1.
+    const std::int64_t out_h = p.height + 2 * p.pad_h, out_w = p.width + 2 * p.pad_w;
     expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
     expect_countable(row, "w", {p.out_channels, p.in_channels, p.kernel_h, p.kernel_w});
     expect_countable(row, "y", {p.batch, p.out_channels, out_h, out_w});
@@ -133,11 +139,11 @@ class ConvolutionType final : public PrimitiveType {
     p.kernel_w = random.integer(1, 6);
     p.stride_h = random.integer(1, 3);
     p.stride_w = random.integer(1, 3);
-    if (random.integer(0, 1) == 0) {  // as most layers are, and some rungs need
+    if (random.integer(0, 1) == 0) {  // as in most layers; some rungs take nothing else
       p.kernel_h = p.kernel_w = random.integer(1, 3) * 2 - 1;
       p.stride_h = p.stride_w = random.integer(1, 2);
     }
-    // Now and then more padding than kernel: outputs that see nothing of x.
+    // Sometimes more padding than kernel: some outputs depend on no x.
     const std::int64_t more = random.integer(0, 9) == 0 ? 2 : -1;
     p.pad_h = random.integer(0, p.kernel_h + more);
     p.pad_w = random.integer(0, p.kernel_w + more);

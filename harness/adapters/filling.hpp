@@ -1,25 +1,59 @@
-// How adapters fill operands and turn references into what is expected.
+// Helpers of the adapters: to read suites, to fill operands, and to bound errors.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "harness/adapters/typed_case.hpp"
+#include "harness/io/csv.hpp"
 
 namespace stepladder {
 
+// Rejects an operand that no memory could hold, before its size overflows.
+inline void expect_countable(const CsvRow& row, const char* operand,
+                             std::initializer_list<std::int64_t> sizes) {
+  double elements = 1;
+  for (const std::int64_t size : sizes) elements *= static_cast<double>(size);
+  if (elements > 0x1p48)
+    row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
+}
+
+// Names and cost of a problem, from its primitive's contract.
+template <class Problem>
+ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem,
+                     std::string suite, std::string name) {
+  return {.primitive = primitive,
+          .direction = direction(problem),
+          .suite = std::move(suite),
+          .name = std::move(name),
+          .shape = shape(problem),
+          .layout = layout,
+          .flops = flops(problem),
+          .bytes_read = bytes_read(problem),
+          .bytes_written = bytes_written(problem)};
+}
+
 // Exact tier: integers so small that `terms` products of two of them sum without rounding in fp32.
 // Accuracy tier: uniform(-1, 1).
-inline void fill_factor(Tier tier, double terms, Random& random, float* values,
+inline void fill_values(Tier tier, double terms, Random& random, float* values,
                         std::int64_t count) {
   const auto largest =
       static_cast<std::int64_t>(std::clamp(std::floor(std::sqrt(0x1p24 / terms)), 1.0, 8.0));
   for (std::int64_t i = 0; i < count; ++i)
     values[i] = tier == Tier::exact ? static_cast<float>(random.integer(-largest, largest))
                                     : random.uniform(-1.0F, 1.0F);
+}
+
+// gamma(n) = n u / (1 - n u), u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms,
+// section 3.1).
+inline double gamma_bound(double terms) {
+  const double nu = terms * 0x1p-24;
+  return nu / (1 - nu);
 }
 
 // The bound of a sum of `terms` products: 0 in the exact tier.

@@ -1,7 +1,7 @@
 #include "kernels/layers/layers.hpp"
 
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
 
@@ -9,29 +9,32 @@ using layers::Direction;
 using layers::Layer;
 using layers::Layers;
 
-template <>
-struct Adapter<Layers> {
-  using Problem = layers::Problem;
-  enum Index : std::size_t { x, y, dy, dx, bias, dbias, labels, loss, fields_total };
+namespace {
 
-  static std::vector<Field> fields(const Problem& p) {
+struct LayersAdapter {
+  using Primitive = Layers;
+  using Problem = layers::Problem;
+  enum Operand : std::size_t { x, y, dy, dx, bias, dbias, labels, loss };
+  static constexpr std::int64_t step = 7;  // of dropout
+
+  static std::vector<OperandInfo> operands(const Problem& p) {
     const std::int64_t all = p.count();
-    std::vector<Field> f = {{"x", all, Role::unused},
-                            {"y", all, Role::unused},
-                            {"dy", all, Role::unused},
-                            {"dx", all, Role::unused},
-                            {"bias", p.channels, Role::unused},
-                            {"dbias", p.channels, Role::unused},
-                            {"labels", p.batch, Role::unused, 1},
-                            {"loss", p.batch, Role::unused}};
-    const auto set = [&](Role role, std::initializer_list<Index> which) {
-      for (const Index i : which) f[i].role = role;
+    std::vector<OperandInfo> f = {{"x", all, Role::unused},
+                                  {"y", all, Role::unused},
+                                  {"dy", all, Role::unused},
+                                  {"dx", all, Role::unused},
+                                  {"bias", p.channels, Role::unused},
+                                  {"dbias", p.channels, Role::unused},
+                                  {"labels", p.batch, Role::unused, 1},
+                                  {"loss", p.batch, Role::unused}};
+    const auto set = [&](Role role, std::initializer_list<Operand> which) {
+      for (const Operand i : which) f[i].role = role;
     };
     const bool forward = p.direction == Direction::forward;
     switch (p.layer) {
       case Layer::bias:
         set(Role::in_out,
-            forward ? std::initializer_list<Index>{y} : std::initializer_list<Index>{});
+            forward ? std::initializer_list<Operand>{y} : std::initializer_list<Operand>{});
         set(Role::input, {forward ? bias : dy});
         if (!forward) set(Role::output, {dbias});
         break;
@@ -62,30 +65,37 @@ struct Adapter<Layers> {
     return f;
   }
   static layers::Operands bind(const Problem&, const std::vector<void*>& at) {
-    const auto f = [&](Index i) { return static_cast<float*>(at[i]); };
-    return {f(x),    f(y), f(dy), f(dx), f(bias), f(dbias), static_cast<std::uint8_t*>(at[labels]),
-            f(loss), 7};
+    const auto f = [&](Operand i) { return static_cast<float*>(at[i]); };
+    return {.x = f(x),
+            .y = f(y),
+            .dy = f(dy),
+            .dx = f(dx),
+            .bias = f(bias),
+            .dbias = f(dbias),
+            .labels = static_cast<std::uint8_t*>(at[labels]),
+            .loss = f(loss),
+            .step = step};
   }
   static std::vector<const void*> pointers(const Problem&, const layers::Operands& o) {
     return {o.x, o.y, o.dy, o.dx, o.bias, o.dbias, o.labels, o.loss};
   }
   static layers::Operands host(Contents& contents) {
-    const auto f = [&](Index i) { return floats(contents, i); };
-    return {f(x),
-            f(y),
-            f(dy),
-            f(dx),
-            f(bias),
-            f(dbias),
-            reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
-            f(loss),
-            7};
+    const auto f = [&](Operand i) { return floats(contents, i); };
+    return {.x = f(x),
+            .y = f(y),
+            .dy = f(dy),
+            .dx = f(dx),
+            .bias = f(bias),
+            .dbias = f(dbias),
+            .labels = reinterpret_cast<const std::uint8_t*>(contents[labels].data()),
+            .loss = f(loss),
+            .step = step};
   }
 
-  // Doubles for every operand, so that the forward reference can supply what backward reads.
-  struct Truth {
+  // The results in double, and storage for them.
+  struct Results {
     std::vector<double> y, dx, dbias, loss, magnitude;
-    explicit Truth(const Problem& p)
+    explicit Results(const Problem& p)
         : y(n(p.count())),
           dx(n(p.count())),
           dbias(n(p.channels)),
@@ -98,7 +108,7 @@ struct Adapter<Layers> {
   };
 
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
-    for (const Index i : {x, y, dy, bias})
+    for (const Operand i : {x, y, dy, bias})
       for (std::size_t j = 0; j < contents[i].size() / 4; ++j)
         floats(contents, i)[j] = tier == Tier::exact ? static_cast<float>(random.integer(-8, 8))
                                                      : random.uniform(-3.0F, 3.0F);
@@ -106,26 +116,26 @@ struct Adapter<Layers> {
       label =
           static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
     if (p.direction == Direction::forward || contents[y].empty()) return;
-    // Backward reads the y that forward left of some x.
+    // Backward reads the y that forward computed from some x.
     std::vector<float> inputs = {floats(contents, y), floats(contents, y) + p.count()};
     Problem forward = p;
     forward.direction = Direction::forward;
-    Truth truth(p);
-    layers::Operands operands = host(contents);
-    operands.x = inputs.data();
-    layers::reference(forward, operands, truth.view());
-    std::copy(truth.y.begin(), truth.y.end(), floats(contents, y));
+    Results results(p);
+    layers::Operands host_operands = host(contents);
+    host_operands.x = inputs.data();
+    layers::reference(forward, host_operands, results.view());
+    std::copy(results.y.begin(), results.y.end(), floats(contents, y));
   }
 
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
-    Truth truth(p);
+    Results results(p);
     if (p.layer == Layer::bias && p.direction == Direction::forward)
-      std::copy_n(floats(contents, y), p.count(), truth.y.begin());
-    layers::reference(p, host(contents), truth.view());
-    const std::vector<Field> f = fields(p);
-    const auto keep = [&](Index i, const std::vector<double>& value, const auto& bound) {
-      if (f[i].role != Role::output && f[i].role != Role::in_out) return;
+      std::copy_n(floats(contents, y), p.count(), results.y.begin());
+    layers::reference(p, host(contents), results.view());
+    const std::vector<OperandInfo> f = operands(p);
+    const auto keep = [&](Operand i, const std::vector<double>& value, const auto& bound) {
+      if (!f[i].is_result()) return;
       expected[i].value.assign(value.begin(),
                                value.begin() + static_cast<std::ptrdiff_t>(f[i].count));
       expected[i].bound.resize(expected[i].value.size());
@@ -133,35 +143,38 @@ struct Adapter<Layers> {
         expected[i].bound[j] = tier == Tier::exact ? 0.0F : static_cast<float>(bound(j));
     };
     constexpr double u = 0x1p-24;
-    // A handful of roundings and a transcendental function good to a few units in the last place; the
-    // absolute part is what 1 + e^x and sums over channels leave of a small result.
+    // A few roundings, and a transcendental function with an error of a few units in the last
+    // place. The absolute part covers the cancellation in 1 + e^x and in sums over channels.
     const auto elementwise = [&](const std::vector<double>& value) {
       return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
     };
-    keep(y, truth.y, elementwise(truth.y));
-    keep(loss, truth.loss, [&](std::size_t j) { return u * (64 * std::abs(truth.loss[j]) + 64); });
-    keep(dbias, truth.dbias, [&](std::size_t j) {
-      return gamma_bound(static_cast<double>(p.batch * p.spatial) + 2) * truth.magnitude[j];
+    keep(y, results.y, elementwise(results.y));
+    keep(loss, results.loss,
+         [&](std::size_t j) { return u * (64 * std::abs(results.loss[j]) + 64); });
+    keep(dbias, results.dbias, [&](std::size_t j) {
+      return gamma_bound(static_cast<double>(p.batch * p.spatial) + 2) * results.magnitude[j];
     });
     if (p.layer == Layer::local_response_normalization)
-      keep(dx, truth.dx, [&](std::size_t j) { return 64 * u * truth.magnitude[j] + 1e-30; });
+      keep(dx, results.dx, [&](std::size_t j) { return 64 * u * results.magnitude[j] + 1e-30; });
     else
-      keep(dx, truth.dx, elementwise(truth.dx));
+      keep(dx, results.dx, elementwise(results.dx));
   }
   static bool has_exact_tier(const Problem& p) {
     return p.layer == Layer::bias || p.layer == Layer::relu;
   }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<Layers>(const layers::Problem& p, const layers::Operands& o) {
-  return accesses_of<Layers>(p, o);
+  return accesses_of<LayersAdapter>(p, o);
 }
 
 template <>
 std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string suite,
                                         std::string name) {
-  return std::make_unique<TypedCase<Layers>>(
+  return std::make_unique<TypedCase<LayersAdapter>>(
       p, describe(Layers::name, Layers::plain_layout, p, std::move(suite), std::move(name)));
 }
 

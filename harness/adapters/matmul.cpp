@@ -1,17 +1,20 @@
 #include "kernels/matmul/matmul.hpp"
 
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
 
 using matmul::Matmul;
 
-template <>
-struct Adapter<Matmul> {
-  using Problem = matmul::Problem;
+namespace {
 
-  static std::vector<Field> fields(const Problem& p) {
+struct MatmulAdapter {
+  using Primitive = Matmul;
+  using Problem = matmul::Problem;
+  enum Operand : std::size_t { a, b, c, bias, y };
+
+  static std::vector<OperandInfo> operands(const Problem& p) {
     return {{"a", p.m * p.k, Role::input},
             {"b", p.k * p.n, Role::input},
             {"c", p.m * p.n, Role::output},
@@ -19,33 +22,33 @@ struct Adapter<Matmul> {
             {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
   }
   static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]), static_cast<float*>(at[1]), static_cast<float*>(at[2]),
-            static_cast<float*>(at[3]), static_cast<float*>(at[4])};
+    const auto f = [&](Operand operand) { return static_cast<float*>(at[operand]); };
+    return {.a = f(a), .b = f(b), .c = f(c), .bias = f(bias), .y = f(y)};
   }
   static std::vector<const void*> pointers(const Problem&, const matmul::Operands& o) {
     return {o.a, o.b, o.c, o.bias, o.y};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
-    fill_factor(tier, terms(p), random, floats(contents, 0), p.m * p.k);
-    fill_factor(tier, terms(p), random, floats(contents, 1), p.k * p.n);
-    if (has_bias(p.epilogue)) fill_factor(tier, terms(p), random, floats(contents, 3), p.n);
-    if (has_y(p))  // with numbers below 0 too, which no ReLU leaves
-      std::generate_n(floats(contents, 4), p.m * p.n,
+    fill_values(tier, terms(p), random, floats(contents, a), p.m * p.k);
+    fill_values(tier, terms(p), random, floats(contents, b), p.k * p.n);
+    if (has_bias(p.epilogue)) fill_values(tier, terms(p), random, floats(contents, bias), p.n);
+    if (has_y(p))  // negative values too, which no ReLU returns
+      std::generate_n(floats(contents, y), p.m * p.n,
                       [&] { return static_cast<float>(random.integer(-1, 2)); });
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
-    Expected& c = expected[2];
-    c.value.resize(static_cast<std::size_t>(p.m * p.n));
-    std::vector<double> magnitude(c.value.size());
+    Expected& result = expected[c];
+    result.value.resize(static_cast<std::size_t>(p.m * p.n));
+    std::vector<double> magnitude(result.value.size());
     matmul::reference(p,
-                      {.a = floats(contents, 0),
-                       .b = floats(contents, 1),
+                      {.a = floats(contents, a),
+                       .b = floats(contents, b),
                        .c = nullptr,
-                       .bias = floats(contents, 3),
-                       .y = floats(contents, 4)},
-                      c.value.data(), magnitude.data());
-    bound_sums(tier, terms(p), magnitude, c);
+                       .bias = floats(contents, bias),
+                       .y = floats(contents, y)},
+                      result.value.data(), magnitude.data());
+    bound_sums(tier, terms(p), magnitude, result);
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
 
@@ -56,15 +59,17 @@ struct Adapter<Matmul> {
   }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<Matmul>(const matmul::Problem& p, const matmul::Operands& o) {
-  return accesses_of<Matmul>(p, o);
+  return accesses_of<MatmulAdapter>(p, o);
 }
 
 template <>
 std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite,
                                         std::string name) {
-  return std::make_unique<TypedCase<Matmul>>(
+  return std::make_unique<TypedCase<MatmulAdapter>>(
       p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
 }
 
@@ -90,7 +95,7 @@ class MatmulType final : public PrimitiveType {
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
-    // Mostly small with odd tails; now and then one dimension of 1, or past a block of a few hundred.
+    // Mostly small, with odd tails; sometimes 1, or larger than a block of a few hundred.
     const auto size = [&] {
       const std::int64_t kind = random.integer(0, 9);
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);

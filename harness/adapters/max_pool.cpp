@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
 
@@ -11,11 +11,14 @@ using max_pool::Direction;
 using max_pool::Epilogue;
 using max_pool::MaxPool;
 
-template <>
-struct Adapter<MaxPool> {
-  using Problem = max_pool::Problem;
+namespace {
 
-  static std::vector<Field> fields(const Problem& p) {
+struct MaxPoolAdapter {
+  using Primitive = MaxPool;
+  using Problem = max_pool::Problem;
+  enum Operand : std::size_t { x, y, argmax, bias, forward_y, dbias };
+
+  static std::vector<OperandInfo> operands(const Problem& p) {
     const bool forward = p.direction == Direction::forward;
     const auto of_epilogue = [&](Direction direction, Role role) {
       return has_epilogue(p) && p.direction == direction ? role : Role::unused;
@@ -28,78 +31,45 @@ struct Adapter<MaxPool> {
             {"dbias", p.channels, of_epilogue(Direction::backward, Role::output)}};
   }
   static max_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
-    const auto floats_at = [&](std::size_t field) { return static_cast<float*>(at[field]); };
-    return {floats_at(0), floats_at(1), static_cast<std::uint8_t*>(at[2]),
-            floats_at(3), floats_at(4), floats_at(5)};
+    const auto f = [&](Operand operand) { return static_cast<float*>(at[operand]); };
+    return {.x = f(x),
+            .y = f(y),
+            .argmax = static_cast<std::uint8_t*>(at[argmax]),
+            .bias = f(bias),
+            .forward_y = f(forward_y),
+            .dbias = f(dbias)};
   }
   static std::vector<const void*> pointers(const Problem&, const max_pool::Operands& o) {
     return {o.x, o.y, o.argmax, o.bias, o.forward_y, o.dbias};
   }
-  // Exact tier: few distinct values, so that windows hold ties; planes of negatives alone among them.
-  static void fill_x(const Problem& p, Tier tier, Random& random, float* x) {
-    const std::int64_t plane = p.height * p.width;
-    for (std::int64_t i = 0; i < p.planes(); ++i) {
-      const bool negative = i % 3 == 1;
-      for (std::int64_t j = 0; j < plane; ++j)
-        x[i * plane + j] = tier == Tier::exact
-                               ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
-                               : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
-    }
-  }
-  // Of the size of x, so that some sums with it are 0, and many below.
-  static void fill_bias(const Problem& p, Tier tier, Random& random, float* bias) {
-    for (std::int64_t c = 0; c < p.channels; ++c)
-      bias[c] = tier == Tier::exact ? static_cast<float>(random.integer(-5, 5))
-                                    : random.uniform(-1.0F, 1.0F);
-  }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     if (p.direction == Direction::forward) {
-      fill_x(p, tier, random, floats(contents, 0));
-      if (has_epilogue(p)) fill_bias(p, tier, random, floats(contents, 3));
+      fill_x(p, tier, random, floats(contents, x));
+      if (has_epilogue(p)) fill_bias(p, tier, random, floats(contents, bias));
       return;
     }
-    std::vector<float> x(static_cast<std::size_t>(p.x_count()));
-    std::vector<float> bias(static_cast<std::size_t>(p.channels));
-    std::vector<double> y(static_cast<std::size_t>(p.y_count()));
-    fill_x(p, tier, random, x.data());
-    fill_bias(p, tier, random, bias.data());
-    max_pool::reference_forward(p, x.data(), bias.data(), y.data(), places(contents));
+    std::vector<float> any_x(static_cast<std::size_t>(p.x_count()));
+    std::vector<float> any_bias(static_cast<std::size_t>(p.channels));
+    std::vector<double> result(static_cast<std::size_t>(p.y_count()));
+    fill_x(p, tier, random, any_x.data());
+    fill_bias(p, tier, random, any_bias.data());
+    max_pool::reference_forward(p, any_x.data(), any_bias.data(), result.data(),
+                                positions(contents));
     if (has_epilogue(p))
-      std::transform(y.begin(), y.end(), floats(contents, 4),
+      std::transform(result.begin(), result.end(), floats(contents, forward_y),
                      [](double value) { return static_cast<float>(value); });
     const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / terms(p), 1.0, 64.0));
     for (std::int64_t i = 0; i < p.y_count(); ++i)
-      floats(contents, 1)[i] = tier == Tier::exact
+      floats(contents, y)[i] = tier == Tier::exact
                                    ? static_cast<float>(random.integer(-largest, largest))
                                    : random.uniform(-1.0F, 1.0F);
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
-    if (p.direction == Direction::forward) {
-      Expected &y = expected[1], &place = expected[2];
-      y.value.resize(static_cast<std::size_t>(p.y_count()));
-      y.bound.assign(y.value.size(), 0.0F);
-      std::vector<std::uint8_t> argmax(y.value.size());
-      max_pool::reference_forward(p, floats(contents, 0), floats(contents, 3), y.value.data(),
-                                  argmax.data());
-      if (has_epilogue(p)) bound_addition(tier, y);
-      place.value.assign(argmax.begin(), argmax.end());
-      place.bound.assign(argmax.size(), 0.0F);
-      return;
-    }
-    Expected& dx = expected[0];
-    dx.value.resize(static_cast<std::size_t>(p.x_count()));
-    std::vector<double> magnitude(dx.value.size());
-    max_pool::reference_backward(p, floats(contents, 1), places(contents), floats(contents, 4),
-                                 dx.value.data(), magnitude.data());
-    bound_sums(tier, static_cast<double>(p.window_h * p.window_w), magnitude, dx);
-    if (!has_epilogue(p)) return;
-    Expected& dbias = expected[5];
-    dbias.value.resize(static_cast<std::size_t>(p.channels));
-    magnitude.resize(dbias.value.size());
-    max_pool::reference_bias_gradient(p, floats(contents, 1), floats(contents, 4),
-                                      dbias.value.data(), magnitude.data());
-    bound_sums(tier, terms(p), magnitude, dbias);
+    if (p.direction == Direction::forward)
+      expect_forward(p, tier, contents, expected);
+    else
+      expect_backward(p, tier, contents, expected);
   }
   static bool has_exact_tier(const Problem& p) {
     return p.direction == Direction::forward || terms(p) <= 0x1p24;
@@ -111,27 +81,75 @@ struct Adapter<MaxPool> {
     return static_cast<double>(has_epilogue(p) ? p.batch * p.out_h() * p.out_w()
                                                : p.window_h * p.window_w);
   }
-  // y is one addition, and what is 0 is so exactly.
-  static void bound_addition(Tier tier, Expected& y) {
-    if (tier == Tier::accuracy)
-      std::transform(y.value.begin(), y.value.end(), y.bound.begin(), [](double value) {
-        return std::nextafter(static_cast<float>(gamma_bound(1) * value), INFINITY);
-      });
+  static std::uint8_t* positions(Contents& contents) {
+    return reinterpret_cast<std::uint8_t*>(contents[argmax].data());
   }
-  static std::uint8_t* places(Contents& contents) {
-    return reinterpret_cast<std::uint8_t*>(contents[2].data());
+  // Exact tier: few distinct values, so that windows hold ties. Every third plane is negative.
+  static void fill_x(const Problem& p, Tier tier, Random& random, float* values) {
+    const std::int64_t plane = p.height * p.width;
+    for (std::int64_t i = 0; i < p.planes(); ++i) {
+      const bool negative = i % 3 == 1;
+      for (std::int64_t j = 0; j < plane; ++j)
+        values[i * plane + j] = tier == Tier::exact
+                                    ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
+                                    : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
+    }
+  }
+  // As large as x: some sums with x are 0, many are negative.
+  static void fill_bias(const Problem& p, Tier tier, Random& random, float* values) {
+    for (std::int64_t c = 0; c < p.channels; ++c)
+      values[c] = tier == Tier::exact ? static_cast<float>(random.integer(-5, 5))
+                                      : random.uniform(-1.0F, 1.0F);
+  }
+  static void expect_forward(const Problem& p, Tier tier, Contents& contents,
+                             std::vector<Expected>& expected) {
+    Expected &result = expected[y], &position = expected[argmax];
+    result.value.resize(static_cast<std::size_t>(p.y_count()));
+    result.bound.assign(result.value.size(), 0.0F);
+    std::vector<std::uint8_t> largest(result.value.size());
+    max_pool::reference_forward(p, floats(contents, x), floats(contents, bias), result.value.data(),
+                                largest.data());
+    if (has_epilogue(p)) bound_addition(tier, result);
+    position.value.assign(largest.begin(), largest.end());
+    position.bound.assign(largest.size(), 0.0F);
+  }
+  static void expect_backward(const Problem& p, Tier tier, Contents& contents,
+                              std::vector<Expected>& expected) {
+    Expected& dx = expected[x];
+    dx.value.resize(static_cast<std::size_t>(p.x_count()));
+    std::vector<double> magnitude(dx.value.size());
+    max_pool::reference_backward(p, floats(contents, y), positions(contents),
+                                 floats(contents, forward_y), dx.value.data(), magnitude.data());
+    bound_sums(tier, static_cast<double>(p.window_h * p.window_w), magnitude, dx);
+    if (!has_epilogue(p)) return;
+    Expected& sums = expected[dbias];
+    sums.value.resize(static_cast<std::size_t>(p.channels));
+    magnitude.resize(sums.value.size());
+    max_pool::reference_bias_gradient(p, floats(contents, y), floats(contents, forward_y),
+                                      sums.value.data(), magnitude.data());
+    bound_sums(tier, terms(p), magnitude, sums);
+  }
+  // y is one addition. A y of 0 is exact.
+  static void bound_addition(Tier tier, Expected& result) {
+    if (tier == Tier::accuracy)
+      std::transform(result.value.begin(), result.value.end(), result.bound.begin(),
+                     [](double value) {
+                       return std::nextafter(static_cast<float>(gamma_bound(1) * value), INFINITY);
+                     });
   }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<MaxPool>(const max_pool::Problem& p, const max_pool::Operands& o) {
-  return accesses_of<MaxPool>(p, o);
+  return accesses_of<MaxPoolAdapter>(p, o);
 }
 
 template <>
 std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite,
                                          std::string name) {
-  return std::make_unique<TypedCase<MaxPool>>(
+  return std::make_unique<TypedCase<MaxPoolAdapter>>(
       p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
 }
 

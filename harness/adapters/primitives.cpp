@@ -1,43 +1,8 @@
-#include "harness/problem/primitives.hpp"
-
-#include <fmt/format.h>
-#include <fnmatch.h>
-
-#include <algorithm>
-#include <sstream>
+#include "harness/adapters/primitives.hpp"
 
 #include "harness/io/nearest.hpp"
-#include "harness/adapters/types.hpp"
 
 namespace stepladder {
-
-std::vector<Variant> PrimitiveType::variants() const {
-  std::vector<Variant> all;
-  for (const detail::Entry& entry : detail::entries(name())) {
-    Variant variant{name(), full_name(*entry.info), entry.info, entry, ""};
-    if (entry.why_missing != nullptr)
-      variant.why_unavailable = entry.why_missing;
-    else if (!cpu_has(entry.info->isa))
-      variant.why_unavailable = fmt::format("this CPU has no {}", name_of(entry.info->isa));
-    else if (entry.info->place == Place::cuda && device() == nullptr)
-      variant.why_unavailable = device_status();
-    all.push_back(std::move(variant));
-  }
-  return all;
-}
-
-std::string why_not_here(const PrimitiveType& primitive, const Variant& variant) {
-  if (!variant.why_unavailable.empty()) return variant.why_unavailable;
-  Random random(1);
-  try {
-    primitive.random_case(random, 1)->plan(variant, {});
-  } catch (const NotHere& reason) {
-    return reason.what();
-  } catch (const Unsupported&) {
-    // this problem is outside its domain; others may not be
-  }
-  return "";
-}
 
 std::span<const PrimitiveType* const> primitives() {
   static const PrimitiveType* const all[] = {&matmul_type(),     &convolution_type(),
@@ -53,40 +18,6 @@ const PrimitiveType& primitive(std::string_view name) {
     names.emplace_back(type->name());
   }
   throw UnknownName("primitive", std::string(name), names);
-}
-
-std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs) {
-  const std::vector<Variant> all = primitive.variants();
-  const auto is_narrower = [&](const Variant& variant) {  // than another build of the same family
-    return std::any_of(all.begin(), all.end(), [&](const Variant& other) {
-      return std::string_view(other.info->name) == variant.info->name &&
-             other.info->isa > variant.info->isa && other.why_unavailable.empty();
-    });
-  };
-  const auto matches = [&](const std::string& glob, const Variant& variant) {
-    const bool named = !glob.empty() && fnmatch(glob.c_str(), variant.name.c_str(), 0) == 0;
-    const bool of_family = glob.empty() || fnmatch(glob.c_str(), variant.info->name, 0) == 0;
-    const bool shows_widths = std::string_view(variant.info->name) == name_of(Technique::simd);
-    const bool wanted_width = variant.info->isa == Isa::any || shows_widths ||
-                              (variant.why_unavailable.empty() && !is_narrower(variant));
-    return named || (of_family && wanted_width);
-  };
-
-  std::vector<bool> chosen(all.size());
-  std::stringstream list(globs + ',');
-  for (std::string glob; std::getline(list, glob, ',');) {
-    bool found = glob.empty();
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (matches(glob, all[i])) chosen[i] = found = true;
-    if (found) continue;
-    std::vector<std::string> names;
-    for (const Variant& variant : all) names.push_back(variant.name);
-    throw UnknownName(fmt::format("variant of {}", primitive.name()), glob, names);
-  }
-  std::vector<Variant> in_order;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (chosen[i]) in_order.push_back(all[i]);
-  return in_order;
 }
 
 }  // namespace stepladder

@@ -1,23 +1,26 @@
 #include "kernels/sgd_update/sgd_update.hpp"
 
 #include "harness/adapters/filling.hpp"
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
 
 using sgd_update::Optimizer;
 using sgd_update::SgdUpdate;
 
-template <>
-struct Adapter<SgdUpdate> {
-  using Problem = sgd_update::Problem;
+namespace {
 
-  // A power of two, so that the exact tier stays exact; step 3 is past the first, where Adam's correction
-  // would hide a missing one.
+struct SgdUpdateAdapter {
+  using Primitive = SgdUpdate;
+  using Problem = sgd_update::Problem;
+  enum Operand : std::size_t { weights, gradient, state1, state2 };
+
+  // A power of two keeps the exact tier exact. In step 1 some errors of Adam's bias correction
+  // cancel.
   static constexpr float learning_rate = 0.125F;
   static constexpr std::int64_t step = 3;
 
-  static std::vector<Field> fields(const Problem& p) {
+  static std::vector<OperandInfo> operands(const Problem& p) {
     const int kept = sgd_update::states(p.optimizer);
     return {{"weights", p.count, Role::in_out},
             {"gradient", p.count, Role::input},
@@ -25,54 +28,54 @@ struct Adapter<SgdUpdate> {
             {"state2", p.count, kept >= 2 ? Role::in_out : Role::unused}};
   }
   static sgd_update::Operands bind(const Problem&, const std::vector<void*>& at) {
-    return {static_cast<float*>(at[0]),
-            static_cast<float*>(at[1]),
-            static_cast<float*>(at[2]),
-            static_cast<float*>(at[3]),
-            learning_rate,
-            step};
+    const auto f = [&](Operand operand) { return static_cast<float*>(at[operand]); };
+    return {.weights = f(weights),
+            .gradient = f(gradient),
+            .state1 = f(state1),
+            .state2 = f(state2),
+            .learning_rate = learning_rate,
+            .step = step};
   }
   static std::vector<const void*> pointers(const Problem&, const sgd_update::Operands& o) {
     return {o.weights, o.gradient, o.state1, o.state2};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const bool signed_state = p.optimizer == Optimizer::momentum || p.optimizer == Optimizer::adam;
-    for (std::size_t field = 0; field < 4; ++field) {
-      float* values = floats(contents, field);
-      for (std::size_t i = 0; i < contents[field].size() / 4; ++i) {
-        const bool squares = field == 3 || (field == 2 && !signed_state);
+    for (const Operand operand : {weights, gradient, state1, state2}) {
+      float* values = floats(contents, operand);
+      for (std::size_t i = 0; i < contents[operand].size() / 4; ++i) {
+        const bool squares = operand == state2 || (operand == state1 && !signed_state);
         if (tier == Tier::exact)
           values[i] = static_cast<float>(8 * random.integer(-32, 32));
         else if (squares)
           values[i] = random.uniform(0.0F, 1.0F);
-        else  // weights are small, so that rounding them does not hide the change
-          values[i] = random.uniform(-1.0F, 1.0F) * (field == 0 ? 0.0625F : 1.0F);
+        else  // small weights: their rounding does not hide the change
+          values[i] = random.uniform(-1.0F, 1.0F) * (operand == weights ? 0.0625F : 1.0F);
       }
     }
   }
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
-    const bool has1 = sgd_update::states(p.optimizer) >= 1,
-               has2 = sgd_update::states(p.optimizer) >= 2;
+    const int states = sgd_update::states(p.optimizer);
+    const bool has1 = states >= 1, has2 = states >= 2;
     const auto count = static_cast<std::size_t>(p.count);
-    for (const std::size_t field : {0, 2, 3}) {
-      if (field == 2 && !has1) continue;
-      if (field == 3 && !has2) continue;
-      expected[field].value.resize(count);
-      expected[field].bound.resize(count);
+    for (const Operand operand : {weights, state1, state2}) {
+      if ((operand == state1 && !has1) || (operand == state2 && !has2)) continue;
+      expected[operand].value.resize(count);
+      expected[operand].bound.resize(count);
     }
-    expected[0].change = true;
+    expected[weights].change = true;
     constexpr double u = 0x1p-24;
     for (std::size_t i = 0; i < count; ++i) {
-      const double w = floats(contents, 0)[i], g = floats(contents, 1)[i];
-      const double s1 = has1 ? floats(contents, 2)[i] : 0.0,
-                   s2 = has2 ? floats(contents, 3)[i] : 0.0;
+      const double w = floats(contents, weights)[i], g = floats(contents, gradient)[i];
+      const double s1 = has1 ? floats(contents, state1)[i] : 0.0;
+      const double s2 = has2 ? floats(contents, state2)[i] : 0.0;
       const sgd_update::Element e = sgd_update::reference(p, w, g, s1, s2, learning_rate, step);
-      expected[0].value[i] = e.change;
-      if (has1) expected[2].value[i] = e.state1;
-      if (has2) expected[3].value[i] = e.state2;
+      expected[weights].value[i] = e.change;
+      if (has1) expected[state1].value[i] = e.state1;
+      if (has2) expected[state2].value[i] = e.state2;
       if (tier == Tier::exact) continue;  // bounds stay 0
-      // 16 roundings on the way, relative to the terms before they cancel, and one when w is stored.
+      // 16 roundings, relative to the terms before they cancel, and one when w is stored.
       const double terms_g = std::abs(g) + std::abs(double{p.weight_decay} * w);
       const double true_g = std::abs(g + double{p.weight_decay} * w);
       const double terms_1 = std::abs(s1) + terms_g;  // before g' or the momentum cancels
@@ -82,30 +85,32 @@ struct Adapter<SgdUpdate> {
           : p.optimizer == Optimizer::adam
               ? std::abs(e.change) + learning_rate * terms_1 / std::max(1e-6, std::sqrt(e.state2))
               : std::abs(e.change) * std::max(1.0, terms_g / std::max(true_g, 1e-12));
-      expected[0].bound[i] =
+      expected[weights].bound[i] =
           static_cast<float>(16 * u * amplify + 2 * u * (std::abs(w) + std::abs(e.change)) + 1e-30);
       if (has1)
-        expected[2].bound[i] =
+        expected[state1].bound[i] =
             static_cast<float>(16 * u * (std::abs(s1) + terms_g + terms_g * terms_g) + 1e-30);
       if (has2)
-        expected[3].bound[i] =
+        expected[state2].bound[i] =
             static_cast<float>(16 * u *
                                    (std::abs(s2) + terms_g * terms_g +
                                     e.change * e.change / (learning_rate * learning_rate)) +
                                1e-30);
     }
   }
-  // Roots and quotients round; the update of sgd, and of momentum with factors of powers of two, does not.
+  // Roots and quotients round. sgd, and momentum with a power of two, compute exactly.
   static bool has_exact_tier(const Problem& p) {
     return p.optimizer == Optimizer::sgd ||
            (p.optimizer == Optimizer::momentum && p.momentum == 0.5F);
   }
 };
 
+}  // namespace
+
 template <>
 std::vector<Access> accesses<SgdUpdate>(const sgd_update::Problem& p,
                                         const sgd_update::Operands& o) {
-  return accesses_of<SgdUpdate>(p, o);
+  return accesses_of<SgdUpdateAdapter>(p, o);
 }
 
 template <>
@@ -114,7 +119,7 @@ std::unique_ptr<Case> make_case<SgdUpdate>(const sgd_update::Problem& p, std::st
   ProblemInfo info =
       describe(SgdUpdate::name, SgdUpdate::plain_layout, p, std::move(suite), std::move(name));
   info.in_place = true;
-  return std::make_unique<TypedCase<SgdUpdate>>(p, std::move(info));
+  return std::make_unique<TypedCase<SgdUpdateAdapter>>(p, std::move(info));
 }
 
 namespace {

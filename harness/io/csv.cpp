@@ -81,7 +81,7 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
   for (int number = 1; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (number == 1 && line.starts_with("\xEF\xBB\xBF"))
-      line.erase(0, 3);  // spreadsheets mark UTF-8 so
+      line.erase(0, 3);  // the byte order mark of spreadsheets
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (line.empty()) continue;
     std::vector<std::string> fields = split(line, where);

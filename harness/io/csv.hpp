@@ -9,7 +9,7 @@
 
 namespace stepladder {
 
-// One line of a file; knows where it stands, so that an error can say so.
+// One line of a file. Errors name the file and the line.
 class CsvRow {
  public:
   CsvRow(std::string where, const std::vector<std::string>* header, std::vector<std::string> fields)
@@ -18,8 +18,8 @@ class CsvRow {
   bool has(std::string_view column) const;
   // The text of a column, empty when the file has no such column.
   const std::string& text(std::string_view column) const;
-  // A whole number in [low, high]; `otherwise` when the column is absent or empty. Throws
-  // std::runtime_error naming file, line, column, what was found and what was expected.
+  // A whole number in [low, high]; `otherwise` if the column is absent or empty. Throws
+  // std::runtime_error with file, line, column, the field and the expected range.
   std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high) const;
   std::int64_t integer(std::string_view column, std::int64_t low, std::int64_t high,
                        std::int64_t otherwise) const;
@@ -34,9 +34,9 @@ class CsvRow {
 
 class CsvFile {
  public:
-  // Throws std::runtime_error with file and line when the file cannot be read, lacks one of
-  // `required`, has columns twice or not in required or `optional`, or when a line has too many or
-  // too few fields or is wrongly quoted.
+  // Throws std::runtime_error with file and line if the file cannot be read, lacks a column of
+  // `required`, has a column twice or one that is neither in `required` nor in `optional`, or if a
+  // line has too many or too few fields or is wrongly quoted.
   CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
           const std::vector<std::string>& optional = {});
   CsvFile(const CsvFile&) = delete;
@@ -49,7 +49,7 @@ class CsvFile {
   std::vector<CsvRow> rows_;
 };
 
-// Quoted where needed, ends in a newline. A line break inside a field becomes a space: one row, one line.
+// Quoted where needed, with a final newline. A line break inside a field becomes a space.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace stepladder

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace stepladder::data {
+namespace stepladder {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
@@ -24,7 +24,7 @@ struct CloseGzip {
   void operator()(gzFile file) const { gzclose_r(file); }
 };
 
-// A file that vanishes with this object unless it was renamed into place.
+// A file that the destructor removes unless rename_to() succeeded.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target)
@@ -82,7 +82,7 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
   }
   bytes.resize(filled);
 
-  // A gzip stream that ends early reads as a short file; only the error state tells.
+  // gzread() reports a truncated gzip stream only in the error state.
   int status = Z_OK;
   const char* detail = gzerror(file.get(), &status);
   if (status == Z_ERRNO) fail(path, fmt::format("cannot read: {}", std::strerror(errno)));
@@ -107,4 +107,6 @@ void fail_at(const std::filesystem::path& path, std::size_t offset, const std::s
   fail(path, fmt::format("byte offset {}: expected {}, found {}", offset, expected, found));
 }
 
-}  // namespace stepladder::data
+std::filesystem::path source_directory() { return STEPLADDER_SOURCE_DIR; }
+
+}  // namespace stepladder

@@ -1,4 +1,5 @@
-// Whole data files in and out. Errors are std::runtime_error and name the file.
+// Whole files in and out, and where the project's own files are. Errors are std::runtime_error and
+// name the file.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +9,21 @@
 #include <string>
 #include <vector>
 
-namespace stepladder::data {
+namespace stepladder {
 
-// The content of a file, decompressed if it is gzip. Byte offsets in errors, here and in the
-// readers above, count decompressed bytes.
+// The content of a file, decompressed if it is gzip. Byte offsets in errors, here and in fail_at(),
+// count decompressed bytes.
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
-// Writes a temporary file beside `path`, forces it to disk and renames it over `path`: whatever
-// happens, `path` holds either what it held before or all of `bytes`.
+// Writes a temporary file beside `path`, forces it to disk and renames it to `path`, which
+// therefore always holds either its former content or all of `bytes`.
 void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
 // Throws "<path>: byte offset <offset>: expected <expected>, found <found>".
 [[noreturn]] void fail_at(const std::filesystem::path& path, std::size_t offset,
                           const std::string& expected, const std::string& found);
 
-}  // namespace stepladder::data
+// The folder of the sources that the program was built from.
+std::filesystem::path source_directory();
+
+}  // namespace stepladder

@@ -1,8 +1,7 @@
-// Reading JSON that people write: every error says the file, the line, the place in the document
-// (a JSON pointer, RFC 6901), what was expected and what was found.
+// Reads JSON files and reports errors with file, line, JSON pointer (RFC 6901), the expected and
+// the actual value. All errors are std::runtime_error.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -12,77 +11,69 @@
 #include <utility>
 #include <vector>
 
-namespace stepladder::network {
+namespace stepladder {
 
 class JsonValue;
 
-// A parsed file. Throws std::runtime_error if it cannot be read, on a syntax error (with line and
-// column), on a key that an object holds twice and on values nested more than 64 deep.
+// Throws if the file cannot be read or is no JSON, on a key that an object holds twice and on
+// values nested more than 64 deep.
 class JsonFile {
  public:
   explicit JsonFile(const std::filesystem::path& path);
-
   JsonValue root() const;
-
-  // Throws "<file>:<line>: <pointer>: <what>".
-  [[noreturn]] void fail(const nlohmann::json::json_pointer& at, const std::string& what) const;
 
  private:
   friend class JsonValue;
-  std::filesystem::path path_;
+  [[noreturn]] void fail(const nlohmann::json::json_pointer& at, const std::string& what) const;
+
+  std::string path_;
   nlohmann::json document_;
-  std::map<std::string, std::size_t> lines_;  // of the value at each JSON pointer, from 1
+  std::map<std::string, std::ptrdiff_t> lines_;  // of the value at each JSON pointer, from 1
 };
 
-class JsonObject;
-
-// A value in a JsonFile, which must outlive it. Each accessor throws std::runtime_error if the
-// value is of another type or out of range.
+// A value in a JsonFile, which must outlive it. Accessors throw if its type or range is not theirs.
 class JsonValue {
  public:
   JsonValue(const JsonFile& file, nlohmann::json::json_pointer at)
-      : file_(&file), at_(std::move(at)) {}
+      : file_(&file), json_(&file.document_.at(at)), at_(std::move(at)) {}
 
   std::int64_t whole_number(std::int64_t low, std::int64_t high) const;
-  double positive() const;
-  double not_negative() const;
-  double fraction() const;  // 0 <= value < 1
-  bool boolean() const;
-  std::string text() const;
-  // Letters, digits, '_', '-' and '.', one or more: safe in file names and CSV.
-  std::string identifier() const;
+  double number(const char* expected, bool (*accepts)(double)) const {
+    return expect(json_->is_number() && accepts(json_->get<double>()), expected).get<double>();
+  }
+  bool boolean() const { return expect(json_->is_boolean(), "true or false").get<bool>(); }
+  std::string text() const { return expect(json_->is_string(), "a string").get<std::string>(); }
   std::vector<JsonValue> elements() const;  // of an array
-  JsonObject object() const;
 
-  // Throws "… expected <expected>, found <the value>".
+  // Throws "... expected <expected>, found <the value>".
   [[noreturn]] void fail(const std::string& expected) const;
   [[noreturn]] void fail_with(const std::string& what) const { file_->fail(at_, what); }
 
- private:
-  friend class JsonObject;
-  const nlohmann::json& json() const { return file_->document_.at(at_); }
-  double number(const char* expected, bool (*accepts)(double)) const;
+ protected:
+  const nlohmann::json& expect(bool holds, const char* expected) const {
+    if (!holds) fail(expected);
+    return *json_;
+  }
+  JsonValue at(const auto& key) const { return {*file_, at_ / key}; }
 
   const JsonFile* file_;
+  const nlohmann::json* json_;
   nlohmann::json::json_pointer at_;
 };
 
-// An object whose keys are asked for one by one; finish() then rejects any other key.
-class JsonObject {
+class JsonObject : public JsonValue {
  public:
-  explicit JsonObject(JsonValue value) : value_(std::move(value)) {}
+  explicit JsonObject(const JsonValue& value) : JsonValue(value) {
+    expect(json_->is_object(), "an object");
+  }
 
   bool has(const std::string& key);
-  bool has_either(const std::string& a, const std::string& b);
-  JsonValue get(const std::string& key);  // throws std::runtime_error if the key is missing
-  void finish() const;
-
-  std::vector<std::string> keys() const;  // all of them, in alphabetical order
-  const JsonValue& value() const { return value_; }
+  JsonValue get(const std::string& key);  // throws if the key is missing
+  void finish() const;  // throws on a key that neither has() nor get() was called with
+  std::vector<std::string> keys() const;  // all, in alphabetical order
 
  private:
-  JsonValue value_;
   std::set<std::string> known_;
 };
 
-}  // namespace stepladder::network
+}  // namespace stepladder

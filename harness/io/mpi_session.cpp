@@ -12,17 +12,17 @@
 namespace stepladder {
 namespace {
 
-// Set by mpirun of Open MPI, and by mpiexec of MPICH and its kin.
+// Set by mpirun of Open MPI, and by mpiexec of MPICH and its derivatives.
 constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
 
-// Processes that the launcher says it started; 1 when it does not say.
+// The number of processes in the environment of the launcher; 1 if it is not set.
 int launched_ranks() {
   for (const char* name : size_variables)
     if (const char* value = std::getenv(name)) return std::atoi(value);
   return 1;
 }
 
-[[noreturn]] void refuse_strangers(const std::string& cause) {
+[[noreturn]] void throw_no_communication(const std::string& cause) {
   throw std::runtime_error("mpirun started " + std::to_string(launched_ranks()) +
                            " processes, but " + cause);
 }
@@ -43,13 +43,18 @@ bool MpiSession::launched_by_mpirun() {
 
 MpiSession::MpiSession() = default;
 
+MpiSession& mpi_session() {
+  static MpiSession session;
+  return session;
+}
+
 #ifdef STEPLADDER_HAVE_MPI
 
 struct MpiSession::State {
   MPI_Comm communicator;
   int rank;
   int ranks;
-  bool ours;  // start() began MPI, so the destructor ends it
+  bool initialized_here;  // by start(); then the destructor finalizes it
 };
 
 std::string MpiSession::why_unavailable() { return ""; }
@@ -69,13 +74,13 @@ void MpiSession::start() {
   MPI_Comm_rank(state_->communicator, &state_->rank);
   MPI_Comm_size(state_->communicator, &state_->ranks);
   if (state_->ranks == 1 && launched_ranks() > 1)
-    refuse_strangers(
+    throw_no_communication(
         "each of them finds itself alone: use the mpirun of the MPI library that "
         "stepladder was built with");
 }
 
 MpiSession::~MpiSession() {
-  if (state_ == nullptr || !state_->ours) return;
+  if (state_ == nullptr || !state_->initialized_here) return;
   if (std::uncaught_exceptions() > 0 && state_->ranks > 1) abort("stopped by an error");
   MPI_Finalize();
 }
@@ -98,8 +103,7 @@ double MpiSession::max(double value) const {
 
 bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
   if (state_ == nullptr) return true;
-  std::uint64_t bounds[] = {hash,
-                            ~hash};  // their maxima are the largest and, inverted, the smallest
+  std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
   MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MAX, state_->communicator);
   return bounds[0] == ~bounds[1];
 }
@@ -136,9 +140,9 @@ std::string MpiSession::why_unavailable() { return "built without MPI (Debian: l
 
 void MpiSession::start() {
   if (launched_ranks() > 1)
-    refuse_strangers("stepladder was " + why_unavailable() +
-                     "; install it and build again, or start "
-                     "one process without mpirun");
+    throw_no_communication("stepladder was " + why_unavailable() +
+                           "; install it and build again, or start "
+                           "one process without mpirun");
 }
 
 MpiSession::~MpiSession() = default;

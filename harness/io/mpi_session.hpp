@@ -1,5 +1,5 @@
-// The ranks of this run. A program that mpirun did not start is one rank and need not start MPI; a
-// program built without MPI can be nothing else. All calls have a meaning in both cases.
+// The ranks of this run. Without mpirun, or without MPI in the build, there is one rank, and all
+// calls work for it.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@ namespace stepladder {
 class MpiSession {
  public:
   MpiSession();
-  // Ends MPI when start() began it. When an exception is on its way through and there are other
-  // ranks, which would wait for this one, it aborts the run.
+  // Finalizes MPI if start() initialized it. During an exception it aborts the run instead, because
+  // the other ranks would wait for this one.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // By the environment that the launcher sets (Open MPI, MPICH and its kin, PMIx); does not start
-  // MPI.
+  // From the launcher's environment variables (Open MPI, MPICH and its derivatives, PMIx). Does not
+  // start MPI.
   static bool launched_by_mpirun();
 
-  // Empty, or why this build has no MPI and what to install.
+  // Empty, or the reason that this build has no MPI, with the package to install.
   static std::string why_unavailable();
 
-  // Starts MPI, with calls from the main thread only (MPI_THREAD_FUNNELED); once, later calls do
-  // nothing. Built without MPI it stays one rank. Throws std::runtime_error when the launcher
-  // started several processes that would not find each other (no MPI in this build, or another MPI
-  // than the launcher's), and when MPI has already ended in this process.
+  // Initializes MPI with MPI_THREAD_FUNNELED: only the main thread may call it. Later calls, and
+  // calls in a build without MPI, do nothing. Throws std::runtime_error if the launcher started
+  // several processes that cannot communicate (no MPI in this build, or another MPI than the
+  // launcher's), and if MPI was already finalized.
   void start();
 
-  // Until start(): rank 0 of 1, and no communicator.
+  // Before start(): rank 0 of 1, and no communicator.
   int rank() const;
   int ranks() const;
   const void* communicator() const;  // MPI_Comm* for Resources::communicator, or null
@@ -43,13 +43,15 @@ class MpiSession {
   double broadcast(double value) const;                   // rank 0's
   std::string broadcast(const std::string& value) const;  // rank 0's
 
-  // Ends all ranks within seconds, with exit status 1 and "stepladder: rank 2 of 4: <reason>" on
-  // stderr.
+  // Aborts all ranks with exit status 1 and "stepladder: rank 2 of 4: <reason>" on stderr.
   [[noreturn]] void abort(const std::string& reason) const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;  // null until start()
 };
+
+// The session of this program.
+MpiSession& mpi_session();
 
 }  // namespace stepladder

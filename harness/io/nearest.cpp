@@ -17,7 +17,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-int unlikeness(std::string_view name, std::string_view candidate) {
+int distance_of(std::string_view name, std::string_view candidate) {
   const std::string a = lower_case(name);
   const std::string b = lower_case(candidate);
   const int distance = edit_distance(a, b);
@@ -59,7 +59,7 @@ std::vector<std::string> nearest_names(std::string_view name,
   std::vector<std::pair<int, std::string>> ranked;
   ranked.reserve(candidates.size());
   for (const std::string& candidate : candidates) {
-    ranked.emplace_back(unlikeness(name, candidate), candidate);
+    ranked.emplace_back(distance_of(name, candidate), candidate);
   }
   std::sort(ranked.begin(), ranked.end());
   ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());

@@ -1,4 +1,4 @@
-// The nearest known names to one that nothing has.
+// The known names that are most similar to an unknown one.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace stepladder {
 // ignoring case (optimal string alignment distance).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The `limit` candidates most like `name`, nearest first. A candidate that contains `name`, or is
-// contained in it, counts as one edit away, so that `conv` finds `convolution`.
+// The `limit` candidates most similar to `name`, nearest first. A candidate that contains `name`,
+// or is contained in it, has distance 1 at most: `conv` finds `convolution`.
 std::vector<std::string> nearest_names(std::string_view name,
                                        std::span<const std::string> candidates,
                                        std::size_t limit = 3);
 
-// A name the user typed that nothing has: the program answers with the nearest ones and exits 2.
+// An unknown name in the user's input. The program prints the nearest ones and exits with status 2.
 class UnknownName : public std::runtime_error {
  public:
-  // kind: what was looked for, in the singular ("network", "suite", "variant").
+  // kind: "network", "suite", "variant".
   UnknownName(const std::string& kind, const std::string& name,
               std::span<const std::string> candidates);
 

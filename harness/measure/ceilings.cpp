@@ -21,8 +21,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// FMA probes in assembly, because compilers fold, spill or reorder what they understand. Registers 0
-// to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
+// The FMA probes are assembly, because compilers would fold, spill or reorder intrinsics. Registers
+// 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
 // clang-format off
 #define STEPLADDER_FMA_INTO(r, accumulator) "vfmadd231ps %%" r "15, %%" r "14, %%" r accumulator "\n"
 #define STEPLADDER_FMA(r)                                     \
@@ -52,7 +52,7 @@ double fma_flops_avx2(std::int64_t rounds) {
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 8 * 2;
 }
-// Without FMA: five multiplications and five additions, each a chain of its own.
+// Without FMA: five chains of multiplications and five of additions.
 double fma_flops_sse(std::int64_t rounds) {
   asm volatile(
       "xorps %%xmm14, %%xmm14\n xorps %%xmm15, %%xmm15\n"
@@ -75,11 +75,11 @@ double processor_time() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Best rate of five tries of work(thread) on all threads at once, work units per second. Tries in
-// which a thread had to wait for a processor are repeated, up to a limit.
+// Best rate, in units per second, of five attempts of work(thread) on all threads at once. Attempts
+// in which a thread waited for a processor are repeated, up to a limit.
 double best_rate(int threads, double units_per_thread, const std::function<void(int)>& work) {
   constexpr int wanted = 5, most = 40;
-  constexpr double waited = 0.1;  // of the time
+  constexpr double waited = 0.1;  // share of the time
   double best = 0;
   for (int attempt = 0, undisturbed = 0; attempt < most && undisturbed < wanted; ++attempt) {
     double slowest = 0, longest_wait = 0;
@@ -164,7 +164,7 @@ const MixInfo mixes[] = {{"stream_read", 1, 0, false, widest<Mix::read>()},
                          {"stream_update", 2, 1, true, widest<Mix::update>()},
                          {"stream_scale", 1, 1, true, widest<Mix::scale>()}};
 
-// `bytes` is what one thread touches.
+// `bytes`: what one thread reads and writes.
 double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
   const std::int64_t count =
       std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / info.arrays() / 64 * 64);
@@ -188,13 +188,13 @@ double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
 
 struct Level {
   const char* name;
-  std::size_t bytes;  // for one thread to touch
+  std::size_t bytes;  // of one thread
 };
 std::vector<Level> levels(const CacheSizes& caches, int threads) {
   std::vector<Level> all;
   if (caches.l1 > 0) all.push_back({"L1", caches.l1 / 2});
   if (caches.l2 > 0) all.push_back({"L2", caches.l2 / 2});
-  // Half of L3 would be the rule, but on a shared machine others hold their part of it.
+  // Not half of L3: on a shared machine others use a part of it.
   if (caches.l3 > 0)
     all.push_back({"L3", std::min(caches.l3 / 2 / static_cast<std::size_t>(threads),
                                   std::max(4 * caches.l2, std::size_t{1} << 20U))});
@@ -236,7 +236,7 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
   const double reads = problem.bytes_read / bytes;
   const MixInfo* nearest =
       std::min_element(std::begin(mixes), std::end(mixes), [&](const MixInfo& a, const MixInfo& b) {
-        const auto distance = [&](const MixInfo& m) {  // a mix of the other kind comes last
+        const auto distance = [&](const MixInfo& m) {  // in place or not counts first
           return std::abs(static_cast<double>(m.reads) / (m.reads + m.writes) - reads) +
                  (m.in_place == problem.in_place ? 0 : 2);
         };
@@ -255,12 +255,12 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
   return compute.seconds >= memory.seconds ? compute : memory;
 }
 
-Roof device_roof_of(const ProblemInfo& problem, const std::string& precision,
+Roof device_roof_of(const ProblemInfo& problem, Precision precision,
                     const std::vector<Ceiling>& ceilings) {
   const double bytes = problem.bytes_read + problem.bytes_written;
   const double peak = find(ceilings, "fma_peak", "", 0);
   const double bandwidth = find(ceilings, "stream_copy", "device", 0);
-  if (precision != "fp32" || peak <= 0 || bandwidth <= 0 || bytes <= 0) return {};
+  if (precision != Precision::fp32 || peak <= 0 || bandwidth <= 0 || bytes <= 0) return {};
   const Roof compute{"fma_peak", problem.flops / peak};
   const Roof memory{"stream_copy_device", bytes / bandwidth};
   return compute.seconds >= memory.seconds ? compute : memory;

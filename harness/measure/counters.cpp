@@ -65,7 +65,7 @@ std::optional<CounterValues> Counters::stop() {
     ioctl(files_[i], PERF_EVENT_IOC_DISABLE, 0);
     std::array<std::uint64_t, 3> got{};  // value, time enabled, time running
     if (read(files_[i], got.data(), sizeof got) != sizeof got || got[2] == 0) return std::nullopt;
-    // Where more events are open than the CPU has counters they take turns: scale to the whole time.
+    // Events that share a counter take turns: scale to the whole time.
     values[i] =
         static_cast<double>(got[0]) * static_cast<double>(got[1]) / static_cast<double>(got[2]);
   }

@@ -1,5 +1,5 @@
-// Hardware counters of the calling process through perf_event_open(2): cycles, instructions and cache
-// misses, in user mode, threads started later included.
+// Hardware counters of the process through perf_event_open(2): cycles, instructions and cache
+// misses in user mode, including threads that start later.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Counters {
 
   void start();
   std::optional<CounterValues> stop();  // nothing where the machine has no counters
-  // Empty when they count, or why they do not ("perf_event_open: No such file or directory …").
+  // Empty, or why there are no counters ("perf_event_open: No such file or directory …").
   const std::string& why_unavailable() const { return why_unavailable_; }
 
  private:
@@ -30,7 +30,7 @@ class Counters {
   std::string why_unavailable_;
 };
 
-// Cycles of the time-stamp counter, which ticks at one rate whatever the clock does.
+// Cycles of the time-stamp counter, whose rate does not depend on the clock.
 std::uint64_t reference_cycles();
 
 }  // namespace stepladder

@@ -16,8 +16,9 @@
 #include <vector>
 #include <xsimd/xsimd.hpp>
 
+#include "harness/io/file.hpp"
 #include "harness/measure/counters.hpp"
-#include "harness/problem/suites.hpp"
+#include "harness/measure/energy.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
@@ -30,7 +31,7 @@
 namespace stepladder {
 namespace {
 
-// Text after "key : " of the first such line of a file of /proc.
+// Text after "key : " in the first such line of a file.
 std::string proc_value(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
@@ -48,7 +49,7 @@ std::string first_line(const std::string& file) {
   return line;
 }
 
-// What a command prints, without its last newline; empty when it fails.
+// The output of a command without its last newline; empty when it fails.
 std::string output_of(const std::string& command) {
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
                                              pclose);
@@ -84,7 +85,7 @@ nlohmann::json libraries() {
 Machine detect_machine() {
   Machine machine;
   machine.cpu_model = proc_value("/proc/cpuinfo", "model name");
-  // The affinity mask would not do: OpenMP binds the first thread to one place before main() begins.
+  // Not the affinity mask: OpenMP binds the first thread to one place before main() begins.
   machine.threads_available = omp_get_num_procs();
   machine.memory_bytes =
       std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
@@ -114,6 +115,7 @@ nlohmann::json describe_environment(const Machine& machine) {
   for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
     if (const char* value = std::getenv(name)) affinity[name] = value;
   const Counters counters;
+  const EnergyCounter energy;
   return {
       {"schema_version", 1},
       {"cpu_model", machine.cpu_model},
@@ -131,18 +133,18 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"gpu_status", device() != nullptr ? "available" : device_status()},
       {"commit", commit.empty() ? "unknown" : commit},
       {"dirty", !output_of(git + "status --porcelain --untracked-files=no").empty()},
-      {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()}};
+      {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()},
+      {"energy", energy.why_unavailable().empty() ? "available" : energy.why_unavailable()}};
 }
 
 namespace {
 char** program_arguments = nullptr;
 
-// OpenMP reads its settings at program start. Where the program cannot start itself again it goes
-// on with the old ones, and environment.json shows them.
+// OpenMP reads its settings at program start. When the program cannot start itself again it
+// continues with the old settings, and environment.json shows them.
 void start_again() { execv("/proc/self/exe", program_arguments); }
 
-// OpenMP has bound the first thread, from which the program started again would inherit its one
-// place.
+// OpenMP has bound the first thread to one place, which the restarted program would inherit.
 void take_all_places() {
   cpu_set_t all;
   CPU_ZERO(&all);

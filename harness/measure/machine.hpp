@@ -1,4 +1,4 @@
-// The machine and the build a run was made on, as environment.json records them.
+// The machine and the build of a run, for environment.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,20 +15,20 @@ struct Machine {
   int threads_available = 1;  // processors in this process's affinity mask
   double memory_bytes = 0, memory_available_bytes = 0;
   CacheSizes caches;
-  std::vector<std::string> isa;  // of the ones variants are built for
+  std::vector<std::string> isa;  // among those that variants are built for
 };
 
 Machine detect_machine();
 
-// Everything environment.json holds but the run's own facts (seed, data, commands, times).
+// The content of environment.json, without the facts of the run (seed, data, commands, times).
 nlohmann::json describe_environment(const Machine& machine);
 
-// Threads do not move while timed: sets OMP_PLACES and OMP_PROC_BIND, unless the user has, and
-// starts the program again with `arguments`, because they are read at program start.
+// Binds threads to cores: sets OMP_PLACES and OMP_PROC_BIND unless the user has, and starts the
+// program again with `arguments`, because OpenMP reads them at program start.
 void pin_threads(char** arguments);
 
-// Undoes it, likewise, for two teams of threads at once: OpenMP would bind both to the same places.
-// Throws std::runtime_error when it was the user who bound them.
+// Undoes this in the same way, for two teams of threads at once, which OpenMP would bind to the
+// same places. Throws std::runtime_error when the user has bound them.
 void unpin_threads();
 
 }  // namespace stepladder

@@ -9,8 +9,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "harness/io/mpi_session.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/io/ranks.hpp"
 #include "kernels/common/device.hpp"
 
 namespace stepladder {
@@ -23,7 +23,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Hands each finished run to us and to Google Benchmark's own JSON writer.
+// Keeps the time of each finished run, and its record as Google Benchmark's JSON writer prints it.
 class Collector final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -62,7 +62,7 @@ std::string as_regex(const std::string& name) {
 
 }  // namespace
 
-// One subject, its number of iterations and what the last repetition measured besides time.
+// One subject, its number of iterations, and the values of the last repetition besides its time.
 struct Meter::Trial {
   const Subject* subject;
   std::int64_t iterations = 1;
@@ -70,11 +70,13 @@ struct Meter::Trial {
   int repetitions = 0;  // planned and replacements
   std::int64_t next_iteration = 0;
   Counters* counters;
+  EnergyCounter* energy;
   Sample last;
 
-  // The timed region. Device and rank clocks time all iterations as one and hand Google Benchmark
+  // The timed region. Device and rank clocks time all iterations together and give Google Benchmark
   // the time of each.
   void run(benchmark::State& state) {
+    energy->start();
     counters->start();
     const std::uint64_t cycles = reference_cycles();
     if (subject->clock == Clock::wall) {
@@ -83,14 +85,17 @@ struct Meter::Trial {
       const double each = time_together() / static_cast<double>(iterations);
       for (auto _ : state) state.SetIterationTime(each);
     }
-    last.reference_cycles =
-        static_cast<double>(reference_cycles() - cycles) / static_cast<double>(iterations);
+    const auto count = static_cast<double>(iterations);
+    last.reference_cycles = static_cast<double>(reference_cycles() - cycles) / count;
     last.counters = counters->stop();
     if (last.counters) {
-      last.counters->cycles /= static_cast<double>(iterations);
-      last.counters->instructions /= static_cast<double>(iterations);
-      last.counters->cache_misses /= static_cast<double>(iterations);
+      last.counters->cycles /= count;
+      last.counters->instructions /= count;
+      last.counters->cache_misses /= count;
     }
+    last.energy_joules = energy->stop();
+    if (last.energy_joules) *last.energy_joules /= count;
+    if (subject->clock == Clock::device) last.energy_joules.reset();  // the CPU only waits
   }
 
   double time_together() {
@@ -146,16 +151,17 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     Trial& trial = trials[s];
     trial.subject = &subjects[s];
     trial.counters = &counters_;
+    trial.energy = &energy_;
     try {
       double estimate = mpi.max(subjects[s].estimate_seconds);
-      if (estimate < 0.1) {  // else warm enough, and known well enough
+      if (estimate < 0.1) {  // otherwise it is warm and known well enough
         subjects[s].run(0);
         const double before = now();
         subjects[s].run(0);
         if (subjects[s].clock == Clock::device) device()->synchronize();
         estimate = std::max(mpi.max(now() - before), 1e-8);
       }
-      // Enough iterations for the clock, no more repetitions than the budget allows.
+      // As many iterations as the clock needs, as many repetitions as the budget allows.
       const double slot = options.budget_seconds / options.repetitions;
       trial.iterations =
           std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
@@ -178,11 +184,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   const int most_rounds = 2 * options.repetitions + 2;
   for (int round = 0; round < most_rounds; ++round) {
     bool any = false;
-    // A new order each round: in a fixed one each subject would always find its neighbour's caches.
-    for (std::size_t i = order.size(); i > 1; --i)
-      std::swap(
-          order[i - 1],
-          order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
+    // A new order each round: in a fixed order each subject would find the same caches each time.
+    shuffle(order, random);
     for (const std::size_t s : order) {
       if (!results[s].error.empty() || round >= trials[s].repetitions) continue;
       if (mpi.max(interrupted ? 1 : 0) > 0) {
@@ -193,8 +196,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       const Sample sample = repetition(trials[s], round, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
-      // A disturbed repetition is replaced by a further one, up to as many again; a slow one would be
-      // disturbed again.
+      // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones
+      // are not: they would be disturbed again.
       const bool is_slow = trials[s].planned < options.repetitions;
       if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned)
         ++trials[s].repetitions;

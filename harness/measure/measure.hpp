@@ -1,5 +1,5 @@
-// Timing by Google Benchmark, one repetition of every subject in turn, so that the machine's drift hits
-// all alike.
+// Timing by Google Benchmark. The subjects take turns, one repetition each, so that the drift of
+// the machine affects all equally.
 #pragma once
 
 #include <atomic>
@@ -10,46 +10,48 @@
 #include <vector>
 
 #include "harness/measure/counters.hpp"
+#include "harness/measure/energy.hpp"
 #include "harness/measure/noise.hpp"
 #include "harness/measure/statistics.hpp"
 
 namespace stepladder {
 
-enum class Clock { wall, device, ranks };  // ranks: between barriers, the slowest rank counts
+enum class Clock { wall, device, ranks };  // ranks: time of the slowest rank between barriers
 
 struct Subject {
-  std::string name;  // Google Benchmark's, unique among the subjects
+  std::string name;  // unique among the subjects
   std::function<void(std::int64_t iteration)> run;
   Clock clock = Clock::wall;
-  double estimate_seconds = 0;  // of one iteration, if known; spares slow subjects two runs
+  double estimate_seconds = 0;  // of one iteration, if known; saves two runs of slow subjects
 };
 
 struct Sample {
-  int round = 0;       // repetitions of one round follow each other directly
+  int round = 0;       // a round has one repetition of each subject
   double seconds = 0;  // of one iteration
   std::int64_t iterations = 0;
-  bool disturbed = false;  // the machine was slowed; kept, marked, replaced if it could be
+  bool disturbed = false;  // the machine was slowed; another repetition replaces it if possible
   double calibration_ratio = 1;
   double stolen_seconds = 0;
   double reference_cycles = 0;            // of one iteration
   std::optional<CounterValues> counters;  // of one iteration
+  std::optional<double> energy_joules;    // of one iteration, of the CPU packages
 };
 
 struct MeasureOptions {
   int repetitions = 11;
-  double budget_seconds =
-      0.08;  // for one subject; slow subjects get fewer repetitions, at least two
+  // For one subject; slow subjects get fewer repetitions, at least two.
+  double budget_seconds = 0.08;
 };
 
 struct Measured {
   std::vector<Sample> samples;
-  std::string note;   // why there are fewer repetitions than asked for, or empty
-  std::string error;  // what the subject threw; its samples do not count
-  // The undisturbed samples' times, or all when too few are undisturbed.
+  std::string note;   // why there are fewer repetitions than requested, or empty
+  std::string error;  // the exception of the subject; its samples do not count
+  // Times of the undisturbed samples, or of all when too few are undisturbed.
   std::vector<double> seconds() const;
 };
 
-// The ratio of times round by round, of rounds in which both were undisturbed.
+// Ratios of times, round by round, over the rounds in which both were undisturbed.
 Summary ratio(const Measured& numerator, const Measured& denominator);
 
 // Set by SIGINT and SIGTERM: measure() then throws Interrupted between two repetitions.
@@ -58,8 +60,9 @@ struct Interrupted {};
 
 class Meter {
  public:
-  // Google Benchmark's own JSON of each repetition is appended to `json`, an array.
-  explicit Meter(nlohmann::json& json) : json_(json) {}
+  // Appends Google Benchmark's JSON of each repetition to `json`, an array.
+  explicit Meter(nlohmann::json& json, EnergyCounter energy = EnergyCounter())
+      : json_(json), energy_(std::move(energy)) {}
 
   std::vector<Measured> measure(const std::vector<Subject>& subjects,
                                 const MeasureOptions& options);
@@ -75,6 +78,7 @@ class Meter {
   nlohmann::json& json_;
   NoiseGuard noise_;
   Counters counters_;
+  EnergyCounter energy_;
   NoiseTally tally_;
 };
 

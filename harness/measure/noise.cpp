@@ -12,7 +12,7 @@
 namespace stepladder {
 namespace {
 
-// A chain of dependent multiplications: its time is a number of clock cycles and nothing else.
+// A chain of dependent multiplications: a fixed number of clock cycles.
 double time_chain() {
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t x = 3;

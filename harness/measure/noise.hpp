@@ -1,5 +1,5 @@
-// How quiet the machine is: a fixed loop, timed before and after every repetition, and the CPU time
-// that the hypervisor gave to others.
+// Disturbances of the machine: a calibration loop before and after every repetition, and the CPU
+// time that the hypervisor gave to others.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 
 namespace stepladder {
 
-// What the guard saw of a number of repetitions.
+// Disturbances during a number of repetitions.
 struct NoiseTally {
   std::int64_t repetitions = 0, disturbed = 0;
   double elapsed_seconds = 0, stolen_seconds = 0;
 
   NoiseTally& operator+=(const NoiseTally& other);
-  std::string sentence() const;  // for the end of a run
+  std::string sentence() const;  // for the user
 };
 
 class NoiseGuard {
  public:
   NoiseGuard();
 
-  // Times the loop (about 50 µs) on the calling thread: its time over the fastest seen in this run.
+  // Runs the loop (about 50 µs) on the calling thread. Returns its time over the shortest so far.
   double calibrate();
 
-  // Stolen seconds of all CPUs since the machine started; 0 where the kernel does not tell.
+  // Stolen seconds of all CPUs since boot; 0 where the kernel does not report them.
   static double stolen_seconds();
 
   // Whether a repetition counts as disturbed.

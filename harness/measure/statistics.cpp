@@ -11,8 +11,8 @@ double middle(const std::vector<double>& sorted) {
   return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-// The largest r >= 1 for which [x(r), x(n+1−r)] covers the median with at least 95 %: the tail
-// P(Binomial(n, 1/2) < r) may not pass 2.5 %. 0 when even the extremes do not (n < 6).
+// The largest r >= 1 for which [x(r), x(n+1-r)] covers the median with at least 95 %: the tail
+// P(Binomial(n, 1/2) < r) is at most 2.5 %. 0 when even the extremes do not cover it (n < 6).
 std::size_t interval_rank(std::size_t n) {
   double term = std::pow(0.5, static_cast<double>(n)), tail = 0;
   std::size_t rank = 0;

@@ -27,7 +27,7 @@ std::int64_t biases_of(const Other&) {
   return 0;
 }
 
-// Inputs that one output sums, and outputs that one input reaches.
+// The number of inputs of one output, and of outputs that depend on one input.
 struct Fans {
   double in = 0, out = 0;
 };

@@ -1,5 +1,5 @@
-// A network as its JSON file describes it (bench/networks.json): layers with their shapes, the
-// optimizer, the initial weights. load.hpp reads the file; nothing here runs a kernel.
+// A network as described by a JSON file (bench/networks.json): layers with their shapes, optimizer,
+// initial weights. load.hpp reads the file.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace stepladder::network {
 
-// Of one example's activations.
+// The shape of one example's activations.
 struct Shape {
   std::int64_t channels = 0;
   std::int64_t height = 0;
@@ -76,8 +76,8 @@ struct Dropout {
   double rate = 0.5;  // share of activations set to zero, 0 <= rate < 1
 };
 
-// Across `size` channels, by the formula of kernels/layers/layers.hpp; the defaults are the numbers
-// of Krizhevsky, Sutskever and Hinton (2012).
+// Across `size` channels, by the formula of kernels/layers/layers.hpp. The defaults are those of
+// Krizhevsky, Sutskever and Hinton (2012).
 struct LocalResponseNormalization {
   static constexpr const char* type = "local_response_normalization";
   static constexpr const char* short_name = "lrn";
@@ -97,8 +97,8 @@ using Layer = std::variant<FullyConnected, Convolution, MaxPool, Relu, Sigmoid, 
                            LocalResponseNormalization, SoftmaxCrossEntropy>;
 
 struct LayerDescription {
-  std::string name;       // unique in the network; "relu1", "relu2" and so on where none was given
-  bool optional = false;  // without_optional() leaves it out
+  std::string name;       // unique in the network; "relu1", "relu2" and so on by default
+  bool optional = false;  // without_optional() removes it
   Layer layer;
   Shape input, output;  // set by infer_shapes()
 
@@ -107,16 +107,21 @@ struct LayerDescription {
   std::int64_t biases() const;
 };
 
+template <class Kind>
+bool is(const LayerDescription& layer) {
+  return std::holds_alternative<Kind>(layer.layer);
+}
+
 struct OptimizerDescription {
   enum class DecayedWeights { all, fully_connected, convolution };
 
   sgd_update::Optimizer type = sgd_update::Optimizer::sgd;
-  double learning_rate = 0;  // default: adadelta 1, rmsprop and adam 0.001; the others must say
+  double learning_rate = 0;  // default: adadelta 1, rmsprop and adam 0.001; the others have none
   double decay = 1;          // multiplies the learning rate every `decay_every_samples` samples
   std::int64_t decay_every_samples = 0;  // 0: never
   double weight_decay = 0;
-  DecayedWeights weight_decay_on = DecayedWeights::all;  // the layers whose weights decay
-  double momentum = 0.9;                                 // momentum
+  DecayedWeights weight_decay_on = DecayedWeights::all;
+  double momentum = 0.9;  // momentum
   double rho = 0;        // adadelta, default 0.95 (Zeiler 2012); rmsprop, default 0.9 (Hinton 2012)
   double beta1 = 0.9;    // adam (Kingma and Ba 2015)
   double beta2 = 0.999;  // adam
@@ -125,17 +130,17 @@ struct OptimizerDescription {
 
 struct NetworkDescription {
   std::string name;
-  std::string source;  // where the network comes from, for people
+  std::string source;  // the publication that describes it
   Shape input;
   std::int64_t classes = 0;
   std::int64_t batch = 0;
   std::vector<LayerDescription> layers;
   OptimizerDescription optimizer;
-  // Standard deviation of all initial weights; where it is not given see initial_deviation().
+  // Standard deviation of all initial weights; see initial_deviation() for the default.
   std::optional<double> normal_std;
 };
 
-// A layer that cannot work on what the layer before gives; what() names the layer.
+// A layer that does not support the shape of its input; what() names the layer.
 class ShapeError : public std::invalid_argument {
  public:
   ShapeError(std::size_t layer, const std::string& what)
@@ -146,26 +151,26 @@ class ShapeError : public std::invalid_argument {
   std::size_t layer_;
 };
 
-// Sets input and output of every layer from the network's input. Throws ShapeError if a layer does
-// not fit its input or holds more than 2^31 - 1 weights or activations of one example, if the last
+// Sets input and output of every layer, from the network's input. Throws ShapeError if a layer does
+// not support its input or has more than 2^31 - 1 weights or activations per example, if the last
 // layer is not softmax_cross_entropy over `classes` features, or if an earlier one is.
 void infer_shapes(NetworkDescription& network);
 
-// The network without its optional layers, shapes inferred anew.
+// The network without its optional layers, with new shapes.
 NetworkDescription without_optional(NetworkDescription network);
 
-// The same function with less work: every max_pool that follows relu runs before it, on which relu meets only the
-// largest of each window. relu(max(x)) = max(relu(x)), and the gradient of both goes to the place of that maximum if
-// it is above 0, or else nowhere. Layers with weights keep their index.
+// The same function with less work: every max_pool that follows a relu runs before it, and relu
+// computes only the maxima. relu(max(x)) = max(relu(x)), and both have the same gradient: that of
+// the maximum if it is positive, else 0. Layers with weights keep their index.
 NetworkDescription pool_before_relu(NetworkDescription network);
 
 // Weights and biases of all layers.
 std::int64_t parameter_count(const NetworkDescription& network);
 
-// Standard deviation of the normal distribution, mean 0, from which a layer's weights start:
-// normal_std where the network gives it; otherwise sqrt(2 / fan_in) if the next activation is relu
-// (He et al. 2015), else sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010); 0 for a layer
-// without weights. Biases start at 0.
+// Initial weights are normally distributed with mean 0. Their standard deviation is normal_std if
+// the network has it; otherwise sqrt(2 / fan_in) if the next activation is relu (He et al. 2015),
+// else sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010); 0 for a layer without weights.
+// Initial biases are 0.
 double initial_deviation(const NetworkDescription& network, std::size_t layer);
 
 // The kernels' problems; the direction is forward.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,13 +14,34 @@
 #include <system_error>
 #include <utility>
 
-#include "harness/io/nearest.hpp"
 #include "harness/io/json_reader.hpp"
+#include "harness/io/nearest.hpp"
 
 namespace stepladder::network {
 namespace {
 
 namespace fs = std::filesystem;
+
+double positive(const JsonValue& value) {
+  return value.number("a number above 0", [](double x) { return x > 0; });
+}
+double not_negative(const JsonValue& value) {
+  return value.number("a number of 0 or more", [](double x) { return x >= 0; });
+}
+double fraction(const JsonValue& value) {
+  return value.number("a number from 0 to below 1", [](double x) { return x >= 0 && x < 1; });
+}
+
+// Letters, digits, '_', '-' and '.', at least one: safe in file names and CSV.
+std::string identifier(const JsonValue& value) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  std::string name = value.text();
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed))
+    value.fail("a name of letters, digits, '_', '-' and '.'");
+  return name;
+}
 
 constexpr std::int64_t largest_size = 1'000'000;
 constexpr std::int64_t most_layers = 10'000;
@@ -32,7 +54,7 @@ struct Size {
   std::int64_t h, w;
 };
 
-// `key` for both directions, or key_h and key_w; `otherwise` if all three are missing.
+// `key` for both directions, or key_h and key_w; `otherwise` if all are missing.
 Size read_size(JsonObject& object, const std::string& key, std::int64_t least,
                std::optional<Size> otherwise = std::nullopt) {
   const std::string key_h = key + "_h";
@@ -41,15 +63,16 @@ Size read_size(JsonObject& object, const std::string& key, std::int64_t least,
     return object.get(name).whole_number(least, largest_size);
   };
   const bool square = object.has(key);
-  const bool apart = object.has_either(key_h, key_w);
+  const bool has_h = object.has(key_h), has_w = object.has(key_w);
+  const bool apart = has_h || has_w;
   if (square && apart) {
-    object.value().fail_with(
+    object.fail_with(
         fmt::format("expected either '{}' or '{}' and '{}', found both", key, key_h, key_w));
   }
   if (apart) return {read(key_h), read(key_w)};
   if (square) return {read(key), read(key)};
   if (otherwise) return *otherwise;
-  object.value().fail_with(
+  object.fail_with(
       fmt::format("expected a key '{}', or '{}' and '{}', found none", key, key_h, key_w));
 }
 
@@ -90,7 +113,7 @@ Layer read_max_pool(JsonObject& object) {
 
 Layer read_dropout(JsonObject& object) {
   Dropout layer;
-  if (const auto rate = optional_key(object, "rate")) layer.rate = rate->fraction();
+  if (const auto rate = optional_key(object, "rate")) layer.rate = fraction(*rate);
   return layer;
 }
 
@@ -100,9 +123,9 @@ Layer read_local_response_normalization(JsonObject& object) {
     layer.size = size->whole_number(1, largest_size);
     if (layer.size % 2 == 0) size->fail("an odd number of channels");
   }
-  if (const auto alpha = optional_key(object, "alpha")) layer.alpha = alpha->not_negative();
-  if (const auto beta = optional_key(object, "beta")) layer.beta = beta->not_negative();
-  if (const auto k = optional_key(object, "k")) layer.k = k->positive();
+  if (const auto alpha = optional_key(object, "alpha")) layer.alpha = not_negative(*alpha);
+  if (const auto beta = optional_key(object, "beta")) layer.beta = not_negative(*beta);
+  if (const auto k = optional_key(object, "k")) layer.k = positive(*k);
   return layer;
 }
 
@@ -142,17 +165,17 @@ const Choice& choose(const JsonValue& value, const std::map<std::string, Choice>
 }
 
 LayerDescription read_layer(const JsonValue& value) {
-  JsonObject object = value.object();
+  JsonObject object(value);
   const ReadLayer read = choose(object.get("type"), layer_readers());
   LayerDescription description;
-  if (const auto name = optional_key(object, "name")) description.name = name->identifier();
+  if (const auto name = optional_key(object, "name")) description.name = identifier(*name);
   if (const auto flag = optional_key(object, "optional")) description.optional = flag->boolean();
   description.layer = read(object);
   object.finish();
   return description;
 }
 
-// Gives unnamed layers names that none has: relu1, relu2 and so on.
+// Gives unnamed layers unused names: relu1, relu2 and so on.
 void name_layers(std::vector<LayerDescription>& layers) {
   std::set<std::string> taken;
   for (const LayerDescription& layer : layers) taken.insert(layer.name);
@@ -200,7 +223,7 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
       {"fully_connected", DecayedWeights::fully_connected},
       {"convolution", DecayedWeights::convolution}};
 
-  JsonObject object = value.object();
+  JsonObject object(value);
   OptimizerDescription optimizer;
   optimizer.type = choose(object.get("type"), types);
   const auto is = [&](Optimizer type) { return optimizer.type == type; };
@@ -208,36 +231,37 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
   const auto rate = default_rates.find(object.get("type").text());
   optimizer.learning_rate = rate != default_rates.end() && !object.has("learning_rate")
                                 ? rate->second
-                                : object.get("learning_rate").positive();
-  if (object.has_either("decay", "decay_every_samples")) {
-    optimizer.decay = object.get("decay").positive();
+                                : positive(object.get("learning_rate"));
+  const bool decays = object.has("decay"), has_interval = object.has("decay_every_samples");
+  if (decays || has_interval) {
+    optimizer.decay = positive(object.get("decay"));
     if (optimizer.decay > 1) object.get("decay").fail("a factor above 0, at most 1");
     optimizer.decay_every_samples =
         object.get("decay_every_samples").whole_number(1, std::int64_t{1} << 53);
   }
   if (const auto decay = optional_key(object, "weight_decay")) {
-    optimizer.weight_decay = decay->not_negative();
+    optimizer.weight_decay = not_negative(*decay);
   }
   if (const auto on = optional_key(object, "weight_decay_on")) {
     optimizer.weight_decay_on = choose(*on, decayed_weights);
   }
   if (is(Optimizer::momentum)) {
     if (const auto momentum = optional_key(object, "momentum")) {
-      optimizer.momentum = momentum->fraction();
+      optimizer.momentum = fraction(*momentum);
     }
   }
   if (is(Optimizer::adadelta) || is(Optimizer::rmsprop)) {
     const auto rho = optional_key(object, "rho");
-    optimizer.rho = rho ? rho->fraction() : is(Optimizer::adadelta) ? 0.95 : 0.9;
+    optimizer.rho = rho ? fraction(*rho) : is(Optimizer::adadelta) ? 0.95 : 0.9;
   }
   if (is(Optimizer::adam)) {
-    if (const auto beta1 = optional_key(object, "beta1")) optimizer.beta1 = beta1->fraction();
-    if (const auto beta2 = optional_key(object, "beta2")) optimizer.beta2 = beta2->fraction();
+    if (const auto beta1 = optional_key(object, "beta1")) optimizer.beta1 = fraction(*beta1);
+    if (const auto beta2 = optional_key(object, "beta2")) optimizer.beta2 = fraction(*beta2);
   }
   if (is(Optimizer::adadelta)) optimizer.epsilon = 1e-6;
   if (!is(Optimizer::sgd) && !is(Optimizer::momentum)) {
     if (const auto epsilon = optional_key(object, "epsilon")) {
-      optimizer.epsilon = epsilon->positive();
+      optimizer.epsilon = positive(*epsilon);
     }
   }
   object.finish();
@@ -245,7 +269,7 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
 }
 
 Shape read_shape(const JsonValue& value) {
-  JsonObject object = value.object();
+  JsonObject object(value);
   const Shape shape{size_of(object, "channels"), size_of(object, "height"),
                     size_of(object, "width")};
   object.finish();
@@ -253,7 +277,7 @@ Shape read_shape(const JsonValue& value) {
 }
 
 NetworkDescription read_network(const JsonValue& value, const std::string& name) {
-  JsonObject object = value.object();
+  JsonObject object(value);
   NetworkDescription network;
   network.name = name;
   if (const auto source = optional_key(object, "source")) network.source = source->text();
@@ -263,8 +287,8 @@ NetworkDescription read_network(const JsonValue& value, const std::string& name)
   network.layers = read_layers(object.get("layers"));
   network.optimizer = read_optimizer(object.get("optimizer"));
   if (const auto weights = optional_key(object, "initial_weights")) {
-    JsonObject initial = weights->object();
-    network.normal_std = initial.get("normal_std").positive();
+    JsonObject initial(*weights);
+    network.normal_std = positive(initial.get("normal_std"));
     initial.finish();
   }
   object.finish();
@@ -279,7 +303,7 @@ NetworkDescription read_network(const JsonValue& value, const std::string& name)
 // One network, recognised by any of its keys, or an object with one network under its name.
 NetworkDescription read_file(const fs::path& path) {
   const JsonFile file(path);
-  JsonObject object = file.root().object();
+  JsonObject object(file.root());
   static constexpr std::array network_keys{"input",     "classes", "batch",          "layers",
                                            "optimizer", "source",  "initial_weights"};
   if (std::any_of(network_keys.begin(), network_keys.end(),
@@ -295,7 +319,7 @@ NetworkDescription read_file(const fs::path& path) {
 }
 
 bool looks_like_file(const std::string& name) {
-  std::error_code error;  // a name that cannot be looked up is no file
+  std::error_code error;  // a name that the file system rejects is no file
   return name.find('/') != std::string::npos || name.ends_with(".json") || fs::exists(name, error);
 }
 
@@ -303,7 +327,7 @@ bool looks_like_file(const std::string& name) {
 
 NetworkDescription load_network(const std::string& name_or_file, const fs::path& builtin) {
   const JsonFile file(builtin);
-  JsonObject networks = file.root().object();
+  JsonObject networks(file.root());
   if (networks.has(name_or_file)) return read_network(networks.get(name_or_file), name_or_file);
   if (looks_like_file(name_or_file)) return read_file(name_or_file);
   throw UnknownName("network", name_or_file, networks.keys());
@@ -311,7 +335,7 @@ NetworkDescription load_network(const std::string& name_or_file, const fs::path&
 
 std::vector<std::string> network_names(const fs::path& builtin) {
   const JsonFile file(builtin);
-  return file.root().object().keys();
+  return JsonObject(file.root()).keys();
 }
 
 }  // namespace stepladder::network

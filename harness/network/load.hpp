@@ -9,15 +9,15 @@
 
 namespace stepladder::network {
 
-// A network by its name in the file `builtin`, or from a file of the user's own, which holds one
-// network, or an object with one network under its name. A built-in name wins over a file of that
-// name. Optional layers are kept; without_optional() leaves them out. Shapes are inferred.
+// A network by its name in the file `builtin`, or from a file, which contains one network, or an
+// object with one network under its name. A built-in name takes precedence over a file of that
+// name. Optional layers are included; without_optional() removes them. Shapes are inferred.
 //
-// Throws UnknownName for what is neither a built-in name nor looks like a file (exists, holds a
-// '/' or ends in .json); std::runtime_error for a file that cannot be read or is malformed: file,
-// line, place in the document, what was expected and what was found.
+// Throws UnknownName if the argument is no built-in name and no file (it does not exist, has no '/'
+// and does not end in .json); std::runtime_error if the file cannot be read or is malformed, with
+// file, line, JSON pointer, the expected and the actual value.
 //
-// The form of one network; a key in brackets may be left out:
+// The keys of a network; those in brackets are optional:
 //   input       {channels, height, width}
 //   classes     10
 //   batch       64
@@ -32,9 +32,9 @@ namespace stepladder::network {
 //               [weight_decay_on: "all", "fully_connected" or "convolution"], and by type
 //               momentum: [momentum]; adadelta, rmsprop: [rho], [epsilon]; adagrad: [epsilon];
 //               adam: [beta1], [beta2], [epsilon]; defaults at OptimizerDescription
-//   [source]    where it comes from
-//   [initial_weights]  {normal_std}; without it see initial_deviation()
-// kernel, stride, pad and window are one number for both directions; or two, as kernel_h and
+//   [source]    the publication that describes it
+//   [initial_weights]  {normal_std}; see initial_deviation() for the default
+// kernel, stride, pad and window are one number for both directions, or two numbers: kernel_h and
 // kernel_w and so on.
 NetworkDescription load_network(const std::string& name_or_file,
                                 const std::filesystem::path& builtin);

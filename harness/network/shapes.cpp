@@ -1,4 +1,4 @@
-// Shape inference: what each layer makes of its input, and whether it can.
+// The output shape of each layer for its input shape.
 #include <fmt/format.h>
 
 #include <limits>

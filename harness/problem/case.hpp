@@ -1,5 +1,5 @@
-// One problem of one primitive, made ready for proving and timing any of its variants: the operands
-// in memory, what they must hold afterwards, and the problem's own FLOPs and bytes.
+// One problem of one primitive, ready to verify and time any of its variants: operands in memory,
+// expected results, FLOPs and bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace stepladder {
 
-// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1) compared
-// within the primitive's rounding bound.
+// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1)
+// compared within the primitive's rounding bound.
 enum class Tier { exact, accuracy };
 
-// What names a problem in a result row, and what it costs by definition.
+// The names of a problem in a result row, and its cost by definition.
 struct ProblemInfo {
   std::string primitive, direction, suite, name, shape, layout;
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double bus_bytes = 0;  // all_reduce only
   int ranks = 1;
-  bool in_place =
-      false;  // what is written was read: memory fetches no line for the sake of a write
+  // Every written cache line was read before: writes cause no additional reads.
+  bool in_place = false;
 };
 
-// A registry entry as the harness sees it, without its primitive's types.
+// A registry entry, without its primitive's types.
 struct Variant {
   std::string primitive;
   std::string name;  // full name, with the ISA it was built for
@@ -39,7 +39,7 @@ struct Variant {
 struct Check {
   bool passed = false;
   double error_ratio = 0;  // largest error / bound; 0 in the exact tier
-  std::string what{};      // why it failed
+  std::string what{};      // the reason if it failed
 };
 
 // A plan bound to the operands of its case.
@@ -55,19 +55,20 @@ class Case {
   virtual ~Case() = default;
   const ProblemInfo& info() const { return info_; }
 
-  // Host bytes that allocate(copies, …) and reference results take together.
+  // Host bytes of allocate(copies, …) and the reference results together.
   virtual double memory_needed(std::size_t copies) const = 0;
   virtual double operand_bytes() const = 0;  // of one copy
-  // Operands in host memory, or in a device's; `copies` sets of them for cold-cache timing.
+  // `copies` sets of operands, for cold-cache timing; in host memory, or in a device's.
   virtual void allocate(std::size_t copies, Device* device) = 0;
   virtual std::size_t copies() const = 0;
-  // Draws inputs and computes the reference. The seed and the problem decide every value.
+  // Draws the inputs and computes the reference. Every value depends on the seed and the problem
+  // only.
   virtual void fill(Tier tier, std::uint64_t seed) = 0;
   // Inputs as filled, outputs poisoned, in every copy.
   virtual void reset() = 0;
   // Throws Unsupported.
   virtual std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) = 0;
-  // Judges the operands after run(copy): results, guard zones, inputs unchanged.
+  // Checks the operands after run(copy): results, guard zones, unchanged inputs.
   virtual Check check(const VariantInfo& variant, std::size_t copy) = 0;
   // Hash of the results, the same on all ranks of an all-reduce.
   virtual std::uint64_t result_hash(std::size_t copy) = 0;

@@ -12,9 +12,9 @@
 namespace stepladder {
 namespace {
 
-// What fills the guard zones of one buffer. Read as floats it is 3.4e38 throughout: a kernel that reads
-// out of bounds and uses what it finds shows too. Buffers, and places in one, differ in the lower half of
-// each word: a kernel that runs past the end of all its operands copies one's guard into another's.
+// The content of the guard zones of one buffer. As floats all values are about 3.4e38. The lower
+// half of each word depends on the buffer and on the offset: an elementwise kernel that runs past
+// the end of all its operands copies one guard zone into another, and must not go unnoticed.
 class GuardPattern {
  public:
   explicit GuardPattern(std::uint32_t buffer) : buffer_(buffer) {}
@@ -64,7 +64,7 @@ GuardedBuffer::~GuardedBuffer() {
 void GuardedBuffer::write(const void* from_host) {
   if (device_ != nullptr)
     device_->upload(data(), from_host, bytes_);
-  else if (bytes_ > 0)  // of none, the pointers may be null
+  else if (bytes_ > 0)  // the pointers may be null otherwise
     std::memcpy(data(), from_host, bytes_);
 }
 

@@ -1,5 +1,5 @@
-// An operand in memory, between two guard zones whose pattern shows a write out of bounds, and as a
-// value so large that a read out of bounds spoils the result.
+// An operand in memory between two guard zones. Their pattern reveals writes out of bounds, and its
+// values are so large that reads out of bounds spoil the result.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace stepladder {
 
-// In host memory, or on `device` when one is given; data() is then a device pointer.
+// In host memory, or on `device` if it is not null; data() is then a device pointer.
 class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t bytes, Device* device);
@@ -25,15 +25,15 @@ class GuardedBuffer {
   std::size_t bytes() const { return bytes_; }
   void write(const void* from_host);  // bytes() bytes
   void read(void* to_host) const;     // bytes() bytes
-  void poison();                      // every byte 0xff: NaN as float, 255 as a place
-  // Empty, or which guard was overwritten and how far from the operand's edge.
+  void poison();                      // every byte 0xff: NaN as float, 255 as an arg-max
+  // Empty, or the side that was overwritten and the distance from the operand's edge.
   std::string guard_damage() const;
 
  private:
   static constexpr std::size_t guard = 1024;  // bytes before and after
   std::size_t bytes_;
   Device* device_;
-  std::uint32_t number_;  // no two buffers have the same guards
+  std::uint32_t number_;  // selects the pattern; different for each buffer
   void* memory_;
 };
 

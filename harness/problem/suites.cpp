@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 
 namespace stepladder {
@@ -20,14 +21,13 @@ std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type,
 
   std::vector<std::unique_ptr<Case>> all;
   std::vector<std::string> suites;
-  std::map<std::string, std::string>
-      lines;  // where each problem stands: results are found by these names
+  std::map<std::string, std::string> lines;  // of each problem; its names identify its results
   for (const CsvRow& row : csv.rows()) {
     if (row.text("suite").empty() || row.text("name").empty())
       row.fail("a problem needs a suite and a name");
     if (std::find(suites.begin(), suites.end(), row.text("suite")) == suites.end())
       suites.push_back(row.text("suite"));
-    // Every line is read, so that a mistake shows whichever suite is asked for.
+    // Lines of other suites are checked too.
     std::vector<std::unique_ptr<Case>> cases = type.cases(row, ranks);
     for (const auto& problem : cases) {
       const ProblemInfo& info = problem->info();
@@ -50,7 +50,5 @@ std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type,
 std::filesystem::path suite_file(const PrimitiveType& type) {
   return source_directory() / "bench" / "suites" / (std::string(type.name()) + ".csv");
 }
-
-std::filesystem::path source_directory() { return STEPLADDER_SOURCE_DIR; }
 
 }  // namespace stepladder

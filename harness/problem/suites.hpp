@@ -1,4 +1,4 @@
-// The problems to measure: suites are CSV files, one for each primitive, in bench/suites.
+// The problems to measure: one CSV file of suites for each primitive, in bench/suites.
 #pragma once
 
 #include <filesystem>
@@ -6,18 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "harness/problem/primitives.hpp"
+#include "harness/problem/primitive_type.hpp"
 
 namespace stepladder {
 
-// The cases of `suite` in `file` (every suite when empty). Throws std::runtime_error naming file and
-// line for malformed content, UnknownName for a suite that the file does not have.
+// The cases of `suite` in `file`, or of all suites if it is empty. Throws std::runtime_error with
+// file and line if the file is malformed, UnknownName if it has no such suite.
 std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type,
                                               const std::filesystem::path& file,
                                               const std::string& suite, int ranks);
 
 // bench/suites/<primitive>.csv of the project.
 std::filesystem::path suite_file(const PrimitiveType& type);
-std::filesystem::path source_directory();  // where the project was built from
 
 }  // namespace stepladder

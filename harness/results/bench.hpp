@@ -1,28 +1,34 @@
-// Proves and times variants over problems, and writes what came out.
+// Verifies and times variants on problems.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "harness/problem/primitives.hpp"
+#include "harness/problem/case.hpp"
+#include "harness/results/bench_row.hpp"
 #include "harness/results/run.hpp"
+#include "harness/verify/verify.hpp"
 
 namespace stepladder {
 
+class BenchWriter;
+
 struct BenchOptions {
   std::vector<int> threads = {1};
-  MeasureOptions measure;
+  MeasureOptions measure{};
   bool cold = false;
-  bool again = false;  // rows that the resumed run holds are measured anew and replaced
+  bool again = false;  // measure the rows that the resumed run has, and replace them
   std::uint64_t seed = 1;
-  std::string suite_argument;  // "--suite layers" or "--suite-file f.csv", for the repeat command
+  std::string suite_argument{};  // "--suite layers" or "--suite-file f.csv", for the repeat command
 };
 
 struct BenchCounts {
-  int ok = 0, failed = 0, unavailable = 0, skipped = 0, flagged = 0,
-      kept = 0;  // kept: of the resumed run
+  int ok = 0, failed = 0, unavailable = 0, skipped = 0;
+  int flagged = 0;  // ok, but noisy
+  int kept = 0;     // measured by the run that was resumed
 };
 
 class Bench {
@@ -30,32 +36,40 @@ class Bench {
   Bench(Run& run, BenchOptions options);
   ~Bench();
 
-  // All variants at all thread counts on one problem, interleaved; the rows are written together.
-  // Throws Interrupted; and DeviceLost, after it has written which rows that cost.
+  // Measures all variants at all thread counts on one problem, in turns, and writes their rows
+  // together. A variant that can run no problem here gets one row in the whole run. Throws
+  // Interrupted; and DeviceLost, after the rows that it cost are written.
   void measure(Case& problem, const std::vector<Variant>& variants);
   const BenchCounts& counts() const { return counts_; }
 
  private:
-  struct Row;
-  struct Tables;
-  std::vector<Row> plan_rows(const Case& problem, const std::vector<Variant>& variants) const;
-  void allocate_and_time(Case& problem, Place place, std::size_t copies, std::vector<Row*>& rows);
-  void prove(Case& problem, std::vector<Row*>& rows);
-  void prove(Case& problem, Row& row, Tier tier);
-  bool skip_if_device_lost(std::vector<Row*>& rows, const std::string& after);
-  void time(Case& problem, std::vector<Row*>& rows);
-  void compare(std::vector<Row>& rows) const;
-  void write(const Case& problem, const std::vector<Row>& rows);
-  bool fits_memory(const Case& problem, std::size_t copies, std::string& reason) const;
-  std::vector<std::string> summary_row(const Case& problem, const Row& row) const;
-  std::string key(const Case& problem, const Row& row) const;
-  std::string samples_key(const Case& problem, const Row& row) const;
+  // A row while it is measured.
+  struct Candidate : BenchRow {
+    std::unique_ptr<Runner> runner{};
+    double estimate_seconds = 0;  // of one call
+    bool runs_nowhere = false;    // on this machine
+  };
+  using Candidates = std::vector<Candidate*>;
+
+  std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants);
+  std::string repeat_command(const Candidate& candidate) const;
+  std::size_t copies_of(const Case& problem, Place place) const;
+  std::string why_too_large(const Case& problem, std::size_t copies) const;
+  void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
+  void verify_all(Case& problem, const Candidates& candidates);
+  void verify_one(Case& problem, Candidate& candidate, Tier tier);
+  bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
+  void time(Case& problem, const Candidates& candidates);
+  void set_times(const Case& problem, Candidate& candidate, Measured measured) const;
+  void set_speedups(std::vector<Candidate>& candidates) const;
+  void count_and_write(std::vector<Candidate>& candidates);
 
   Run& run_;
   BenchOptions options_;
   BenchCounts counts_;
-  std::string device_lost_after_;  // the row that broke it; empty when none did
-  std::unique_ptr<Tables> tables_;
+  std::string device_lost_after_;        // the variant that broke the device; empty when none did
+  std::set<std::string> runs_nowhere_;   // "primitive variant" of those that have their row
+  std::unique_ptr<BenchWriter> writer_;  // on rank 0
 };
 
 }  // namespace stepladder

@@ -4,7 +4,8 @@
 
 #include <csignal>
 
-#include "harness/io/ranks.hpp"
+#include "harness/io/mpi_session.hpp"
+#include "harness/results/result_columns.hpp"
 
 namespace stepladder {
 
@@ -32,8 +33,9 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
         before.contains("commands") ? before["commands"] : nlohmann::json::array();
     environment_["commands"].push_back(options.command);
     if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
-    note_noise();
+    set_noise();
     folder_->write_json("environment.json", environment_);
+    folder_->write_text("columns.json", columns_as_json());
     nlohmann::json recorded = folder_->read_json("benchmark.json");
     if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
   }
@@ -65,8 +67,8 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
   folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
 }
 
-// Of the whole run, which may have been made by several commands.
-void Run::note_noise() {
+// The noise of the whole run, which several commands may have made.
+void Run::set_noise() {
   NoiseTally all = noise_before_;
   all += meter_->noise();
   environment_["noise"] = {{"repetitions", all.repetitions},
@@ -78,13 +80,17 @@ void Run::note_noise() {
 
 void Run::save() {
   if (!writes()) return;
-  note_noise();
+  set_noise();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
   folder_->write_json("benchmark.json",
                       {{"schema_version", 1},
                        {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
                        {"benchmarks", records_}});
+  for (const Columns* columns :
+       std::initializer_list<const Columns*>{&summary_columns(), &step_columns()})
+    if (folder_->has(*columns))
+      folder_->write_text(columns->name() + ".json", columns->as_json(folder_->read(*columns)));
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// What bench, step and train share: a run folder with its environment, ceilings and Google Benchmark
-// records, on rank 0 of as many ranks as there are.
+// The run folder of bench, step and train, with environment, ceilings and Google Benchmark records.
+// Only rank 0 writes.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/results/results.hpp"
+#include "harness/results/run_folder.hpp"
 
 namespace stepladder {
 
@@ -19,16 +19,17 @@ struct RunOptions {
   bool resume = false;
   std::string command;  // as the user typed it
   std::uint64_t seed = 1;
-  std::string data = "none";  // what was trained on
-  std::vector<int> threads;   // that ceilings are measured for
+  std::string data = "none";  // what a network was trained on
+  std::vector<int> threads;   // thread counts to measure ceilings for
 };
 
 class Run {
  public:
-  // Opens the folder and measures the ceilings it does not have yet. Throws before measuring when the
-  // folder cannot take results.
+  // Opens the folder, writes environment.json and columns.json, and measures the ceilings that are
+  // missing. Throws before measuring when the folder cannot be used.
   explicit Run(const RunOptions& options);
-  // Writes environment.json and benchmark.json.
+  // Writes environment.json, benchmark.json, and summary.json and step.json with the rows of the
+  // CSV files.
   void save();
 
   const Machine& machine() const { return machine_; }
@@ -38,13 +39,13 @@ class Run {
   const RunFolder& folder() const { return *folder_; }
 
  private:
-  void note_noise();
+  void set_noise();
   void load_or_measure_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
   std::optional<RunFolder> folder_;
   nlohmann::json environment_;
-  NoiseTally noise_before_;                           // of the commands that this one goes on from
+  NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
   std::unique_ptr<Meter> meter_;

@@ -1,4 +1,4 @@
-// Which operations of a list have to wait for which, by the memory that they read and write.
+// The dependencies of operations, from the memory that they read and write.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 #include <span>
 #include <vector>
 
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/make_case.hpp"
 
 namespace stepladder {
 
-// Of an operation that nothing may run beside.
+// The access of an operation that must not run concurrently with any other.
 inline constexpr Access all_memory{nullptr, std::numeric_limits<std::size_t>::max(), true};
 
-// For each operation those before it that it must come after, in ascending order: because one of the two
-// writes what the other touches. Those that already come before one of these are left out.
+// For each operation the earlier ones that it depends on, in ascending order: one of the two writes
+// memory that the other accesses. Transitive dependencies are omitted.
 std::vector<std::vector<std::size_t>> dependencies(std::span<const std::vector<Access>> operations);
 
 }  // namespace stepladder

@@ -1,5 +1,4 @@
-// The memory that a network's plans work in: the host's, or the device's. All of it is allocated when the
-// network is made.
+// The memory that a network's plans work in: the host's, or the device's.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +11,14 @@
 
 namespace stepladder {
 
-// An array where the plans work, with its image for the host. On the CPU the two are one, and copies
-// between them do nothing.
+// An array in the memory of the plans, and its copy in host memory. On the CPU they are the same,
+// and copying does nothing.
 template <class T>
 struct Mirrored {
-  T* here = nullptr;  // where the plans work
+  T* here = nullptr;  // in the memory of the plans
   std::span<T> host;  // on a device: pinned
 
-  // In the order of the device's work; the host waits for neither.
+  // Asynchronous, in the order of the device's other work.
   void start_upload() const {
     if (here != host.data()) device()->start_upload(here, host.data(), host.size_bytes());
   }
@@ -30,12 +29,12 @@ struct Mirrored {
 
 class Memory {
  public:
-  // Where there is no device, Place::cuda must not be asked for.
+  // Place::cuda requires a device.
   explicit Memory(Place place) : place_(place) {}
 
   Place place() const { return place_; }
 
-  // `count` zeros, for as long as this lives.
+  // `count` zeros. The destructor of Memory releases them.
   template <class T>
   T* array(std::size_t count) {
     return static_cast<T*>(place_ == Place::cpu ? on_host(count * sizeof(T))
@@ -48,9 +47,9 @@ class Memory {
             {place_ == Place::cpu ? here : static_cast<T*>(pinned(count * sizeof(T))), count}};
   }
 
-  // Both where the plans work; in the order of theirs.
+  // Within the memory of the plans; on a device asynchronous, in the order of its other work.
   void copy(void* to, const void* from, std::size_t bytes) const;
-  // Until all that was started is done. Throws std::runtime_error when a kernel failed.
+  // Waits for all asynchronous work. Throws std::runtime_error if a kernel failed.
   void wait() const {
     if (place_ == Place::cuda) device()->synchronize();
   }

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "harness/training/network_builder.hpp"
+#include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
 namespace {
@@ -32,7 +32,7 @@ void run_recording(const Operation& operation) {
   }
 }
 
-// As many at once as the memory that they touch allows.
+// Operations that access different memory become independent tasks.
 std::vector<Task> tasks_of(std::span<const Operation> operations) {
   std::vector<std::vector<Access>> accesses;
   for (const Operation& operation : operations) accesses.push_back(operation.accesses());
@@ -45,8 +45,7 @@ std::vector<Task> tasks_of(std::span<const Operation> operations) {
 
 template <class Layer>
 bool has(const network::NetworkDescription& description) {
-  return std::any_of(description.layers.begin(), description.layers.end(),
-                     [](const auto& layer) { return std::holds_alternative<Layer>(layer.layer); });
+  return std::any_of(description.layers.begin(), description.layers.end(), network::is<Layer>);
 }
 
 std::vector<const PrimitiveType*> primitives_of(const network::NetworkDescription& description) {
@@ -77,7 +76,7 @@ const char* name_of(Phase phase) {
 }
 
 Place place_of(const network::NetworkDescription& description, const UseSpec& use) {
-  std::map<Place, std::string> at;  // the primitives there
+  std::map<Place, std::string> at;  // the primitives in each place
   for (const PrimitiveType* type : primitives_of(description)) {
     const std::vector<Variant> candidates = use.candidates(*type);
     if (candidates.empty())
@@ -100,38 +99,32 @@ Place place_of(const network::NetworkDescription& description, const UseSpec& us
 
 TrainableNetwork::TrainableNetwork(network::NetworkDescription description, const UseSpec& use,
                                    const NetworkOptions& options, PlanStore& plans)
-    : description_(std::move(description)),
-      options_(options),
-      memory_(place_of(description_, use)) {
-  if (options_.inter > 1 && place() == Place::cuda)
+    : description_(std::move(description)), options_(options) {
+  const Place place = place_of(description_, use);
+  if (options_.inter > 1 && place == Place::cuda)
     throw std::runtime_error(
         "operations at once are threads of the CPU; a device runs at once what a step's graph "
-        "leaves free (leave out --inter)");
-  NetworkBuilder(*this, use, plans).build();
-  if (options_.inter > 1) beside_ = std::make_unique<ThreadPool>(2);
+        "allows (leave out --inter)");
+  parts_ = build_network(description_, place, use, options_, plans);
+  if (options_.inter > 1) pair_ = std::make_unique<ThreadPool>(2);
 }
 
 void TrainableNetwork::upload_parameters() {
-  parameters_.start_upload();
-  memory_.wait();
+  parts_->parameters.start_upload();
+  parts_->memory.wait();
 }
 
 void TrainableNetwork::download() {
-  parameters_.start_download();
-  gradients_.start_download();
-  memory_.wait();
+  parts_->parameters.start_download();
+  parts_->gradients.start_download();
+  parts_->memory.wait();
 }
 
-void TrainableNetwork::take(Batch& batch) {
-  taken_ = &batch;
-  activations_.front() = batch.images.here;
-}
-
-// The operations of a phase follow each other.
-TrainableNetwork::Operations TrainableNetwork::those_of(Phase phase) {
+// The operations of a phase are contiguous.
+TrainableNetwork::Operations TrainableNetwork::operations_of(Phase phase) {
   const auto is_of = [phase](const Operation& operation) { return operation.phase == phase; };
-  const auto first = std::find_if(operations_.begin(), operations_.end(), is_of);
-  return {first, std::find_if_not(first, operations_.end(), is_of)};
+  const auto first = std::find_if(parts_->operations.begin(), parts_->operations.end(), is_of);
+  return {first, std::find_if_not(first, parts_->operations.end(), is_of)};
 }
 
 void TrainableNetwork::run(Operations operations) {
@@ -139,9 +132,9 @@ void TrainableNetwork::run(Operations operations) {
     Operation& operation = operations[i];
     if (place() == Place::cuda) {
       operation.run();
-    } else if (beside_ && operation.beside_next) {
+    } else if (pair_ && operation.concurrent_with_next) {
       Operation& next = operations[++i];
-      beside_->run([&](int thread) { run_timed(thread == 0 ? operation : next); });
+      pair_->run([&](int thread) { run_timed(thread == 0 ? operation : next); });
     } else {
       run_timed(operation);
     }
@@ -150,63 +143,63 @@ void TrainableNetwork::run(Operations operations) {
 
 double TrainableNetwork::mean_loss() const {
   double sum = 0;
-  for (const float loss : loss_.host) sum += loss;
+  for (const float loss : parts_->loss.host) sum += loss;
   return sum / static_cast<double>(batch());
 }
 
 double TrainableNetwork::forward() {
-  take(batches_[shown_]);
+  parts_->use(host_batch());
   const std::size_t count =
-      static_cast<std::size_t>(those_of(Phase::backward).data() - operations_.data());
-  run(Operations(operations_).first(count));
-  memory_.wait();
+      static_cast<std::size_t>(operations_of(Phase::backward).data() - parts_->operations.data());
+  run(Operations(parts_->operations).first(count));
+  parts_->memory.wait();
   return mean_loss();
 }
 
-void TrainableNetwork::backward() { run(those_of(Phase::backward)); }
+void TrainableNetwork::backward() { run(operations_of(Phase::backward)); }
 
 double TrainableNetwork::step(double learning_rate) {
   start_step(learning_rate);
   return finish_step();
 }
 
-void TrainableNetwork::set(double learning_rate) {
-  if (learning_rate != learning_rate_)  // which is part of what was recorded
-    for (Batch& batch : batches_) batch.recorded.clear();
-  learning_rate_ = learning_rate;
+void TrainableNetwork::set_learning_rate(double learning_rate) {
+  if (learning_rate != parts_->learning_rate)  // recordings contain the old one
+    for (Batch& batch : parts_->batches) batch.recorded.clear();
+  parts_->learning_rate = learning_rate;
 }
 
 void TrainableNetwork::start_step(double learning_rate) {
-  set(learning_rate);
-  if (is_sent_ahead_) {
-    is_sent_ahead_ = false;
-    take(batches_[1 - shown_]);
+  set_learning_rate(learning_rate);
+  if (is_prefetched_) {
+    is_prefetched_ = false;
+    parts_->use(parts_->batches[1 - host_batch_]);
     device()->await_uploads();
   } else {
-    take(batches_[shown_]);
-    run(Operations(operations_).first(batch_copies_));
+    parts_->use(host_batch());
+    run(Operations(parts_->operations).first(parts_->batch_copies));
   }
   if (place() == Place::cuda && options_.graph)
     run_recorded();
   else
-    run(Operations(operations_).subspan(batch_copies_));
+    run(Operations(parts_->operations).subspan(parts_->batch_copies));
 }
 
 double TrainableNetwork::finish_step() {
-  memory_.wait();
-  ++step_;
+  parts_->memory.wait();
+  ++parts_->step;
   return mean_loss();
 }
 
-// The first step with a batch starts every operation by itself, which loads all kernels, and is recorded
-// for the next.
+// The first step with a batch launches every operation by itself, which loads all kernels, and then
+// records the step.
 void TrainableNetwork::run_recorded() {
-  if (taken_->recorded.empty()) {
-    const Operations rest = Operations(operations_).subspan(batch_copies_);
+  if (parts_->current->recorded.empty()) {
+    const Operations rest = Operations(parts_->operations).subspan(parts_->batch_copies);
     run(rest);
-    taken_->recorded = record(rest);
+    parts_->current->recorded = record(rest);
   } else {
-    for (const std::function<void()>& start : taken_->recorded) start();
+    for (const std::function<void()>& start : parts_->current->recorded) start();
   }
 }
 
@@ -214,11 +207,12 @@ std::vector<std::function<void()>> TrainableNetwork::record(Operations operation
   std::vector<std::function<void()>> recorded;
   auto next = operations.begin();
   while (next != operations.end()) {
-    if (next->changes) {
+    if (next->depends_on_step) {
       recorded.push_back(next++->run);
       continue;
     }
-    const auto end = std::find_if(next, operations.end(), [](const auto& o) { return o.changes; });
+    const auto end =
+        std::find_if(next, operations.end(), [](const auto& o) { return o.depends_on_step; });
     const std::shared_ptr<Recording> recording = device()->record(tasks_of({next, end}));
     recorded.emplace_back([recording] { recording->launch(); });
     next = end;
@@ -228,40 +222,40 @@ std::vector<std::function<void()>> TrainableNetwork::record(Operations operation
 
 double TrainableNetwork::timed_step(double learning_rate) {
   if (place() == Place::cpu) return step(learning_rate);
-  set(learning_rate);
-  take(batches_[shown_]);
-  const auto one_after_the_other = [&] {
+  set_learning_rate(learning_rate);
+  parts_->use(host_batch());
+  const auto in_sequence = [&] {
     device()->mark(0);
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
-      run_recording(operations_[i]);
+    for (std::size_t i = 0; i < parts_->operations.size(); ++i) {
+      run_recording(parts_->operations[i]);
       device()->mark(i + 1);
     }
   };
-  const std::vector<Task> tasks = {{one_after_the_other, {}}};
+  const std::vector<Task> tasks = {{in_sequence, {}}};
   const std::unique_ptr<Recording> recording = device()->record(tasks);
   recording->launch();
-  memory_.wait();  // then all its marks are recorded
-  for (std::size_t i = 0; i < operations_.size(); ++i)
-    operations_[i].seconds = device()->seconds_between(i, i + 1);
+  parts_->memory.wait();  // until all marks are recorded
+  for (std::size_t i = 0; i < parts_->operations.size(); ++i)
+    parts_->operations[i].seconds = device()->seconds_between(i, i + 1);
   return finish_step();
 }
 
-void TrainableNetwork::send_batch() {
-  const Batch& batch = batches_[shown_];
-  device()->upload_beside(batch.images.here, batch.images.host.data(),
-                          batch.images.host.size_bytes());
-  device()->upload_beside(batch.labels.here, batch.labels.host.data(),
-                          batch.labels.host.size_bytes());
-  is_sent_ahead_ = true;
-  shown_ = 1 - shown_;
+void TrainableNetwork::prefetch_batch() {
+  const Batch& batch = host_batch();
+  device()->upload_concurrently(batch.images.here, batch.images.host.data(),
+                                batch.images.host.size_bytes());
+  device()->upload_concurrently(batch.labels.here, batch.labels.host.data(),
+                                batch.labels.host.size_bytes());
+  is_prefetched_ = true;
+  host_batch_ = 1 - host_batch_;
 }
 
 void TrainableNetwork::evaluate() {
-  take(batches_[shown_]);
-  taken_->images.start_upload();
-  for (const std::function<void()>& operation : evaluation_) operation();
-  probabilities_.start_download();
-  memory_.wait();
+  parts_->use(host_batch());
+  parts_->current->images.start_upload();
+  for (const std::function<void()>& operation : parts_->evaluation) operation();
+  parts_->probabilities.start_download();
+  parts_->memory.wait();
 }
 
 }  // namespace stepladder

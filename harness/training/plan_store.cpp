@@ -9,7 +9,7 @@ namespace {
 
 double time_run(Runner& runner, Place place) {
   if (place == Place::cuda) {
-    // One launch alone takes longer than a short kernel; while one runs the next is on its way.
+    // A launch takes longer than a short kernel. Several overlap with the kernels.
     constexpr int runs = 5;
     device()->start_timer();
     for (int i = 0; i < runs; ++i) runner.run(0);
@@ -45,8 +45,8 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
   for (const Variant& variant : candidates) {
     const std::string key =
         fmt::format("{} | {} | {}", problem.info().name, variant.name, resources.threads);
-    auto known = proved_.find(key);
-    if (known == proved_.end()) {
+    auto known = verified_.find(key);
+    if (known == verified_.end()) {
       std::unique_ptr<Runner> runner;
       const Verdict verdict = verify(problem, variant, resources, runner);
       if (verdict.outcome == Outcome::failed)
@@ -56,14 +56,14 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
         reasons += fmt::format("\n  {}: {}", variant.name, verdict.reason);
         continue;
       }
-      // The first run paid for cold caches, and on a device for the launch; a choice among several
-      // takes the best of a few more.
+      // The first run includes cold caches, and on a device the launch. A choice among several
+      // candidates uses the best of a few more runs.
       const Place place = variant.info->place;
       double seconds = verdict.seconds;
       if (place == Place::cuda && candidates.size() > 1) seconds = time_run(*runner, place);
       for (int i = 0; i < 3 && candidates.size() > 1 && seconds < 3 * shortest; ++i)
         seconds = std::min(seconds, time_run(*runner, place));
-      known = proved_.emplace(key, mpi_session().max(seconds)).first;
+      known = verified_.emplace(key, mpi_session().max(seconds)).first;
     }
     if (known->second < shortest) shortest = known->second, winner = &variant;
   }

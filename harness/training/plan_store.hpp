@@ -1,5 +1,5 @@
-// Finds, proves and makes the plans of a network. The problem of a layer is built as a Case once and keeps its
-// reference, so that several configurations of one network are proved against it.
+// Chooses, verifies and makes the plans of a network. The Case of a layer's problem is made once:
+// several configurations of a network share its reference.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/adapters/types.hpp"
-#include "harness/io/ranks.hpp"
+#include "harness/adapters/make_case.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/training/tuning.hpp"
 #include "harness/training/use_spec.hpp"
 #include "harness/verify/verify.hpp"
@@ -23,7 +23,7 @@ struct Chosen {
   Variant variant;
 };
 
-// None of the candidates takes the problem here; what() gives each one's reason.
+// No candidate supports the problem on this machine; what() has the reason of each.
 class NoVariant : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,9 +34,9 @@ class PlanStore {
   explicit PlanStore(std::uint64_t seed, Tuning tuning = {})
       : seed_(seed), tuning_(std::move(tuning)) {}
 
-  // The fastest candidate of `use` on this problem that passes verification; where `use` asks for
-  // the best and the tuning knows it, that one. The candidates must work in one place. Throws
-  // NoVariant when none can run, std::runtime_error when one fails.
+  // The fastest candidate of `use` for this problem; or the tuned one, if `use` selects `best` and
+  // the tuning has an entry. The candidates must work in one place. Throws NoVariant if none
+  // supports the problem, std::runtime_error if one fails verification.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads) {
@@ -44,13 +44,13 @@ class PlanStore {
     std::vector<Variant> candidates = use.candidates(type);
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
     Case& known = case_of<Primitive>(problem, type, place);
-    if (use.asks_for_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
+    if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
     const Variant winner = fastest(known, candidates, resources);
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
 
-  // What was chosen so far, in order.
+  // All choices so far, in order.
   struct Choice {
     Case* problem;
     std::vector<Variant> candidates;
@@ -73,8 +73,8 @@ class PlanStore {
     return *known;
   }
 
-  // The candidate that the tuning names, or all of them. Throws std::runtime_error when it names
-  // one that is not among them.
+  // The candidate that the tuning names, or all if it has no entry. Throws std::runtime_error if it
+  // names another variant.
   std::vector<Variant> tuned(const Case& problem, std::vector<Variant> candidates,
                              const Resources& resources) const;
   Variant fastest(Case& problem, const std::vector<Variant>& candidates,
@@ -84,7 +84,7 @@ class PlanStore {
   Tuning tuning_;
   std::vector<Choice> choices_;
   std::map<std::pair<Place, std::string>, std::unique_ptr<Case>> cases_;  // by name
-  std::map<std::string, double> proved_;  // "case | variant | threads" -> seconds of one run
+  std::map<std::string, double> verified_;  // "case | variant | threads" -> seconds of one run
 };
 
 }  // namespace stepladder

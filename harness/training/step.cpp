@@ -12,7 +12,7 @@ std::string subject_name(const Configuration& c) {
 
 Clock clock_of_run() { return mpi_session().ranks() > 1 ? Clock::ranks : Clock::wall; }
 
-// A plan's own time: on a device it starts and the host goes on.
+// The clock of single plans: on a device they are asynchronous.
 Clock clock_of_plans(const Configuration& c) {
   return c.network->place() == Place::cuda ? Clock::device : clock_of_run();
 }
@@ -21,10 +21,10 @@ Clock clock_of_plans(const Configuration& c) {
 
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options) {
-  // Inside the step: each operation notes its own time, step by step. On a device that costs time, so
-  // that it is done in steps of their own.
+  // The times of the operations within each step. On a device measuring them takes time and is done
+  // in additional steps.
   std::vector<std::vector<std::vector<double>>> inside(configurations.size());
-  const auto note_times = [&](std::size_t c) {
+  const auto record_times = [&](std::size_t c) {
     for (std::size_t i = 0; i < inside[c].size(); ++i)
       inside[c][i].push_back(configurations[c].network->operations()[i].seconds);
   };
@@ -34,9 +34,9 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     inside[c].resize(network.operations().size());
     steps.push_back({.name = subject_name(configurations[c]),
                      .run =
-                         [&network, &note_times, c](std::int64_t) {
+                         [&network, &record_times, c](std::int64_t) {
                            network.step(0.0);
-                           if (network.place() == Place::cpu) note_times(c);
+                           if (network.place() == Place::cpu) record_times(c);
                          },
                      .clock = clock_of_run()});
   }
@@ -45,10 +45,10 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     for (std::size_t c = 0; c < configurations.size(); ++c)
       if (configurations[c].network->place() == Place::cuda && totals[c].error.empty()) {
         configurations[c].network->timed_step(0.0);
-        note_times(c);
+        record_times(c);
       }
 
-  // Alone: the same plans on the same tensors, each in a loop of its own.
+  // The same plans on the same tensors, each in a loop by itself.
   std::vector<Subject> alone;
   for (Configuration& configuration : configurations)
     for (std::size_t i = 0; i < configuration.network->operations().size(); ++i) {

@@ -1,4 +1,4 @@
-// Times one training step, whole and layer by layer, for several configurations at once.
+// Times a training step and each of its operations, for several configurations.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace stepladder {
 
-// One configuration: a network under a SPEC with so many threads.
+// A network with the rungs of a SPEC and a number of threads.
 struct Configuration {
   std::string use;
   // "single", "inter=2", "ablate", "synchronous" with several ranks, "graph" on a device
@@ -30,8 +30,8 @@ struct StepResult {
   Summary total;
 };
 
-// Steps of all configurations take turns. Weights stand still (learning rate 0), so that every repetition does
-// the same work. Throws Interrupted.
+// Interleaves the steps of the configurations. The learning rate is 0: every repetition does the
+// same work. Throws Interrupted.
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options);
 

@@ -21,7 +21,7 @@ double accuracy_on(TrainableNetwork& network, const data::Dataset& data) {
   const std::size_t count = data.labels.size(), image = data.image_size();
   std::size_t correct = 0;
   for (std::size_t first = 0; first < count; first += batch) {
-    // The last batch goes back over pictures already seen, which are not counted twice.
+    // The last batch overlaps the one before; its first images are not counted again.
     const std::size_t from = std::min(first, count - batch);
     std::copy_n(data.images.data() + from * image, batch * image, network.images().begin());
     network.evaluate();
@@ -40,12 +40,12 @@ Trainer::Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint
 
 void Trainer::step() {
   const auto start = std::chrono::steady_clock::now();
-  if (!is_drawn_ahead_) draw();
+  if (!is_prefetched_) draw();
   epoch_ = batches_.epoch();
   learning_rate_ = learning_rate_after(network_.description().optimizer, steps_ * network_.batch());
   network_.start_step(learning_rate_);
-  is_drawn_ahead_ = network_.sends_ahead();
-  if (is_drawn_ahead_) draw();  // and on its way to the device, both while the step runs there
+  is_prefetched_ = network_.can_prefetch();
+  if (is_prefetched_) draw();  // drawn and uploaded while the step runs on the device
   loss_ = network_.finish_step();
   ++steps_;
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -57,7 +57,7 @@ void Trainer::step() {
 
 void Trainer::draw() {
   batches_.next(network_.images(), network_.labels());
-  if (network_.sends_ahead()) network_.send_batch();
+  if (network_.can_prefetch()) network_.prefetch_batch();
 }
 
 }  // namespace stepladder

@@ -1,4 +1,4 @@
-// Training for real: steps on random batches of a data set, and the accuracy on pictures held out.
+// Training: steps on random batches of a data set, and the accuracy on a test set.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,23 @@
 
 namespace stepladder {
 
-// The learning rate once `samples` samples were seen: multiplied by `decay` every
-// `decay_every_samples`.
+// The learning rate after `samples` samples: multiplied by `decay` every `decay_every_samples`.
 double learning_rate_after(const network::OptimizerDescription& optimizer, std::int64_t samples);
 
-// Share of the data set, 0 to 1, whose largest probability is the label's; dropout is off. The data
-// set must hold a batch or more.
+// The fraction of images, 0 to 1, whose largest probability is that of the label; without dropout.
+// The data set must hold at least one batch.
 double accuracy_on(TrainableNetwork& network, const data::Dataset& data);
 
 class Trainer {
  public:
-  // Keeps references to both. `shift`: see data::Batches. Throws std::invalid_argument when the
-  // data set is smaller than a batch.
+  // Keeps references to both. `shift`: see data::Batches. Throws std::invalid_argument if the data
+  // set is smaller than a batch.
   Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint64_t seed, int shift);
 
-  // One step on the next batch. Throws std::runtime_error when the loss is no longer finite.
+  // One step on the next batch. Throws std::runtime_error if the loss is not finite.
   void step();
 
-  // Of the last step; before the first one, all 0.
+  // Of the last step; 0 before the first.
   std::int64_t steps() const { return steps_; }
   int epoch() const { return epoch_; }   // from 0
   double loss() const { return loss_; }  // mean of the batch, before its update
@@ -39,7 +38,7 @@ class Trainer {
 
   TrainableNetwork& network_;
   data::Batches batches_;
-  bool is_drawn_ahead_ = false;  // the batch of the next step
+  bool is_prefetched_ = false;  // the batch of the next step
   int epoch_ = 0;
   std::int64_t steps_ = 0;
   double loss_ = 0, learning_rate_ = 0, seconds_ = 0;

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "harness/io/csv.hpp"
-#include "harness/results/results.hpp"
+#include "harness/io/result_file.hpp"
+#include "harness/results/columns.hpp"
 
 namespace stepladder {
 namespace {
@@ -22,7 +21,7 @@ Tuning::Tuning(const std::filesystem::path& file, const std::string& cpu_model) 
           fmt::format("measured on \"{}\", and this is \"{}\"; run `stepladder tune` here, "
                       "with another file for --out",
                       row.text("machine"), cpu_model));
-    // The time is for readers of the file; the choice alone is used again.
+    // Only the variant is used; the time is for readers of the file.
     set(row.text("problem"), static_cast<int>(row.integer("threads", 1, 1024)),
         {row.text("variant"), std::strtod(row.text("median_s").c_str(), nullptr)});
   }
@@ -38,17 +37,11 @@ void Tuning::set(const std::string& problem, int threads, Choice choice) {
 }
 
 void Tuning::save(const std::filesystem::path& file, const std::string& cpu_model) const {
-  const std::filesystem::path unfinished = file.string() + ".unfinished";
-  {
-    std::ofstream out(unfinished);
-    out << csv_line(columns);
-    for (const auto& [key, choice] : choices_)
-      out << csv_line({cpu_model, key.first, std::to_string(key.second), choice.variant,
-                       number(choice.median_seconds)});
-    out.close();
-    if (!out) throw std::runtime_error(fmt::format("{}: cannot be written", unfinished.string()));
-  }
-  std::filesystem::rename(unfinished, file);
+  std::string text = csv_line(columns);
+  for (const auto& [key, choice] : choices_)
+    text += csv_line({cpu_model, key.first, std::to_string(key.second), choice.variant,
+                      number(choice.median_seconds)});
+  replace_file(file, text);
 }
 
 }  // namespace stepladder

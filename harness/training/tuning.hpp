@@ -1,4 +1,4 @@
-// The choices of `best` as `stepladder tune` measured them on a machine, kept in a CSV file.
+// The variants that `best` uses, as measured by `stepladder tune` on a machine, in a CSV file.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +15,15 @@ class Tuning {
     double median_seconds = 0;
   };
 
-  // Nothing is known: `best` is measured when a network is made.
+  // No entries: `best` is measured when a network is made.
   Tuning() = default;
-  // Throws std::runtime_error when the file is malformed, or of a machine with another processor.
+  // Throws std::runtime_error if the file is malformed or from a machine with another processor.
   Tuning(const std::filesystem::path& file, const std::string& cpu_model);
 
-  // By the name of a network's problem, "matmul forward 64x512x784 nn", and threads; null if unknown.
+  // By problem, "matmul forward 64x512x784 nn", and threads; null if there is no entry.
   const Choice* find(const std::string& problem, int threads) const;
   void set(const std::string& problem, int threads, Choice choice);
-  // Replaces the file whole or not at all.
+  // Replaces the file atomically.
   void save(const std::filesystem::path& file, const std::string& cpu_model) const;
 
  private:

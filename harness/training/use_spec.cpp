@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
 
 namespace stepladder {
@@ -17,7 +18,7 @@ bool holds_word(const std::string& name, const std::string& word) {
   return false;
 }
 
-// Every rung that some ladder has, for the error message.
+// Throws UnknownName unless some ladder has the rung.
 void expect_known_rung(const std::string& rung) {
   std::vector<std::string> known = {"best", "vendor", "cuda"};
   for (const PrimitiveType* type : primitives())
@@ -111,7 +112,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   }
   if (rung == "cuda")
     return available(widest(type, [](const Variant& v) {
-      return v.info->technique == Technique::cuda && std::string_view(v.info->precision) == "fp32";
+      return v.info->technique == Technique::cuda && v.info->precision == Precision::fp32;
     }));
 
   std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
@@ -121,15 +122,15 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
                              Technique::serial};
   const auto* technique = std::find_if(std::begin(order), std::end(order),
                                        [&](Technique t) { return rung == name_of(t); });
-  for (bool asked = true; technique != std::end(order); ++technique, asked = false) {
+  for (bool is_named = true; technique != std::end(order); ++technique, is_named = false) {
     found = widest(
         type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
-    if (found.empty() && asked)
+    if (found.empty() && is_named)
       found = widest(
           type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
     if (!found.empty()) return {found.front()};
   }
-  // A rung of another ladder, as `packed` is for convolution: here the best.
+  // A rung of another ladder, for example `packed` for convolution.
   return best();
 }
 

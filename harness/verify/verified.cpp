@@ -6,29 +6,25 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "harness/io/file.hpp"
 #include "harness/io/json_reader.hpp"
+#include "harness/io/result_file.hpp"
 
 namespace stepladder {
 namespace {
 
-using network::JsonFile;
-using network::JsonObject;
-using network::JsonValue;
-
-std::string file_of(const Variant& variant) {
-  return fmt::format("kernels/{}/{}.cu", variant.primitive, variant.info->name);
-}
-
-std::string digest_of(std::span<const SourceDigest> digests, const std::string& file) {
+// The .cu file of the variant, kernels/<primitive>/.../<name>.cu, and its digest; empty when it has
+// none.
+SourceDigest source_of(const Variant& variant, std::span<const SourceDigest> digests) {
+  const std::string folder = fmt::format("kernels/{}/", variant.primitive);
+  const std::string name = fmt::format("/{}.cu", variant.info->name);
   for (const SourceDigest& source : digests)
-    if (source.file == file) return std::string(source.digest);
+    if (source.file.starts_with(folder) && source.file.ends_with(name)) return source;
   return {};
 }
 
-// A text in which every character stands where `pattern` has one of its kind: x for a hex digit, 0
-// for a decimal one, itself for any other.
-std::string read_shape(const JsonValue& value, std::string_view pattern, const char* expected) {
+// A text of the form of `pattern`: x stands for a hex digit, 0 for a decimal digit, any other
+// character for itself.
+std::string read_pattern(const JsonValue& value, std::string_view pattern, const char* expected) {
   const std::string text = value.text();
   const auto fits = [](char c, char kind) {
     const bool decimal = c >= '0' && c <= '9';
@@ -39,33 +35,33 @@ std::string read_shape(const JsonValue& value, std::string_view pattern, const c
   return text;
 }
 
-DeviceProofs read_proofs(const JsonValue& value) {
-  JsonObject rows = value.object();
-  DeviceProofs all;
+Verifications read_verifications(const JsonValue& value) {
+  JsonObject rows(value);
+  Verifications all;
   for (const std::string& file : rows.keys()) {
-    JsonObject row = rows.get(file).object();
-    all[file] = {read_shape(row.get("digest"), "xxxxxxxxxxxx", "12 hex digits, 0-9 and a-f"),
-                 read_shape(row.get("date"), "0000-00-00", "a date such as \"2026-01-31\""),
+    JsonObject row(rows.get(file));
+    all[file] = {read_pattern(row.get("digest"), "xxxxxxxxxxxx", "12 hex digits, 0-9 and a-f"),
+                 read_pattern(row.get("date"), "0000-00-00", "a date such as \"2026-01-31\""),
                  row.get("device").text()};
     row.finish();
   }
   return all;
 }
 
-nlohmann::json as_json(const DeviceProofs& proofs) {
+nlohmann::json as_json(const Verifications& results) {
   nlohmann::json all = nlohmann::json::object();
-  for (const auto& [file, proof] : proofs)
-    all[file] = {{"digest", proof.digest}, {"date", proof.date}, {"device", proof.device}};
+  for (const auto& [file, result] : results)
+    all[file] = {{"digest", result.digest}, {"date", result.date}, {"device", result.device}};
   return all;
 }
 
 // "NVIDIA H200, 2026-01-31; NVIDIA A100, 2026-02-01", the newest first.
-std::string where_and_when(std::vector<DeviceProof> proofs) {
-  std::stable_sort(proofs.begin(), proofs.end(),
-                   [](const DeviceProof& a, const DeviceProof& b) { return a.date > b.date; });
+std::string where_and_when(std::vector<Verification> results) {
+  std::stable_sort(results.begin(), results.end(),
+                   [](const Verification& a, const Verification& b) { return a.date > b.date; });
   std::string text;
-  for (const DeviceProof& proof : proofs)
-    text += fmt::format("{}{}, {}", text.empty() ? "" : "; ", proof.device, proof.date);
+  for (const Verification& result : results)
+    text += fmt::format("{}{}, {}", text.empty() ? "" : "; ", result.device, result.date);
   return text;
 }
 
@@ -74,28 +70,27 @@ std::string where_and_when(std::vector<DeviceProof> proofs) {
 VerifiedFile::VerifiedFile(std::filesystem::path path) : path_(std::move(path)) {
   if (!std::filesystem::exists(path_)) return;
   const JsonFile file(path_);
-  JsonObject root = file.root().object();
+  JsonObject root(file.root());
   root.get("schema_version").whole_number(1, 1);
-  passed_ = read_proofs(root.get("verified"));
-  failed_ = read_proofs(root.get("failed"));
+  passed_ = read_verifications(root.get("verified"));
+  failed_ = read_verifications(root.get("failed"));
   root.finish();
 }
 
-void VerifiedFile::set_passed(const std::string& file, const DeviceProof& proof) {
+void VerifiedFile::set_passed(const std::string& file, const Verification& result) {
   failed_.erase(file);
-  passed_[file] = proof;
+  passed_[file] = result;
 }
 
-void VerifiedFile::set_failed(const std::string& file, const DeviceProof& proof) {
+void VerifiedFile::set_failed(const std::string& file, const Verification& result) {
   passed_.erase(file);
-  failed_[file] = proof;
+  failed_[file] = result;
 }
 
 void VerifiedFile::save() const {
   const nlohmann::json content = {
       {"schema_version", 1}, {"verified", as_json(passed_)}, {"failed", as_json(failed_)}};
-  const std::string text = content.dump(1) + "\n";
-  data::write_atomically(path_, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  replace_file(path_, content.dump(1) + "\n");
 }
 
 std::vector<std::string> DeviceTally::record(const std::vector<Variant>& variants,
@@ -107,17 +102,20 @@ std::vector<std::string> DeviceTally::record(const std::vector<Variant>& variant
     if (variant.info->place != Place::cuda) continue;
     const auto found = outcomes_.find(variant.name);
     const Outcome outcome = found == outcomes_.end() ? Outcome{} : found->second;
-    const std::string source = file_of(variant), digest = digest_of(digests, source);
+    const SourceDigest source = source_of(variant, digests);
+    const Verification result{std::string(source.digest), date, device};
+    const bool has_source = !source.file.empty();
     if (outcome.failed) {
       not_passed.push_back(fmt::format("{} {}: failed", variant.primitive, variant.name));
-      if (!digest.empty()) file.set_failed(source, {digest, date, device});
-    } else if (outcome.left_out || !outcome.passed || digest.empty()) {
+      if (has_source) file.set_failed(std::string(source.file), result);
+    } else if (outcome.left_out || !outcome.passed || !has_source) {
       not_passed.push_back(fmt::format("{} {}: {}", variant.primitive, variant.name,
-                                       digest.empty()     ? "has no file " + source
+                                       !has_source
+                                           ? fmt::format("has no file {}.cu", variant.info->name)
                                        : outcome.left_out ? "was not tried on every problem"
-                                                          : "took no problem"));
+                                                          : "supports none of the problems"));
     } else {
-      file.set_passed(source, {digest, date, device});
+      file.set_passed(std::string(source.file), result);
     }
   }
   return not_passed;
@@ -140,19 +138,21 @@ DeviceStatus::DeviceStatus(const std::filesystem::path& directory,
 
 std::string DeviceStatus::of(const Variant& variant) const {
   if (!unreadable_.empty()) return "not known whether it ran on a device: " + unreadable_;
-  const std::string source = file_of(variant), digest = digest_of(digests_, source);
+  const SourceDigest source = source_of(variant, digests_);
   struct Found {
-    std::vector<DeviceProof> current, outdated;
+    std::vector<Verification> current, outdated;
   } passed, failed;
-  const auto look_up = [&](const DeviceProofs& proofs, Found& into) {
-    if (const auto found = proofs.find(source); found != proofs.end())
-      (found->second.digest == digest ? into.current : into.outdated).push_back(found->second);
+  const auto look_up = [&](const Verifications& results, Found& into) {
+    const auto found = results.find(std::string(source.file));
+    if (found == results.end()) return;
+    const bool is_current = found->second.digest == source.digest;
+    (is_current ? into.current : into.outdated).push_back(found->second);
   };
   for (const VerifiedFile& file : files_) {
     look_up(file.passed(), passed);
     look_up(file.failed(), failed);
   }
-  // What is true of the source as it is comes first, and of that the bad news.
+  // Results of the present source come before those of an earlier one, failures before passes.
   if (!failed.current.empty()) return "FAILED on " + where_and_when(failed.current);
   if (!passed.current.empty()) return "verified on " + where_and_when(passed.current);
   if (!passed.outdated.empty())

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "harness/io/ranks.hpp"
+#include "harness/io/mpi_session.hpp"
 
 namespace stepladder {
 
@@ -24,9 +24,10 @@ std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& v
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner) {
   if (!variant.why_unavailable.empty())
-    return {.outcome = Outcome::unavailable, .reason = variant.why_unavailable};
+    return {
+        .outcome = Outcome::unavailable, .reason = variant.why_unavailable, .runs_nowhere = true};
   MpiSession& mpi = mpi_session();
-  const bool over_ranks = problem.info().ranks > 1 && mpi.ranks() > 1;  // not over GPUs
+  const bool over_ranks = problem.info().ranks > 1 && mpi.ranks() > 1;  // processes, not GPUs
   const bool is_second = runner != nullptr;
   std::unique_ptr<Runner> planned = std::move(runner);
   try {
@@ -52,10 +53,12 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
                                   : check.what};
     runner = std::move(planned);
     return {.outcome = Outcome::passed, .error_ratio = check.error_ratio, .seconds = seconds};
+  } catch (const NotHere& reason) {
+    return {.outcome = Outcome::unavailable, .reason = reason.what(), .runs_nowhere = true};
   } catch (const Unsupported& limit) {
     return {.outcome = Outcome::unavailable, .reason = limit.what()};
   } catch (const std::exception& error) {
-    // The other ranks may be waiting inside the variant for this one.
+    // The other ranks may wait inside the variant for this one.
     if (over_ranks) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
     return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
   }

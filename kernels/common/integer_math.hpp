@@ -2,8 +2,9 @@
 #pragma once
 
 #include "kernels/common/host_device.hpp"
+#include "kernels/common/isa.hpp"
 
-namespace stepladder {
+namespace stepladder::inline STEPLADDER_ISA {
 
 // a / b, rounded up; a >= 0, b > 0.
 template <class A, class B>
@@ -17,4 +18,4 @@ STEPLADDER_HOST_DEVICE constexpr auto round_up(A a, B b) {
   return ceil_div(a, b) * b;
 }
 
-}  // namespace stepladder
+}  // namespace stepladder::inline STEPLADDER_ISA

@@ -1,4 +1,4 @@
-"""Tests of the program as its users meet it: what it prints, writes and exits with.
+"""Tests of the program as users run it: output, files and exit status.
 
 STEPLADDER names the program (build/stepladder without it).
 """
@@ -49,16 +49,18 @@ class Program:
         self.path = path
         self.ceilings = ceilings
 
-    def start(self, *arguments, launcher=(), **options):
+    def start(self, *arguments, launcher=(), environment=None, **options):
         # a test runner in the background may ignore Ctrl-C, and its children would inherit that
         def reset():
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
         options.setdefault("preexec_fn", reset)
-        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "2"}
+        variables = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                     "OMP_NUM_THREADS": "2", **(environment or {})}
         return subprocess.Popen([*launcher, str(self.path), *map(str, arguments)], text=True, start_new_session=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, **environment}, **options)
+                                env={name: value for name, value in variables.items() if value is not None},
+                                **options)
 
     def __call__(self, *arguments, timeout=60, **options):
         process = self.start(*arguments, **options)

@@ -1,10 +1,9 @@
-"""Stands before the compiler and spares it what another build folder has compiled already.
+"""A compiler launcher that copies objects which another build folder has compiled already.
 
     reuse_objects.py COPY ORIGINAL BUILD compiler arguments…
 
-COPY is a copy of the source tree ORIGINAL, and BUILD is a build folder of the latter. A file that is the same
-in both trees, and that BUILD compiled with the very command line that is asked for here, has its object copied.
-Anything else is compiled.
+COPY is a copy of the source tree ORIGINAL, and BUILD is a build folder of ORIGINAL. The object of a file that is
+the same in both trees, and that BUILD compiled with the same command line, is copied. All others are compiled.
 """
 
 import json
@@ -16,7 +15,7 @@ import sys
 
 
 def without_dependencies(command):
-    """The command without its orders to write down what the file includes, which change nothing else."""
+    """The command without the options that write a dependency file."""
     words = iter(command)
     kept = []
     for word in words:

@@ -1,19 +1,16 @@
-"""bench writes a whole run folder, proves what it times, and every row can be repeated alone."""
+"""bench writes a whole run folder, verifies what it times, and every row can be repeated alone."""
 
+import csv
 import json
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from conftest import QUICK, read_csv
-
-SUMMARY = """primitive direction variant technique builds_on suite problem shape precision layout prepacked cache threads
-    ranks device status reason verified error_ratio repetitions median_s ci_low_s ci_high_s min_s prepare_s flops bytes
-    gflops_per_s gbytes_per_s busbw_gbytes_per_s roof percent_of_roof speedup_vs_serial speedup_vs_vendor cycles
-    instructions cpi energy_j repeat_command""".split()
+from conftest import QUICK, ROOT, read_csv
 
 KEY = ("primitive", "direction", "variant", "suite", "problem", "threads", "ranks", "cache")
 
@@ -24,24 +21,45 @@ def key_of(row):
 
 def test_a_run_holds_all_its_files(finished_run):
     files = {path.name for path in finished_run.iterdir()}
-    assert files == {"environment.json", "ceilings.json", "benchmark.json", "samples.csv", "summary.csv"}
-    for name in ("environment", "ceilings", "benchmark"):
+    assert files == {"environment.json", "ceilings.json", "benchmark.json", "columns.json", "samples.csv",
+                     "summary.csv", "summary.json"}
+    for name in ("environment", "ceilings", "benchmark", "columns", "summary"):
         assert json.loads((finished_run / f"{name}.json").read_text())["schema_version"] == 1
 
 
-def test_the_environment_says_how_the_run_was_made(finished_run):
+def test_the_environment_records_how_the_run_was_made(finished_run):
     environment = json.loads((finished_run / "environment.json").read_text())
     assert environment["seed"] == 1
     assert len(environment["commands"]) == 1 and " bench matmul --variant " in environment["commands"][0]
     assert environment["quiet_sentence"].startswith("The machine was ")
 
 
-def test_the_summary_has_exactly_the_documented_columns(finished_run):
-    header = (finished_run / "summary.csv").read_text().splitlines()[0]
-    assert header.split(",") == SUMMARY
+def test_every_file_has_exactly_the_columns_that_columns_json_describes(finished_run):
+    tables = json.loads((finished_run / "columns.json").read_text())["tables"]
+    assert tables.keys() == {"summary", "samples", "step", "train"}
+    for name in ("summary", "samples"):
+        with open(finished_run / f"{name}.csv", newline="") as file:
+            header, *lines = csv.reader(file)
+        assert header == [column["name"] for column in tables[name]]
+        assert lines and all(len(line) == len(header) for line in lines)
+        for line in lines:
+            for column, value in zip(tables[name], line):
+                assert column["type"] == "text" or value == "" or float(value) is not None
+    assert all(column["meaning"] for table in tables.values() for column in table)
 
 
-def test_every_row_that_is_ok_was_proved_and_has_times(finished_run):
+def test_summary_json_has_the_rows_of_summary_csv(finished_run):
+    content = json.loads((finished_run / "summary.json").read_text())
+    types = {column["name"]: column["type"]
+             for column in json.loads((finished_run / "columns.json").read_text())["tables"]["summary"]}
+    read = {"text": str, "integer": int, "number": float}
+    rows = read_csv(finished_run / "summary.csv")
+    assert content["columns"] == list(rows[0])
+    assert content["rows"] == [{name: read[types[name]](value) if value else None for name, value in row.items()}
+                               for row in rows]
+
+
+def test_every_row_that_is_ok_was_verified_and_has_times(finished_run):
     rows = read_csv(finished_run / "summary.csv")
     assert len({key_of(row) for row in rows}) == len(rows)
     ok = [row for row in rows if row["status"] == "ok"]
@@ -113,7 +131,7 @@ def test_thread_counts_given_twice_are_measured_once(stepladder, tiny, tmp_path)
     assert len(read_csv(out / "summary.csv")) == 2
 
 
-def test_cold_rows_say_so(stepladder, tiny, tmp_path):
+def test_cold_rows_are_marked(stepladder, tiny, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
     done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--problem", "one", "--suite-file", tiny, *QUICK,
                       "--cold", "--out", out)
@@ -161,12 +179,14 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
     done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", out, launcher=mpirun)
     assert done.returncode == 0, done.stderr
     rows = read_csv(out / "summary.csv")
-    assert {row["direction"] for row in rows} == {"sum", "mean"}
+    assert {row["direction"] for row in rows if row["status"] == "ok"} == {"sum", "mean"}
     assert {row["variant"] for row in rows} >= {"gather_broadcast", "ring", "mpi_allreduce"}
     between_gpus = {"peer_ring", "nccl"}  # in one process, without mpirun
     for row in rows:
         if row["variant"] in between_gpus:
             assert row["status"] == "unavailable" and row["reason"], row
+            has_gpus = "not the GPUs of one" in row["reason"] or "GPU" in row["device"]
+            assert has_gpus or not row["problem"] + row["direction"] + row["ranks"]
             continue
         assert (row["status"], row["verified"], row["ranks"]) == ("ok", "yes", "2"), row["reason"]
         # 2 (p − 1) / p · size
@@ -180,7 +200,7 @@ def test_an_error_on_one_rank_ends_all_of_them(stepladder, mpirun, gradients, fi
     assert "holds a run already" in done.stderr
 
 
-def test_a_wrong_name_is_told_once_by_all_ranks(stepladder, mpirun):
+def test_a_wrong_name_is_reported_once_by_all_ranks(stepladder, mpirun):
     done = stepladder("bench", "all_reduce", "--variant", "rign", launcher=mpirun)
     assert done.returncode == 2
     assert done.stderr.count("nearest: ring") == 1
@@ -190,4 +210,40 @@ def test_one_rank_is_too_few_for_all_reduce(stepladder, tmp_path):
     done = stepladder("bench", "all_reduce", "--out", tmp_path / "run")
     assert done.returncode == 1
     assert "mpirun -np 2 build/stepladder bench all_reduce" in done.stderr
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in done.stderr  # they are set here
     assert not os.path.exists(tmp_path / "run")
+
+
+def test_root_gets_the_variables_that_mpirun_needs(stepladder, tiny, tmp_path):
+    done = stepladder("bench", "all_reduce", environment={"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": None})
+    expected = "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    assert (expected in done.stderr) == (os.geteuid() == 0)
+
+
+def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
+    listing = stepladder("list", "matmul").stdout.splitlines()
+    missing = {listing[i - 1].split()[0]: line.split("unavailable: ")[1]
+               for i, line in enumerate(listing) if "unavailable: " in line}
+    out = stepladder.new_run(tmp_path / "run")
+    arguments = ("bench", "matmul", "--variant", ",".join(["serial_ikj", *missing]), "--suite-file", tiny, *QUICK[2:],
+                 "--threads", "1,2", "--out", out)
+    for more in ((), ("--resume",)):
+        done = stepladder(*arguments, *more)
+        assert done.returncode == 0, done.stderr
+        assert f" {len(missing)} unavailable," in done.stdout
+        rows = [row for row in read_csv(out / "summary.csv") if row["status"] == "unavailable"]
+        assert {row["variant"]: row["reason"] for row in rows} == missing and len(rows) == len(missing)
+        for row in rows:
+            assert not any(row[name] for name in ("problem", "direction", "shape", "layout", "suite", "cache", "threads",
+                                                  "ranks", "repeat_command", "median_s"))
+    if missing:
+        table = subprocess.run([sys.executable, "-m", "plots", "charts", out], cwd=ROOT, capture_output=True, text=True,
+                               check=False)
+        assert table.returncode == 0, table.stderr
+
+
+def test_energy_is_measured_where_the_machine_has_counters(stepladder, finished_run):
+    energy = json.loads((finished_run / "environment.json").read_text())["energy"]
+    ok = [row for row in read_csv(finished_run / "summary.csv") if row["status"] == "ok"]
+    assert all((row["energy_j"] != "") == (energy == "available") for row in ok)
+    assert energy == "available" or "powercap" in energy

@@ -1,6 +1,7 @@
 """compare finds a slowdown, and only a real one."""
 
 import csv
+import json
 import shutil
 
 import pytest
@@ -44,6 +45,23 @@ def test_a_slower_run_exits_1_and_shows_the_rows(stepladder, finished_run, docto
     assert len(slower) == 2 and all(line.endswith("SLOWER") for line in slower)
     assert all(" 10.000 " in line for line in slower)
     assert done.stdout.count("SLOWER") == 2
+
+
+def test_the_result_as_json_has_rows_totals_and_the_same_exit_status(stepladder, finished_run, doctored):
+    done = stepladder("compare", finished_run, doctored(10), "--json")
+    assert done.returncode == 1 and done.stderr == ""
+    content = json.loads(done.stdout)
+    assert content["schema_version"] == 1
+    slower = [row for row in content["rows"] if row["verdict"] == "slower"]
+    assert {(row["variant"], row["problem"]) for row in slower} == {("serial_ijk", "one"), ("serial_ijk", "two")}
+    for row in content["rows"]:
+        assert row["ratio"] == pytest.approx(row["new_s"] / row["old_s"])
+        assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"] and 0 <= row["p"] <= 1
+        assert (row["primitive"], row["threads"], row["ranks"]) == ("matmul", 1, 1)
+        assert row["direction"] in ("forward", "backward_data")
+    assert content["totals"] == {"slower": 2, "faster": 0, "same": len(content["rows"]) - 2, "in_one_run_only": 0}
+    assert stepladder("compare", finished_run, doctored(1), "--json").returncode == 0
+    assert stepladder("compare", finished_run, finished_run / "none", "--json").returncode == 2
 
 
 def test_a_faster_run_exits_0(stepladder, finished_run, doctored):

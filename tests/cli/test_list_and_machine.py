@@ -1,4 +1,4 @@
-"""list tells what there is and why something cannot run here; machine describes the machine."""
+"""list prints the variants and why one cannot run here; machine describes the machine."""
 
 import json
 import re
@@ -16,18 +16,18 @@ def test_list_shows_only_what_was_asked_for(stepladder):
     assert headings == ["max_pool", "matmul"]
 
 
-def test_a_rung_says_what_it_builds_on(stepladder):
+def test_a_rung_shows_what_it_builds_on(stepladder):
     assert "serial_ikj             serial   fp32  [on serial_ijk] " in stepladder("list", "matmul").stdout
 
 
-def test_a_rung_says_what_layouts_it_takes_besides_the_plain_one(stepladder):
+def test_a_rung_shows_the_layouts_that_it_supports_besides_the_plain_one(stepladder):
     rows = {line.split()[0]: line for line in stepladder("list", "convolution").stdout.splitlines()
             if line.startswith("  ") and line[2] != " "}
     assert rows["naive"].endswith("; takes nhwc too")
     assert "nhwc" not in rows["direct"]
 
 
-def test_cuda_rows_are_listed_and_without_a_gpu_say_why_they_cannot_run(stepladder):
+def test_cuda_rows_are_listed_and_without_a_gpu_have_a_reason(stepladder):
     has_gpu = json.loads(stepladder("machine", "--json").stdout)["gpu"] is not None
     for primitive in ("matmul", "convolution", "max_pool", "sgd_update"):
         lines = stepladder("list", primitive).stdout.splitlines()
@@ -55,7 +55,7 @@ def test_machine_describes_itself_as_json(stepladder):
     machine = json.loads(done.stdout)
     assert machine["schema_version"] == 1
     for key in ("cpu_model", "cores", "caches", "governor", "affinity", "memory_bytes", "compiler", "compiler_flags",
-                "libraries", "gpu", "commit", "dirty", "counters"):
+                "libraries", "gpu", "commit", "dirty", "counters", "energy"):
         assert key in machine
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
     assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND"}

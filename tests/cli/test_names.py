@@ -1,4 +1,4 @@
-"""Mistyped names answer with the nearest and exit 2, before anything is measured or written."""
+"""Unknown names print the nearest ones and exit 2, before anything is measured or written."""
 
 import re
 
@@ -13,11 +13,16 @@ UNKNOWN = [
     (("bench", "--variant", "brancless"), "unknown variant 'brancless'", "branchless"),
     (("bench", "matmul", "--suite", "layer"), "unknown suite 'layer'", "layers"),
     (("bench", "--suite", "sqares"), "unknown suite 'sqares'", "squares"),
-    (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'", "mlp.fc1.forward"),
+    (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'", "mlp.fc1.backward_weights"),
     (("bench", "matmul", "--direction", "foward"), "unknown direction of matmul 'foward'", "forward"),
     (("verify", "matmul", "--place", "cuda", "--variant", "openblas"), "unknown cuda variant of matmul 'openblas'", "cublas"),
     (("bench", "--place", "cuda", "--variant", "serial_ijk"), "unknown cuda variant 'serial_ijk'", ""),
     (("verify", "matmul", "--place", "cpu", "--variant", "warp_tile"), "unknown cpu variant of matmul 'warp_tile'", ""),
+    (("bench", "matmul", "convolution", "--variant", "openb*,opnmp"), "unknown variant 'opnmp'", "openmp"),
+    (("bench", "matmul", "max_pool", "--problem", "nothing.*"), "unknown problem 'nothing.*'", ""),
+    (("bench", "matmul", "max_pool", "--direction", "forward,upward"), "unknown direction 'upward'", "forward"),
+    (("bench", "matmul", "max_pool", "--suite", "layer"), "unknown suite 'layer'", "layers"),
+    (("verify", "sgd_update", "all_reduce", "--place", "cuda", "--variant", "serial"), "unknown cuda variant 'serial'", ""),
     (("verify", "sgd_updat"), "unknown primitive 'sgd_updat'", "sgd_update"),
     (("verify", "max_pool", "--variant", "serail"), "unknown variant of max_pool 'serail'", "serial"),
     (("step", "--network", "mnist_cn"), "unknown network 'mnist_cn'", "mnist_cnn"),
@@ -75,6 +80,39 @@ def test_version(stepladder):
     assert done.stdout.startswith("stepladder ")
 
 
+def primitives_of(verified):
+    assert verified.returncode == 0, verified.stderr
+    return [line.split()[0] for line in verified.stdout.splitlines()]
+
+
+def test_a_pattern_needs_to_match_in_one_of_the_primitives_that_are_named(stepladder):
+    done = stepladder("verify", "matmul", "max_pool", "--variant", "branch*", "--random", "3")
+    assert primitives_of(done) == ["max_pool"]
+    assert done.stderr.splitlines()[0] == "left out: matmul has no variant 'branch*'"
+
+
+def test_each_of_several_patterns_needs_to_match_in_one_of_them(stepladder):
+    done = stepladder("verify", "matmul", "max_pool", "--variant", "branchless,blocked", "--random", "3")
+    assert primitives_of(done) == ["matmul", "max_pool"]
+    assert "left out" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    (("matmul", "max_pool", "--problem", "*.pool1*,*.pool2*", "--variant", "serial"), ["max_pool"]),
+    (("matmul", "max_pool", "sgd_update", "--direction", "forward,adam", "--variant", "serial*", "--problem", "mlp*"),
+     ["matmul", "sgd_update"]),
+    (("sgd_update", "layers", "max_pool", "--place", "cuda", "--random", "1"), ["sgd_update", "layers", "max_pool"]),
+])
+def test_primitives_without_a_match_are_left_out(stepladder, arguments, expected):
+    assert primitives_of(stepladder("verify", *arguments)) == expected
+
+
+def test_patterns_that_match_nowhere_together_are_an_error(stepladder):
+    done = stepladder("verify", "matmul", "max_pool", "--variant", "blocked", "--problem", "*.pool1*")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "unknown problem '*.pool1*'" in done.stderr
+
+
 def test_where_no_primitive_is_named_those_without_the_variant_are_left_out(stepladder):
     done = stepladder("verify", "--variant", "branchless", "--random", "3")
     assert done.returncode == 0
@@ -101,17 +139,19 @@ def test_place_selects_the_rungs_that_run_there(stepladder):
     assert f" problems, {len(cuda['matmul'])} variants" in done.stdout
 
 
-def test_random_problems_that_no_variant_takes_do_not_count(stepladder):
+def test_random_problems_that_no_variant_supports_do_not_count(stepladder):
     done = stepladder("verify", "convolution", "--variant", "direct", "--random", "40")  # takes NCHW only
     problems, passed, unavailable = map(int, re.search(
         r"(\d+) problems, 1 variants: (\d+) checks passed, 0 failed, (\d+) unavailable", done.stdout).groups())
     assert problems - unavailable == 40 and unavailable > 0 and passed >= 40
 
 
-def test_a_primitive_without_rungs_at_the_place_is_left_out_or_when_named_an_error(stepladder):
+def test_list_leaves_out_primitives_without_rungs_at_the_place_unless_all_are(stepladder):
     names = rungs(stepladder("list").stdout)
     with_cuda = rungs(stepladder("list", "--place", "cuda").stdout)
     for name in names:
         done = stepladder("list", name, "--place", "cuda")
         assert done.returncode == (0 if name in with_cuda else 2)
         assert name in with_cuda or f"unknown place of {name} 'cuda'; nearest: cpu" in done.stderr
+    done = stepladder("list", *names, "--place", "cuda")
+    assert done.returncode == 0 and rungs(done.stdout) == with_cuda

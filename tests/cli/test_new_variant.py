@@ -58,7 +58,7 @@ def configure(tree, *options):
 def example():
     """Path and text of the variant that CONTRIBUTING.md shows."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    found = re.search(r"`(kernels/\w+/\w+\.cpp)`:\n\n```cpp\n(.*?)```", text, re.DOTALL)
+    found = re.search(r"`(kernels/[\w/]+\.cpp)`:\n\n```cpp\n(.*?)```", text, re.DOTALL)
     return found[1], found[2]
 
 
@@ -104,7 +104,7 @@ def test_a_changed_header_changes_the_digests_of_the_rungs_that_include_it_and_n
     after = digests(copied)
     header.write_text(text)
     changed = {file for file in before if before[file] != after[file]}
-    including = {path.relative_to(copied).as_posix() for path in copied.glob("kernels/*/*.cu")
+    including = {path.relative_to(copied).as_posix() for path in copied.glob("kernels/**/*.cu")
                  if "kernels/max_pool/cuda/element.hpp" in path.read_text()}
     assert including and changed == including
     assert digests(copied) == before

@@ -1,4 +1,4 @@
-"""A run folder is never written over, takes results or refuses before measuring, and loses no finished row."""
+"""A run folder is never overwritten, fails before measuring if it cannot be used, and loses no finished row."""
 
 import json
 import os

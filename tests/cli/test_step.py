@@ -30,13 +30,25 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     assert [(row["layer"], row["phase"]) for row in rows] == [
         ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
         ("fc.bias", "forward"), ("softmax1", "forward"),
-        ("fc.input_gradient", "backward"), ("fc.weight_gradient", "backward"),
-        ("fc.bias", "backward"), ("relu1", "backward"), ("conv.weight_gradient", "backward"),
+        ("fc.backward_data", "backward"), ("fc.backward_weights", "backward"),
+        ("fc.bias", "backward"), ("relu1", "backward"), ("conv.backward_weights", "backward"),
         ("conv.bias", "backward"), ("parameters", "update"), ("total", "total")]
     assert all(float(row["median_s"]) > 0 and float(row["predicted_s"]) > 0 for row in rows)
     assert all(row["variant"] for row in rows[:-1]) and rows[-1]["variant"] == ""
     parts = sum(float(row["predicted_s"]) for row in rows[:-1])
     assert float(rows[-1]["predicted_s"]) == pytest.approx(parts, rel=1e-4)
+
+
+def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):
+    for use in ("simd", "serial"):
+        done, rows = step("--use", use, "--threads", "1", *(["--resume"] if use == "serial" else []))
+        assert done.returncode == 0, done.stderr
+        content = json.loads((step.run / "step.json").read_text())
+        assert content["columns"] == list(rows[0])
+        assert [row["use"] for row in content["rows"]] == [row["use"] for row in rows]
+        assert [row["median_s"] for row in content["rows"]] == [float(row["median_s"]) for row in rows]
+    described = json.loads((step.run / "columns.json").read_text())["tables"]["step"]
+    assert [column["name"] for column in described] == content["columns"]
 
 
 def test_a_sweep_over_operations_at_once_leaves_threads_to_the_scheduler(step):

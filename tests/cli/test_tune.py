@@ -1,4 +1,4 @@
-"""tune: the measured choices of best, kept in a file that step and train take."""
+"""tune: the measured choices of best, in a file for step and train."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ def step(stepladder, network, tuned, run, *arguments):
 
 def test_there_is_a_choice_for_each_problem_of_the_network_that_several_rungs_take(tuned):
     chosen = {(row["problem"].split()[0], row["problem"].split()[1]) for row in read_csv(tuned)}
-    assert {("matmul", "forward"), ("matmul", "input_gradient"), ("matmul", "weight_gradient"),
+    assert {("matmul", "forward"), ("matmul", "backward_data"), ("matmul", "backward_weights"),
             ("convolution", "forward"), ("convolution", "backward_weights")} <= chosen
     assert all(float(row["median_s"]) > 0 for row in read_csv(tuned))
 

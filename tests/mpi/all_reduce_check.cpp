@@ -9,9 +9,8 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr std::size_t guard =
-    61;  // floats on each side; odd, so that the array is not aligned either
-constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that no arithmetic makes
+constexpr std::size_t guard = 61;  // floats on each side; odd: the array is not aligned
+constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that arithmetic does not produce
 
 // An array between two guard zones, filled with NaN.
 class Guarded {
@@ -35,13 +34,13 @@ class Guarded {
   std::vector<float> storage_;
 };
 
-std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
+std::uint64_t mix(std::uint64_t x) {  // the finalizer of SplitMix64
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// Every rank can compute the input of every other: value(rank, i).
+// value(rank, i) is the input of any rank.
 template <class Value>
 Sample sample_of(const Problem& problem, int rank, bool exact, Value value) {
   const auto count = static_cast<std::size_t>(problem.count);
@@ -76,7 +75,7 @@ std::uint64_t hash(const float* values, std::size_t count) {
   return h;
 }
 
-// Written so that NaN fails.
+// NaN is wrong.
 std::string first_wrong(const float* output, const Sample& sample) {
   for (std::size_t i = 0; i < sample.expected.size(); ++i)
     if (!(std::abs(output[i] - sample.expected[i]) <= sample.bound[i]))

@@ -1,4 +1,4 @@
-// Whether an all-reduce variant is right: run on known inputs, between guard zones, several times.
+// Checks an all-reduce variant: known inputs, guard zones, several runs.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stepladder::all_reduce {
 
-// Inputs of one run and what must come out of it.
+// The input and the expected result of one run.
 struct Sample {
   std::vector<float> input;      // [count], this rank's
   std::vector<double> expected;  // [count]
@@ -25,9 +25,8 @@ Sample integer_sample(const Problem& problem, int rank, std::uint64_t seed);
 // Algorithms).
 Sample uniform_sample(const Problem& problem, int rank, std::uint64_t seed);
 
-// Makes one plan and runs it on each sample in turn, in place or not. Collective. Returns the first
-// fault found on this rank, or that another rank found one; empty when all is well on every rank.
-// Throws what the factory throws.
+// Runs one plan on each sample, in place or not. Collective. Returns the first fault of this rank,
+// or that another rank found one; empty if there is none. Rethrows the exceptions of the factory.
 std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& problem, bool in_place,
                      const std::vector<Sample>& samples, const MpiSession& session);
 

@@ -1,4 +1,4 @@
-// Checks every all-reduce variant that was built, on as many ranks as mpirun starts:
+// Checks every all-reduce variant of this build on the ranks that mpirun starts:
 //     mpirun -np 4 build/all_reduce_mpi_test
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,7 @@ stepladder::Factory<all_reduce::AllReduce> factory_of(const detail::Entry& entry
   return reinterpret_cast<stepladder::Factory<all_reduce::AllReduce>>(entry.factory);
 }
 
-// Three runs of one plan: a result left over from the run before would be wrong.
+// Three runs of one plan with different results: a stale result is wrong.
 std::vector<Sample> samples_of(const Problem& problem, int rank) {
   return {all_reduce::integer_sample(problem, rank, 1),
           all_reduce::uniform_sample(problem, rank, 2),
@@ -64,7 +64,7 @@ void check_broken_variants(const MpiSession& session) {
           all_reduce::fault_of(factory_of(entry), problem, false, samples, session);
       expect(!fault.empty(), std::string("the fault of ") + entry.info->name + " is found");
       ++tried;
-    } catch (const Unsupported&) {  // this fault needs more ranks to show
+    } catch (const Unsupported&) {  // this fault needs more ranks
     }
   }
   expect(tried >= (session.ranks() < 3 ? 4 : 6), "the broken variants were tried");
@@ -86,7 +86,7 @@ int main() {
   stepladder::MpiSession session;
   try {
     expect(session.rank() == 0 && session.ranks() == 1 && session.communicator() == nullptr,
-           "before start() the program is alone");
+           "before start() there is one rank");
     session.start();
     session.start();
     this_rank = session.rank();

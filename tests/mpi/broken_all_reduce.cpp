@@ -8,7 +8,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-// A correct all-reduce for the broken ones to spoil.
+// The correct all-reduce, which the broken ones modify.
 class Base : public Plan {
  public:
   Base(const Problem& problem, const Resources& resources)
@@ -81,7 +81,8 @@ class ForgetsMean final : public Base {
   void run(const Operands& o) override { sum(o, problem_.count); }
 };
 
-// Each rank adds from its own vector on: right within rounding, but not the same on all ranks.
+// Each rank begins its sum with its own vector: correct within rounding, but different on each
+// rank.
 class OwnOrder final : public Base {
  public:
   OwnOrder(const Problem& problem, const Resources& resources)

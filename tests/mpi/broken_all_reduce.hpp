@@ -1,5 +1,4 @@
-// Variants that are wrong on purpose. They register themselves as any other, under a primitive of
-// their own, so that nobody but the test of the checker meets them.
+// Deliberately wrong variants, registered under a primitive that only the test of the checker uses.
 #pragma once
 
 #include "kernels/all_reduce/all_reduce.hpp"

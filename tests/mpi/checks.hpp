@@ -7,8 +7,8 @@
 
 namespace stepladder::test {
 
-// A failure is printed with its rank and counted, and the test goes on, so that all ranks keep
-// making the same collective calls.
+// Prints a failure with its rank and counts it. The test continues: all ranks must make the same
+// collective calls.
 void expect(bool holds, const std::string& what);
 
 void check_session(const MpiSession& session);

@@ -1,4 +1,4 @@
-// Messages in pieces, and problems on which the ranks do not agree.
+// Messages in segments, and problems that differ between ranks.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,8 +21,8 @@ std::vector<float> vector_of(int rank, std::int64_t count) {
   return values;
 }
 
-// Pieces of 7 elements stand for the pieces of 2^28 that no test has the memory for.
-void check_pieces(const MpiSession& session, const Resources& resources) {
+// Segments of 7 elements, in place of 2^28, for which a test has no memory.
+void check_segments(const MpiSession& session, const Resources& resources) {
   const int rank = session.rank();
   const int ranks = session.ranks();
   const Group group(Problem{.count = 0, .ranks = ranks}, resources, 7);
@@ -38,18 +38,18 @@ void check_pieces(const MpiSession& session, const Resources& resources) {
     std::vector<float> received(static_cast<std::size_t>(in));
     group.exchange({sent.data(), out, next}, {received.data(), in, previous});
     expect(received == wanted, "exchange of " + std::to_string(out) + " for " + std::to_string(in) +
-                                   " elements in pieces of 7");
+                                   " elements in segments of 7");
     if (ranks == 1) continue;
     received.assign(received.size(), 0);
     if (rank == 0) group.send(sent.data(), out, next);
     group.receive(received.data(), in, previous);
     if (rank != 0) group.send(sent.data(), out, next);
-    expect(received == wanted, "send of " + std::to_string(in) + " elements in pieces of 7");
+    expect(received == wanted, "send of " + std::to_string(in) + " elements in segments of 7");
   }
 }
 
 // The message of the std::invalid_argument that the constructor throws; empty when it does not.
-std::string refusal(const Problem& problem, const Resources& resources) {
+std::string rejection(const Problem& problem, const Resources& resources) {
   try {
     const Group group(problem, resources);
   } catch (const std::invalid_argument& error) {
@@ -64,23 +64,23 @@ void check_group(const MpiSession& session) {
   const Resources resources{.communicator = session.communicator()};
   const int ranks = session.ranks();
   const int last = ranks - 1;
-  check_pieces(session, resources);
+  check_segments(session, resources);
 
-  expect(refusal({.count = 5, .ranks = ranks}, resources).empty(), "a group of all ranks");
-  expect(refusal({.count = 5, .ranks = ranks + 1}, resources).find("communicator has") !=
+  expect(rejection({.count = 5, .ranks = ranks}, resources).empty(), "a group of all ranks");
+  expect(rejection({.count = 5, .ranks = ranks + 1}, resources).find("communicator has") !=
              std::string::npos,
-         "a problem for more ranks than there are is refused");
-  expect(refusal({.count = -1, .ranks = ranks}, resources).find("-1") != std::string::npos,
-         "a negative count is refused");
+         "a problem for more ranks than there are is rejected");
+  expect(rejection({.count = -1, .ranks = ranks}, resources).find("-1") != std::string::npos,
+         "a negative count is rejected");
   if (ranks > 1) {
     const bool odd = session.rank() == last;
-    const std::string culprit = "but rank " + std::to_string(last) + " the ";
+    const std::string culprit = "but rank " + std::to_string(last) + " has the ";
     const Problem other_count{.count = odd ? 7 : 8, .ranks = ranks};
-    expect(refusal(other_count, resources).find(culprit + "sum of 7") != std::string::npos,
+    expect(rejection(other_count, resources).find(culprit + "sum of 7") != std::string::npos,
            "every rank learns which rank has another count");
     const Problem other_operation{
         .operation = odd ? Operation::mean : Operation::sum, .count = 8, .ranks = ranks};
-    expect(refusal(other_operation, resources).find(culprit + "mean of 8") != std::string::npos,
+    expect(rejection(other_operation, resources).find(culprit + "mean of 8") != std::string::npos,
            "every rank learns which rank has another operation");
   }
 

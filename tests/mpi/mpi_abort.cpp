@@ -1,5 +1,4 @@
-// Rank 1 throws while the others wait for it. The run must end at once, not when someone loses
-// patience.
+// Rank 1 throws while the others wait for it. The run must end immediately.
 #include <exception>
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// What the harness relies on in MpiSession.
+// MpiSession as the harness uses it.
 #include <cstdint>
 #include <string>
 
@@ -9,7 +9,7 @@ namespace stepladder::test {
 void check_session(const MpiSession& session) {
   const int rank = session.rank();
   const int ranks = session.ranks();
-  expect(MpiSession::launched_by_mpirun(), "a program under mpirun knows it");
+  expect(MpiSession::launched_by_mpirun(), "a program under mpirun detects it");
   expect(MpiSession::why_unavailable().empty(), "MPI is available");
   expect(session.communicator() != nullptr, "there is a communicator");
   expect(session.max(rank) == ranks - 1, "max sees every rank");

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import reading, schema
+from plots import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +48,7 @@ def run(peers, monkeypatch, tmp_path, capsys):
 
 def test_step_csv_has_the_columns_of_stepladder_step_and_a_total_for_each_configuration(run):
     _, _, out = run()
-    rows = reading.read_table(out / "step.csv", schema.STEP, [])
+    rows = reading.read_table(out / "step.csv", [])
     totals = {(r["network"], r["use"], r["mode"], r["threads"]): r["median_s"]
               for r in rows if r["layer"] == "total"}
     assert totals["mlp", "best", "single", 2] == 0.5
@@ -72,7 +72,7 @@ def test_a_folder_with_a_run_is_not_changed(run):
 
 def test_on_a_gpu_our_cuda_rungs_are_compared_with_three_modes_with_and_without_tf32(run):
     status, shown, out = run("--device", "cuda")
-    rows = reading.read_table(out / "step.csv", schema.STEP, [])
+    rows = reading.read_table(out / "step.csv", [])
     totals = {(r["use"], r["mode"]) for r in rows
               if r["layer"] == "total" and r["network"] == "mlp"}
     assert totals == {("cuda", "graph"), ("pytorch", "eager"), ("pytorch", "eager_tf32"),
@@ -85,7 +85,7 @@ def test_on_a_gpu_our_cuda_rungs_are_compared_with_three_modes_with_and_without_
 
 def test_a_step_that_is_one_launch_has_a_total_and_no_phases(run):
     _, _, out = run("--device", "cuda")
-    rows = reading.read_table(out / "step.csv", schema.STEP, [])
+    rows = reading.read_table(out / "step.csv", [])
     rows = [r for r in rows if r["mode"] == "cuda_graph"]
     assert rows and {r["phase"] for r in rows} == {"total"}
 
@@ -102,6 +102,6 @@ def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_
     monkeypatch.setattr(peers, "run_pytorch", of_pytorch)
     with pytest.raises(KeyboardInterrupt):
         run("--device", "cuda")
-    rows = reading.read_table(tmp_path / "run/step.csv", schema.STEP, [])
+    rows = reading.read_table(tmp_path / "run/step.csv", [])
     assert measured
     assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from plots import schema
+from tests import columns
 
 # Per primitive: variant, technique, builds_on, share of the roof on one thread (None: unavailable),
 # threaded.
@@ -106,13 +107,14 @@ def summary_row(variant: str, seconds: float, *, problem: str = "p", direction: 
     """A measured row of matmul, with the columns that ratios need."""
     defaults = {"primitive": "matmul", "technique": "serial", "suite": "layers", "cache": "warm",
                 "ranks": 1, "device": "cpu", "status": "ok", "median_s": seconds}
-    return row(schema.SUMMARY, **(defaults | {"variant": variant, "problem": problem,
+    return row(columns.SUMMARY, **(defaults | {"variant": variant, "problem": problem,
                                               "direction": direction, "threads": threads} | values))
 
 
 def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
     path = folder / table.file
     path.write_text(csv_text(table, rows))
+    (folder / schema.COLUMNS_FILE).write_text(columns.JSON)
     return path
 
 
@@ -124,10 +126,10 @@ def write_run(folder: Path, primitives: Collection[str] = tuple(VARIANTS),
     (folder / schema.ENVIRONMENT_FILE).write_text(json.dumps(environment(), indent=2))
     (folder / schema.CEILINGS_FILE).write_text(json.dumps(ceilings(), indent=2))
     summary = [*arithmetic_rows(noise, primitives), *all_reduce_rows(noise)]
-    write_csv(folder, schema.SUMMARY, summary)
-    write_csv(folder, schema.STEP, step_rows(noise, networks))
-    write_csv(folder, schema.TRAIN, train_rows(noise))
-    write_csv(folder, schema.SAMPLES, sample_rows(noise, summary))
+    write_csv(folder, columns.SUMMARY, summary)
+    write_csv(folder, columns.STEP, step_rows(noise, networks))
+    write_csv(folder, columns.TRAIN, train_rows(noise))
+    write_csv(folder, columns.SAMPLES, sample_rows(noise, summary))
     return folder
 
 
@@ -215,7 +217,7 @@ def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[l
                     share_now = 100 * (rate[0] / PEAK[threads] if compute
                                        else rate[1] / BANDWIDTH[threads])
                     rows.append(row(
-                        schema.SUMMARY, **common, threads=threads, status="ok", verified="yes",
+                        columns.SUMMARY, **common, threads=threads, status="ok", verified="yes",
                         error_ratio=0.02, repetitions=15, median_s=seconds,
                         reason="noisy: 95 % interval spans 25 % of the median" if wide else "",
                         ci_low_s=seconds * (1 - spread), ci_high_s=seconds * (1 + spread),
@@ -228,7 +230,7 @@ def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[l
 
 def unavailable_row(primitive: str, variant: str, technique: str) -> list[str]:
     """The one row of a variant that cannot run on this machine: it names no problem."""
-    return row(schema.SUMMARY, primitive=primitive, variant=variant, technique=technique,
+    return row(columns.SUMMARY, primitive=primitive, variant=variant, technique=technique,
                precision="fp32", prepacked="no", device="cpu", status="unavailable",
                reason=f"{variant} was not found", verified="no")
 
@@ -243,7 +245,7 @@ def all_reduce_rows(noise: random.Random) -> list[list[str]]:
                 bus = size * 2 * (ranks - 1) / ranks / seconds / 1e9
                 vendor = name == "mpi_allreduce"
                 rows.append(row(
-                    schema.SUMMARY, primitive="all_reduce", direction="sum", variant=name,
+                    columns.SUMMARY, primitive="all_reduce", direction="sum", variant=name,
                     technique="vendor" if vendor else "mpi", builds_on=builds_on, suite="sweep",
                     problem=f"count.{2 ** power}", shape=2 ** power, precision="fp32",
                     cache="warm", threads=1, ranks=ranks, device="cpu", status="ok",
@@ -287,12 +289,12 @@ def one_step(noise, network, layers, use, mode, threads, speed) -> list[list[str
             predicted = milliseconds * 1e-3 * factor / max(faster, 1.0) * noise.uniform(0.9, 1.1)
             seconds = predicted * noise.uniform(0.95, 1.35)
             technique = {"best": "packed_openmp", "vendor": "onednn"}.get(use.split(",")[0], use)
-            rows.append(row(schema.STEP, **common, layer=layer, phase=phase,
+            rows.append(row(columns.STEP, **common, layer=layer, phase=phase,
                             variant=technique if weights else "fused",
                             median_s=seconds, predicted_s=predicted))
             total += seconds
             predicted_total += predicted
-    rows.append(row(schema.STEP, **common, layer="total", phase="total", median_s=total * 1.02,
+    rows.append(row(columns.STEP, **common, layer="total", phase="total", median_s=total * 1.02,
                     predicted_s=predicted_total))
     return rows
 
@@ -303,7 +305,7 @@ def train_rows(noise: random.Random) -> list[list[str]]:
         for step in range(1, 801):
             loss = 2.3 * math.exp(-step / 120) + 0.06 + noise.uniform(-0.05, 0.05)
             last = step % 125 == 0 or step == 800
-            rows.append(row(schema.TRAIN, step=step, epoch=step // 125, seconds=step * speed,
+            rows.append(row(columns.TRAIN, step=step, epoch=step // 125, seconds=step * speed,
                             samples_per_s=64 / speed, loss=max(loss, 0.01),
                             accuracy=0.98 if last else None, learning_rate=0.01, mode=mode))
     return rows
@@ -312,7 +314,7 @@ def train_rows(noise: random.Random) -> list[list[str]]:
 def sample_rows(noise: random.Random, summary: list[list[str]]) -> list[list[str]]:
     """Fifteen rounds; the drift of a round is the same for all rows of a problem."""
     rows = []
-    column = {name: i for i, name in enumerate(schema.SUMMARY.names)}
+    column = {name: i for i, name in enumerate(columns.SUMMARY.names)}
     copied = ("primitive", "direction", "variant", "problem", "threads", "ranks")
     for fields in summary:
         if fields[column["status"]] != "ok":
@@ -322,7 +324,7 @@ def sample_rows(noise: random.Random, summary: list[list[str]]) -> list[list[str
             drift = 1 + 0.3 * math.sin(repetition)
             slowness = noise.uniform(1.2, 2.2) if slowed else noise.uniform(1, 1.06)
             rows.append(row(
-                schema.SAMPLES, **{name: fields[column[name]] for name in copied},
+                columns.SAMPLES, **{name: fields[column[name]] for name in copied},
                 repetition=repetition, iterations=4, stolen_s=0.0,
                 marked="disturbed" if slowed else "",
                 seconds=float(fields[column["median_s"]]) * drift * slowness,

@@ -16,6 +16,7 @@ from plots.__main__ import main
 from plots.page import Page, columns_that_fit, label_of_all, row_by_row, save
 from plots.ratios import Resource, ladders
 from plots.reading import load_run
+from tests import columns
 
 EXPECTED = {
     "ladder-matmul", "ladder-max_pool", "ladder-all_reduce", "size-matmul", "size-max_pool",
@@ -65,7 +66,7 @@ def test_no_other_chart_is_drawn(pages):
 
 
 def test_the_same_results_give_the_same_files(small_run, written, tmp_path, capsys):
-    for name in ("environment.json", "train.csv"):
+    for name in ("environment.json", "columns.json", "train.csv"):
         (tmp_path / name).write_bytes((small_run / name).read_bytes())
     assert main(["charts", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith(f"1 chart (svg, pdf, png) in {tmp_path / 'charts'}:"
@@ -165,20 +166,21 @@ def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(small_run, tmp_path, capsys):
-    (tmp_path / "train.csv").write_bytes((small_run / "train.csv").read_bytes())
+    for name in ("columns.json", "train.csv"):
+        (tmp_path / name).write_bytes((small_run / name).read_bytes())
     (tmp_path / "charts").touch()
     assert main(["charts", str(tmp_path)]) == 1
     assert str(tmp_path / "charts") in capsys.readouterr().err
 
 
 def test_files_with_nothing_but_headers(tmp_path):
-    for table in schema.TABLES.values():
+    for table in columns.TABLES.values():
         write_csv(tmp_path, table, [])
     assert all(isinstance(result, str) for result in drawn(tmp_path).values())
 
 
 def test_one_row_is_enough_for_a_ladder(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 1.0, speedup_vs_serial=1)])
+    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, speedup_vs_serial=1)])
     found = drawn(tmp_path)
     assert isinstance(found["ladder-matmul"], Page)
     assert found["roof-matmul"] == "no row has a share of the roof"
@@ -186,7 +188,7 @@ def test_one_row_is_enough_for_a_ladder(tmp_path):
 
 
 def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1),
         summary_row("fused", 0.5, direction="forward_bias_relu", speedup_vs_serial="")])
     axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
@@ -198,9 +200,9 @@ def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(tmp_path):
 def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
     rows = [summary_row("serial", 1.0, speedup_vs_serial=1, percent_of_roof=5, flops=1e9,
                         gflops_per_s=1)]
-    write_csv(tmp_path, schema.SUMMARY, rows)
+    write_csv(tmp_path, columns.SUMMARY, rows)
     before = drawn(tmp_path)
-    write_csv(tmp_path, schema.SUMMARY, [unavailable_row("matmul", "cublas", "vendor"), *rows,
+    write_csv(tmp_path, columns.SUMMARY, [unavailable_row("matmul", "cublas", "vendor"), *rows,
                                          unavailable_row("convolution", "cudnn", "vendor")])
     after = drawn(tmp_path)
     assert {name for name, page in after.items() if isinstance(page, Page)} \
@@ -210,7 +212,7 @@ def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
 
 
 def test_rows_that_all_failed(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [summary_row("serial", 0, status="failed", median_s="")])
+    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 0, status="failed", median_s="")])
     found = drawn(tmp_path)
     assert found["ladder-matmul"] == "no row has a speedup"
     assert found["size-matmul"] == "no row has a time"
@@ -224,7 +226,7 @@ def test_the_peak_is_the_top_of_the_axis(pages):
 def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
     ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0}]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
-    write_csv(tmp_path, schema.SUMMARY, [summary_row("fast", 1.0, flops=1e11, gflops_per_s=100)])
+    write_csv(tmp_path, columns.SUMMARY, [summary_row("fast", 1.0, flops=1e11, gflops_per_s=100)])
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
 
 
@@ -236,7 +238,7 @@ def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path)
                 {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L1", "value": 66.0}]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
     work = {"flops": 1e9, "bytes": 1e8}  # 10 FLOP per byte
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, gflops_per_s=1, **work),
         summary_row("slow", 0.1, technique="simd", builds_on="serial", gflops_per_s=10, **work),
         summary_row("fast", 0.02, technique="simd", builds_on="slow", gflops_per_s=50, **work),
@@ -256,7 +258,7 @@ def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):
     ceilings = [{"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": level,
                  "value": value} for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("simd", 1e-6 * size, primitive="sgd_update", problem=f"count.{size}",
                     suite="sweep", bytes=size, gbytes_per_s=rate)
         for size, rate in ((1e3, 200), (1e5, 80), (1e7, 5))])
@@ -273,7 +275,7 @@ def test_many_threads_and_a_gpu(tmp_path):
              for threads in (1, 2, 4, 8, 16, 32)]
     rows.append(summary_row("naive", 0.1, technique="cuda", builds_on="serial", device="H200",
                             speedup_vs_serial=640))
-    write_csv(tmp_path, schema.SUMMARY, rows)
+    write_csv(tmp_path, columns.SUMMARY, rows)
     found = drawn(tmp_path)
     labels = [label.get_text() for label in
               found["ladder-matmul"].panels()[0].get_yticklabels()]
@@ -284,10 +286,10 @@ def test_many_threads_and_a_gpu(tmp_path):
 
 def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
     where = {"network": "mlp", "use": "best", "mode": "single", "threads": 2, "ranks": 1}
-    write_csv(tmp_path, schema.STEP, [
-        row(schema.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
-        row(schema.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
-        row(schema.STEP, **where, layer="total", phase="total", median_s=0.007)])
+    write_csv(tmp_path, columns.STEP, [
+        row(columns.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
+        row(columns.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
+        row(columns.STEP, **where, layer="total", phase="total", median_s=0.007)])
     times, shares = drawn(tmp_path)["step-mlp"].panels()
     assert sum(bar.get_width() for bar in times.patches) == pytest.approx(7)
     assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(100)
@@ -320,7 +322,7 @@ def test_a_step_on_many_thread_counts_shows_the_first_and_the_last(tmp_path):
     for use in ("simd", "openmp", "best", "vendor"):
         for threads in (1, 2, 4, 8, 16, 32):
             rows += one_step(random.Random(1), "mlp", LAYERS["mlp"], use, "single", threads, 8)
-    write_csv(tmp_path, schema.STEP, rows)
+    write_csv(tmp_path, columns.STEP, rows)
     labels = [label.get_text() for label in drawn(tmp_path)["step-mlp"].panels()[0]
               .get_yticklabels()]
     assert labels[:3] == ["simd, 1 thread", "simd, 32 threads", "openmp, 1 thread"]

@@ -6,11 +6,11 @@ import random
 import pytest
 from run_folder import row, summary_row
 
-from plots import schema
 from plots.names import Rung
 from plots.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
                           rate_bounds)
 from plots.samples import median_with_interval, paired_ratio
+from tests import columns
 
 ONE = Resource("", 1, 1)
 TWO = Resource("", 1, 2)
@@ -121,7 +121,7 @@ def test_without_a_serial_rung_the_first_rung_is_the_baseline(ladder_of):
 
 
 def sample(variant: str, repetition: int, seconds: float, marked: str = "") -> list[str]:
-    return row(schema.SAMPLES, primitive="matmul", direction="forward", variant=variant,
+    return row(columns.SAMPLES, primitive="matmul", direction="forward", variant=variant,
                problem="p", threads=1, ranks=1, repetition=repetition, seconds=seconds,
                marked=marked)
 

@@ -1,33 +1,77 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from run_folder import csv_text, row, summary_row, write_csv
 
-from plots import schema
 from plots.errors import InputError
-from plots.reading import load_run
+from plots.reading import load_run, read_table, read_tables
+from tests import columns
+
+
+def write_text(folder, name: str, text: str):
+    (folder / name).write_text(text)
+    (folder / "columns.json").write_text(columns.JSON)
 
 
 def write_train(folder, text: str):
-    (folder / "train.csv").write_text(text)
+    write_text(folder, "train.csv", text)
 
 
 def train_text(*rows: list[str]) -> str:
-    return csv_text(schema.TRAIN, list(rows))
+    return csv_text(columns.TRAIN, list(rows))
 
 
-GOOD = row(schema.TRAIN, step=1, epoch=0, seconds=0.5, loss=2.3, mode="single")
+GOOD = row(columns.TRAIN, step=1, epoch=0, seconds=0.5, loss=2.3, mode="single")
 
 
-def test_columns_are_those_of_the_design():
-    assert len(schema.SUMMARY.names) == 39
-    assert len(set(schema.SUMMARY.names)) == 39
-    assert schema.STEP.names == ["network", "use", "mode", "threads", "ranks", "device", "layer",
-                                 "phase", "variant", "median_s", "predicted_s"]
-    assert schema.TRAIN.names == ["step", "epoch", "seconds", "samples_per_s", "loss", "accuracy",
-                                  "learning_rate", "mode"]
+def test_columns_and_their_types_are_those_of_columns_json(tmp_path):
+    described = {"step": [{"name": "layer", "type": "text", "meaning": "a name"},
+                          {"name": "legs", "type": "integer"},
+                          {"name": "weight", "type": "number", "unit": "kg"}]}
+    (tmp_path / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": described}))
+    (tmp_path / "step.csv").write_text("layer,legs,weight\n4,4,4\n,,\n")
+    full, empty = load_run(tmp_path).step
+    assert list(full.items()) == [("layer", "4"), ("legs", 4), ("weight", 4.0)]
+    assert isinstance(full["legs"], int) and isinstance(full["weight"], float)
+    assert empty == {"layer": "", "legs": None, "weight": None}
+    with pytest.raises(InputError, match=r"step\.csv: has no column 'median_s'"):
+        full["median_s"]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("{\n oops", r"columns\.json:2: "), ("{}", "schema_version is None, expected 1"),
+    ('{"schema_version": 1}', "expected an object named 'tables'"),
+    ('{"schema_version": 1, "tables": {"train": 5}}', "expected a list of columns of 'train'"),
+    ('{"schema_version": 1, "tables": {"train": [{"name": "x"}]}}',
+     r"train\[0\] has no proper name or type; expected .* text, integer, number"),
+    ('{"schema_version": 1, "tables": {"train": [{"name": "x", "type": "complex"}]}}', "no proper"),
+    ('{"schema_version": 1, "tables": {}}', r"columns\.json: does not describe train\.csv")])
+def test_malformed_columns(tmp_path, text, message):
+    write_train(tmp_path, train_text(GOOD))
+    (tmp_path / "columns.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_run(tmp_path)
+
+
+def test_without_columns_json_a_csv_file_cannot_be_read(tmp_path):
+    write_train(tmp_path, train_text(GOOD))
+    (tmp_path / "columns.json").unlink()
+    with pytest.raises(InputError, match=r"columns\.json: missing; .* Copy it from a run"):
+        load_run(tmp_path)
+
+
+PUBLISHED = [path.parent for path in Path(__file__).parents[2].glob("results/*/**/columns.json")
+             if "local" not in path.parts]
+
+
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
+def test_published_results_can_be_read(folder):
+    read = [read_table(path, []) for path in folder.glob("*.csv")
+            if path.stem in read_tables(folder)]
+    assert read and all(read)
 
 
 def test_a_whole_run(run_dir):
@@ -38,7 +82,7 @@ def test_a_whole_run(run_dir):
 
 
 def test_values_have_types_and_what_does_not_apply_is_none(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY,
+    write_csv(tmp_path, columns.SUMMARY,
               [summary_row("serial", 0.25, repetitions=11, flops="1e9", bytes="inf", cpi="nan",
                            repeat_command='stepladder bench --variant "a,b"\nand more')])
     found, = load_run(tmp_path).summary
@@ -62,7 +106,7 @@ def test_files_that_are_absent_are_none(tmp_path):
     (lambda names: [*names, "extra"], "column 9 'extra' is not expected"),
     (lambda names: [names[1], names[0], *names[2:]], "column 1 is 'epoch', expected 'step'")])
 def test_another_header_is_an_error_that_says_where_and_what(tmp_path, change, message):
-    header = ",".join(change(schema.TRAIN.names))
+    header = ",".join(change(columns.TRAIN.names))
     write_train(tmp_path, header + "\n")
     with pytest.raises(InputError) as error:
         load_run(tmp_path)
@@ -81,8 +125,8 @@ def test_a_torn_last_line_is_skipped_with_a_warning(tmp_path):
 
 
 def test_a_line_torn_inside_quotation_marks(tmp_path):
-    text = csv_text(schema.SUMMARY, [summary_row("a", 1.0), summary_row("b", 2.0, reason="x, y")])
-    (tmp_path / "summary.csv").write_text(text[:text.rindex("x, y") + 2])
+    text = csv_text(columns.SUMMARY, [summary_row("a", 1.0), summary_row("b", 2.0, reason="x, y")])
+    write_text(tmp_path, "summary.csv", text[:text.rindex("x, y") + 2])
     run = load_run(tmp_path)
     assert [found["variant"] for found in run.summary] == ["a"]
     assert len(run.warnings) == 1
@@ -102,9 +146,9 @@ def test_a_short_line_in_the_middle_is_an_error(tmp_path):
 
 
 def test_lines_are_counted_through_quoted_newlines(tmp_path):
-    text = csv_text(schema.SUMMARY, [summary_row("a", 1.0, repeat_command="two\nlines"),
+    text = csv_text(columns.SUMMARY, [summary_row("a", 1.0, repeat_command="two\nlines"),
                                      summary_row("b", 1.0, threads="many")])
-    (tmp_path / "summary.csv").write_text(text)
+    write_text(tmp_path, "summary.csv", text)
     with pytest.raises(InputError, match=r"summary\.csv:4: column threads is 'many', expected a "
                                          "whole number"):
         load_run(tmp_path)
@@ -113,7 +157,7 @@ def test_lines_are_counted_through_quoted_newlines(tmp_path):
 @pytest.mark.parametrize("column, value, expected", [
     ("seconds", "soon", "a number"), ("step", "1.5", "a whole number")])
 def test_a_wrong_value_is_an_error(tmp_path, column, value, expected):
-    write_train(tmp_path, train_text(row(schema.TRAIN, **{column: value})))
+    write_train(tmp_path, train_text(row(columns.TRAIN, **{column: value})))
     with pytest.raises(InputError, match=f"column {column} is '{value}', expected {expected}"):
         load_run(tmp_path)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from run_folder import row, summary_row, write_csv
 
-from plots import schema
 from plots.__main__ import main
 from plots.blocks import peers, sweep
 from plots.errors import InputError
 from plots.reading import load_run
 from plots.report import rewrite
+from tests import columns
 
 
 def block(name: str, content: str = "") -> str:
@@ -71,7 +71,7 @@ def test_a_second_report_changes_nothing(run_dir, root):
 
 
 def test_the_table_of_a_ladder(tmp_path, root):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("blocked", 8.0, speedup_vs_serial=1, percent_of_roof=2),
         summary_row("blocked", 32.0, problem="q", speedup_vs_serial=1, percent_of_roof=8),
         summary_row("simd_avx2", 4.0, technique="simd", builds_on="blocked", speedup_vs_serial=2),
@@ -94,7 +94,7 @@ def test_the_table_of_a_ladder(tmp_path, root):
 
 
 def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 8.0, speedup_vs_serial=1),
         summary_row("serial", 8.0, problem="q", speedup_vs_serial=1),
         summary_row("general", 4.0, speedup_vs_serial=2, builds_on="serial"),
@@ -107,7 +107,7 @@ def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_pat
 
 
 def test_a_rung_with_prepacked_weights_is_not_the_best_of_the_summary(tmp_path, root):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
         summary_row("packed", 0.5, speedup_vs_serial=2, prepacked="no"),
         summary_row("prepacked", 0.25, speedup_vs_serial=4, prepacked="yes")])
@@ -173,9 +173,9 @@ def test_the_command(run_dir, root, capsys):
 
 def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tmp_path):
     def total(network, mode, threads, seconds):
-        return row(schema.STEP, network=network, use="openmp", mode=mode, threads=threads, ranks=1,
+        return row(columns.STEP, network=network, use="openmp", mode=mode, threads=threads, ranks=1,
                    device="cpu", layer="total", phase="total", median_s=seconds)
-    write_csv(tmp_path, schema.STEP, [
+    write_csv(tmp_path, columns.STEP, [
         total("mlp", "inter=1", 1, 0.008), total("mlp", "inter=2", 1, 0.004),
         total("mlp", "inter=1", 2, 0.002), total("mnist_cnn", "inter=1", 1, 0.09),
         total("mnist_cnn", "single", 2, 0.01)])
@@ -188,14 +188,14 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tm
 
 def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
     def total(use, mode, threads, seconds):
-        return row(schema.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
+        return row(columns.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
                    device="cpu", layer="total", phase="total", median_s=seconds)
-    write_csv(tmp_path, schema.STEP, [total("best", "single", 1, 0.002)])
+    write_csv(tmp_path, columns.STEP, [total("best", "single", 1, 0.002)])
     assert peers(load_run(tmp_path)) is None
     (tmp_path / "peers").mkdir()
     (tmp_path / "peers/environment.json").write_text(
         '{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
-    write_csv(tmp_path / "peers", schema.STEP, [
+    write_csv(tmp_path / "peers", columns.STEP, [
         total("best", "single", 1, 0.002), total("vendor", "single", 1, 0.004),
         total("pytorch", "eager", 1, 0.008), total("pytorch", "compile", 1, 0.006),
         total("best", "single", 2, 0.002)])

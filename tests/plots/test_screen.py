@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
 
-from plots import schema
 from plots.__main__ import main
 from plots.reading import load_run
 from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, render
+from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results/amd-epyc-zen4-2core"
@@ -40,7 +40,7 @@ def commands(text: str) -> list[str]:
 def total(network="mlp", use="best", seconds=0.001, threads=1, **values) -> list[str]:
     where = {"network": network, "use": use, "mode": "single", "threads": threads, "ranks": 1,
              "device": "cpu", "layer": "total", "phase": "total", "median_s": seconds}
-    return row(schema.STEP, **(where | values))
+    return row(columns.STEP, **(where | values))
 
 
 def test_a_full_run(run_dir, monkeypatch):
@@ -90,8 +90,8 @@ def test_a_larger_machine_with_a_gpu_and_many_networks(tmp_path):
         for threads in (1, 8, 128):
             steps += [total(network, use, 0.5, threads) for use in ("serial", "best", "vendor")]
         steps.append(total(network, "cuda", 0.001, device="NVIDIA H100 80GB HBM3 with a name"))
-    write_csv(tmp_path, schema.SUMMARY, rows)
-    write_csv(tmp_path, schema.STEP, steps)
+    write_csv(tmp_path, columns.SUMMARY, rows)
+    write_csv(tmp_path, columns.STEP, steps)
     text = screen(tmp_path)
     assert "2 more" in [line.strip() for line in text.splitlines()]
     assert any(len(line) == WIDTH for line in text.splitlines())
@@ -104,7 +104,7 @@ def test_failed_rows_are_named_and_counted(tmp_path):
     rows += [summary_row("packed", 0, median_s="", status="failed", threads=2, problem=f"p{i}",
                          reason="exact tier: 3 wrong elements, first at (1, 2)\n" + 200 * "x")
              for i in range(5)]
-    write_csv(tmp_path, schema.SUMMARY, rows)
+    write_csv(tmp_path, columns.SUMMARY, rows)
     text = screen(tmp_path)
     assert "6 rows: 1 ok (0 noisy), 5 failed" in text
     failed = [line for line in text.splitlines() if line.startswith("  FAILED")]
@@ -118,7 +118,7 @@ def test_failed_rows_are_named_and_counted(tmp_path):
 def test_one_primitive_prints_less(tmp_path):
     folder = write_run(tmp_path / "run", ("matmul",), ())
     (folder / "step.csv").unlink()
-    write_csv(folder, schema.SUMMARY, [
+    write_csv(folder, columns.SUMMARY, [
         summary_row("serial", 8.0, speedup_vs_serial=1),
         summary_row("openmp", 2.0, technique="openmp", speedup_vs_serial=4, threads=2)])
     text = screen(folder)
@@ -128,7 +128,7 @@ def test_one_primitive_prints_less(tmp_path):
 
 
 def test_steps_alone(tmp_path):
-    write_csv(tmp_path, schema.STEP, [
+    write_csv(tmp_path, columns.STEP, [
         total(use="simd", seconds=0.009), total(use="best", seconds=0.003),
         total(use="vendor", seconds=0.006), total(use="best,matmul=serial_ijk", mode="ablate"),
         total("mnist_cnn", "openmp", 0.004), total("mnist_cnn", "vendor", 0.002)])
@@ -139,7 +139,7 @@ def test_steps_alone(tmp_path):
 
 def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
     """`make bench VARIANT=packed*,openblas` measures no rung to compare with."""
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("packed", 4.0, builds_on="simd", speedup_vs_vendor=0.5),
         summary_row("packed_openmp", 3.0, builds_on="packed", speedup_vs_vendor=0.75),
         summary_row("openblas", 2.0, technique="vendor", speedup_vs_vendor=1)])
@@ -148,10 +148,10 @@ def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
 
 
 def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         unavailable_row("matmul", "cublas", "vendor"),
         summary_row("serial", 8.0, speedup_vs_serial=1, suite="squares")])
-    write_csv(tmp_path, schema.STEP, [total()])
+    write_csv(tmp_path, columns.STEP, [total()])
     text = screen(tmp_path)
     assert "2 rows: 1 ok (0 noisy), 1 unavailable" in text
     assert "  build/stepladder list  # every rung, and why 1 did not run" in text.splitlines()
@@ -186,8 +186,8 @@ def test_the_compare_command_names_an_earlier_run(tmp_path, monkeypatch, change,
     for name, about in (("old run", {"started_at": "2024-05-04T10:00:00Z"} | change), ("run", {})):
         (tmp_path / name).mkdir()
         (tmp_path / name / "environment.json").write_text(json.dumps(environment() | about))
-        write_csv(tmp_path / name, schema.SAMPLES, [])
-        write_csv(tmp_path / name, schema.SUMMARY, [summary_row("serial", 8.0)])
+        write_csv(tmp_path / name, columns.SAMPLES, [])
+        write_csv(tmp_path / name, columns.SUMMARY, [summary_row("serial", 8.0)])
     monkeypatch.chdir(tmp_path)
     assert command in commands(screen(tmp_path / "run"))
 
@@ -197,8 +197,8 @@ def test_runs_without_common_rows_or_with_malformed_files_are_not_compared(tmp_p
         (tmp_path / name).mkdir()
         about = environment() | ({} if name == "run" else {"started_at": "2024-01-01T00:00:00Z"})
         (tmp_path / name / "environment.json").write_text(json.dumps(about))
-        write_csv(tmp_path / name, schema.SAMPLES, [])
-        write_csv(tmp_path / name, schema.SUMMARY,
+        write_csv(tmp_path / name, columns.SAMPLES, [])
+        write_csv(tmp_path / name, columns.SUMMARY,
                   [summary_row("serial" if name == "run" else "other", 8.0)])
     (tmp_path / "b/environment.json").write_text("{")
     monkeypatch.chdir(tmp_path)
@@ -206,7 +206,7 @@ def test_runs_without_common_rows_or_with_malformed_files_are_not_compared(tmp_p
 
 
 def test_a_run_without_results_yet(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [])
+    write_csv(tmp_path, columns.SUMMARY, [])
     assert "0 rows: 0 ok" in screen(tmp_path)
 
 
@@ -218,5 +218,5 @@ def test_the_command_prints_the_screen_and_writes_nothing(run_dir, capsys):
 
 
 def test_step_rows_of_the_thread_sweep_do_not_count(tmp_path):
-    write_csv(tmp_path, schema.STEP, [total(seconds=0.003), total(seconds=0.001, mode="inter=1")])
+    write_csv(tmp_path, columns.STEP, [total(seconds=0.003), total(seconds=0.001, mode="inter=1")])
     assert block(screen(tmp_path), "Training step")[1][4] == "3.00"

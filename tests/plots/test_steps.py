@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 from run_folder import row, write_csv
 
-from plots import schema
 from plots.reading import load_run
 from plots.steps import baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
+from tests import columns
 
 
 def step(use: str, layer: str, phase: str, seconds: float, threads: int = 1,
          mode: str = "single") -> list[str]:
-    return row(schema.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
+    return row(columns.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
                device="cpu", layer=layer, phase=phase, variant=use, median_s=seconds,
                predicted_s=seconds / 2)
 
@@ -23,7 +23,7 @@ def total(use: str, seconds: float, **where) -> list[str]:
 @pytest.fixture
 def configurations_of(tmp_path):
     def make(*rows):
-        write_csv(tmp_path, schema.STEP, list(rows))
+        write_csv(tmp_path, columns.STEP, list(rows))
         return configurations(load_run(tmp_path).step)
     return make
 
@@ -68,7 +68,7 @@ def test_a_new_mode_or_a_decreasing_step_starts_another_training():
 
 
 def test_a_thread_sweep_is_separate_from_the_other_steps(tmp_path):
-    write_csv(tmp_path, schema.STEP, [
+    write_csv(tmp_path, columns.STEP, [
         total("openmp", 5, threads=2), total("openmp", 4, mode="inter=1"),
         total("openmp", 3, threads=2, mode="inter=2")])
     step_rows = load_run(tmp_path).step

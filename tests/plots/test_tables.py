@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from run_folder import LAYERS, VARIANTS, summary_row, unavailable_row, write_csv
 
-from plots import schema
 from plots.__main__ import main
 from plots.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
 from plots.reading import load_run
 from plots.tables import render
+from tests import columns
 
 
 def line_of(text: str, start: str) -> list[str]:
@@ -23,7 +23,7 @@ def section(text: str, heading: str) -> str:
 
 
 def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 8.0, speedup_vs_serial=1, speedup_vs_vendor=0.25),
         summary_row("serial", 8.0, problem="q", speedup_vs_serial=1,
                     reason="noisy: 95 % interval spans 30 % of the median"),
@@ -47,7 +47,7 @@ def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
 
 
 def test_a_variant_that_cannot_run_here_is_named_once(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [
+    write_csv(tmp_path, columns.SUMMARY, [
         unavailable_row("matmul", "cublas", "vendor"),
         summary_row("serial", 8.0, speedup_vs_serial=1)])
     text = render(load_run(tmp_path))
@@ -81,13 +81,13 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
 
 
 def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY,
+    write_csv(tmp_path, columns.SUMMARY,
               [summary_row("broken", 0, median_s="", status="failed", reason="a | b\nc")])
     assert "| matmul | `broken` | 1 | a \\| b c |" in render(load_run(tmp_path))
 
 
 def test_a_run_without_results_yet(tmp_path):
-    write_csv(tmp_path, schema.SUMMARY, [])
+    write_csv(tmp_path, columns.SUMMARY, [])
     assert "0 rows" in render(load_run(tmp_path))
 
 

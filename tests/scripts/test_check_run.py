@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plots import schema
+from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIMITIVES = [suite.stem for suite in (ROOT / "bench/suites").glob("*.csv")]
@@ -40,14 +41,14 @@ def run(tmp_path):
     ceiling = {"name": "fma", "unit": "gflop/s", "threads": 1, "level": "core", "value": 50}
     (tmp_path / "ceilings.json").write_text(json.dumps(version | {"ceilings": [ceiling]}))
     (tmp_path / "benchmark.json").write_text("{}")
-    write_rows(tmp_path / "summary.csv", schema.SUMMARY, map(summary_row, PRIMITIVES))
-    write_rows(tmp_path / "samples.csv", schema.SAMPLES, [{"primitive": "matmul", "seconds": 0.5}])
-    write_rows(tmp_path / "step.csv", schema.STEP, [{"network": "mlp", "median_s": 0.5}])
-    write_rows(tmp_path / "train.csv", schema.TRAIN, [{"step": 1, "loss": 2.3}])
+    write_rows(tmp_path / "summary.csv", columns.SUMMARY, map(summary_row, PRIMITIVES))
+    write_rows(tmp_path / "samples.csv", columns.SAMPLES, [{"primitive": "matmul", "seconds": 0.5}])
+    write_rows(tmp_path / "step.csv", columns.STEP, [{"network": "mlp", "median_s": 0.5}])
+    write_rows(tmp_path / "train.csv", columns.TRAIN, [{"step": 1, "loss": 2.3}])
     types = {str: "text", int: "integer", float: "number"}
     described = {name: [{"name": column.name, "type": types[column.kind], "unit": "",
                          "meaning": "a column"} for column in table.columns]
-                 for name, table in schema.TABLES.items()}
+                 for name, table in columns.TABLES.items()}
     (tmp_path / "columns.json").write_text(json.dumps(version | {"tables": described}))
     (tmp_path / "tables.md").write_text("# Results\n\n| a |\n| --: |\n| 1 |\n")
     (tmp_path / "charts").mkdir()
@@ -95,7 +96,7 @@ def test_another_column_is_named(run):
 ])
 def test_a_bad_row_is_named(run, values, message):
     bad = summary_row("matmul", variant="packed", **values)
-    write_rows(run / "summary.csv", schema.SUMMARY, [*map(summary_row, PRIMITIVES), bad])
+    write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), bad])
     result = check(run)
     assert result.returncode == 1
     assert "packed" in result.stderr and message in result.stderr
@@ -107,8 +108,8 @@ def test_a_bad_row_is_named(run, values, message):
     ("summary.json", lambda content: content["columns"].reverse(), "not those of summary.csv"),
     ("step.json", lambda content: content["rows"][0].pop("layer"), "a row has other fields"),
     ("step.json", lambda content: content.pop("rows"), "no rows; step.csv has 1"),
-    ("columns.json", lambda content: content["tables"]["train"].pop(), "not those of train.csv"),
-    ("columns.json", lambda content: content["tables"].pop("samples"), "not those of samples.csv"),
+    ("columns.json", lambda content: content["tables"]["train"].pop(), "train.csv:1: column 8"),
+    ("columns.json", lambda content: content["tables"].pop("samples"), "not describe samples.csv"),
     ("columns.json", lambda content: content["tables"]["step"][0].pop("meaning"), "no meaning")])
 def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, message):
     content = json.loads((run / name).read_text())
@@ -131,27 +132,27 @@ def test_a_malformed_file_is_named(run, name, text):
 def test_a_variant_that_cannot_run_here_is_a_row_without_a_problem(run):
     absent = summary_row("matmul", variant="cublas", problem="", threads="", status="unavailable",
                          verified="", median_s="", reason="no CUDA device")
-    write_rows(run / "summary.csv", schema.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
+    write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
     assert check(run).returncode == 0
-    write_rows(run / "summary.csv", schema.SUMMARY,
+    write_rows(run / "summary.csv", columns.SUMMARY,
                [*map(summary_row, PRIMITIVES), absent | {"reason": ""}])
     assert "summary: matmul cublas: unavailable, without a reason" in check(run).stderr
 
 
 def test_an_unavailable_row_with_its_reason_is_fine(run):
     absent = summary_row("matmul", status="unavailable", verified="", median_s="", reason="no GPU")
-    write_rows(run / "summary.csv", schema.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
+    write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
     assert check(run).returncode == 0
 
 
 def test_a_primitive_that_was_not_measured_is_named(run):
-    write_rows(run / "summary.csv", schema.SUMMARY, map(summary_row, PRIMITIVES[1:]))
+    write_rows(run / "summary.csv", columns.SUMMARY, map(summary_row, PRIMITIVES[1:]))
     result = check(run)
     assert result.returncode == 1 and f"no ok row of {PRIMITIVES[0]}" in result.stderr
 
 
 def test_a_loss_that_is_no_number_is_named(run):
-    write_rows(run / "train.csv", schema.TRAIN, [{"step": 1, "loss": "nan"}])
+    write_rows(run / "train.csv", columns.TRAIN, [{"step": 1, "loss": "nan"}])
     result = check(run)
     assert result.returncode == 1 and "loss" in result.stderr
 

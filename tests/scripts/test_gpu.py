@@ -16,7 +16,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from plots import schema
+from tests import columns
 
 TOOLS = "du getconf gzip head tar timeout".split()
 LADDERS = {"matmul": ["naive", "warp_tile", "cublas"], "sgd_update": ["naive"],
@@ -89,7 +89,7 @@ done
     (root / "environment.json").write_text("{}")
     (root / "benchmark.json").write_text("{}")
     (root / "samples.csv").write_text("samples\n")
-    (root / "summary.csv").write_text(csv_text(schema.SUMMARY, [
+    (root / "summary.csv").write_text(csv_text(columns.SUMMARY, [
         summary_row("layers", "naive", 4.0),
         summary_row("layers", "warp_tile", 1.0, builds_on="naive", speedup_vs_vendor=0.5),
         summary_row("gpu", "naive", 8.0), summary_row("gpu", "warp_tile", 1.0, builds_on="naive"),
@@ -99,9 +99,9 @@ done
                     verified="no", reason="not found", gflops_per_s="", gbytes_per_s="")]))
     step = {"network": "mlp", "layer": "total", "phase": "total", "threads": 1, "ranks": 1,
             "device": "cuda"}
-    (root / "step.csv").write_text(csv_text(schema.STEP, [
+    (root / "step.csv").write_text(csv_text(columns.STEP, [
         step | {"use": "cuda", "mode": "single", "median_s": 0.001}]))
-    (root / "peers.csv").write_text(csv_text(schema.STEP, [
+    (root / "peers.csv").write_text(csv_text(columns.STEP, [
         step | {"use": "pytorch", "mode": "eager", "median_s": 0.006},
         step | {"use": "pytorch", "mode": "cuda_graph", "median_s": 0.002}]))
     verdict = {"digest": "0123456789ab", "date": "2026-01-31", "device": "NVIDIA X"}

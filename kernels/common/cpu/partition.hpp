@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/common/integer_math.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder {
@@ -19,7 +20,7 @@ inline namespace STEPLADDER_ISA {
 // empty where there are more parts than granules.
 constexpr Range partition(std::int64_t count, std::int64_t parts, std::int64_t index,
                           std::int64_t granule = 1) {
-  const std::int64_t granules = (count + granule - 1) / granule;
+  const std::int64_t granules = ceil_div(count, granule);
   return {std::min(count, granules * index / parts * granule),
           std::min(count, granules * (index + 1) / parts * granule)};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/integer_math.hpp"
 
 namespace stepladder::convolution {
 
@@ -12,7 +13,7 @@ namespace stepladder::convolution {
 // column s. The range is empty if begin >= end. Static: files for several ISAs include it.
 static inline Range valid_range(std::int64_t size, std::int64_t outputs, std::int64_t stride,
                                 std::int64_t offset) {
-  const std::int64_t begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  const std::int64_t begin = offset >= 0 ? 0 : ceil_div(-offset, stride);
   const std::int64_t end = size <= offset ? 0 : (size - 1 - offset) / stride + 1;
   return {std::min(begin, outputs), std::min(end, outputs)};
 }

@@ -1,4 +1,4 @@
-// Rows come back as they were written, and malformed files are refused with file, line and expectation.
+// Rows are read as they were written. Errors of malformed files name file, line and expectation.
 #include "harness/io/csv.hpp"
 
 #include <gtest/gtest.h>
@@ -15,20 +15,18 @@ std::string error_of_file(const std::string& content) {
   return error_of([&] { CsvFile(folder.write("f.csv", content), {"a", "b"}, {"c"}); });
 }
 
-TEST(Csv, FieldsComeBackAsTheyWereWritten) {
+TEST(Csv, FieldsAreReadAsTheyWereWritten) {
   const TemporaryFolder folder;
-  const std::vector<std::string> pieces = {"x", ",", "\"", " ",  "\"\"",
-                                           "é", "'", ";",  "\\", "1e-9"};
+  const std::vector<std::string> parts = {"x", ",", "\"", " ", "\"\"", "é", "'", ";", "\\", "1e-9"};
   Random random(1);
   std::string text = "a,b\n";
   std::vector<std::vector<std::string>> rows;
   for (int row = 0; row < 300; ++row) {
-    std::vector<std::string> fields(2);
-    fields[0] = "-";
+    std::vector<std::string> fields = {"-", ""};
     for (std::string& field : fields)
       for (std::int64_t i = random.integer(0, 6); i > 0; --i)
-        field += pieces[static_cast<std::size_t>(
-            random.integer(0, static_cast<std::int64_t>(pieces.size()) - 1))];
+        field += parts[static_cast<std::size_t>(
+            random.integer(0, static_cast<std::int64_t>(parts.size()) - 1))];
     text += csv_line(fields);
     rows.push_back(fields);
   }
@@ -44,11 +42,11 @@ TEST(Csv, OneRowIsOneLine) {
   EXPECT_EQ(csv_line({"first\nsecond\r", "b"}), "\"first second \",b\n");
 }
 
-TEST(Csv, QuotesOnlyWhatNeedsIt) {
+TEST(Csv, QuotesOnlyFieldsThatNeedIt) {
   EXPECT_EQ(csv_line({"a b", "c,d", "e\"f", ""}), "a b,\"c,d\",\"e\"\"f\",\n");
 }
 
-TEST(Csv, TakesFilesOfSpreadsheetsAndOtherSystems) {
+TEST(Csv, ReadsFilesOfSpreadsheetsAndOtherSystems) {
   const TemporaryFolder folder;
   const CsvFile file(folder.write("f.csv",
                                   "\xEF\xBB\xBF"
@@ -81,7 +79,7 @@ TEST(Csv, MalformedFilesNameFileLineAndExpectation) {
   EXPECT_TRUE(says(error_of_file(""), {"f.csv", "empty; expected the header a,b"}));
 }
 
-TEST(Csv, AFileThatIsNotThereIsNamed) {
+TEST(Csv, AMissingFileIsNamed) {
   const TemporaryFolder folder;
   EXPECT_TRUE(
       says(error_of([&] { CsvFile(folder / "none.csv", {"a"}); }), {"none.csv", "cannot be read"}));
@@ -95,18 +93,18 @@ TEST(Csv, WholeNumbersInARange) {
   EXPECT_EQ(rows[0].integer("a", 1, 12), 12);
   EXPECT_EQ(rows[0].integer("b", 1, 5, 3), 3);
   EXPECT_EQ(rows[0].integer("c", 1, 5, 4), 4);
-  const auto refuses = [&](std::size_t row, const char* column, const std::string& what) {
+  const auto rejects = [&](std::size_t row, const char* column, const std::string& what) {
     return says(error_of([&] { rows[row].integer(column, 1, 11); }),
                 {"f.csv:" + std::to_string(row + 2), what, "expected a whole number from 1 to 11"});
   };
-  EXPECT_TRUE(refuses(0, "a", "column a holds \"12\""));
-  EXPECT_TRUE(refuses(0, "b", "column b holds \"\""));
-  EXPECT_TRUE(refuses(1, "a", "column a holds \"1.5\""));
-  EXPECT_TRUE(refuses(1, "b", "column b holds \"-1\""));
-  EXPECT_TRUE(refuses(2, "a", "column a holds \"x\""));
-  EXPECT_TRUE(refuses(2, "b", "column b holds \"9223372036854775808\""));
-  EXPECT_TRUE(refuses(3, "a", "column a holds \" 1\""));
-  EXPECT_TRUE(refuses(3, "b", "column b holds \"1 \""));
+  EXPECT_TRUE(rejects(0, "a", "column a holds \"12\""));
+  EXPECT_TRUE(rejects(0, "b", "column b holds \"\""));
+  EXPECT_TRUE(rejects(1, "a", "column a holds \"1.5\""));
+  EXPECT_TRUE(rejects(1, "b", "column b holds \"-1\""));
+  EXPECT_TRUE(rejects(2, "a", "column a holds \"x\""));
+  EXPECT_TRUE(rejects(2, "b", "column b holds \"9223372036854775808\""));
+  EXPECT_TRUE(rejects(3, "a", "column a holds \" 1\""));
+  EXPECT_TRUE(rejects(3, "b", "column b holds \"1 \""));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A CUDA row is judged by what the device can do, never by the CPU's ceilings.
+// The roof of a CUDA row follows from the ceilings of the device, never from those of the CPU.
 #include <gtest/gtest.h>
 
 #include "harness/measure/ceilings.hpp"
@@ -21,22 +21,22 @@ ProblemInfo problem(double flops, double bytes) {
 }
 
 TEST(DeviceRoof, IsTheLongerOfTheTwoTimes) {
-  const Roof compute = device_roof_of(problem(60e12, 4e9), "fp32", of_both);
+  const Roof compute = device_roof_of(problem(60e12, 4e9), Precision::fp32, of_both);
   EXPECT_EQ(compute.name, "fma_peak");
   EXPECT_DOUBLE_EQ(compute.seconds, 1.0);
-  const Roof memory = device_roof_of(problem(60e9, 4e12), "fp32", of_both);
+  const Roof memory = device_roof_of(problem(60e9, 4e12), Precision::fp32, of_both);
   EXPECT_EQ(memory.name, "stream_copy_device");
   EXPECT_DOUBLE_EQ(memory.seconds, 1.0);
 }
 
 TEST(DeviceRoof, IsNotTheCpus) {
-  const Roof none = device_roof_of(problem(60e12, 4e9), "fp32", of_cpu);
+  const Roof none = device_roof_of(problem(60e12, 4e9), Precision::fp32, of_cpu);
   EXPECT_EQ(none.name, "");
   EXPECT_EQ(none.seconds, 0);
 }
 
 TEST(DeviceRoof, IsLeftOutWhereItsPeakIsNotMeasured) {
-  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), "tf32", of_both).name, "");
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), Precision::tf32, of_both).name, "");
 }
 
 TEST(DeviceRoof, OfTheCpuIsNotTheDevices) {

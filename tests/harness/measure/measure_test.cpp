@@ -1,4 +1,4 @@
-// Timing: right within what a shared machine allows, subjects in turns, nothing measured thrown away.
+// Timing is right within the noise of a shared machine, subjects take turns, every sample is kept.
 #include "harness/measure/measure.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(Measure, ShortRunsAreRepeatedUntilTheClockSeesThem) {
   EXPECT_LT(measured[0].samples.front().seconds, 1e-5);
 }
 
-TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndSaysSo) {
+TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndANote) {
   const auto measured = measure({sleeper("slow", 0.03), sleeper("quick", 0.0005)},
                                 {.repetitions = 9, .budget_seconds = 0.1});
   EXPECT_GE(measured[0].samples.size(), 2U);
@@ -58,7 +58,7 @@ TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndSaysSo) {
   EXPECT_EQ(measured[1].note, "");
 }
 
-TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersGoOn) {
+TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersContinue) {
   int calls = 0;
   const std::vector<Subject> subjects = {
       {.name = "throws at once",
@@ -77,12 +77,12 @@ TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersGoOn) {
   EXPECT_GE(measured[2].samples.size(), 5U);
 }
 
-TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInAnOrderOfItsOwn) {
+TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInItsOwnOrder) {
   constexpr std::size_t count = 5, rounds = 8;
   std::vector<std::size_t> order;
   std::vector<Subject> subjects;
-  for (std::size_t s = 0; s < count;
-       ++s)  // known to take long, so that nothing runs before and one iteration does
+  // With a long estimate nothing runs before, and a repetition has one iteration.
+  for (std::size_t s = 0; s < count; ++s)
     subjects.push_back({.name = "subject " + std::to_string(s),
                         .run = [&order, s](std::int64_t) { order.push_back(s); },
                         .estimate_seconds = 1});

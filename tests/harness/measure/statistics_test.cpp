@@ -1,4 +1,4 @@
-// Medians, their confidence intervals and the rank test, against what enumeration and simulation say.
+// Medians, their confidence intervals and the rank test, against enumeration and simulation.
 #include "harness/measure/statistics.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<double> one_to(int n) {
   return values;
 }
 
-// P(Binomial(n, 1/2) < r) <= 2.5 %: the ranks of any table of the sign test.
+// P(Binomial(n, 1/2) < r) <= 2.5 %: the ranks in tables of the sign test.
 TEST(Summarize, IntervalIsThatOfTheSignTest) {
   struct Row {
     int n, low;
@@ -89,7 +89,7 @@ TEST(PairedRatio, IsTheMedianOfTheQuotientsNotTheQuotientOfMedians) {
   EXPECT_DOUBLE_EQ(paired_ratio(above, below).median, 2);
 }
 
-TEST(PairedRatio, DriftThatHitsBothCancels) {
+TEST(PairedRatio, DriftThatAffectsBothCancels) {
   std::vector<double> above, below;
   for (int i = 1; i <= 12; ++i) {
     below.push_back(i);
@@ -113,7 +113,8 @@ TEST(RankTest, ValuesByHand) {
   const std::vector<double> low = {1, 2, 3}, high = {4, 5, 6};
   // U = 0, mean 4.5, variance 3 · 3 · 7 / 12 = 5.25: z = 4 / 2.2913
   EXPECT_NEAR(rank_test(low, high), 0.08086, 1e-4);
-  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 − 36 / 56): z = 5 / 3.3381
+  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 - 36 / 56);
+  // z = 5 / 3.3381
   const std::vector<double> a = {1, 2, 2, 3}, b = {2, 3, 4, 4};
   EXPECT_NEAR(rank_test(a, b), 0.13417, 1e-4);
 }
@@ -123,14 +124,14 @@ TEST(RankTest, DoesNotDependOnWhichComesFirst) {
   EXPECT_DOUBLE_EQ(rank_test(a, b), rank_test(b, a));
 }
 
-TEST(RankTest, NothingToTellApart) {
+TEST(RankTest, EqualOrMissingSamplesGiveOne) {
   const std::vector<double> same = {2, 2, 2}, values = {1, 2, 3, 4, 5};
   EXPECT_DOUBLE_EQ(rank_test(same, same), 1);
   EXPECT_DOUBLE_EQ(rank_test(values, values), 1);
   EXPECT_DOUBLE_EQ(rank_test(values, {}), 1);
 }
 
-// The exact two-sided p-value: the share of all ways to draw n_a of the ranks whose U lies as far out.
+// The exact two-sided p-value: the share of all choices of n_a ranks whose U is as extreme.
 double exact_p(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
@@ -167,7 +168,7 @@ TEST(RankTest, IsNearExactEnumeration) {
   }
 }
 
-TEST(RankTest, FalseAlarmsStayBelowTheirRateAndRealShiftsAreSeen) {
+TEST(RankTest, FalseAlarmsStayBelowTheirRateAndRealShiftsAreFound) {
   Random random(4);
   constexpr int runs = 2000;
   int alarms = 0, seen = 0;

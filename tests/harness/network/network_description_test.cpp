@@ -1,4 +1,4 @@
-// Network descriptions: what a JSON file says arrives, and what is wrong with it is named.
+// Network descriptions are read from JSON files. Errors name the place and the expectation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/network/description.hpp"
 #include "harness/network/load.hpp"
@@ -23,11 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using sgd_update::Optimizer;
 
-fs::path builtin() {
-  return fs::path(__FILE__).parent_path().parent_path() / "bench" / "networks.json";
-}
+fs::path builtin() { return source_directory() / "bench" / "networks.json"; }
 
-// A sound network of one line each for input, layers and optimizer; tests replace one of them.
+// A valid network. Tests replace a part of it.
 struct Text {
   std::string input = R"({"channels": 1, "height": 8, "width": 6})";
   std::string classes = "10";
@@ -81,7 +80,7 @@ TEST(BuiltinNetworks, HaveThePublishedNumbersOfParameters) {
             (std::vector<std::string>{"alexnet", "cifar_cnn", "mlp", "mnist_cnn"}));
 }
 
-TEST(BuiltinNetworks, MnistCnnArrivesAsItIsWritten) {
+TEST(BuiltinNetworks, MnistCnnIsReadAsWritten) {
   const NetworkDescription network = load_network("mnist_cnn", builtin());
   EXPECT_EQ(network.batch, 64);
   EXPECT_EQ(network.classes, 10);
@@ -123,8 +122,8 @@ TEST(BuiltinNetworks, WithoutOptionalKeepsTheOtherLayersAndTheirNames) {
                                              "fc1", "relu3", "fc2", "softmax1"}));
 }
 
-// That both orders are one function is what network_gradient_test.cpp shows.
-TEST(BuiltinNetworks, PoolingRunsBeforeReluAndNothingElseMoves) {
+// network_gradient_test.cpp checks that both orders compute the same function.
+TEST(BuiltinNetworks, PoolingRunsBeforeReluAndNothingElseChanges) {
   const auto order = [](const char* name) {
     const NetworkDescription network = pool_before_relu(load_network(name, builtin()));
     std::vector<std::string> names;
@@ -271,7 +270,7 @@ TEST(Problems, AreThoseOfTheLayer) {
   EXPECT_EQ(pool1.out_w(), 12);
 }
 
-TEST(LoadNetwork, TakesAFileWithOneNetworkOrOneNetworkUnderItsName) {
+TEST(LoadNetwork, ReadsAFileWithOneNetworkOrOneNetworkUnderItsName) {
   const TemporaryFolder folder;
   const fs::path plain = folder.write("small_net.json", Text{}.json());
   EXPECT_EQ(load_network(plain.string(), builtin()).name, "small_net");
@@ -287,7 +286,7 @@ TEST(LoadNetwork, AFileWithSeveralNetworksOrNoneIsAnError) {
   EXPECT_TRUE(says(parse_error("{}"), {"expected one network", "found 0"}));
 }
 
-TEST(LoadNetwork, AnUnknownNameBringsTheNearest) {
+TEST(LoadNetwork, AnUnknownNameSuggestsTheNearest) {
   try {
     load_network("mnist_cn", builtin());
     FAIL() << "expected UnknownName";
@@ -316,7 +315,7 @@ TEST(LoadNetwork, AMissingFileIsNotAnUnknownName) {
                    {folder.path().string(), "cannot read"}));
 }
 
-TEST(Nearest, CountsEditsAndSwapsOfNeighboursWithoutRegardToCase) {
+TEST(Nearest, CountsEditsAndSwapsOfNeighboursIgnoringCase) {
   EXPECT_EQ(edit_distance("", ""), 0);
   EXPECT_EQ(edit_distance("", "abc"), 3);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
@@ -557,7 +556,7 @@ TEST(WithoutOptional, FailsIfTheOtherLayersDoNotFit) {
   EXPECT_THROW(without_optional(parse(text.json())), ShapeError);
 }
 
-TEST(DamagedNetworks, LoadAsSoundNetworksOrAreAnError) {
+TEST(DamagedNetworks, LoadAsValidNetworksOrAreAnError) {
   const TemporaryFolder folder;
   const std::string whole = "{\"mine\": " + Text{}.json() + "}";
   std::mt19937_64 random(20240608);

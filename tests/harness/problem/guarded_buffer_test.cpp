@@ -1,4 +1,4 @@
-// A write out of bounds shows, on whichever side and in whichever size of operand.
+// Writes out of bounds are found on both sides of operands of any size.
 #include "harness/problem/guarded_buffer.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace stepladder {
 namespace {
 
-TEST(GuardedBuffer, IsAlignedUndamagedAndHoldsWhatIsWritten) {
+TEST(GuardedBuffer, IsAlignedUndamagedAndContainsWhatWasWritten) {
   for (const std::size_t bytes :
        {std::size_t{0}, std::size_t{1}, std::size_t{67}, std::size_t{4096}}) {
     GuardedBuffer buffer(bytes, nullptr);
@@ -42,14 +42,14 @@ TEST(GuardedBuffer, PoisonIsNanAsAFloat) {
   EXPECT_TRUE(std::isnan(value));
 }
 
-// As an elementwise kernel does that runs past the end of all its operands.
-TEST(GuardedBuffer, OneBuffersGuardInAnothersIsDamage) {
+// The error of an elementwise kernel that runs past the end of all its operands.
+TEST(GuardedBuffer, TheGuardOfAnotherBufferIsDamage) {
   GuardedBuffer from(64, nullptr), to(64, nullptr);
   static_cast<float*>(to.data())[16] = static_cast<float*>(from.data())[16];
   EXPECT_NE(to.guard_damage(), "");
 }
 
-TEST(GuardedBuffer, WhatIsReadOutOfBoundsIsLarge) {
+TEST(GuardedBuffer, ValuesOutOfBoundsAreLarge) {
   const GuardedBuffer buffer(64, nullptr);
   EXPECT_GT(static_cast<float*>(buffer.data())[16], 1e38F);
   EXPECT_GT(static_cast<float*>(buffer.data())[-1], 1e38F);

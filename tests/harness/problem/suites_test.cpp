@@ -1,4 +1,4 @@
-// The project's suites load, and a mistake in a user's own is refused with file, line and expectation.
+// The project's suites load. Errors in a suite name file, line and expectation.
 #include "harness/problem/suites.hpp"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/temporary_folder.hpp"
@@ -34,7 +35,7 @@ TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
   }
 }
 
-// Runs of several suites go to one folder, where rows are told apart by name and direction.
+// Runs of several suites write to one folder, where name and direction identify a row.
 TEST(Suites, ANameStandsForOneProblemInAllSuites) {
   for (const PrimitiveType* type : primitives()) {
     if (!type->has_suites()) continue;
@@ -48,7 +49,7 @@ TEST(Suites, ANameStandsForOneProblemInAllSuites) {
   }
 }
 
-TEST(Suites, OneSuiteIsTakenOutOfAFile) {
+TEST(Suites, OneSuiteIsSelectedFromAFile) {
   const TemporaryFolder folder;
   const auto file = folder.write(
       "own.csv", "suite,name,count,source\nmine,one,5,\nmine,two,6,\nother,three,7,\n");
@@ -57,7 +58,7 @@ TEST(Suites, OneSuiteIsTakenOutOfAFile) {
   EXPECT_EQ(load_suite(type, file, "", 2).size(), 6U);
 }
 
-TEST(Suites, AnUnknownSuiteAnswersWithTheNearest) {
+TEST(Suites, AnUnknownSuiteSuggestsTheNearest) {
   const PrimitiveType& type = primitive("matmul");
   try {
     load_suite(type, suite_file(type), "layer", 1);
@@ -68,7 +69,7 @@ TEST(Suites, AnUnknownSuiteAnswersWithTheNearest) {
   }
 }
 
-// A file of this primitive with a line (the third of the file) under a good one.
+// The error of a file with this line after a valid one; it is the third line of the file.
 std::string error_of_line(const std::string& name, const std::string& line) {
   static const std::map<std::string, std::string> good = {
       {"matmul", "suite,name,m,n,k,transpose_a,transpose_b,source\ns,good,4,5,6,0,0,\n"},
@@ -91,7 +92,7 @@ struct BadLine {
   const char* primitive;
   const char* line;
   const char* found;     // in the message
-  const char* expected;  // likewise
+  const char* expected;  // in the message
 };
 
 const BadLine bad_lines[] = {
@@ -135,19 +136,19 @@ TEST(Suites, BadLinesNameFileLineAndExpectation) {
         << bad.line;
 }
 
-TEST(Suites, TheGoodLinesOfTheseFilesAreGood) {
+TEST(Suites, TheOtherLinesOfTheseFilesAreValid) {
   for (const char* name : {"matmul", "convolution", "max_pool", "sgd_update", "all_reduce"})
     EXPECT_EQ(error_of_line(name, ""), "");
 }
 
-TEST(Suites, AFileWithoutProblemsIsRefused) {
+TEST(Suites, AFileWithoutProblemsIsRejected) {
   const TemporaryFolder folder;
   const auto file = folder.write("own.csv", "suite,name,count,source\n");
   EXPECT_TRUE(says(error_of([&] { load_suite(primitive("sgd_update"), file, "", 1); }),
                    {"own.csv", "only a header"}));
 }
 
-TEST(Suites, AFileOfAnotherPrimitiveIsRefused) {
+TEST(Suites, AFileOfAnotherPrimitiveIsRejected) {
   EXPECT_TRUE(says(
       error_of([] { load_suite(primitive("matmul"), suite_file(primitive("max_pool")), "", 1); }),
       {"max_pool.csv:1", "lacks the column \"m\"",

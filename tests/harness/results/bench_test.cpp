@@ -1,15 +1,18 @@
-// What bench writes of variants that pass, fail, throw, cannot run or do not fit, first and on resuming.
+// The rows that bench writes for variants that pass, fail, throw, cannot run or do not fit the
+// memory, in a new run and in a resumed one.
 #include "harness/results/bench.hpp"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <stdexcept>
 
 #include "harness/io/csv.hpp"
+#include "harness/results/result_columns.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/proof.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder {
 namespace {
@@ -29,7 +32,7 @@ void update_but_the_last(const Problem& p, const Operands& o) {
 }
 void throws(const Problem&, const Operands&) { throw std::runtime_error("no rule"); }
 
-// Passes the proof and throws when it is timed.
+// Passes verification and throws when it is timed.
 class WearsOut final : public sgd_update::Plan {
  public:
   WearsOut(const Problem& problem, const Resources&) : problem_(problem) {}
@@ -49,6 +52,12 @@ class Limited final : public sgd_update::Plan {
   void run(const Operands&) override {}
 };
 
+class LacksLibrary final : public sgd_update::Plan {
+ public:
+  LacksLibrary(const Problem&, const Resources&) { throw NotHere("libfast.so not found"); }
+  void run(const Operands&) override {}
+};
+
 class BenchTest : public testing::Test {
  protected:
   Variant variant(const char* name, Factory<SgdUpdate> factory) {
@@ -58,13 +67,20 @@ class BenchTest : public testing::Test {
   // A run of these variants on one problem of sgd.
   BenchCounts bench(const std::vector<Variant>& variants, bool resume = false,
                     std::int64_t count = 100) {
+    return bench_all({{"weights", count}}, variants, resume);
+  }
+  // A run of these variants on problems with these names and counts.
+  BenchCounts bench_all(const std::vector<std::pair<std::string, std::int64_t>>& problems,
+                        const std::vector<Variant>& variants, bool resume = false,
+                        BenchOptions options = {}) {
     stepladder::Run run(
         {.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
-    Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003},
-                      .suite_argument = "--suite s"});
-    const auto problem =
-        make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", "weights");
-    bench.measure(*problem, variants);
+    options.measure = {.repetitions = 3, .budget_seconds = 0.003};
+    options.suite_argument = "--suite s";
+    Bench bench(run, options);
+    for (const auto& [name, count] : problems)
+      bench.measure(*make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", name),
+                    variants);
     run.save();
     return bench.counts();
   }
@@ -80,15 +96,23 @@ class BenchTest : public testing::Test {
   }
   std::map<std::string, std::map<std::string, std::string>> summary() {
     std::map<std::string, std::map<std::string, std::string>> by_variant;
-    for (auto& row : rows("summary.csv", summary_columns)) {
+    for (auto& row : rows("summary.csv", summary_columns().names())) {
       EXPECT_FALSE(by_variant.contains(row["variant"])) << row["variant"] << " has two rows";
       by_variant[row["variant"]] = row;
     }
     return by_variant;
   }
+  // "problem status" of each row of a variant, in the order of the file.
+  std::vector<std::string> rows_of(const std::string& variant) {
+    std::vector<std::string> found;
+    for (auto& row : rows("summary.csv", summary_columns().names()))
+      if (row["variant"] == variant) found.push_back(row["problem"] + " " + row["status"]);
+    return found;
+  }
   int samples_of(const std::string& name) {
     int count = 0;
-    for (auto& row : rows("samples.csv", samples_columns)) count += row["variant"] == name;
+    for (auto& row : rows("samples.csv", samples_columns().names()))
+      count += row["variant"] == name;
     return count;
   }
 
@@ -127,6 +151,77 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   EXPECT_GE(samples_of("honest"), 3);
 }
 
+const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};
+
+TEST_F(BenchTest, AVariantThatRunsNowhereHasOneRowForAllProblemsAndThreads) {
+  Variant missing = variant("missing", nullptr);
+  missing.why_unavailable = "built without its library";
+  VariantInfo threaded = *missing.info;
+  threaded.threaded = true;
+  missing.info = &threaded;
+  const BenchCounts counts =
+      bench_all(two_problems,
+                {missing, variant("lacks", make_plan<SgdUpdate, LacksLibrary>),
+                 variant("limited", make_plan<SgdUpdate, Limited>)},
+                false, {.threads = {1, 2}});
+  EXPECT_EQ(counts.unavailable, 4);
+  EXPECT_EQ(rows_of("missing"), std::vector<std::string>{" unavailable"});
+  EXPECT_EQ(rows_of("lacks"), std::vector<std::string>{" unavailable"});
+  EXPECT_EQ(rows_of("limited"), (std::vector<std::string>{"a unavailable", "b unavailable"}));
+  for (auto& row : rows("summary.csv", summary_columns().names())) {
+    if (row["variant"] == "limited") continue;
+    EXPECT_NE(row["reason"], "");
+    EXPECT_EQ(row["direction"] + row["shape"] + row["layout"] + row["suite"] + row["cache"] +
+                  row["threads"] + row["ranks"] + row["repeat_command"],
+              "");
+  }
+}
+
+TEST_F(BenchTest, ResumingNeitherRepeatsNorCountsThatRowTwiceAndReplacesItWhenTheVariantRuns) {
+  bench_all(two_problems, {variant("lacks", make_plan<SgdUpdate, LacksLibrary>)});
+  EXPECT_EQ(bench_all(two_problems, {variant("lacks", make_plan<SgdUpdate, LacksLibrary>)}, true)
+                .unavailable,
+            1);
+  EXPECT_EQ(rows_of("lacks"), std::vector<std::string>{" unavailable"});
+  bench_all({{"a", 100}}, {variant("lacks", plan_of<throws>)}, true);
+  EXPECT_EQ(rows_of("lacks"), std::vector<std::string>{"a failed"});
+  bench_all(two_problems, {variant("lacks", plan_of<update>)}, true);
+  EXPECT_EQ(rows_of("lacks"), (std::vector<std::string>{"a ok", "b ok"}));
+}
+
+TEST_F(BenchTest, WhatWasMeasuredStaysWhenTheVariantCannotRunAnyMore) {
+  bench_all({{"a", 100}}, {variant("fast", plan_of<update>)});
+  const Variant lacks = variant("fast", make_plan<SgdUpdate, LacksLibrary>);
+  EXPECT_EQ(bench_all({{"a", 100}}, {lacks}, true).kept, 1);
+  EXPECT_EQ(rows_of("fast"), std::vector<std::string>{"a ok"});
+  bench_all(two_problems, {lacks}, true);
+  EXPECT_EQ(rows_of("fast"), (std::vector<std::string>{"a ok", " unavailable"}));
+}
+
+TEST_F(BenchTest, TheRunDescribesItsColumns) {
+  bench({variant("honest", plan_of<update>)});
+  std::ifstream in(folder / "run/columns.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), columns_as_json());
+}
+
+TEST_F(BenchTest, TheSummaryAsJsonHasAllRowsAlsoAfterResuming) {
+  bench({variant("first", plan_of<update>)});
+  bench({variant("broken", plan_of<throws>)}, true);
+  const auto json = nlohmann::json::parse(std::ifstream(folder / "run/summary.json"));
+  EXPECT_EQ(json["columns"], nlohmann::json(summary_columns().names()));
+  ASSERT_EQ(json["rows"].size(), 2U);
+  EXPECT_EQ(json["rows"][0]["variant"], "first");
+  EXPECT_GT(json["rows"][0]["median_s"], 0.0);
+  EXPECT_EQ(json["rows"][0]["threads"], 1);
+  EXPECT_TRUE(json["rows"][1]["median_s"].is_null());
+  EXPECT_EQ(json["rows"][1].size(), summary_columns().names().size());
+}
+
+TEST_F(BenchTest, ARowThatCanBeRepeatedNamesItsProblemLiterally) {
+  bench_all({{"50 %, all*", 100}}, {variant("honest", plan_of<update>)});
+  EXPECT_TRUE(says(summary()["honest"]["repeat_command"], {" --problem '50 %\\, all\\*' "}));
+}
+
 TEST_F(BenchTest, AProblemTooBigForMemoryIsSkippedWithNeedAndSupply) {
   const BenchCounts counts =
       bench({variant("honest", plan_of<update>)}, false, std::int64_t{1} << 40);
@@ -162,12 +257,12 @@ TEST_F(BenchTest, ResumingTriesAgainWhatCouldNotBeMeasuredAndReplacesItsRow) {
 
 TEST_F(BenchTest, ResumingDropsSamplesWhoseRowACrashLost) {
   bench({variant("first", plan_of<update>)});
-  Table(folder / "run/summary.csv", summary_columns).remove_rows([](const CsvRow&) {
+  Table(folder / "run/summary.csv", summary_columns().names()).remove_rows([](const CsvRow&) {
     return true;
   });
   bench({variant("first", plan_of<update>)}, true);
   int first_repetitions = 0;
-  for (auto& row : rows("samples.csv", samples_columns))
+  for (auto& row : rows("samples.csv", samples_columns().names()))
     first_repetitions += row["repetition"] == "0";
   EXPECT_EQ(first_repetitions, 1);
 }

@@ -1,6 +1,4 @@
 // A run's files survive crashes: whole rows, nothing lost, nothing of others overwritten.
-#include "harness/results/results.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -8,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/results/run_folder.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -19,6 +18,10 @@ const std::vector<std::string> columns = {"name", "value"};
 std::string content_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::ptrdiff_t files_in(const TemporaryFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
 }
 
 TEST(Table, StartsWithItsHeader) {
@@ -76,7 +79,7 @@ TEST(Table, TakesOutRows) {
   table.remove_rows([](const CsvRow& row) { return row.text("name") == "a"; });
   table.append({{"d", "4"}});
   EXPECT_EQ(content_of(folder / "t.csv"), "name,value\n\"b,\"\"\",2\nc,3\nd,4\n");
-  EXPECT_FALSE(std::filesystem::exists(folder / "t.csv.part"));
+  EXPECT_EQ(files_in(folder), 1);
 }
 
 // The limit on the size of a file stands in for a full disk: part of the rows can be written.
@@ -134,27 +137,7 @@ TEST(RunFolder, ABrokenJsonFileReadsAsNone) {
   EXPECT_TRUE(run.read_json("x.json").is_null());
   run.write_json("x.json", {{"whole", true}});
   EXPECT_EQ(run.read_json("x.json")["whole"], true);
-  EXPECT_FALSE(std::filesystem::exists(folder / "x.json.part"));
-}
-
-TEST(Results, NumbersHaveSixDigitsAndNoNames) {
-  EXPECT_EQ(number(0.123456789), "0.123457");
-  EXPECT_EQ(number(0), "0");
-  EXPECT_EQ(number(1.0 / 0.0), "");
-  EXPECT_EQ(number(0.0 / 0.0), "");
-}
-
-TEST(Results, TheSummaryHasTheDocumentedColumns) {
-  std::string all;
-  for (const std::string& column : summary_columns) all += column + " ";
-  EXPECT_EQ(
-      all,
-      "primitive direction variant technique builds_on suite problem shape precision layout "
-      "prepacked cache "
-      "threads ranks device status reason verified error_ratio repetitions median_s ci_low_s "
-      "ci_high_s min_s "
-      "prepare_s flops bytes gflops_per_s gbytes_per_s busbw_gbytes_per_s roof percent_of_roof "
-      "speedup_vs_serial speedup_vs_vendor cycles instructions cpi energy_j repeat_command ");
+  EXPECT_EQ(files_in(folder), 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What may run at once leaves the same memory behind as one after the other.
+// Any order that the dependencies allow leaves the same memory as the sequential one.
 #include "harness/training/dependencies.hpp"
 
 #include <gtest/gtest.h>
@@ -20,22 +20,23 @@ std::array<std::byte, 16> memory;
 Access reads(std::size_t from, std::size_t bytes) { return {memory.data() + from, bytes, false}; }
 Access writes(std::size_t from, std::size_t bytes) { return {memory.data() + from, bytes, true}; }
 
-TEST(Dependencies, ReadersOfTheSameMayRunAtOnce) {
+TEST(Dependencies, ReadersOfTheSameMemoryAreIndependent) {
   const List list = {{writes(0, 4)}, {reads(0, 4)}, {reads(2, 2), writes(8, 4)}, {writes(3, 1)}};
   EXPECT_EQ(dependencies(list), (After{{}, {0}, {0}, {1, 2}}));
 }
 
-TEST(Dependencies, AreOnlyThoseThatDoNotFollowFromOthers) {
+TEST(Dependencies, AreNotTransitive) {
   const List list = {{writes(0, 4)}, {reads(0, 4), writes(4, 4)}, {reads(0, 8), writes(8, 4)}};
   EXPECT_EQ(dependencies(list), (After{{}, {0}, {1}}));
 }
 
-TEST(Dependencies, NothingRunsBesideWhatTouchesAllMemory) {
+TEST(Dependencies, AllMemoryDependsOnEverything) {
   const List list = {{writes(0, 4)}, {all_memory}, {reads(8, 1)}, {}};
   EXPECT_EQ(dependencies(list), (After{{}, {0}, {1}, {}}));
 }
 
-// Each operation writes, into every byte that it may write, a hash of its number and of all it touches.
+// Each operation writes a hash of its number and of all bytes that it accesses, to every byte that
+// it may write.
 std::array<std::uint64_t, 16> run(const List& list, const std::vector<std::size_t>& order) {
   std::array<std::uint64_t, 16> state{};
   for (const std::size_t i : order) {
@@ -53,7 +54,7 @@ std::array<std::uint64_t, 16> run(const List& list, const std::vector<std::size_
   return state;
 }
 
-TEST(Dependencies, AnyOrderThatTheyAllowGivesTheSame) {
+TEST(Dependencies, AnyOrderThatTheyAllowGivesTheSameResult) {
   Random random(3);
   int different = 0;
   for (int round = 0; round < 300; ++round) {
@@ -68,7 +69,7 @@ TEST(Dependencies, AnyOrderThatTheyAllowGivesTheSame) {
     std::vector<std::size_t> in_turn(list.size()), order;
     for (std::size_t i = 0; i < list.size(); ++i) in_turn[i] = i;
     std::set<std::size_t> left(in_turn.begin(), in_turn.end());
-    while (!left.empty()) {  // any that waits for none that is left
+    while (!left.empty()) {  // a random one whose dependencies are done
       auto next = std::next(left.begin(), random.integer(0, std::int64_t(left.size()) - 1));
       if (std::any_of(after[*next].begin(), after[*next].end(),
                       [&](std::size_t before) { return left.contains(before); }))

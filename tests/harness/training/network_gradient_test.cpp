@@ -1,5 +1,5 @@
-// A whole network's gradient, backward through all its plans, is the derivative of its loss: against
-// central differences of a network in double precision.
+// The gradients of whole networks are compared with central differences of the loss of a reference
+// network in double precision.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t seed = 5;
 
-// In double the loss is good to 1e-15 and its curvature small: both errors stay below 1e-9.
+// The loss has an error of 1e-15 and a small curvature: both errors of the quotient are below 1e-9.
 constexpr double h = 1e-6;
 
-// Of a tensor's largest derivative: what single precision may lose from the loss back to it.
+// The error that single precision may cause, as a fraction of a tensor's largest derivative.
 constexpr double tolerance = 2e-4;
 
 class Derivatives {
@@ -28,7 +28,8 @@ class Derivatives {
 
   double loss() const { return reference_.loss(parameters_, 1); }
 
-  // Of the loss along `direction`, which starts at `offset` in the parameters.
+  // The derivative of the loss along `direction`, whose elements begin at `offset` in the
+  // parameters.
   double along(std::size_t offset, const Doubles& direction) const {
     Doubles above = parameters_, below = parameters_;
     for (std::size_t i = 0; i < direction.size(); ++i) {
@@ -51,8 +52,8 @@ void expect_gradients(const network::NetworkDescription& description, const std:
   TrainableNetwork network(description, UseSpec(use), options, plans);
   fill_batch(network, seed);
   Random random(seed, description.name);
-  for (const TrainableNetwork::Parameter& p : network.parameter_list())
-    if (p.name.ends_with(".biases"))  // which start at 0, where relu has no derivative
+  for (const ParameterRange& p : network.parameter_list())
+    if (p.name.ends_with(".biases"))  // initially 0, where relu has no derivative
       for (float& bias : network.parameters().subspan(p.offset, p.count))
         bias = random.uniform(-0.1F, 0.1F);
   const double loss = network.forward();
@@ -60,7 +61,7 @@ void expect_gradients(const network::NetworkDescription& description, const std:
 
   const Derivatives derivatives(network);
   EXPECT_NEAR(loss, derivatives.loss(), 1e-5 * std::max(1.0, loss));
-  for (const TrainableNetwork::Parameter& p : network.parameter_list()) {
+  for (const ParameterRange& p : network.parameter_list()) {
     const auto gradient = network.gradients().subspan(p.offset, p.count);
     double largest = 0;
     for (const float g : gradient) largest = std::max(largest, std::abs(double{g}));
@@ -70,7 +71,7 @@ void expect_gradients(const network::NetworkDescription& description, const std:
       EXPECT_NEAR(gradient[i], derivatives.along(p.offset + i, {1.0}), tolerance * largest)
           << p.name << "[" << i << "]";
     }
-    // All elements at once, each with a sign of its own.
+    // All elements together, with random signs.
     Doubles signs(p.count);
     for (double& sign : signs) sign = random.coin() ? 1.0 : -1.0;
     double expected = 0;

@@ -1,4 +1,5 @@
-// Ten training steps lose the same under every choice of rungs, threads and operations at once.
+// Ten training steps have the same losses with every choice of rungs, threads and operations at
+// once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "harness/adapters/primitives.hpp"
 #include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
@@ -15,8 +17,8 @@ namespace {
 constexpr std::uint64_t seed = 11;
 constexpr int steps = 10;
 
-// Sums in another order differ by 1e-7 or so; ten steps of a network that learns spread that, by
-// less than this share of the loss (or of 1, for a loss below).
+// Sums in another order differ by about 1e-7, relative. In ten steps the difference grows, but
+// stays below this fraction of the loss, or of 1 if the loss is smaller.
 constexpr double tolerance = 1e-4;
 
 std::vector<double> trace(TrainableNetwork& network) {
@@ -33,8 +35,8 @@ struct Configuration {
   NetworkOptions options;
 };
 
-// The rungs that stand for all primitives, threads inside and between operations; and `best` with
-// each rung of each ladder that runs here in its turn.
+// The rungs that all ladders have, with one or two threads and operations at once; and `best` with
+// each rung of each ladder that this machine can run.
 std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
   for (const char* use : {"simd", "openmp", "pthread", "best", "vendor"})
@@ -58,7 +60,7 @@ void expect_one_trace(const network::NetworkDescription& description) {
     std::unique_ptr<TrainableNetwork> network;
     try {
       network = std::make_unique<TrainableNetwork>(description, UseSpec(use), options, plans);
-    } catch (const NoVariant& none) {  // its library is absent, or the layers outside its domain
+    } catch (const NoVariant& none) {  // its library is missing, or it does not support the layers
       std::cout << use << ": " << none.what() << '\n';
       continue;
     }
@@ -70,8 +72,9 @@ void expect_one_trace(const network::NetworkDescription& description) {
 
 TEST(LossTrace, OfTheMultilayerPerceptron) { expect_one_trace(builtin_network("mlp", 16)); }
 TEST(LossTrace, OfTheMnistCnn) { expect_one_trace(builtin_network("mnist_cnn", 2)); }
-// At its own rate of 0.1 the loss of a few pictures swings, and one activation near 0 that rounding takes to its other
-// side changes all that follows; at a fifth of it the network learns steadily.
+// With its learning rate of 0.1 the loss of so few images oscillates, and a rounding error that
+// changes the sign of an activation changes the rest of the trace. With a fifth of it the loss
+// decreases.
 TEST(LossTrace, OfTheCifarCnn) {
   network::NetworkDescription description = builtin_network("cifar_cnn", 4);
   description.optimizer.learning_rate = 0.02;

@@ -27,7 +27,7 @@ Doubles fully_connected(std::int64_t batch, std::int64_t inputs, std::int64_t ou
   return y;
 }
 
-// Walks the places of a window that lie inside an image: f(row, column, place in the window).
+// Calls f(row, column, position in the window) for the part of a window that is inside the image.
 template <class Function>
 void for_window(const Shape& in, std::int64_t top, std::int64_t left, std::int64_t window_h,
                 std::int64_t window_w, const Function& f) {
@@ -53,8 +53,8 @@ Doubles convolve(const network::Convolution& layer, std::int64_t batch, const Sh
             const double* filter = w + (o * group_in + i) * window;
             for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
                        layer.kernel_h, layer.kernel_w,
-                       [&](std::int64_t h, std::int64_t c, std::int64_t place) {
-                         sum += plane[h * in.width + c] * filter[place];
+                       [&](std::int64_t h, std::int64_t c, std::int64_t position) {
+                         sum += plane[h * in.width + c] * filter[position];
                        });
           }
           y.push_back(sum);
@@ -123,13 +123,13 @@ Doubles each(const Doubles& x, const Function& f) {
 ReferenceNetwork::ReferenceNetwork(const TrainableNetwork& network, std::uint64_t seed)
     : description_(network.description()),
       seed_(seed),
-      places_(description_.layers.size()),
+      offsets_(description_.layers.size()),
       images_(network.images().begin(), network.images().end()),
       labels_(network.labels().begin(), network.labels().end()) {
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    for (const TrainableNetwork::Parameter& p : network.parameter_list()) {
-      if (p.name == description_.layers[i].name + ".weights") places_[i].weights = p.offset;
-      if (p.name == description_.layers[i].name + ".biases") places_[i].biases = p.offset;
+  for (std::size_t i = 0; i < offsets_.size(); ++i)
+    for (const ParameterRange& p : network.parameter_list()) {
+      if (p.name == description_.layers[i].name + ".weights") offsets_[i].weights = p.offset;
+      if (p.name == description_.layers[i].name + ".biases") offsets_[i].biases = p.offset;
     }
 }
 
@@ -138,8 +138,8 @@ Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
                                        std::int64_t step) const {
   const network::LayerDescription& layer = description_.layers[index];
   const std::int64_t batch = description_.batch;
-  const double* weights = parameters.data() + places_[index].weights;
-  const double* biases = parameters.data() + places_[index].biases;
+  const double* weights = parameters.data() + offsets_[index].weights;
+  const double* biases = parameters.data() + offsets_[index].biases;
   struct Visitor {
     const network::LayerDescription& layer;
     std::int64_t batch;
@@ -179,7 +179,7 @@ double ReferenceNetwork::loss(std::span<const double> parameters, std::int64_t s
   Doubles x = images_;
   for (std::size_t i = 0; i < description_.layers.size(); ++i)
     x = layer_output(i, x, parameters, step);
-  // −log softmax(x)[label], the largest taken out before the exponentials.
+  // −log softmax(x)[label]; the largest x is subtracted before the exponentials.
   double sum = 0;
   for (std::size_t n = 0; n < labels_.size(); ++n) {
     const auto* row = x.data() + n * static_cast<std::size_t>(description_.classes);

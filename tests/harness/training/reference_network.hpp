@@ -1,6 +1,5 @@
-// A network in double precision and textbook loops, from its description alone: the truth that the
-// plans of a TrainableNetwork have to add up to. Forward only; gradients are its central
-// differences.
+// The reference for TrainableNetwork: the forward pass in double precision, with textbook loops.
+// Central differences of it give the gradients.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ using Doubles = std::vector<double>;
 
 class ReferenceNetwork {
  public:
-  // The parameters stand where those of `network` do, and dropout drops what it drops.
+  // With the parameter layout and the dropout masks of `network`.
   ReferenceNetwork(const TrainableNetwork& network, std::uint64_t seed);
 
   // Mean cross entropy of the batch in the network's `step`th step, from 1, with dropout; images
@@ -23,15 +22,15 @@ class ReferenceNetwork {
   double loss(std::span<const double> parameters, std::int64_t step) const;
 
  private:
-  struct Place {
-    std::size_t weights = 0, biases = 0;  // offsets into the parameters
+  struct Offsets {  // into the parameters
+    std::size_t weights = 0, biases = 0;
   };
   Doubles layer_output(std::size_t layer, const Doubles& x, std::span<const double> parameters,
                        std::int64_t step) const;
 
   network::NetworkDescription description_;
   std::uint64_t seed_;
-  std::vector<Place> places_;  // [layer]
+  std::vector<Offsets> offsets_;  // [layer]
   Doubles images_;
   std::vector<std::uint8_t> labels_;
 };

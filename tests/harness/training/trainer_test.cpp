@@ -1,4 +1,4 @@
-// Training: the rate decays, the right weights decay, evaluation drops nothing, networks learn.
+// Training: learning rate and weights decay, evaluation has no dropout, networks learn.
 #include "harness/training/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -8,10 +8,8 @@
 #include <set>
 
 #include "harness/data/generated.hpp"
-#include "harness/data/load.hpp"
 #include "harness/data/normalization.hpp"
 #include "tests/error_messages.hpp"
-#include "tests/temporary_folder.hpp"
 #include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
@@ -19,7 +17,7 @@ namespace {
 
 using network::OptimizerDescription;
 
-// Pictures of 1 x 6 x 6 in three classes, through one convolution and two fully connected layers.
+// Images of 1 x 6 x 6 in three classes, through one convolution and two fully connected layers.
 network::NetworkDescription small_network(std::int64_t batch) {
   network::NetworkDescription small;
   small.name = "small";
@@ -43,7 +41,7 @@ network::NetworkDescription small_network(std::int64_t batch) {
   return small;
 }
 
-// Noise; a picture's label says in which of three rows it is bright.
+// Noise with one bright row of three, which is the label.
 data::Dataset bright_rows(int count, std::uint64_t seed) {
   data::Dataset set{1, 6, 6, 3, {}, {}, "generated"};
   Random random(seed, "rows");
@@ -56,7 +54,7 @@ data::Dataset bright_rows(int count, std::uint64_t seed) {
   return set;
 }
 
-TEST(LearningRate, FallsByItsFactorEverySoManySamples) {
+TEST(LearningRate, DecaysByItsFactorEverySoManySamples) {
   OptimizerDescription optimizer;
   optimizer.learning_rate = 0.5;
   EXPECT_EQ(learning_rate_after(optimizer, 1000000), 0.5);
@@ -67,7 +65,7 @@ TEST(LearningRate, FallsByItsFactorEverySoManySamples) {
                      0.5 * std::pow(0.9, std::floor(static_cast<double>(samples) / 1000)));
 }
 
-TEST(WeightDecay, PullsTheWeightsOfItsLayersAndNoBiases) {
+TEST(WeightDecay, AppliesToTheWeightsOfItsLayersAndNoBiases) {
   using Which = OptimizerDescription::DecayedWeights;
   const std::set<std::string> convolution = {"conv.weights"},
                               connected = {"hidden.weights", "output.weights"},
@@ -81,10 +79,10 @@ TEST(WeightDecay, PullsTheWeightsOfItsLayersAndNoBiases) {
     PlanStore plans(1);
     TrainableNetwork network(description, UseSpec("serial"), {}, plans);
     fill_batch(network, 3);
-    for (float& p : network.parameters()) p += 0.1F;  // biases too, which start at 0
+    for (float& p : network.parameters()) p += 0.1F;  // biases too, which are initially 0
     const std::vector<float> before(network.parameters().begin(), network.parameters().end());
     network.step(0.5);
-    for (const TrainableNetwork::Parameter& p : network.parameter_list())
+    for (const ParameterRange& p : network.parameter_list())
       for (std::size_t i = p.offset; i < p.offset + p.count; ++i) {
         const float decay = decayed.contains(p.name) ? 0.25F * before[i] : 0.0F;
         EXPECT_NEAR(network.parameters()[i], before[i] - 0.5F * (network.gradients()[i] + decay),
@@ -110,25 +108,25 @@ TEST(Evaluation, DropsNothing) {
   EXPECT_NE(with.forward(), without.forward()) << "in training most activations are dropped";
 }
 
-TEST(Accuracy, CountsEveryPictureOnceWhateverTheBatch) {
-  const data::Dataset pictures = bright_rows(53, 4);
+TEST(Accuracy, CountsEveryImageOnceWithAnyBatch) {
+  const data::Dataset images = bright_rows(53, 4);
   PlanStore plans(1);
   std::set<double> accuracies;
   for (const std::int64_t batch : {1, 7, 20, 53}) {
     TrainableNetwork network(small_network(batch), UseSpec("serial"), {.seed = 6}, plans);
-    accuracies.insert(accuracy_on(network, pictures));
+    accuracies.insert(accuracy_on(network, images));
   }
   EXPECT_EQ(accuracies.size(), 1U);
-  const double pictures_right = 53 * *accuracies.begin();
-  EXPECT_NEAR(pictures_right, std::round(pictures_right), 1e-9);
+  const double images_right = 53 * *accuracies.begin();
+  EXPECT_NEAR(images_right, std::round(images_right), 1e-9);
 }
 
-TEST(Training, LearnsAndSaysWhereItStands) {
-  const data::Dataset pictures = bright_rows(200, 1);
+TEST(Training, LearnsAndReportsItsProgress) {
+  const data::Dataset images = bright_rows(200, 1);
   PlanStore plans(1);
   TrainableNetwork network(network::without_optional(small_network(10)), UseSpec("best"), {},
                            plans);
-  Trainer trainer(network, pictures, 1, 0);
+  Trainer trainer(network, images, 1, 0);
   EXPECT_EQ(trainer.steps_per_epoch(), 20);
   for (int step = 1; step <= 100; ++step) {
     trainer.step();
@@ -141,11 +139,11 @@ TEST(Training, LearnsAndSaysWhereItStands) {
 }
 
 TEST(Training, RepeatsItselfFromItsSeed) {
-  const data::Dataset pictures = bright_rows(100, 1);
+  const data::Dataset images = bright_rows(100, 1);
   PlanStore plans(1);
   const auto losses = [&](std::uint64_t seed) {
     TrainableNetwork network(small_network(10), UseSpec("serial"), {.seed = seed}, plans);
-    Trainer trainer(network, pictures, seed, 1);
+    Trainer trainer(network, images, seed, 1);
     std::vector<double> all;
     for (int step = 0; step < 15; ++step) {
       trainer.step();
@@ -158,12 +156,12 @@ TEST(Training, RepeatsItselfFromItsSeed) {
 }
 
 TEST(Training, ALossThatIsNoLongerFiniteEndsIt) {
-  const data::Dataset pictures = bright_rows(100, 1);
+  const data::Dataset images = bright_rows(100, 1);
   network::NetworkDescription description = small_network(10);
   description.optimizer.learning_rate = 1e30;
   PlanStore plans(1);
   TrainableNetwork network(description, UseSpec("serial"), {}, plans);
-  Trainer trainer(network, pictures, 1, 0);
+  Trainer trainer(network, images, 1, 0);
   const std::string error = error_of([&] {
     for (int step = 0; step < 50; ++step) trainer.step();
   });
@@ -171,17 +169,15 @@ TEST(Training, ALossThatIsNoLongerFiniteEndsIt) {
                            "learning rate 1e+30 is too high"}));
 }
 
-TEST(Training, TheMultilayerPerceptronLearnsGeneratedDigits) {
-  const TemporaryFolder folder;
-  data::write_generated(folder.path(), 2000, 500, 1);
-  data::DatasetPair digits = data::load(folder.path());
-  data::normalize(digits);
+TEST(Training, TheMultilayerPerceptronLearnsGeneratedImages) {
+  data::DatasetPair images = data::generate({}, 2000, 500, 1);
+  data::normalize(images);
   PlanStore plans(1);
   TrainableNetwork network(builtin_network("mlp", 50), UseSpec("best"), {}, plans);
-  EXPECT_NEAR(accuracy_on(network, digits.test), 0.1, 0.08) << "before it has learnt anything";
-  Trainer trainer(network, digits.train, 1, 0);
+  EXPECT_NEAR(accuracy_on(network, images.test), 0.1, 0.08) << "before training";
+  Trainer trainer(network, images.train, 1, 0);
   for (int step = 0; step < 5 * trainer.steps_per_epoch(); ++step) trainer.step();
-  EXPECT_GT(accuracy_on(network, digits.test), 0.85);
+  EXPECT_GT(accuracy_on(network, images.test), 0.85);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ network::Layer random_activation(Random& random) {
   }
 }
 
-// A layer that keeps the picture a picture.
+// A layer with a spatial output.
 network::Layer random_spatial_layer(Random& random, std::int64_t channels) {
   switch (random.integer(0, 4)) {
     case 0: {
@@ -82,7 +82,7 @@ network::NetworkDescription random_network(std::uint64_t seed) {
       network::infer_shapes(drawn);
       return drawn;
     } catch (const network::ShapeError&) {
-      // a window larger than its picture: draw again
+      // a window is larger than its image: draw again
     }
   }
 }

@@ -1,14 +1,14 @@
-// Networks for the tests of training: those of bench/networks.json on small batches, and random
-// ones of every layer.
+// Networks for the tests of training: those of bench/networks.json with small batches, and random
+// ones.
 #pragma once
 
 #include <string>
 
 #include "harness/data/dataset.hpp"
+#include "harness/io/file.hpp"
 #include "harness/network/description.hpp"
 #include "harness/network/load.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/problem/suites.hpp"
 #include "harness/training/network.hpp"
 
 namespace stepladder {
@@ -20,7 +20,7 @@ inline network::NetworkDescription builtin_network(const std::string& name, std:
   return description;
 }
 
-// Random pictures and labels.
+// Random images and labels.
 inline void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
   Random random(seed, "batch");
   for (float& pixel : network.images()) pixel = random.uniform(-1.0F, 1.0F);
@@ -28,7 +28,7 @@ inline void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
     label = static_cast<std::uint8_t>(random.integer(0, network.description().classes - 1));
 }
 
-// Shapes, layers and their settings drawn at random; pictures of at most 3 x 12 x 12.
+// Random shapes, layers and settings; images of at most 3 x 12 x 12.
 network::NetworkDescription random_network(std::uint64_t seed);
 
 }  // namespace stepladder

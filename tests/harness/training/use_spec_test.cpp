@@ -1,10 +1,11 @@
-// Which variants a --use specification stands for.
+// The variants that a --use specification selects.
 #include "harness/training/use_spec.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
 #include "tests/error_messages.hpp"
 
@@ -22,7 +23,7 @@ std::vector<std::string> names(const std::string& spec, const std::string& name)
   return all;
 }
 
-TEST(UseSpec, BestIsEveryRungOfOurOwnOnThisCpuButTheSerialOnesAndASecondTeamOfThreads) {
+TEST(UseSpec, BestExcludesVendorsSerialRungsAndPthreads) {
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : UseSpec("best").candidates(*type)) {
       EXPECT_TRUE(is_cpu(variant) && !is_vendor(variant) && !is_serial(variant) &&
@@ -32,7 +33,7 @@ TEST(UseSpec, BestIsEveryRungOfOurOwnOnThisCpuButTheSerialOnesAndASecondTeamOfTh
     }
 }
 
-TEST(UseSpec, OfAFamilyOnlyTheWidestBuildThatRunsHere) {
+TEST(UseSpec, OnlyTheWidestBuildOfAFamilyThatRunsHere) {
   for (const char* spec : {"best", "simd", "openmp", "pthread"})
     for (const PrimitiveType* type : primitives()) {
       const std::vector<Variant> all = UseSpec(spec).candidates(*type);
@@ -44,7 +45,7 @@ TEST(UseSpec, OfAFamilyOnlyTheWidestBuildThatRunsHere) {
     }
 }
 
-TEST(UseSpec, VendorIsTheVendorsOrWhereThereIsNoneTheBest) {
+TEST(UseSpec, VendorIsTheVendorsOrElseTheBest) {
   for (const PrimitiveType* type : primitives()) {
     const std::vector<Variant> all = type->variants();
     const bool has_vendor = std::any_of(all.begin(), all.end(),
@@ -64,20 +65,20 @@ TEST(UseSpec, CudaIsTheCudaLadder) {
   EXPECT_FALSE(UseSpec("cuda").candidates(primitive("matmul")).empty());
 }
 
-// A technique that a ladder lacks falls to a lower one, never to a higher.
+// If a ladder lacks the technique, a lower one is used, never a higher one.
 TEST(UseSpec, ATechniqueIsItsFirstRungOrALowerOne) {
   const std::vector<std::string> techniques = {"serial", "simd", "openmp", "pthread"};
   for (const PrimitiveType* type : primitives()) {
     if (type->needs_ranks()) continue;
-    for (std::size_t asked = 0; asked < techniques.size(); ++asked) {
-      const std::vector<Variant> found = UseSpec(techniques[asked]).candidates(*type);
-      ASSERT_EQ(found.size(), 1U) << type->name() << " " << techniques[asked];
+    for (std::size_t named = 0; named < techniques.size(); ++named) {
+      const std::vector<Variant> found = UseSpec(techniques[named]).candidates(*type);
+      ASSERT_EQ(found.size(), 1U) << type->name() << " " << techniques[named];
       const auto got =
           std::find(techniques.begin(), techniques.end(), name_of(found[0].info->technique));
       const bool by_word =
-          std::string(found[0].info->name).find(techniques[asked]) != std::string::npos;
-      EXPECT_TRUE(by_word || got <= techniques.begin() + static_cast<std::ptrdiff_t>(asked))
-          << type->name() << " " << techniques[asked] << ": " << found[0].name;
+          std::string(found[0].info->name).find(techniques[named]) != std::string::npos;
+      EXPECT_TRUE(by_word || got <= techniques.begin() + static_cast<std::ptrdiff_t>(named))
+          << type->name() << " " << techniques[named] << ": " << found[0].name;
     }
   }
 }
@@ -94,11 +95,11 @@ TEST(UseSpec, EveryVariantCanBeNamedForItsPrimitive) {
                 std::vector<std::string>{variant.name});
 }
 
-TEST(UseSpec, ARungOfAnotherLadderIsHereTheBest) {
+TEST(UseSpec, ARungOfAnotherLadderIsTheBest) {
   EXPECT_EQ(names("serial_ikj", "max_pool"), names("best", "max_pool"));
 }
 
-TEST(UseSpec, ExceptionsHoldForTheirPrimitiveAlone) {
+TEST(UseSpec, ExceptionsHoldForTheirPrimitiveOnly) {
   EXPECT_EQ(names("serial,convolution=im2col", "convolution"), std::vector<std::string>{"im2col"});
   EXPECT_EQ(names("serial,convolution=im2col", "matmul"), names("serial", "matmul"));
   EXPECT_EQ(names("convolution=im2col", "matmul"), names("best", "matmul"));
@@ -120,13 +121,13 @@ std::vector<std::string> suggestions(const std::string& spec) {
   return {"nothing was thrown"};
 }
 
-TEST(UseSpec, UnknownNamesAnswerWithTheNearest) {
+TEST(UseSpec, UnknownNamesSuggestTheNearest) {
   EXPECT_EQ(suggestions("bset").front(), "best");
   EXPECT_EQ(suggestions("best,convolution=im2cal").front(), "im2col");
   EXPECT_EQ(suggestions("best,convolutoin=direct").front(), "convolution");
 }
 
-TEST(UseSpec, TwoRungsForAllPrimitivesAreRefused) {
+TEST(UseSpec, TwoRungsForAllPrimitivesAreRejected) {
   EXPECT_THROW(UseSpec("best,serial"), std::invalid_argument);
 }
 

@@ -1,14 +1,15 @@
-// What results/<machine>/verified.json says of a CUDA rung is what its source is worth today: a digest
-// that differs, a failure or a problem that was left out is never told as verified.
+// results/<machine>/verified.json and the status of CUDA rungs: a rung with another digest, a
+// failure or a problem that was left out is never reported as verified.
 #include "harness/verify/verified.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
-#include "harness/problem/primitives.hpp"
+#include "harness/adapters/primitives.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -25,10 +26,11 @@ constexpr VariantInfo on_cpu{.name = "serial", .technique = Technique::serial, .
 
 Variant variant(const VariantInfo& info) { return {"matmul", info.name, &info, {}, ""}; }
 
-constexpr SourceDigest digests[] = {{"kernels/matmul/first.cu", "0123456789ab"},
-                                    {"kernels/matmul/second.cu", "ba9876543210"}};
-constexpr SourceDigest changed[] = {{"kernels/matmul/first.cu", "ffffffffffff"},
-                                    {"kernels/matmul/second.cu", "ba9876543210"}};
+constexpr SourceDigest digests[] = {{"kernels/convolution/cuda/first.cu", "000000000000"},
+                                    {"kernels/matmul/cuda/first.cu", "0123456789ab"},
+                                    {"kernels/matmul/cuda/wide/second.cu", "ba9876543210"}};
+constexpr SourceDigest changed[] = {{"kernels/matmul/cuda/first.cu", "ffffffffffff"},
+                                    {"kernels/matmul/cuda/wide/second.cu", "ba9876543210"}};
 
 class Verified : public testing::Test {
  protected:
@@ -62,13 +64,13 @@ TEST_F(Verified, ARungThatPassedIsVerifiedUntilItsSourceChanges) {
   DeviceTally tally;
   tally.passed(variant(first));
   const auto not_passed = record(tally);
-  EXPECT_EQ(not_passed, std::vector<std::string>{"matmul second: took no problem"});
+  EXPECT_EQ(not_passed, std::vector<std::string>{"matmul second: supports none of the problems"});
   EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-01-31");
   EXPECT_EQ(status(first, changed), "changed since it was verified on NVIDIA X, 2026-01-31");
   EXPECT_EQ(status(second), "never run on a device");
 }
 
-TEST_F(Verified, OneFailureAmongManyPassesCountsAndUndoesWhatWasBefore) {
+TEST_F(Verified, OneFailureAmongManyPassesCountsAndReplacesAnEarlierPass) {
   DeviceTally before, tally;
   before.passed(variant(first));
   record(before);
@@ -90,7 +92,7 @@ TEST_F(Verified, AProblemThatWasLeftOutVerifiesNothing) {
   EXPECT_EQ(status(first), "never run on a device");
 }
 
-TEST_F(Verified, WhatWasNotTriedKeepsItsEntry) {
+TEST_F(Verified, ARungThatWasNotTriedKeepsItsEntry) {
   DeviceTally both, one;
   both.passed(variant(first));
   both.passed(variant(second));
@@ -101,7 +103,7 @@ TEST_F(Verified, WhatWasNotTriedKeepsItsEntry) {
   EXPECT_EQ(status(second), "verified on NVIDIA X, 2026-02-01");
 }
 
-TEST_F(Verified, RungsOfTheCpuAreNoneOfItsBusiness) {
+TEST_F(Verified, RungsOfTheCpuAreNotRecorded) {
   DeviceTally tally;
   tally.passed(variant(on_cpu));
   tally.failed(variant(on_cpu));
@@ -110,7 +112,7 @@ TEST_F(Verified, RungsOfTheCpuAreNoneOfItsBusiness) {
   EXPECT_TRUE(file.passed().empty() && file.failed().empty());
 }
 
-TEST_F(Verified, AFailureOnOneMachineIsToldWhateverAnotherFound) {
+TEST_F(Verified, AFailureOnOneMachineIsReportedWhateverAnotherFound) {
   DeviceTally passed, failed;
   passed.passed(variant(first));
   failed.failed(variant(first));
@@ -129,7 +131,7 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
   EXPECT_TRUE(says(damage("{\"schema_version\": 1}"), {path + ":1:", "verified"}));
   const auto with = [](const std::string& entry) {
     return "{\"schema_version\": 1, \"failed\": {},\n\"verified\": "
-           "{\n\"kernels/matmul/first.cu\": " +
+           "{\n\"kernels/matmul/cuda/first.cu\": " +
            entry + "}}";
   };
   EXPECT_TRUE(
@@ -146,23 +148,24 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
   EXPECT_EQ(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X"})")), "");
 }
 
-TEST_F(Verified, AFolderThatCannotBeReadIsSaid) {
+TEST_F(Verified, AFolderThatCannotBeReadIsReported) {
   const DeviceStatus status(folder_ / "nowhere", digests);
   EXPECT_TRUE(says(status.of(variant(first)),
                    {"not known", (folder_ / "nowhere").string() + " cannot be read"}));
 }
 
 TEST(SourceDigests, EveryCudaRungHasOne) {
-  std::set<std::string_view> files;
+  std::set<std::string> files;  // "primitive/name.cu"
   for (const SourceDigest& source : source_digests()) {
     EXPECT_EQ(source.digest.size(), 12U) << source.file;
-    EXPECT_TRUE(files.insert(source.file).second) << source.file;
+    const std::filesystem::path path = source.file;
+    const std::string primitive = std::next(path.begin())->string();
+    EXPECT_TRUE(files.insert(primitive + "/" + path.filename().string()).second) << source.file;
   }
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
       if (variant.info->place == Place::cuda) {
-        EXPECT_TRUE(files.contains(std::string("kernels/") + type->name() + "/" +
-                                   variant.info->name + ".cu"))
+        EXPECT_TRUE(files.contains(std::string(type->name()) + "/" + variant.info->name + ".cu"))
             << type->name() << " " << variant.name;
       }
 }

@@ -1,22 +1,23 @@
-// Every variant that can run here is right on random problems, on one, two and three threads. The long
-// run of the same kind is `stepladder verify --random 2000`.
+// Every variant that can run here is right on random problems, on one, two and three threads. For
+// more problems: `stepladder verify --random 2000`.
 #include <gtest/gtest.h>
 
 #include <map>
 
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/io/ranks.hpp"
 #include "harness/verify/verify.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder {
 namespace {
 
 class VerifyAll : public testing::TestWithParam<const PrimitiveType*> {};
 
-// One plan for each thread count of each variant, all of them over the same fillings.
-void prove_all(Case& problem, const std::vector<Variant>& variants,
-               std::map<std::string, int>& passed) {
+// Runs one plan for each thread count of each variant on the same fillings.
+void verify_each(Case& problem, const std::vector<Variant>& variants,
+                 std::map<std::string, int>& passed) {
   struct Proof {
     const Variant* variant;
     int threads;
@@ -59,7 +60,7 @@ TEST_P(VerifyAll, PassesRandomProblems) {
   Random random(20, type.name());
   std::map<std::string, int> passed;
   for (int i = 0; i < problems; ++i)
-    prove_all(*type.random_case(random, mpi_session().ranks()), variants, passed);
+    verify_each(*type.random_case(random, mpi_session().ranks()), variants, passed);
   for (const Variant& variant : variants)
     if (variant.info->technique != Technique::vendor) {  // whose library may be absent
       EXPECT_GT(passed[variant.name], 0) << variant.name << " took none of the problems";

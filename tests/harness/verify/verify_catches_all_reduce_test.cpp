@@ -1,12 +1,12 @@
-// Faults of an all-reduce that show on one rank, where the sum is a copy, and those between the GPUs of one
-// process, here with operands in host memory. tests/mpi has those of several processes.
+// Faults of an all-reduce on one rank, where the sum is a copy, and between the GPUs of one
+// process, here with operands in host memory. tests/mpi has the faults between processes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
@@ -77,9 +77,9 @@ TEST(VerifyCatchesAllReduce, Faults) {
                                      fault.reason));
 }
 
-TEST(VerifyCatchesAllReduce, NothingInAnHonestKernel) {
+TEST(VerifyCatchesAllReduce, NothingInACorrectKernel) {
   const std::unique_ptr<Case> owned = make_case<AllReduce>(problem, "test", "test");
-  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome,
+  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome,
             Outcome::passed);
 }
 
@@ -112,7 +112,7 @@ TEST(VerifyCatchesAllReduce, FaultsBetweenGpus) {
   EXPECT_TRUE(is_caught<AllReduce>(
       on_gpus, unregistered<AllReduce>("leaves_one_out", plan_of<leaves_one_out>), "of GPU "));
   const std::unique_ptr<Case> owned = make_case<AllReduce>(on_gpus, "test", "test");
-  EXPECT_EQ(prove(*owned, unregistered<AllReduce>("honest", plan_of<mean_of_gpus>)).outcome,
+  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("honest", plan_of<mean_of_gpus>)).outcome,
             Outcome::passed);
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/convolution/convolution.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -27,7 +27,7 @@ Problem problem_of(Direction direction) {
 constexpr Direction directions[] = {Direction::forward, Direction::backward_data,
                                     Direction::backward_weights};
 
-// One product of the seven sums: its image, output channel and pixel, input channel of the group and place
+// Indices of one product: image, output channel and pixel, input channel of the group, and position
 // in the kernel.
 struct Product {
   std::int64_t n, o, row, column, i, r, s;
@@ -76,7 +76,7 @@ void clear(const Problem& p, const Operands& t) {
   std::fill_n(result(p, t), result_count(p), 0.0F);
 }
 
-// Adds the product at three places of the operands, of which one is the result.
+// Adds the product at its indices in the three operands, one of which is the result.
 void add(const Problem& p, const Operands& t, std::int64_t x, std::int64_t w, std::int64_t y) {
   if (p.direction == Direction::forward) t.y[y] += t.x[x] * t.w[w];
   if (p.direction == Direction::backward_data) t.x[x] += t.y[y] * t.w[w];
@@ -105,7 +105,7 @@ void last_image_left_out(const Problem& p, const Operands& t) {
   });
 }
 
-// A convolution in the mathematician's sense.
+// A mathematical convolution, with the kernel flipped.
 void kernel_turned_round(const Problem& p, const Operands& t) {
   clear(p, t);
   for_each_product(p, [&](const Product& at) {
@@ -138,7 +138,7 @@ void accumulates(const Problem& p, const Operands& t) {
   for_each_product(p, [&](const Product& at) { add(p, t, at); });
 }
 
-// A thread's share of one element of the result is overwritten by another's.
+// Two threads add to one element of the result, and one overwrites the other.
 void lost_partial_sum(const Problem& p, const Operands& t) {
   clear(p, t);
   std::int64_t products = 0;
@@ -166,7 +166,7 @@ void returns_nan(const Problem& p, const Operands& t) {
 }
 void throws(const Problem&, const Operands&) { throw std::invalid_argument("no workspace"); }
 
-// Lays out the weights (backward_weights: dy) in its first run only.
+// Packs the weights (backward_weights: dy) in its first run only.
 class StalePacking final : public Plan {
  public:
   StalePacking(const Problem& problem, const Resources&) : p_(problem) {}
@@ -182,7 +182,7 @@ class StalePacking final : public Plan {
   std::vector<float> packed_;
 };
 
-// "y", "dx" or "dw", whichever the direction writes.
+// The result of the direction: "y", "dx" or "dw".
 std::string result_name(Direction direction) {
   return direction == Direction::forward         ? "y"
          : direction == Direction::backward_data ? "dx"
@@ -218,7 +218,7 @@ TEST(VerifyCatchesConvolution, FaultsOfTheResultInEveryDirection) {
                                          result_name(direction) + fault.reason));
 }
 
-TEST(VerifyCatchesConvolution, WeightsThatAreLaidOutOnce) {
+TEST(VerifyCatchesConvolution, WeightsThatArePackedOnce) {
   for (const Direction direction : directions)
     EXPECT_TRUE(is_caught<Convolution>(
         problem_of(direction),
@@ -226,8 +226,8 @@ TEST(VerifyCatchesConvolution, WeightsThatAreLaidOutOnce) {
         "second run of the plan, on other values: " + result_name(direction) + "["));
 }
 
-// dw of 25,600 terms without those of one image in 64, by a variant with the wide bound of Winograd's: a
-// bound that grew with the number of terms would let it pass.
+// A dw of 25,600 terms that lacks those of one image in 64, by a variant with Winograd's wide
+// bound. A bound that grows with the number of terms would accept it.
 TEST(VerifyCatchesConvolution, LostTermsOfALongSumUnderANormwiseBound) {
   const Problem problem{.direction = Direction::backward_weights,
                         .batch = 64,
@@ -244,7 +244,7 @@ TEST(VerifyCatchesConvolution, LostTermsOfALongSumUnderANormwiseBound) {
       "elements wrong"));
   const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
   EXPECT_EQ(
-      prove(*owned, unregistered<Convolution>("honest", plan_of<convolve>, 512, true)).outcome,
+      verdict_of(*owned, unregistered<Convolution>("honest", plan_of<convolve>, 512, true)).outcome,
       Outcome::passed);
 }
 
@@ -265,12 +265,12 @@ TEST(VerifyCatchesConvolution, AnExceptionWithItsText) {
                                        "threw: no workspace"));
 }
 
-TEST(VerifyCatchesConvolution, NothingInHonestKernels) {
+TEST(VerifyCatchesConvolution, NothingInCorrectKernels) {
   for (const Direction direction : directions) {
-    EXPECT_TRUE(foot_passes<Convolution>(problem_of(direction)));
+    EXPECT_TRUE(first_rungs_pass<Convolution>(problem_of(direction)));
     const std::unique_ptr<Case> owned =
         make_case<Convolution>(problem_of(direction), "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<Convolution>("honest", plan_of<convolve>)).outcome,
+    EXPECT_EQ(verdict_of(*owned, unregistered<Convolution>("honest", plan_of<convolve>)).outcome,
               Outcome::passed);
   }
 }

@@ -1,10 +1,11 @@
-// Faults of layers are found, in each operand that a layer writes.
+// Faults of layers are found in each operand that a layer writes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "harness/adapters/primitives.hpp"
 #include "kernels/layers/layers.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::layers {
 namespace {
@@ -103,27 +104,27 @@ TEST(VerifyCatchesLayers, Faults) {
 }
 
 // It writes its gradient in the forward direction.
-TEST(VerifyCatchesLayers, NoRungTakesABackwardSoftmax) {
+TEST(VerifyCatchesLayers, NoRungSupportsABackwardSoftmax) {
   const Problem problem = problem_of(Layer::softmax_cross_entropy, backward);
   int rungs = 0;
   for (const Variant& variant : primitive(Layers::name).variants()) {
     if (variant.info->place != Place::cpu || !variant.why_unavailable.empty()) continue;
     ++rungs;
     const std::unique_ptr<Case> owned = make_case<Layers>(problem, "test", "test");
-    const Verdict verdict = prove(*owned, variant);
+    const Verdict verdict = verdict_of(*owned, variant);
     EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
-    EXPECT_EQ(verdict.reason, "the gradient of softmax_cross_entropy is a part of its forward pass")
+    EXPECT_EQ(verdict.reason, "softmax_cross_entropy computes its gradient in its forward pass")
         << variant.name;
   }
   EXPECT_GT(rungs, 0);
 }
 
-TEST(VerifyCatchesLayers, NothingInHonestKernels) {
+TEST(VerifyCatchesLayers, NothingInCorrectKernels) {
   for (const Layer layer : {Layer::bias, Layer::relu, Layer::sigmoid, Layer::tanh, Layer::dropout,
                             Layer::local_response_normalization, Layer::softmax_cross_entropy})
     for (const Direction direction : {forward, backward}) {
       if (!has(layer, direction)) continue;
-      EXPECT_TRUE(foot_passes<Layers>(problem_of(layer, direction)));
+      EXPECT_TRUE(first_rungs_pass<Layers>(problem_of(layer, direction)));
     }
 }
 

@@ -2,8 +2,9 @@
 #include <limits>
 #include <vector>
 
+#include "harness/adapters/primitives.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -31,15 +32,15 @@ void multiply(const Problem& p, const Operands& o) {
     for (std::int64_t j = 0; j < p.n; ++j) o.c[i * p.n + j] = dot(p, o, i, j);
 }
 
-// Only whole vectors of four: the last columns, or all when there are fewer, stay as they were.
+// Computes whole vectors of four only: the last columns keep their content.
 void wrong_tail(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j + 4 <= p.n; j += 4)
       for (std::int64_t lane = j; lane < j + 4; ++lane) o.c[i * p.n + lane] = dot(p, o, i, lane);
 }
 
-// The tail is computed as a whole vector, over the start of the next row; rows run upwards, so that
-// only the elements past the last row are wrong.
+// Computes the tail as a whole vector and overwrites the start of the next row, which is computed
+// later. Only the elements past the last row are wrong.
 void vector_past_the_end(const Problem& p, const Operands& o) {
   multiply(p, o);
   for (std::int64_t j = p.m * p.n; j % 4 != 0; ++j) o.c[j] = 0;
@@ -61,7 +62,7 @@ void out_of_bounds_before(const Problem& p, const Operands& o) {
   o.c[-1] = 0;
 }
 
-// The last element of a sum comes from beyond the operand.
+// Reads the last element of a sum from beyond the operand.
 void reads_out_of_bounds(const Problem& p, const Operands& o) {
   multiply(p, o);
   o.c[p.m * p.n - 1] += o.a[p.m * p.k] * o.b[p.k * p.n - 1];
@@ -95,7 +96,7 @@ void lost_partial_sum(const Problem& p, const Operands& o) {
   o.c[p.m * p.n - 1] = half;
 }
 
-// Keeps 11 of the 24 bits of each operand: right in small integers, too coarse for fractions.
+// Keeps 11 of the 24 bits of each operand: exact for small integers, too coarse for fractions.
 void half_precision(const Problem& p, const Operands& o) {
   const auto rounded = [](float value) {
     return static_cast<float>(static_cast<std::int64_t>(value * 2048)) / 2048;
@@ -109,7 +110,7 @@ void half_precision(const Problem& p, const Operands& o) {
     }
 }
 
-// Computes in its first run and returns that result ever after.
+// Computes in its first run and returns that result in all others.
 class StaleResult final : public Plan {
  public:
   StaleResult(const Problem& problem, const Resources&) : problem_(problem) {}
@@ -126,7 +127,7 @@ class StaleResult final : public Plan {
   std::vector<float> kept_;
 };
 
-// Packs B in its first run and does not see that the weights have changed.
+// Packs B in its first run and misses later changes of the weights.
 class StalePacking final : public Plan {
  public:
   StalePacking(const Problem& problem, const Resources&) : problem_(problem) {}
@@ -140,7 +141,7 @@ class StalePacking final : public Plan {
   std::vector<float> packed_;
 };
 
-// Its workspace is cleared when it is made, not when it is used.
+// Clears its workspace when the plan is made, not in each run.
 class DirtyWorkspace final : public Plan {
  public:
   DirtyWorkspace(const Problem& problem, const Resources&)
@@ -213,7 +214,7 @@ TEST(VerifyCatchesMatmul, WrongTails) {
   EXPECT_TRUE(is_caught<Matmul>({2, 3, 4}, variant, "(6 of 6 elements wrong)"));
 }
 
-TEST(VerifyCatchesMatmul, VectorsThatReachPastTheEnd) {
+TEST(VerifyCatchesMatmul, VectorsPastTheEnd) {
   EXPECT_TRUE(is_caught<Matmul>({5, 7, 9},
                                 unregistered<Matmul>("broken_past", plan_of<vector_past_the_end>),
                                 "c was written out of bounds, "));
@@ -228,17 +229,16 @@ TEST(VerifyCatchesMatmul, AnOperandReadAlongTheOtherAxis) {
     }
 }
 
-TEST(VerifyCatchesMatmul, NothingInHonestKernels) {
+TEST(VerifyCatchesMatmul, NothingInCorrectKernels) {
   for (const Problem& problem : problems) {
-    EXPECT_TRUE(foot_passes<Matmul>(problem));
+    EXPECT_TRUE(first_rungs_pass<Matmul>(problem));
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<Matmul>("honest", plan_of<multiply>)).outcome,
+    EXPECT_EQ(verdict_of(*owned, unregistered<Matmul>("honest", plan_of<multiply>)).outcome,
               Outcome::passed);
   }
 }
 
-// Of the CPU rungs that take an epilogue, and of those that take none.
-TEST(Verify, NoRungOfTheCpuTakesTheGradientOfARelu) {
+TEST(Verify, NoCpuRungSupportsTheGradientOfARelu) {
   Problem problem = problems[0];
   problem.epilogue = Epilogue::relu_gradient;
   int with_epilogue = 0, without = 0;
@@ -246,11 +246,11 @@ TEST(Verify, NoRungOfTheCpuTakesTheGradientOfARelu) {
     if (variant.info->place != Place::cpu || !variant.why_unavailable.empty()) continue;
     ++(variant.info->epilogue ? with_epilogue : without);
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-    const Verdict verdict = prove(*owned, variant);
+    const Verdict verdict = verdict_of(*owned, variant);
     EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
     EXPECT_EQ(verdict.reason, variant.info->epilogue
-                                  ? "adds bias and ReLU to a product, but no gradient of a ReLU"
-                                  : "computes the product alone, no bias or ReLU")
+                                  ? "supports bias and ReLU, but not the gradient of a ReLU"
+                                  : "supports no epilogue (bias, ReLU)")
         << variant.name;
   }
   EXPECT_GT(with_epilogue, 0);
@@ -260,7 +260,7 @@ TEST(Verify, NoRungOfTheCpuTakesTheGradientOfARelu) {
 TEST(Verify, AProblemOutsideTheDomainIsUnavailableWithTheReason) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   const Verdict verdict =
-      prove(*problem, unregistered<Matmul>("limited", make_plan<Matmul, Limited>));
+      verdict_of(*problem, unregistered<Matmul>("limited", make_plan<Matmul, Limited>));
   EXPECT_EQ(verdict.outcome, Outcome::unavailable);
   EXPECT_EQ(verdict.reason, "takes m of whole tiles, not 5");
 }
@@ -269,17 +269,18 @@ TEST(Verify, AVariantThatWasNotBuiltIsUnavailableWithTheReason) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   Variant variant = unregistered<Matmul>("missing", nullptr);
   variant.why_unavailable = "built without its library";
-  const Verdict verdict = prove(*problem, variant);
+  const Verdict verdict = verdict_of(*problem, variant);
   EXPECT_EQ(verdict.outcome, Outcome::unavailable);
   EXPECT_EQ(verdict.reason, "built without its library");
 }
 
-// What half_precision loses is about 2^-11 of each operand; a declared bound of 2^13 roundings allows it.
-TEST(Verify, ADeclaredBoundIsHeldToAndSparesTheExactTier) {
+// half_precision has an error of about 2^-11 in each operand; a declared bound of 2^13 roundings
+// allows it.
+TEST(Verify, ADeclaredBoundIsCheckedAndSkipsTheExactTier) {
   const std::unique_ptr<Case> problem = make_case<Matmul>({5, 7, 9}, "test", "test");
   const Variant variant = unregistered<Matmul>("coarse", plan_of<half_precision>, 8192);
   EXPECT_FALSE(takes_exact_tier(*problem, *variant.info));
-  const Verdict verdict = prove(*problem, variant);
+  const Verdict verdict = verdict_of(*problem, variant);
   EXPECT_EQ(verdict.outcome, Outcome::passed);
   EXPECT_GT(verdict.error_ratio, 1.0 / 8192);
   EXPECT_LE(verdict.error_ratio, 1.0);

@@ -1,11 +1,12 @@
-// Every fault that a max_pool rung may have is found: values, places and scattered gradients; and with
-// the epilogue bias, ReLU and its mask, and the bias's gradient.
+// Every fault that a max_pool rung may have is found: in values, arg-max and scattered gradients,
+// and in the epilogue: bias, ReLU and its mask, and the gradient of the bias.
 #include <algorithm>
 #include <limits>
 #include <vector>
 
+#include "harness/adapters/primitives.hpp"
 #include "kernels/max_pool/max_pool.hpp"
-#include "tests/proof.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder::max_pool {
 namespace {
@@ -35,10 +36,10 @@ constexpr Problem with_epilogue(Problem p) {
 constexpr Problem forward_bias_relu = with_epilogue(forward_problem);
 constexpr Problem backward_bias_relu = with_epilogue(backward_problem);
 
-// How a broken rung differs from an honest one.
+// How a faulty rung differs from a correct one.
 struct Habits {
   bool last_of_equals = false;
-  float start = -std::numeric_limits<float>::infinity();  // what every value is compared with first
+  float start = -std::numeric_limits<float>::infinity();  // the first value of the comparison
   bool places_by_column = false;
   std::int64_t planes_left_out = 0;
 };
@@ -266,29 +267,29 @@ TEST(VerifyCatchesMaxPool, Faults) {
                                    fault.reason));
 }
 
-TEST(VerifyCatchesMaxPool, NothingInHonestKernels) {
+TEST(VerifyCatchesMaxPool, NothingInCorrectKernels) {
   const std::pair<Problem, Factory<MaxPool>> honest[] = {
       {forward_problem, plan_of<honest_forward>},
       {backward_problem, plan_of<honest_backward>},
       {forward_bias_relu, plan_of<honest_forward_bias_relu>},
       {backward_bias_relu, plan_of<honest_backward_bias_relu>}};
   for (const auto& [problem, factory] : honest) {
-    EXPECT_TRUE(foot_passes<MaxPool>(problem));
+    EXPECT_TRUE(first_rungs_pass<MaxPool>(problem));
     const std::unique_ptr<Case> owned = make_case<MaxPool>(problem, "test", "test");
-    EXPECT_EQ(prove(*owned, unregistered<MaxPool>("honest", factory)).outcome, Outcome::passed)
+    EXPECT_EQ(verdict_of(*owned, unregistered<MaxPool>("honest", factory)).outcome, Outcome::passed)
         << direction(problem);
   }
 }
 
-TEST(VerifyMaxPool, AnEpilogueIsRefusedByRungsThatTakeNone) {
+TEST(VerifyMaxPool, AnEpilogueIsRefusedByRungsThatSupportNone) {
   int rungs = 0;
   for (const Variant& variant : primitive(MaxPool::name).variants()) {
     if (variant.info->epilogue || !variant.why_unavailable.empty()) continue;
     ++rungs;
     const std::unique_ptr<Case> problem = make_case<MaxPool>(forward_bias_relu, "test", "test");
-    const Verdict verdict = prove(*problem, variant);
+    const Verdict verdict = verdict_of(*problem, variant);
     EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
-    EXPECT_EQ(verdict.reason, "pools alone, no bias or ReLU") << variant.name;
+    EXPECT_EQ(verdict.reason, "supports no epilogue (bias and ReLU)") << variant.name;
   }
   EXPECT_GT(rungs, 0);
 }

@@ -1,4 +1,5 @@
-// Proving a variant in a test, as `verify` and `bench` do, and variants that are wrong on purpose.
+// Verifies a variant in a test as `verify` and `bench` do, and makes variants that are wrong on
+// purpose.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,14 +8,15 @@
 #include <memory>
 #include <string>
 
-#include "harness/adapters/types.hpp"
+#include "harness/adapters/make_case.hpp"
+#include "harness/adapters/primitives.hpp"
 #include "harness/verify/verify.hpp"
 #include "tests/error_messages.hpp"
 
 namespace stepladder {
 
-// One plan, run on every filling until it fails.
-inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
+// Runs one plan on every filling until it fails.
+inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1) {
   problem.allocate(1, variant.info->place == Place::cuda ? device() : nullptr);
   std::unique_ptr<Runner> plan;
   Verdict verdict;
@@ -27,7 +29,8 @@ inline Verdict prove(Case& problem, const Variant& variant, int threads = 1) {
   return verdict;
 }
 
-// A variant that no registry holds, so that no ladder, step or other test meets it. It takes every problem.
+// A variant that is not in the registry, so that no ladder, step or other test has it. It supports
+// every problem.
 template <class Primitive>
 Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0,
                      bool normwise = false) {
@@ -50,28 +53,28 @@ template <class Primitive>
 testing::AssertionResult is_caught(const typename Primitive::Problem& problem,
                                    const Variant& variant, const std::string& part) {
   const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-  const Verdict verdict = prove(*owned, variant);
+  const Verdict verdict = verdict_of(*owned, variant);
   if (verdict.outcome != Outcome::failed)
     return testing::AssertionFailure() << variant.name << " was not caught on "
                                        << owned->info().direction << " " << owned->info().shape;
   return says(verdict.reason, {part}) << " (" << variant.name << ")";
 }
 
-// Whether the registered rungs that build on nothing, of which there is one or more, pass.
+// Whether the registered serial rungs that build on nothing pass; there must be one.
 template <class Primitive>
-testing::AssertionResult foot_passes(const typename Primitive::Problem& problem) {
-  int feet = 0;
+testing::AssertionResult first_rungs_pass(const typename Primitive::Problem& problem) {
+  int tried = 0;
   for (const Variant& variant : primitive(Primitive::name).variants()) {
-    const bool is_foot =
+    const bool is_first =
         variant.info->technique == Technique::serial && *variant.info->builds_on == '\0';
-    if (!is_foot || !variant.why_unavailable.empty()) continue;
-    ++feet;
+    if (!is_first || !variant.why_unavailable.empty()) continue;
+    ++tried;
     const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-    const Verdict verdict = prove(*owned, variant);
+    const Verdict verdict = verdict_of(*owned, variant);
     if (verdict.outcome != Outcome::passed)
       return testing::AssertionFailure() << variant.name << ": " << verdict.reason;
   }
-  if (feet == 0) return testing::AssertionFailure() << "the ladder has no foot";
+  if (tried == 0) return testing::AssertionFailure() << "the ladder has no first rung";
   return testing::AssertionSuccess();
 }
 

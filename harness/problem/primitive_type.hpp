@@ -1,15 +1,13 @@
-// The primitives as the harness knows them: how a line of a suite, or a random draw, becomes a Case.
-// One file in harness/primitives/ for each; none of them names a variant.
+// A primitive as the harness sees it: how a line of a suite, or a random draw, becomes a Case, and
+// which variants it has. harness/adapters implements it for each primitive.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "harness/problem/case.hpp"
 #include "harness/io/csv.hpp"
+#include "harness/problem/case.hpp"
 #include "harness/problem/random.hpp"
 
 namespace stepladder {
@@ -23,7 +21,7 @@ class PrimitiveType {
   // The problems of one line: one for each optimizer or operation where these are not columns.
   // `ranks` is the number of MPI ranks. Throws std::runtime_error naming the line.
   virtual std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const = 0;
-  // A small problem with odd sizes, tails and edges; every direction comes up.
+  // A small problem with odd sizes, tails and edges. Every direction is drawn.
   virtual std::unique_ptr<Case> random_case(Random& random, int ranks) const = 0;
   virtual bool needs_ranks() const { return false; }
   virtual bool has_suites() const { return true; }
@@ -31,17 +29,13 @@ class PrimitiveType {
   std::vector<Variant> variants() const;  // in ladder order; unavailable ones included
 };
 
-// Why the variant can run no problem of the primitive here: why_unavailable, or what its factory says,
-// which opens the library that the variant stands for; empty when it can.
+// Why this machine cannot run the variant at all: its why_unavailable, or the message of its
+// factory, which opens the vendor's library. Empty when it can.
 std::string why_not_here(const PrimitiveType& primitive, const Variant& variant);
 
-// In the order of a training step: matmul, convolution, max_pool, sgd_update, all_reduce, layers.
-std::span<const PrimitiveType* const> primitives();
-const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
-
 // Variants whose full or family name matches one of the globs (`*`, `?`; separated by commas), in
-// ladder order. Without a glob: for each family built per ISA the widest this machine has, and for
-// technique simd every width. Throws UnknownName when a glob matches nothing.
+// ladder order. Without a glob: of each family built per ISA the widest that this machine has, and
+// every width of the variant `simd`. Throws UnknownName when a glob matches nothing.
 std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs);
 
 }  // namespace stepladder

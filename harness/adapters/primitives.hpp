@@ -1,0 +1,22 @@
+// The primitives. Each is defined in the file of its name.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "harness/problem/primitive_type.hpp"
+
+namespace stepladder {
+
+const PrimitiveType& matmul_type();
+const PrimitiveType& convolution_type();
+const PrimitiveType& max_pool_type();
+const PrimitiveType& sgd_update_type();
+const PrimitiveType& all_reduce_type();
+const PrimitiveType& layers_type();
+
+// In the order of a training step: matmul, convolution, max_pool, sgd_update, all_reduce, layers.
+std::span<const PrimitiveType* const> primitives();
+const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
+
+}  // namespace stepladder

@@ -1,0 +1,33 @@
+// Result files on disk: replaced as a whole, or grown by whole lines. A crash or a full disk leaves
+// what was there before. Errors are std::runtime_error and name the file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace stepladder {
+
+// The file holds either what it held before or all of `text`.
+void replace_file(const std::filesystem::path& file, std::string_view text);
+
+class AppendedFile {
+ public:
+  explicit AppendedFile(std::filesystem::path file);  // creates it when there is none
+  ~AppendedFile();
+  AppendedFile(const AppendedFile&) = delete;
+  AppendedFile& operator=(const AppendedFile&) = delete;
+
+  bool is_empty() const;
+  void append(std::string_view text);  // all of it, or nothing
+  // Replaces the content; what is appended later follows it.
+  void replace(std::string_view text);
+
+ private:
+  void open();
+
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+};
+
+}  // namespace stepladder

@@ -1,0 +1,251 @@
+#include "harness/results/result_columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepladder {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_if(bool present, const std::string& text) { return present ? text : ""; }
+const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
+
+// Times of rows that were not measured are empty.
+std::optional<double> time_if(bool present, double seconds) {
+  return present && seconds > 0 ? std::optional(seconds) : std::nullopt;
+}
+
+double bytes_of(const ProblemInfo& problem) { return problem.bytes_read + problem.bytes_written; }
+
+// `amount` of the problem, in units of 1e9 per second of the median.
+template <class Amount>
+std::optional<double> rate(const BenchRow& row, Amount amount) {
+  if (row.problem == nullptr || !row.is_ok()) return {};
+  return amount(*row.problem) / row.summary.median / 1e9;
+}
+
+// Median over the repetitions that have the value.
+template <class Value>
+std::optional<double> median_of(const BenchRow& row, Value value) {
+  std::vector<double> values;
+  if (row.is_ok())
+    for (const Sample& sample : row.measured.samples)
+      if (const std::optional<double> one = value(sample)) values.push_back(*one);
+  return values.empty() ? std::nullopt : std::optional(summarize(std::move(values)).median);
+}
+
+std::optional<double> counter(const Sample& sample, double CounterValues::*member) {
+  return sample.counters ? std::optional(*sample.counters.*member) : std::nullopt;
+}
+
+std::optional<double> median_counter(const BenchRow& row, double CounterValues::*member) {
+  return median_of(row, [member](const Sample& sample) { return counter(sample, member); });
+}
+
+template <class Value>
+auto of_problem(Value value) {
+  return [value](const BenchRow& row) {
+    using Result = std::decay_t<decltype(value(*row.problem))>;
+    return row.problem == nullptr ? std::optional<Result>()
+                                  : std::optional<Result>(value(*row.problem));
+  };
+}
+
+}  // namespace
+
+const ColumnsOf<BenchRow>& summary_columns() {
+  using Row = BenchRow;
+  using Problem = ProblemInfo;
+  static const ColumnsOf<Row> columns(
+      "summary",
+      {{"primitive", "", "operation", [](const Row& r) { return r.variant->primitive; }},
+       {"direction", "", "direction of the problem, such as forward",
+        of_problem([](const Problem& p) { return p.direction; })},
+       {"variant", "", "name of the implementation", [](const Row& r) { return r.variant->name; }},
+       {"technique", "", "serial, simd, openmp, pthread, mpi, cuda or vendor",
+        [](const Row& r) { return name_of(r.variant->info->technique); }},
+       {"builds_on", "", "name of the rung below; empty: a first rung or a library",
+        [](const Row& r) { return r.variant->info->builds_on; }},
+       {"suite", "", "suite of the problem", of_problem([](const Problem& p) { return p.suite; })},
+       {"problem", "", "name of the problem; empty: the variant can run none here",
+        of_problem([](const Problem& p) { return p.name; })},
+       {"shape", "", "dimensions of the problem",
+        of_problem([](const Problem& p) { return p.shape; })},
+       {"precision", "", "precision of the arithmetic",
+        [](const Row& r) { return name_of(r.variant->info->precision); }},
+       {"layout", "", "layout of the operands",
+        of_problem([](const Problem& p) { return p.layout; })},
+       {"prepacked", "", "yes: the weights are packed ahead of the timed runs",
+        [](const Row& r) { return yes_or_no(r.variant->info->prepacked); }},
+       {"cache", "", "warm, or cold: operands rotated beyond the last-level cache",
+        [](const Row& r) { return text_if(r.problem != nullptr, r.cold ? "cold" : "warm"); }},
+       {"threads", "", "number of threads",
+        [](const Row& r) { return r.problem == nullptr ? std::optional<int>() : r.threads; }},
+       {"ranks", "", "number of MPI ranks, or of GPUs",
+        of_problem([](const Problem& p) { return p.ranks; })},
+       {"device", "", "cpu, or the name of the GPU",
+        [](const Row& r) -> std::string {
+          if (r.variant->info->place == Place::cpu) return "cpu";
+          return device() != nullptr ? device()->name() : "cuda";
+        }},
+       {"status", "", "ok, failed, unavailable or skipped", [](const Row& r) { return r.status; }},
+       {"reason", "", "why there is no time; in ok rows, a remark",
+        [](const Row& r) { return r.reason; }},
+       {"verified", "", "yes: the results agree with the reference",
+        [](const Row& r) { return yes_or_no(r.verified); }},
+       {"error_ratio", "", "largest error divided by its bound",
+        [](const Row& r) { return r.error_ratio; }},
+       {"repetitions", "", "number of repetitions in the median",
+        [](const Row& r) { return r.is_ok() ? std::optional(r.summary.count) : std::nullopt; }},
+       {"median_s", "s", "median time of one call",
+        [](const Row& r) { return time_if(r.is_ok(), r.summary.median); }},
+       {"ci_low_s", "s", "lower end of the 95 % interval of the median",
+        [](const Row& r) { return time_if(r.is_ok(), r.summary.ci_low); }},
+       {"ci_high_s", "s", "upper end of the 95 % interval of the median",
+        [](const Row& r) { return time_if(r.is_ok(), r.summary.ci_high); }},
+       {"min_s", "s", "shortest time of one call",
+        [](const Row& r) { return time_if(r.is_ok(), r.summary.min); }},
+       {"prepare_s", "s", "time of packing the weights",
+        [](const Row& r) { return r.prepare_seconds; }},
+       {"flops", "FLOP", "FLOPs of one call, as the problem defines them",
+        of_problem([](const Problem& p) { return p.flops; })},
+       {"bytes", "B", "bytes read and written by one call, each operand once",
+        of_problem(bytes_of)},
+       {"gflops_per_s", "GFLOP/s", "flops / median_s",
+        [](const Row& r) { return rate(r, [](const Problem& p) { return p.flops; }); }},
+       {"gbytes_per_s", "GB/s", "bytes / median_s", [](const Row& r) { return rate(r, bytes_of); }},
+       {"busbw_gbytes_per_s", "GB/s", "bus bandwidth of an all-reduce, as nccl-tests defines it",
+        [](const Row& r) {
+          const bool has_bus = r.problem != nullptr && r.problem->bus_bytes > 0;
+          return has_bus ? rate(r, [](const Problem& p) { return p.bus_bytes; }) : std::nullopt;
+        }},
+       {"roof", "", "ceiling that bounds the problem",
+        [](const Row& r) { return text_if(r.is_ok(), r.roof.name); }},
+       {"percent_of_roof", "%", "time at the roof / median_s",
+        [](const Row& r) -> std::optional<double> {
+          if (!r.is_ok() || r.roof.seconds <= 0) return {};
+          return 100 * r.roof.seconds / r.summary.median;
+        }},
+       {"speedup_vs_serial", "", "time of the first serial rung / time of this row",
+        [](const Row& r) { return r.speedup_vs_serial; }},
+       {"speedup_vs_vendor", "", "time of the fastest comparable library / time of this row",
+        [](const Row& r) { return r.speedup_vs_vendor; }},
+       {"cycles", "", "CPU cycles of one call in user mode",
+        [](const Row& r) { return median_counter(r, &CounterValues::cycles); }},
+       {"instructions", "", "instructions of one call in user mode",
+        [](const Row& r) { return median_counter(r, &CounterValues::instructions); }},
+       {"cpi", "", "cycles / instructions",
+        [](const Row& r) -> std::optional<double> {
+          const auto cycles = median_counter(r, &CounterValues::cycles);
+          const auto instructions = median_counter(r, &CounterValues::instructions);
+          if (!cycles || !instructions) return {};
+          return *cycles / *instructions;
+        }},
+       {"energy_j", "J", "energy of the CPU packages during one call (RAPL)",
+        [](const Row& r) { return median_of(r, [](const Sample& s) { return s.energy_joules; }); }},
+       {"repeat_command", "", "command that measures this row alone",
+        [](const Row& r) { return r.repeat_command; }}});
+  return columns;
+}
+
+const ColumnsOf<SampleRow>& samples_columns() {
+  using Row = SampleRow;
+  static const ColumnsOf<Row> columns(
+      "samples",
+      {{"primitive", "", "as in summary.csv",
+        [](const Row& r) { return r.row.problem->primitive; }},
+       {"direction", "", "as in summary.csv",
+        [](const Row& r) { return r.row.problem->direction; }},
+       {"variant", "", "as in summary.csv", [](const Row& r) { return r.row.variant->name; }},
+       {"problem", "", "as in summary.csv", [](const Row& r) { return r.row.problem->name; }},
+       {"threads", "", "as in summary.csv", [](const Row& r) { return r.row.threads; }},
+       {"ranks", "", "as in summary.csv", [](const Row& r) { return r.row.problem->ranks; }},
+       {"repetition", "", "number of the repetition, equal within a round",
+        [](const Row& r) { return r.sample.round; }},
+       {"seconds", "s", "time of one call", [](const Row& r) { return r.sample.seconds; }},
+       {"iterations", "", "number of calls in the repetition",
+        [](const Row& r) { return r.sample.iterations; }},
+       {"marked", "", "disturbed: something slowed the machine",
+        [](const Row& r) { return r.sample.disturbed ? "disturbed" : ""; }},
+       {"calibration_ratio", "", "time of the calibration loop / its shortest time",
+        [](const Row& r) { return r.sample.calibration_ratio; }},
+       {"stolen_s", "s", "CPU time that the hypervisor gave to others",
+        [](const Row& r) { return r.sample.stolen_seconds; }},
+       {"tsc_cycles", "", "cycles of the time-stamp counter in one call",
+        [](const Row& r) { return r.sample.reference_cycles; }},
+       {"cycles", "", "CPU cycles of one call in user mode",
+        [](const Row& r) { return counter(r.sample, &CounterValues::cycles); }},
+       {"instructions", "", "instructions of one call in user mode",
+        [](const Row& r) { return counter(r.sample, &CounterValues::instructions); }},
+       {"cache_misses", "", "cache misses of one call in user mode",
+        [](const Row& r) { return counter(r.sample, &CounterValues::cache_misses); }}});
+  return columns;
+}
+
+const ColumnsOf<StepCsvRow>& step_columns() {
+  using Row = StepCsvRow;
+  static const ColumnsOf<Row> columns(
+      "step",
+      {{"network", "", "name of the network", [](const Row& r) { return r.network; }},
+       {"use", "", "rungs of the step, such as best or simd,matmul=serial",
+        [](const Row& r) { return r.use; }},
+       {"mode", "", "single, inter=N, ablate, synchronous or graph",
+        [](const Row& r) { return r.mode; }},
+       {"threads", "", "number of threads inside an operation",
+        [](const Row& r) { return r.threads; }},
+       {"ranks", "", "number of MPI ranks", [](const Row& r) { return r.ranks; }},
+       {"device", "", "cpu, or the name of the GPU", [](const Row& r) { return r.device; }},
+       {"layer", "", "name of the layer; total: the whole step",
+        [](const Row& r) { return r.layer; }},
+       {"phase", "", "forward, backward, update, all_reduce, other or total",
+        [](const Row& r) { return r.phase; }},
+       {"variant", "", "name of the implementation", [](const Row& r) { return r.variant; }},
+       {"median_s", "s", "median time inside the step",
+        [](const Row& r) { return r.median_seconds; }},
+       {"predicted_s", "s", "median time of the same plan alone; in the total row, their sum",
+        [](const Row& r) { return r.predicted_seconds; }}});
+  return columns;
+}
+
+const ColumnsOf<TrainRow>& train_columns() {
+  using Row = TrainRow;
+  static const ColumnsOf<Row> columns(
+      "train", {{"step", "", "number of steps so far", [](const Row& r) { return r.step; }},
+                {"epoch", "", "number of the epoch, from 1", [](const Row& r) { return r.epoch; }},
+                {"seconds", "s", "training time so far", [](const Row& r) { return r.seconds; }},
+                {"samples_per_s", "1/s", "samples so far / seconds",
+                 [](const Row& r) { return r.samples_per_second; }},
+                {"loss", "", "loss of the last batch", [](const Row& r) { return r.loss; }},
+                {"accuracy", "", "accuracy on the held-out images, 0 to 1",
+                 [](const Row& r) { return r.accuracy; }},
+                {"learning_rate", "", "learning rate of the last step",
+                 [](const Row& r) { return r.learning_rate; }},
+                {"mode", "", "mode of the training", [](const Row& r) { return r.mode; }}});
+  return columns;
+}
+
+std::span<const Columns* const> all_columns() {
+  static const Columns* const all[] = {&summary_columns(), &samples_columns(), &step_columns(),
+                                       &train_columns()};
+  return all;
+}
+
+std::string columns_as_json() {
+  std::string text = "{\n \"schema_version\": 1,\n \"tables\": {";
+  for (const Columns* columns : all_columns()) {
+    text += fmt::format("{}\n  \"{}\": [", columns == all_columns().front() ? "" : ",",
+                        columns->name());
+    for (const Column& column : columns->all()) {
+      Json json = {{"name", column.name}, {"type", name_of(column.type)}};
+      if (!column.unit.empty()) json["unit"] = column.unit;
+      json["meaning"] = column.meaning;
+      text += fmt::format("{}\n   {}", &column == &columns->all().front() ? "" : ",", json.dump());
+    }
+    text += "\n  ]";
+  }
+  return text + "\n }\n}\n";
+}
+
+}  // namespace stepladder

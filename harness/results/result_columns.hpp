@@ -1,0 +1,44 @@
+// The columns of every CSV file of a run folder. To add a column, add one entry in the .cpp file.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "harness/results/bench_row.hpp"
+#include "harness/results/columns.hpp"
+
+namespace stepladder {
+
+// One repetition of a row of summary.csv.
+struct SampleRow {
+  const BenchRow& row;
+  const Sample& sample;
+};
+
+// One layer and phase of a training step, or its total.
+struct StepCsvRow {
+  std::string network, use, mode;
+  int threads = 1, ranks = 1;
+  std::string device, layer, phase, variant;
+  double median_seconds = 0, predicted_seconds = 0;
+};
+
+// The state of a training after a number of steps.
+struct TrainRow {
+  std::int64_t step = 0, epoch = 0;
+  double seconds = 0, samples_per_second = 0, loss = 0;
+  std::optional<double> accuracy;  // none where it was not taken
+  double learning_rate = 0;
+  std::string mode = "single";
+};
+
+const ColumnsOf<BenchRow>& summary_columns();
+const ColumnsOf<SampleRow>& samples_columns();
+const ColumnsOf<StepCsvRow>& step_columns();
+const ColumnsOf<TrainRow>& train_columns();
+std::span<const Columns* const> all_columns();
+
+// The text of columns.json: {"schema_version", "tables": {name: [{name, type, unit, meaning}]}}.
+std::string columns_as_json();
+
+}  // namespace stepladder

@@ -1,0 +1,99 @@
+#include "harness/results/run_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include "harness/io/file.hpp"
+#include "harness/results/result_columns.hpp"
+
+namespace stepladder {
+namespace {
+
+// Throws when the folder takes no files, or the disk is nearly full.
+void require_space(const std::filesystem::path& directory) {
+  const std::filesystem::path probe = directory / ".write_test";
+  const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0)
+    throw std::runtime_error(
+        fmt::format("{}: cannot be written: {}", directory.string(), std::strerror(errno)));
+  close(descriptor);
+  std::error_code error;
+  std::filesystem::remove(probe, error);
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  if (!error && space.available < (std::uintmax_t{64} << 20U))
+    throw std::runtime_error(fmt::format("{}: {} MiB are free; a run needs 64", directory.string(),
+                                         space.available >> 20U));
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::filesystem::path directory, bool resume)
+    : directory_(std::move(directory)) {
+  std::error_code error;
+  std::filesystem::create_directories(directory_, error);
+  if (error)
+    throw std::runtime_error(
+        fmt::format("{}: cannot be made: {}", directory_.string(), error.message()));
+  resumed_ = std::filesystem::exists(directory_ / "environment.json");
+  if (resumed_ && !resume)
+    throw std::runtime_error(
+        fmt::format("{}: holds a run already; add --resume to go on with it, or choose "
+                    "another folder with --out",
+                    directory_.string()));
+  require_space(directory_);
+  for (const Columns* columns : all_columns())
+    if (has(*columns)) table(*columns);  // which checks its columns
+}
+
+void RunFolder::write_text(const std::string& name, const std::string& text) const {
+  replace_file(directory_ / name, text);
+}
+
+void RunFolder::write_json(const std::string& name, const nlohmann::json& content) const {
+  write_text(name, content.dump(1) + "\n");
+}
+
+nlohmann::json RunFolder::read_json(const std::string& name) const {
+  std::ifstream in(directory_ / name);
+  if (!in) return nullptr;
+  nlohmann::json content = nlohmann::json::parse(in, nullptr, false);
+  return content.is_discarded() ? nlohmann::json(nullptr) : content;
+}
+
+std::filesystem::path RunFolder::file_of(const Columns& columns) const {
+  return directory_ / (columns.name() + ".csv");
+}
+
+bool RunFolder::has(const Columns& columns) const {
+  return std::filesystem::exists(file_of(columns));
+}
+
+Table RunFolder::table(const Columns& columns) const { return {file_of(columns), columns.names()}; }
+
+CsvFile RunFolder::read(const Columns& columns) const {
+  return {file_of(columns), columns.names()};
+}
+
+std::string utc_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::filesystem::path default_run_directory() {
+  std::string name = utc_time();
+  for (char& c : name)
+    if (c == ':') c = '-';
+  return source_directory() / "results" / "local" / name;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,57 @@
+#include "harness/results/table.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace stepladder {
+namespace {
+
+// Removes a last line without newline. Returns the path.
+std::filesystem::path without_torn_line(std::filesystem::path file,
+                                        const std::vector<std::string>& columns) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return file;
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::string header = csv_line(columns);
+  if (!text.starts_with(header) && !header.starts_with(text))
+    throw std::runtime_error(fmt::format(
+        "{}:1: its columns are not this version's; choose another folder", file.string()));
+  const std::size_t last = text.rfind('\n'), whole = last == std::string::npos ? 0 : last + 1;
+  if (whole != text.size()) std::filesystem::resize_file(file, whole);
+  return file;
+}
+
+}  // namespace
+
+Table::Table(std::filesystem::path file, const std::vector<std::string>& columns)
+    : path_(without_torn_line(std::move(file), columns)), columns_(columns), file_(path_) {
+  if (file_.is_empty()) append({columns_});
+}
+
+void Table::append(const std::vector<std::vector<std::string>>& rows) {
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    if (row.size() != columns_.size())
+      throw std::logic_error(fmt::format("{}: a row of {} fields for {} columns", path_.string(),
+                                         row.size(), columns_.size()));
+    text += csv_line(row);
+  }
+  file_.append(text);
+}
+
+void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted) {
+  const CsvFile before(path_, columns_);
+  std::string text = csv_line(columns_);
+  for (const CsvRow& row : before.rows()) {
+    if (unwanted(row)) continue;
+    std::vector<std::string> fields;
+    for (const std::string& column : columns_) fields.push_back(row.text(column));
+    text += csv_line(fields);
+  }
+  file_.replace(text);
+}
+
+}  // namespace stepladder

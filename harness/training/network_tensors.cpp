@@ -1,0 +1,128 @@
+#include "harness/training/network_tensors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "harness/problem/random.hpp"
+#include "kernels/common/integer_math.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::is;
+
+bool decays(const network::LayerDescription& layer,
+            const network::OptimizerDescription& optimizer) {
+  using Which = network::OptimizerDescription::DecayedWeights;
+  if (optimizer.weight_decay == 0) return false;
+  switch (optimizer.weight_decay_on) {
+    case Which::all:
+      return true;
+    case Which::fully_connected:
+      return is<network::FullyConnected>(layer);
+    case Which::convolution:
+      return is<network::Convolution>(layer);
+  }
+  return false;
+}
+
+// A normally distributed number, by the Box-Muller transform.
+float normal(Random& random, double deviation) {
+  const double u = 1.0 - double{random.uniform(0.0F, 1.0F)}, v = random.uniform(0.0F, 1.0F);
+  return static_cast<float>(deviation * std::sqrt(-2 * std::log(u)) *
+                            std::cos(2 * std::numbers::pi * v));
+}
+
+void allocate_activations(const network::NetworkDescription& description, const LayerList& layers,
+                          NetworkTensors& tensors, NetworkParts& parts) {
+  Memory& memory = parts.memory;
+  const auto batch = static_cast<std::size_t>(description.batch);
+  const auto inputs = batch * static_cast<std::size_t>(description.input.features());
+  parts.batches.resize(memory.place() == Place::cuda ? 2 : 1);
+  for (Batch& one : parts.batches)
+    one = {memory.mirrored<float>(inputs), memory.mirrored<std::uint8_t>(batch), {}};
+  parts.activations = {nullptr};
+  parts.use(parts.batches.front());
+  // No layer needs the gradient of the images, but softmax always writes it.
+  tensors.activation_gradients = {
+      is<network::SoftmaxCrossEntropy>(layers.front()) ? memory.array<float>(inputs) : nullptr};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool in_place = works_in_place(layers, i), last = i + 1 == layers.size();
+    const auto count = batch * static_cast<std::size_t>(layers[i].output.features());
+    if (last) parts.probabilities = memory.mirrored<float>(count);
+    parts.activations.push_back(in_place ? parts.activations.back()
+                                : last   ? parts.probabilities.here
+                                         : memory.array<float>(count));
+    tensors.activation_gradients.push_back(in_place ? tensors.activation_gradients.back()
+                                                    : memory.array<float>(count));
+    tensors.argmax.push_back(is<network::MaxPool>(layers[i]) ? memory.array<std::uint8_t>(count)
+                                                             : nullptr);
+  }
+  parts.loss = memory.mirrored<float>(batch);
+}
+
+// All parameters are in one array, so that one update serves the whole network: first the weights
+// that decay, then the other weights and the biases. The gaps between them stay 0.
+void allocate_parameters(const network::OptimizerDescription& optimizer, const LayerList& layers,
+                         NetworkTensors& tensors, NetworkParts& parts) {
+  tensors.weights_at.resize(layers.size());
+  tensors.biases_at.resize(layers.size());
+  std::size_t end = 0;
+  const auto place = [&](const network::LayerDescription& layer, const char* what,
+                         std::int64_t count, std::size_t& at) {
+    constexpr std::size_t vector = 4;  // floats; the alignment of vector loads and of the TMA
+    at = end = round_up(end, vector);
+    if (count == 0) return;
+    parts.parameter_list.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
+    end += static_cast<std::size_t>(count);
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (decays(layers[i], optimizer))
+      place(layers[i], "weights", layers[i].weights(), tensors.weights_at[i]);
+  tensors.decayed = end;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!decays(layers[i], optimizer))
+      place(layers[i], "weights", layers[i].weights(), tensors.weights_at[i]);
+    place(layers[i], "biases", layers[i].biases(), tensors.biases_at[i]);
+  }
+  parts.parameters = parts.memory.mirrored<float>(end);
+  parts.gradients = parts.memory.mirrored<float>(end);
+  tensors.state1 = parts.memory.array<float>(end);
+  tensors.state2 = parts.memory.array<float>(end);
+}
+
+void draw_weights(const network::NetworkDescription& description, const LayerList& layers,
+                  std::uint64_t seed, const NetworkTensors& tensors, NetworkParts& parts) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const double deviation = network::initial_deviation(description, i);
+    Random random(seed, layers[i].name);
+    const auto first = static_cast<std::ptrdiff_t>(tensors.weights_at[i]);
+    std::generate_n(parts.parameters.host.begin() + first, layers[i].weights(),
+                    [&] { return normal(random, deviation); });
+  }
+  parts.parameters.start_upload();
+  parts.memory.wait();
+}
+
+}  // namespace
+
+NetworkTensors allocate_tensors(const network::NetworkDescription& description,
+                                const LayerList& layers, std::uint64_t seed, NetworkParts& parts) {
+  NetworkTensors tensors;
+  allocate_activations(description, layers, tensors, parts);
+  allocate_parameters(description.optimizer, layers, tensors, parts);
+  draw_weights(description, layers, seed, tensors, parts);
+  return tensors;
+}
+
+bool works_in_place(const LayerList& layers, std::size_t index) {
+  if (index == 0) return false;
+  const auto &layer = layers[index], &before = layers[index - 1];
+  return (is<network::Relu>(layer) || is<network::Sigmoid>(layer) || is<network::Tanh>(layer) ||
+          is<network::Dropout>(layer)) &&
+         (is<network::FullyConnected>(before) || is<network::Convolution>(before) ||
+          is<network::MaxPool>(before));
+}
+
+}  // namespace stepladder
