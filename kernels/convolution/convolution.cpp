@@ -9,8 +9,7 @@
 namespace stepladder::convolution {
 
 void Convolution::require(const Problem& problem, const VariantInfo& info) {
-  if (problem.layout == Layout::nhwc && !info.nhwc)
-    throw Unsupported("supports NCHW only");
+  if (problem.layout == Layout::nhwc && !info.nhwc) throw Unsupported("supports NCHW only");
 }
 
 const char* name_of(Layout layout) { return layout == Layout::nchw ? "nchw" : "nhwc"; }

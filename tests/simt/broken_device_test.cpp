@@ -5,13 +5,13 @@
 #include <map>
 
 #include "harness/io/csv.hpp"
-#include "harness/results/result_columns.hpp"
 #include "harness/results/bench.hpp"
+#include "harness/results/result_columns.hpp"
 #include "harness/verify/verify.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder {
 namespace {

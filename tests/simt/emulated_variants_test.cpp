@@ -16,9 +16,9 @@
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
+#include "tests/verdict.hpp"
 
 namespace stepladder {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "harness/adapters/primitives.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "tests/verdict.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/simt/streams.hpp"
+#include "tests/verdict.hpp"
 #include "tests/wgmma_problems.hpp"
 
 namespace stepladder {

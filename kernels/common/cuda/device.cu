@@ -54,7 +54,9 @@ class CudaDevice final : public Device {
   }
 
   std::string name() const override { return properties_.name; }
-  std::size_t l2_bytes() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
+  std::size_t l2_bytes() const override {
+    return static_cast<std::size_t>(properties_.l2CacheSize);
+  }
 
   void* allocate(std::size_t bytes) override {
     const CurrentGpu here(gpu_);
