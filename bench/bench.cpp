@@ -97,7 +97,7 @@ int run(Options& options) {
     progress.finish();
     run.save();
     if (run.writes())
-      fmt::print(stderr, "Interrupted. Finished rows are in {}; go on with:\n  {}\n",
+      fmt::print(stderr, "Interrupted. Finished rows are in {}; resume with:\n  {}\n",
                  run.folder().directory().string(),
                  resume_command(options, run.folder().directory()));
     throw;
@@ -125,7 +125,7 @@ Command bench_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->bench.threads, "Numbers of threads, as 1,2")
+  app->add_option("--threads", options->bench.threads, "Numbers of threads, for example 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions for each row")

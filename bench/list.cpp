@@ -27,7 +27,7 @@ void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
     fmt::print("  {:<22} {:<8} {:<5} {}{}{}\n", variant.name, name_of(info.technique),
                name_of(info.precision),
                *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds,
-               info.nhwc ? "; takes nhwc too" : "");
+               info.nhwc ? "; also supports NHWC" : "");
     if (const std::string why = why_not_here(*ladder.type, variant); !why.empty())
       fmt::print("  {:<22} unavailable: {}\n", "", why);
     if (info.place == Place::cuda) fmt::print("  {:<22} {}\n", "", status.of(variant));

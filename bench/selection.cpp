@@ -134,15 +134,17 @@ UnknownName common_error(const std::vector<UnknownName>& errors) {
 void Selection::add_options(CLI::App& app) {
   app.add_option("primitives", primitives,
                  "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
-  app.add_option("--variant", variant, "Variants whose name matches, as simd_*,openblas");
+  app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
   app.add_option("--suite", suite,
-                 "Suite of bench/suites, as layers, alexnet, squares, deepbench, sweep");
+                 "Suite of bench/suites, such as layers, alexnet, squares, deepbench, sweep");
   app.add_option("--suite-file", suite_file,
                  "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");
-  app.add_option("--problem", problem, "Problems whose name matches, as mlp.*,mnist_cnn.fc1.*");
-  app.add_option("--direction", direction, "Directions that match, as forward,backward_*");
+  app.add_option("--problem", problem,
+                 "Glob patterns of problem names, such as 'mlp.*,mnist_cnn.fc1.*'");
+  app.add_option("--direction", direction,
+                 "Glob patterns of directions, such as 'forward,backward_*'");
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {

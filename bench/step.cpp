@@ -192,21 +192,22 @@ Command step_command(CLI::App& program) {
                 "Leave out the optional layers");
   app->add_option(
       "--use", options->use,
-      "Rung for all primitives, and exceptions, as best,convolution=direct; repeat the option "
-      "to measure several in turns");
+      "Rung for all primitives, and exceptions, for example best,convolution=direct; repeat the "
+      "option to measure several in turns");
   app->add_option("--tuned", options->tuned,
                   "File written by `stepladder tune`: the choices for best")
       ->check(CLI::ExistingFile);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");
-  app->add_option("--threads", options->threads, "Numbers of threads inside an operation, as 1,2")
+  app->add_option("--threads", options->threads,
+                  "Numbers of threads inside an operation, for example 1,2")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app->add_option("--inter", options->inter, "Numbers of operations at once, as 1,2")
+  app->add_option("--inter", options->inter, "Numbers of operations at once, for example 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 2));
   app->add_option("--graph", options->graph,
-                  "On a device: launch the step as one CUDA graph, as on,off")
+                  "On a device: launch the step as one CUDA graph, for example on,off")
       ->delimiter(',')
       ->check(CLI::IsMember({"on", "off"}));
   app->add_option("--repetitions", options->measure.repetitions,

@@ -119,12 +119,12 @@ Command train_command(CLI::App& program) {
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
-  app->add_option("--batch", options->network.batch, "Instead of the network's own")
+  app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
       ->check(CLI::PositiveNumber);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
-                  "A rung for all primitives and exceptions, as best,convolution=direct");
+                  "Rung for all primitives, and exceptions, for example best,convolution=direct");
   app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
       ->check(CLI::ExistingFile);
   app->add_option(
@@ -147,9 +147,9 @@ Command train_command(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   app->add_option("--threads", options->threads, "Threads inside an operation")
       ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Of weights, batches and generated data");
-  app->add_option("--out", options->out, "The run's folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Go on with the run in that folder");
+  app->add_option("--seed", options->seed, "Seed of weights, batches and data");
+  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
+  app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] {
             if (options->steps == 0 && options->epochs == 0) options->epochs = 15;
             return run(*options);

@@ -102,7 +102,8 @@ Command tune_command(CLI::App& program) {
   app->add_option("--network", options->networks,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or JSON files; the first three by default")
       ->delimiter(',');
-  app->add_option("--threads", options->threads, "Numbers of threads inside an operation, as 1,2")
+  app->add_option("--threads", options->threads,
+                  "Numbers of threads inside an operation, for example 1,2")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   app->add_option("--repetitions", options->measure.repetitions, "Repetitions for each candidate")

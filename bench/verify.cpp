@@ -177,7 +177,7 @@ Command verify_command(CLI::App& program) {
          "variant here supports do not count")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--seed", options->seed, "Seed of random problems and data");
-  app->add_option("--threads", options->threads, "Numbers of threads, as 1,2")
+  app->add_option("--threads", options->threads, "Numbers of threads, for example 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   app->add_option(

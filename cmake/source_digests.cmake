@@ -4,7 +4,7 @@
 # files, sorted by path. OUTPUT.d tells the build on which files that depends.
 cmake_minimum_required(VERSION 3.25)
 
-# `file`, which is relative to ROOT, and what it includes, each once.
+# Lists `file` (relative to ROOT) and all files that it includes, each once.
 function(include_closure file result)
   set(found "")
   set(waiting ${file})

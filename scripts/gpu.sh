@@ -5,9 +5,10 @@
 # that fails or exceeds its time does not stop the others.
 # Variables: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME BUILD LIMIT (see make help).
 #
-# OUT receives summary.csv, step.csv, verified.json, environment.json, ceilings.json,
-# peers/step.csv, peers/environment.json, and raw.tar.gz with logs, samples and the records of
-# Google Benchmark. Unpack raw.tar.gz before you publish the folder as results/<machine>.
+# OUT receives summary.csv, summary.json, step.csv, step.json, columns.json, verified.json,
+# environment.json, ceilings.json, peers/ (step.csv, environment.json, columns.json), and raw.tar.gz
+# with logs, samples and the records of Google Benchmark. Unpack raw.tar.gz before you publish the
+# folder as results/<machine>.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -204,7 +205,7 @@ verify() { # PRIMITIVE TITLE SECONDS VARIANTS…
 
 for primitive in "${primitives[@]}"; do
   if [[ $primitive == all_reduce ]]; then
-    report SKIPPED "verify all_reduce" "needs several GPUs and MPI"
+    report SKIPPED "verify all_reduce" "needs several GPUs"
     continue
   fi
   verify "$primitive" "$primitive" 45 ${VARIANT:+--variant "$VARIANT"}

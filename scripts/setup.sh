@@ -84,8 +84,8 @@ install_packages() {
       local shell="sudo sh"
       command -v sudo >/dev/null || shell="su root"
       {
-        say "Packages are missing, and installing them needs root. Run this one command, then make" \
-          "again:"
+        say "Packages are missing, and installing them needs root. Run this one command, then" \
+          "make again:"
         say
         say "  $shell -c 'apt-get update && apt-get install -y --no-install-recommends $*'"
         say

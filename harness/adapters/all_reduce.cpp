@@ -61,7 +61,7 @@ struct AllReduceAdapter {
     h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
     h ^= h >> 31U;
     if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
-    // Multiples of the number of ranks, of which the mean is exact too.
+    // Multiples of the number of ranks, so that the mean is exact too.
     return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
   }
   static std::uint64_t stream(const Problem& p) {

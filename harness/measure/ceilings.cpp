@@ -24,7 +24,8 @@ double now() {
 // The FMA probes are assembly, because compilers would fold, spill or reorder intrinsics. Registers
 // 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
 // clang-format off
-#define STEPLADDER_FMA_INTO(r, accumulator) "vfmadd231ps %%" r "15, %%" r "14, %%" r accumulator "\n"
+#define STEPLADDER_FMA_INTO(r, accumulator) \
+  "vfmadd231ps %%" r "15, %%" r "14, %%" r accumulator "\n"
 #define STEPLADDER_FMA(r)                                     \
   STEPLADDER_FMA_INTO(r, "0") STEPLADDER_FMA_INTO(r, "1")     \
   STEPLADDER_FMA_INTO(r, "2") STEPLADDER_FMA_INTO(r, "3")     \

@@ -27,8 +27,8 @@ nlohmann::json describe_environment(const Machine& machine);
 // program again with `arguments`, because OpenMP reads them at program start.
 void pin_threads(char** arguments);
 
-// Undoes this in the same way, for two teams of threads at once, which OpenMP would bind to the
-// same places. Throws std::runtime_error when the user has bound them.
+// Removes the binding in the same way. OpenMP would bind two concurrent thread teams to the same
+// places. Throws std::runtime_error when the user has bound them.
 void unpin_threads();
 
 }  // namespace stepladder

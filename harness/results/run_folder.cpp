@@ -43,7 +43,7 @@ RunFolder::RunFolder(std::filesystem::path directory, bool resume)
   resumed_ = std::filesystem::exists(directory_ / "environment.json");
   if (resumed_ && !resume)
     throw std::runtime_error(
-        fmt::format("{}: holds a run already; add --resume to go on with it, or choose "
+        fmt::format("{}: holds a run already; add --resume to continue it, or choose "
                     "another folder with --out",
                     directory_.string()));
   require_space(directory_);

@@ -17,8 +17,8 @@
 
 namespace stepladder {
 
-// The place that the rungs of `use` for this network work in. Throws NoVariant unless all work in
-// one place and this machine has it.
+// Where the rungs that `use` selects for this network run: cpu or cuda. Throws NoVariant unless all
+// run in one place and this machine has it.
 Place place_of(const network::NetworkDescription& description, const UseSpec& use);
 
 class TrainableNetwork {
@@ -41,9 +41,9 @@ class TrainableNetwork {
     return parts_->probabilities.host;
   }
 
-  // Of all layers, in host memory. A device has its own: upload_parameters() copies these to the
-  // device, download() copies its parameters and gradients here. The gradients are those of the
-  // last backward().
+  // Parameters and gradients of all layers in host memory. A device has its own copy:
+  // upload_parameters() copies these parameters to the device, download() copies its parameters and
+  // gradients here. The gradients are those of the last backward().
   std::span<float> parameters() { return parts_->parameters.host; }
   std::span<const float> gradients() const { return parts_->gradients.host; }
   void upload_parameters();

@@ -10,7 +10,7 @@
 
 namespace stepladder {
 
-// A network with the rungs of a SPEC and a number of threads.
+// A network with the rungs of a UseSpec and a number of threads.
 struct Configuration {
   std::string use;
   // "single", "inter=2", "ablate", "synchronous" with several ranks, "graph" on a device

@@ -25,7 +25,7 @@ class Trainer {
   // One step on the next batch. Throws std::runtime_error if the loss is not finite.
   void step();
 
-  // Of the last step; 0 before the first.
+  // State after the last step; 0 before the first.
   std::int64_t steps() const { return steps_; }
   int epoch() const { return epoch_; }   // from 0
   double loss() const { return loss_; }  // mean of the batch, before its update

@@ -27,8 +27,8 @@ struct Filling {
   std::uint64_t seed;
 };
 
-// Two or three fillings on which one plan runs in turn, so that results or packed weights that it
-// keeps from an earlier one show. The last is (accuracy, seed).
+// Two or three fillings on which one plan runs in turn, so that stale results and stale packed
+// weights are detected. The last is (accuracy, seed).
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed);
 

@@ -4,7 +4,7 @@
 // VariantInfo and registers a factory:
 //
 //     constexpr VariantInfo info{.name = "serial_ikj", .technique = Technique::serial, …};
-//     const Registration<Matmul> registration{info, plan_of<multiply>};
+//     const Registration registration{info, plan_of<multiply>};
 //
 // No list names it: the build globs the folder, and the harness reads the registry.
 #pragma once

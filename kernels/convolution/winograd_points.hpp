@@ -1,22 +1,18 @@
-// The one-dimensional transforms of a Winograd convolution, by the Toom-Cook method. A correlation
-// is the transpose of a polynomial product, and that product is cheap at points: evaluate both
-// polynomials, multiply value by value, interpolate. With the points 0, ±1, ±2, ±1/2 and infinity,
-// a row of 8 inputs and n filter taps give 9 - n outputs for 8 products instead of n (9 - n):
+// The one-dimensional transforms of a Winograd convolution, by the Toom-Cook method: evaluate both
+// polynomials at points, multiply value by value, interpolate. With 0, ±1, ±2, ±1/2 and infinity, a
+// row of 8 inputs and n filter taps give 9 - n outputs for 8 products instead of n (9 - n):
 //
 //   outputs = combine<9 - n>(evaluate<n>(filter) * source(row))
 //
-// Lavin and Gray write these transforms as the matrices Aᵀ (combine), G (evaluate) and Bᵀ (source).
-// All coefficients follow from the points. Let P(x) be the product of (x² - a²) over the pairs ±a,
-// and let N(x) = x P(x) / (x - b) for a finite point b; N is 0 at every other finite point:
+// Lavin and Gray (2016) write them as the matrices Aᵀ (combine), G (evaluate) and Bᵀ (source). Let
+// P(x) be the product of (x² - a²) over the pairs ±a, and N(x) = x P(x) / (x - b) for a finite
+// point b; N is 0 at every other finite point:
 //
 //   source     row b: the coefficients of N; infinity: those of x P(x)
 //   evaluate   row b: the filter, as a polynomial, at b, divided by N(b); infinity: its last tap
 //   combine    output j: sum of the products weighted by b^j; infinity adds to the last output
 //
 // The two points of a pair share their even and odd parts: six instructions instead of fourteen.
-// (S. Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray, Fast algorithms for
-// convolutional neural networks, 2016; points: Barabasz et al., Error Analysis and Improving the
-// Accuracy of Winograd Convolution for Deep Neural Networks, 2020.)
 #pragma once
 
 #include <array>

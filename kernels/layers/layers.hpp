@@ -5,15 +5,13 @@
 //   relu      y = max(x, 0)                          dx = y > 0 ? dy : 0
 //   sigmoid   y = 1 / (1 + e^−x)                     dx = dy · y (1 − y)
 //   tanh      y = tanh x                             dx = dy · (1 − y²)
-//   dropout   y = kept ? x / (1 − rate) : 0          dx = kept ? dy / (1 − rate) : 0
-//             (inverted dropout)
+//   dropout   y = kept ? x / (1 − rate) : 0          dx = kept ? dy / (1 − rate) : 0    (inverted)
 //   local_response_normalization, across `size` channels centred on c (Krizhevsky et al. 2012)
 //             scale = k + alpha / size · sum(x²);  y = x · scale^−beta
 //             dx = dy · scale^−beta − 2 alpha beta / size · x · sum(dy · y / scale)
 //             with sums over the window; backward recomputes scale and y from x
-//   softmax_cross_entropy, over channels, spatial = 1
+//   softmax_cross_entropy, over channels, spatial = 1; dx is computed in the forward pass
 //             y = softmax(x);  loss[n] = −log y[n, label];  dx = (y − one_hot(label)) / batch
-//             dx is computed in the forward pass; there is no backward
 #pragma once
 
 #include <cstdint>

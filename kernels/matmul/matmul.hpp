@@ -1,8 +1,8 @@
 // matmul: C = op(A) op(B), the product of a fully connected layer. All matrices are row-major.
 //
-//   forward          y[batch, out] = x[batch, in] · w[in, out]          transpose none
-//   backward_data   dx[batch, in] = dy[batch, out] · w[in, out]ᵀ       transpose b
-//   backward_weights  dw[in, out]   = x[batch, in]ᵀ · dy[batch, out]     transpose a
+//   forward            y[batch, out] =  x[batch, in]  ·  w[in, out]       transpose none
+//   backward_data     dx[batch, in]  = dy[batch, out] ·  w[in, out]ᵀ      transpose b
+//   backward_weights  dw[in, out]    =  x[batch, in]ᵀ · dy[batch, out]    transpose a
 //
 // A problem may have an epilogue, the elementwise operations that follow in a network. Only
 // variants with VariantInfo::epilogue support it, and only CUDA variants support relu_gradient.
@@ -62,7 +62,7 @@ double bytes_written(const Problem& problem);  // C once
 
 // The reference in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|. For any order of
 // summation |error| <= gamma(k + 2) magnitude (Higham, Accuracy and Stability of Numerical
-// Algorithms, 2nd ed., section 3.5). A bias is one more term, max(0, x) does not increase the
+// Algorithms, 2nd ed., section 3.1). A bias is one more term, max(0, x) does not increase the
 // error, and elements that the gradient of a ReLU sets to 0 have none.
 void reference(const Problem& problem, const Operands& operands, double* c, double* magnitude);
 

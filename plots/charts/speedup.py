@@ -54,7 +54,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
         count = max(mean.count for mean in found if mean)
         draw_direction(axes, rows, found, count, styles)
         problems = "1 problem" if count == 1 else f"{count} problems"
-        axes.set_title(f"{direction} ({problems})" if direction else problems, loc="left")
+        axes.set_title(f"{direction}\n{problems}" if direction else problems, loc="left", fontsize="medium")
     page.hide_from(len(means))
     all_means = [mean for found in means.values() for mean in found if mean]
     low = min(1.0, *(mean.low for mean in all_means))

@@ -23,8 +23,8 @@ def test_a_rung_shows_what_it_builds_on(stepladder):
 def test_a_rung_shows_the_layouts_that_it_supports_besides_the_plain_one(stepladder):
     rows = {line.split()[0]: line for line in stepladder("list", "convolution").stdout.splitlines()
             if line.startswith("  ") and line[2] != " "}
-    assert rows["naive"].endswith("; takes nhwc too")
-    assert "nhwc" not in rows["direct"]
+    assert rows["naive"].endswith("; also supports NHWC")
+    assert "NHWC" not in rows["direct"]
 
 
 def test_cuda_rows_are_listed_and_without_a_gpu_have_a_reason(stepladder):

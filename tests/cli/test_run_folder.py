@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shlex
 import shutil
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import MATMUL_HEADER, QUICK, TINY_VARIANTS, read_csv
+from conftest import MATMUL_HEADER, QUICK, ROOT, TINY_VARIANTS, read_csv
 
 KEY = ("direction", "variant", "suite", "problem", "threads")
 
@@ -101,7 +102,7 @@ def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, 
     assert finished.endswith("\n") and 6 <= len(keys(run)) < 120
     assert json.loads((run / "environment.json").read_text())["quiet_sentence"]
     message, command = stderr.splitlines()[-3:-1]
-    assert str(run) in message and "go on with" in message
+    assert str(run) in message and "resume with" in message
 
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
@@ -205,3 +206,14 @@ def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(stepla
         repetitions = len(read_csv(run / "samples.csv"))
         assert environment["noise"]["repetitions"] == repetitions
         assert f" of {repetitions} repetitions" in environment["quiet_sentence"]
+
+
+def test_the_documents_describe_every_column(finished_run):
+    text = (ROOT / "docs/results-format.md").read_text()
+    described = {}
+    for name, table in re.findall(r"^## (\w+)\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE):
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+        described[name] = [(column.strip("`"), kind, unit, meaning) for column, kind, unit, meaning in rows]
+    written = {name: [(c["name"], c["type"], c.get("unit", ""), c["meaning"]) for c in columns]
+               for name, columns in json.loads((finished_run / "columns.json").read_text())["tables"].items()}
+    assert described == written

@@ -208,7 +208,7 @@ def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
     assert {name for name, page in after.items() if isinstance(page, Page)} \
         == {name for name, page in before.items() if isinstance(page, Page)}
     titles = [axes.get_title(loc="left") for axes in after["ladder-matmul"].panels()]
-    assert titles == ["forward (1 problem)"]
+    assert titles == ["forward\n1 problem"]
 
 
 def test_rows_that_all_failed(tmp_path):

@@ -1,4 +1,4 @@
-"""Includes between folders run one way: bench -> the rooms of harness -> kernels."""
+"""Includes between folders run one way: bench -> the folders of harness -> kernels."""
 
 import re
 from graphlib import TopologicalSorter
@@ -21,14 +21,14 @@ ALLOWED = {
     "harness/training": {"harness/io", "harness/problem", "harness/adapters", "harness/network", "harness/data",
                          "harness/measure", "harness/verify", "harness/results"},
 }
-ROOMS = {folder for folder in ALLOWED if folder.startswith("harness/")}
-for room in ROOMS:
-    ALLOWED[room] |= {"kernels/common", "kernels/<primitive>"}
-ALLOWED["bench"] = ROOMS | {"kernels/common", "kernels/<primitive>"}
+HARNESS_FOLDERS = {folder for folder in ALLOWED if folder.startswith("harness/")}
+for folder in HARNESS_FOLDERS:
+    ALLOWED[folder] |= {"kernels/common", "kernels/<primitive>"}
+ALLOWED["bench"] = HARNESS_FOLDERS | {"kernels/common", "kernels/<primitive>"}
 
 
 def folder_of(path):
-    """Of "harness/io/csv.hpp": "harness/io"."""
+    """"harness/io/csv.hpp" is in "harness/io"."""
     parts = Path(path).parts
     if parts[0] == "bench":
         return "bench"

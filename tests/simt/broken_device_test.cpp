@@ -70,7 +70,7 @@ class BrokenDevice : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(BrokenDevice, CostsTheRowsAfterIt) {
+TEST_F(BrokenDevice, SkipsTheOtherRowsOfTheProblem) {
   const auto [status, ended] =
       bench({variant<update>("before"), variant<break_it>("breaks"), variant<wrong>("after")});
   EXPECT_FALSE(ended);
@@ -79,20 +79,20 @@ TEST_F(BrokenDevice, CostsTheRowsAfterIt) {
   EXPECT_EQ(status.at("after"), "skipped no");
 }
 
-TEST_F(BrokenDevice, WhileTimedCostsAllRowsOfTheProblem) {
+TEST_F(BrokenDevice, DuringTimingSkipsAllRowsOfTheProblem) {
   runs = 0;
   const auto [status, ended] =
-      bench({variant<update>("honest"), variant<break_it_when_timed>("breaks")});
+      bench({variant<update>("correct"), variant<break_it_when_timed>("breaks")});
   EXPECT_FALSE(ended);
-  EXPECT_EQ(status.at("honest"), "skipped no");
+  EXPECT_EQ(status.at("correct"), "skipped no");
   EXPECT_EQ(status.at("breaks"), "skipped no");
 }
 
-TEST_F(BrokenDevice, IsNotWhatAWrongResultMeans) {
-  const auto [status, ended] = bench({variant<wrong>("wrong"), variant<update>("honest")});
+TEST_F(BrokenDevice, IsNotReportedForAWrongResult) {
+  const auto [status, ended] = bench({variant<wrong>("wrong"), variant<update>("correct")});
   EXPECT_TRUE(ended);
   EXPECT_EQ(status.at("wrong"), "failed no");
-  EXPECT_EQ(status.at("honest"), "ok yes");
+  EXPECT_EQ(status.at("correct"), "ok yes");
 }
 
 }  // namespace

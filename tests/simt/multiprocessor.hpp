@@ -108,6 +108,6 @@ std::function<void()> take_copies();  // removes the thread's copies; the result
 
 }  // namespace stepladder::simt
 
-// Of the running thread.
+// The built-in variables of the running thread.
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;

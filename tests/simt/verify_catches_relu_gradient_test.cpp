@@ -20,7 +20,7 @@ void multiply(const Problem& p, const Operands& o, const Passes& passes) {
       o.c[i * p.n + j] = passes(i * p.n + j) ? element(p, o, i, j) : 0;
 }
 
-void honest(const Problem& p, const Operands& o) {
+void correct(const Problem& p, const Operands& o) {
   multiply(p, o, [&](std::int64_t at) { return o.y[at] > 0; });
 }
 void wrong_sign(const Problem& p, const Operands& o) {
@@ -78,8 +78,8 @@ TEST(VerifyCatchesReluGradient, EveryWrongMask) {
   }
 }
 
-TEST(VerifyCatchesReluGradient, NothingInAnHonestKernel) {
-  const Variant variant = on_the_device("honest", make_cuda_plan<Matmul, honest>);
+TEST(VerifyCatchesReluGradient, NothingInACorrectKernel) {
+  const Variant variant = on_the_device("correct", make_cuda_plan<Matmul, correct>);
   for (const Problem& problem : problems()) {
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
     const Verdict verdict = verdict_of(*owned, variant);

@@ -12,13 +12,7 @@
 //     T = log2 p (alpha + n beta + n gamma)                                        p = q
 //     T = log2 q (alpha + n beta + n gamma) + 2 (alpha + n beta) + n gamma         q < p < 2q
 //
-// (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH,
-// 2005.)
-//
-// Identical bits, by induction: before round k all ranks of a block of 2^k have the same bits. Two
-// partners add the same two values, each its own first, and IEEE addition commutes; so both halves
-// of the next block agree. (The sum of two NaNs is a NaN on both; its payload may differ.) All
-// ranks divide the same bits by the same number.
+// (Thakur, Rabenseifner and Gropp, 2005.) The README proves that all ranks have identical bits.
 #include <bit>
 
 #include "kernels/all_reduce/all_reduce.hpp"

@@ -1,6 +1,6 @@
 // Packs an operand for the TMA and wgmma: K-contiguous, with a row pitch that is a multiple of 16
 // bytes. The result has one part, or two for 3xTF32, big and small, whose sum differs from the
-// original by at most 2⁻²³ of it (derivation in matmul's tf32x3.cu). Only .cu files include this;
+// original by at most 2⁻²³ of it (derivation in matmul's README.md). Only .cu files include this;
 // plans that pack two parts call require_tf32().
 //
 // An Operand is a matrix of extent x k with element_or_zero(x, l) and holds(x, l); k_contiguous

@@ -1,11 +1,9 @@
 // A tile of the image and the filters in shared memory. naive loads both operands of every product
-// from global memory, tests each for padding, and repeats this for every channel that shares the
-// pixel and every pixel that shares the filter. Here a block loads the tile and the filters of one
+// from global memory and tests each for padding. Here a block loads the tile and the filters of one
 // channel after another, with zeros for padding; the products read shared memory without a test.
 //
 //   forward, backward_data    block: 8 x 8 pixels of 32 channels, thread: one pixel of 8 channels.
-//                             3 loads (one pixel, two float4 of filters that all lanes of a warp
-//                             share) for 8 products
+//                             3 loads (one pixel, two float4 of filters) for 8 products
 //
 //         source [tile rows, tile columns]    filters [taps, 32]    8 accumulators per thread,
 //         of one channel, 8 x 8 windows       of one channel        64 pixels x 4 groups of 8
@@ -14,11 +12,7 @@
 //                             4 taps of one filter. 5 loads for 4 products. The block loops over
 //                             all tiles of 8 x 8 pixels of dy, and the tile of x that they read.
 //
-// Expected: 3 to 6 times naive, about a third of the FMA peak: 1.4 to 2.7 products per load, where
-// a multiprocessor does 4 products in the time of a load. 1 x 1 filters gain least, because a block
-// has a barrier for every channel. backward_weights still has few blocks: 64 for 32 x 64 filters of
-// 5 x 5. NHWC gains less: one channel of a tile is every C-th float, so 32 bytes are fetched for 4
-// used, and the other 28 are at best still in the cache when their channel is loaded.
+// Expected: 3 to 6 times naive, about a third of the FMA peak; the README has the arithmetic.
 #include <algorithm>
 #include <cstddef>
 #include <vector>

@@ -77,17 +77,17 @@ inline bool is_not_supported(cudnnStatus_t status) {
   return status / sub_codes == CUDNN_STATUS_NOT_SUPPORTED / sub_codes;
 }
 
-inline bool sums_products(cudnnConvolutionFwdAlgo_t algorithm) {
+inline bool is_direct_or_gemm(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
 }
-inline bool sums_products(cudnnConvolutionBwdDataAlgo_t algorithm) {
+inline bool is_direct_or_gemm(cudnnConvolutionBwdDataAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
          algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 }
-inline bool sums_products(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+inline bool is_direct_or_gemm(cudnnConvolutionBwdFilterAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
          algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
          algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
@@ -192,7 +192,7 @@ class CudnnPlan final : public Plan {
     check("cudnnFindConvolution…Algorithm", status);
     for (int i = 0; i < count; ++i) {  // fastest first
       const Performance& candidate = found[i];
-      if (candidate.status != CUDNN_STATUS_SUCCESS || !sums_products(candidate.algo) ||
+      if (candidate.status != CUDNN_STATUS_SUCCESS || !is_direct_or_gemm(candidate.algo) ||
           (candidate.mathType == CUDNN_FMA_MATH) != (math_ == CUDNN_FMA_MATH) ||
           candidate.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
         continue;

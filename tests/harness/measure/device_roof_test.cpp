@@ -29,7 +29,7 @@ TEST(DeviceRoof, IsTheLongerOfTheTwoTimes) {
   EXPECT_DOUBLE_EQ(memory.seconds, 1.0);
 }
 
-TEST(DeviceRoof, IsNotTheCpus) {
+TEST(DeviceRoof, UsesTheDeviceCeilings) {
   const Roof none = device_roof_of(problem(60e12, 4e9), Precision::fp32, of_cpu);
   EXPECT_EQ(none.name, "");
   EXPECT_EQ(none.seconds, 0);
@@ -39,7 +39,7 @@ TEST(DeviceRoof, IsLeftOutWhereItsPeakIsNotMeasured) {
   EXPECT_EQ(device_roof_of(problem(60e12, 4e9), Precision::tf32, of_both).name, "");
 }
 
-TEST(DeviceRoof, OfTheCpuIsNotTheDevices) {
+TEST(DeviceRoof, CpuRoofUsesTheCpuCeilings) {
   const Roof roof = roof_of(problem(1e9, 1e3), 1e3, true, 1, {}, of_both);
   EXPECT_DOUBLE_EQ(roof.seconds, 1e9 / 100e9);
 }

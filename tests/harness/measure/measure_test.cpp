@@ -69,7 +69,7 @@ TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersContinue) {
              if (++calls > 1) throw std::runtime_error("worn out");
            },
        .estimate_seconds = 1},
-      sleeper("honest", 0.0005)};
+      sleeper("correct", 0.0005)};
   const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 0.1});
   EXPECT_EQ(measured[0].error, "out of tiles");
   EXPECT_EQ(measured[1].error, "worn out");

@@ -33,11 +33,11 @@ void update_but_the_last(const Problem& p, const Operands& o) {
 void throws(const Problem&, const Operands&) { throw std::runtime_error("no rule"); }
 
 // Passes verification and throws when it is timed.
-class WearsOut final : public sgd_update::Plan {
+class ThrowsWhenTimed final : public sgd_update::Plan {
  public:
-  WearsOut(const Problem& problem, const Resources&) : problem_(problem) {}
+  ThrowsWhenTimed(const Problem& problem, const Resources&) : problem_(problem) {}
   void run(const Operands& o) override {
-    if (++runs_ > 4) throw std::runtime_error("worn out");
+    if (++runs_ > 4) throw std::runtime_error("fails in the fifth run");
     update(problem_, o);
   }
 
@@ -124,16 +124,16 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   missing.why_unavailable = "built without its library";
   const BenchCounts counts = bench({variant("broken_tail", plan_of<update_but_the_last>),
                                     variant("broken_throws", plan_of<throws>),
-                                    variant("broken_later", make_plan<SgdUpdate, WearsOut>),
+                                    variant("broken_later", make_plan<SgdUpdate, ThrowsWhenTimed>),
                                     variant("limited", make_plan<SgdUpdate, Limited>), missing,
-                                    variant("honest", plan_of<update>)});
+                                    variant("correct", plan_of<update>)});
   EXPECT_EQ(counts.ok, 1);
   EXPECT_EQ(counts.failed, 3);
   EXPECT_EQ(counts.unavailable, 2);
   auto row = summary();
   EXPECT_TRUE(says(row["broken_tail"]["reason"], {"accuracy tier: weights[99] is "}));
   EXPECT_TRUE(says(row["broken_throws"]["reason"], {"accuracy tier: threw: no rule"}));
-  EXPECT_TRUE(says(row["broken_later"]["reason"], {"threw while timed: worn out"}));
+  EXPECT_TRUE(says(row["broken_later"]["reason"], {"threw while timed: fails in the fifth run"}));
   for (const char* name : {"broken_tail", "broken_throws", "broken_later"}) {
     EXPECT_EQ(row[name]["status"], "failed") << name;
     EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"] + row[name]["percent_of_roof"], "")
@@ -145,10 +145,10 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
             "unavailable: takes whole vectors");
   EXPECT_EQ(row["missing"]["status"] + ": " + row["missing"]["reason"],
             "unavailable: built without its library");
-  EXPECT_EQ(row["honest"]["status"], "ok");
-  EXPECT_EQ(row["honest"]["verified"], "yes");
-  EXPECT_GT(std::stod(row["honest"]["median_s"]), 0);
-  EXPECT_GE(samples_of("honest"), 3);
+  EXPECT_EQ(row["correct"]["status"], "ok");
+  EXPECT_EQ(row["correct"]["verified"], "yes");
+  EXPECT_GT(std::stod(row["correct"]["median_s"]), 0);
+  EXPECT_GE(samples_of("correct"), 3);
 }
 
 const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};
@@ -177,7 +177,7 @@ TEST_F(BenchTest, AVariantThatRunsNowhereHasOneRowForAllProblemsAndThreads) {
   }
 }
 
-TEST_F(BenchTest, ResumingNeitherRepeatsNorCountsThatRowTwiceAndReplacesItWhenTheVariantRuns) {
+TEST_F(BenchTest, ResumingKeepsAnUnavailableRowOnceAndReplacesItWhenTheVariantRuns) {
   bench_all(two_problems, {variant("lacks", make_plan<SgdUpdate, LacksLibrary>)});
   EXPECT_EQ(bench_all(two_problems, {variant("lacks", make_plan<SgdUpdate, LacksLibrary>)}, true)
                 .unavailable,
@@ -199,7 +199,7 @@ TEST_F(BenchTest, WhatWasMeasuredStaysWhenTheVariantCannotRunAnyMore) {
 }
 
 TEST_F(BenchTest, TheRunDescribesItsColumns) {
-  bench({variant("honest", plan_of<update>)});
+  bench({variant("correct", plan_of<update>)});
   std::ifstream in(folder / "run/columns.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), columns_as_json());
 }
@@ -218,15 +218,15 @@ TEST_F(BenchTest, TheSummaryAsJsonHasAllRowsAlsoAfterResuming) {
 }
 
 TEST_F(BenchTest, ARowThatCanBeRepeatedNamesItsProblemLiterally) {
-  bench_all({{"50 %, all*", 100}}, {variant("honest", plan_of<update>)});
-  EXPECT_TRUE(says(summary()["honest"]["repeat_command"], {" --problem '50 %\\, all\\*' "}));
+  bench_all({{"50 %, all*", 100}}, {variant("correct", plan_of<update>)});
+  EXPECT_TRUE(says(summary()["correct"]["repeat_command"], {" --problem '50 %\\, all\\*' "}));
 }
 
 TEST_F(BenchTest, AProblemTooBigForMemoryIsSkippedWithNeedAndSupply) {
   const BenchCounts counts =
-      bench({variant("honest", plan_of<update>)}, false, std::int64_t{1} << 40);
+      bench({variant("correct", plan_of<update>)}, false, std::int64_t{1} << 40);
   EXPECT_EQ(counts.skipped, 1);
-  EXPECT_TRUE(says(summary()["honest"]["reason"], {"needs ", " GiB; ", " GiB are available"}));
+  EXPECT_TRUE(says(summary()["correct"]["reason"], {"needs ", " GiB; ", " GiB are available"}));
 }
 
 TEST_F(BenchTest, ResumingKeepsFinishedRowsAndAddsMissingOnes) {

@@ -18,29 +18,29 @@ class VerifyAll : public testing::TestWithParam<const PrimitiveType*> {};
 // Runs one plan for each thread count of each variant on the same fillings.
 void verify_each(Case& problem, const std::vector<Variant>& variants,
                  std::map<std::string, int>& passed) {
-  struct Proof {
+  struct Trial {
     const Variant* variant;
     int threads;
     std::unique_ptr<Runner> plan{};
     bool ended = false;
   };
-  std::vector<Proof> proofs;
+  std::vector<Trial> trials;
   for (const Variant& variant : variants)
     for (const int threads :
          variant.info->threaded ? std::vector<int>{1, 2, 3} : std::vector<int>{1})
-      proofs.push_back({&variant, threads});
+      trials.push_back({&variant, threads});
   problem.allocate(1, nullptr);
   for (const Filling& filling : fillings(problem, variants, 1)) {
     problem.fill(filling.tier, filling.seed);
-    for (Proof& proof : proofs) {
-      const Variant& variant = *proof.variant;
-      if (proof.ended || (filling.tier == Tier::exact && !takes_exact_tier(problem, *variant.info)))
+    for (Trial& trial : trials) {
+      const Variant& variant = *trial.variant;
+      if (trial.ended || (filling.tier == Tier::exact && !takes_exact_tier(problem, *variant.info)))
         continue;
       const Verdict verdict =
-          verify(problem, variant, {proof.threads, mpi_session().communicator()}, proof.plan);
-      proof.ended = verdict.outcome != Outcome::passed;
+          verify(problem, variant, {trial.threads, mpi_session().communicator()}, trial.plan);
+      trial.ended = verdict.outcome != Outcome::passed;
       EXPECT_NE(verdict.outcome, Outcome::failed)
-          << variant.name << " on " << proof.threads << " threads, " << problem.info().direction
+          << variant.name << " on " << trial.threads << " threads, " << problem.info().direction
           << " " << problem.info().shape << ": " << verdict.reason;
       passed[variant.name] += verdict.outcome == Outcome::passed;
     }

@@ -79,7 +79,7 @@ TEST(VerifyCatchesAllReduce, Faults) {
 
 TEST(VerifyCatchesAllReduce, NothingInACorrectKernel) {
   const std::unique_ptr<Case> owned = make_case<AllReduce>(problem, "test", "test");
-  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("honest", plan_of<copy>)).outcome,
+  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("correct", plan_of<copy>)).outcome,
             Outcome::passed);
 }
 
@@ -112,7 +112,7 @@ TEST(VerifyCatchesAllReduce, FaultsBetweenGpus) {
   EXPECT_TRUE(is_caught<AllReduce>(
       on_gpus, unregistered<AllReduce>("leaves_one_out", plan_of<leaves_one_out>), "of GPU "));
   const std::unique_ptr<Case> owned = make_case<AllReduce>(on_gpus, "test", "test");
-  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("honest", plan_of<mean_of_gpus>)).outcome,
+  EXPECT_EQ(verdict_of(*owned, unregistered<AllReduce>("correct", plan_of<mean_of_gpus>)).outcome,
             Outcome::passed);
 }
 

@@ -233,7 +233,7 @@ TEST(VerifyCatchesMatmul, NothingInCorrectKernels) {
   for (const Problem& problem : problems) {
     EXPECT_TRUE(first_rungs_pass<Matmul>(problem));
     const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-    EXPECT_EQ(verdict_of(*owned, unregistered<Matmul>("honest", plan_of<multiply>)).outcome,
+    EXPECT_EQ(verdict_of(*owned, unregistered<Matmul>("correct", plan_of<multiply>)).outcome,
               Outcome::passed);
   }
 }

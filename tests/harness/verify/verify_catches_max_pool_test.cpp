@@ -37,19 +37,19 @@ constexpr Problem forward_bias_relu = with_epilogue(forward_problem);
 constexpr Problem backward_bias_relu = with_epilogue(backward_problem);
 
 // How a faulty rung differs from a correct one.
-struct Habits {
+struct Faults {
   bool last_of_equals = false;
   float start = -std::numeric_limits<float>::infinity();  // the first value of the comparison
   bool places_by_column = false;
   std::int64_t planes_left_out = 0;
 };
 
-void pool(const Problem& p, const Operands& o, const Habits& habits) {
+void pool(const Problem& p, const Operands& o, const Faults& faults) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
-  for (std::int64_t plane = 0; plane < p.planes() - habits.planes_left_out; ++plane)
+  for (std::int64_t plane = 0; plane < p.planes() - faults.planes_left_out; ++plane)
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
-        float best = habits.start;
+        float best = faults.start;
         std::int64_t place = 0;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
@@ -57,9 +57,9 @@ void pool(const Problem& p, const Operands& o, const Habits& habits) {
                                column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
             const float value = o.x[(plane * p.height + row) * p.width + column];
-            if (value > best || (habits.last_of_equals && value == best)) {
+            if (value > best || (faults.last_of_equals && value == best)) {
               best = value;
-              place = habits.places_by_column ? s * p.window_h + r : r * p.window_w + s;
+              place = faults.places_by_column ? s * p.window_h + r : r * p.window_w + s;
             }
           }
         o.y[(plane * out_h + i) * out_w + j] = best;
@@ -67,7 +67,7 @@ void pool(const Problem& p, const Operands& o, const Habits& habits) {
       }
 }
 
-void honest_forward(const Problem& p, const Operands& o) { pool(p, o, {}); }
+void correct_forward(const Problem& p, const Operands& o) { pool(p, o, {}); }
 void last_of_equals(const Problem& p, const Operands& o) { pool(p, o, {.last_of_equals = true}); }
 void starts_at_zero(const Problem& p, const Operands& o) { pool(p, o, {.start = 0}); }
 void places_by_column(const Problem& p, const Operands& o) {
@@ -113,7 +113,7 @@ void scatter(const Problem& p, const Operands& o, const Scatter& each) {
         each(o.x[place_in_x(p, o, plane, i, j)], o.y[(plane * p.out_h() + i) * p.out_w() + j]);
 }
 
-void honest_backward(const Problem& p, const Operands& o) {
+void correct_backward(const Problem& p, const Operands& o) {
   std::fill_n(o.x, p.x_count(), 0.0F);
   scatter(p, o, [](float& dx, float dy) { dx += dy; });
 }
@@ -126,7 +126,7 @@ void not_cleared(const Problem& p, const Operands& o) {
   scatter(p, o, [](float& dx, float dy) { dx += dy; });
 }
 void changes_places(const Problem& p, const Operands& o) {
-  honest_backward(p, o);
+  correct_backward(p, o);
   o.argmax[0] ^= 1;
 }
 
@@ -141,7 +141,7 @@ void pool_then(const Problem& p, const Operands& o, const Finish& finish) {
 }
 float relu(float value) { return std::max(0.0F, value); }
 
-void honest_forward_bias_relu(const Problem& p, const Operands& o) {
+void correct_forward_bias_relu(const Problem& p, const Operands& o) {
   pool_then(p, o, [&](float y, std::int64_t channel) { return relu(y + o.bias[channel]); });
 }
 void forgets_bias(const Problem& p, const Operands& o) {
@@ -174,7 +174,7 @@ bool is_anything(float, float) { return true; }
 bool is_not_positive(float, float y) { return y <= 0; }
 bool has_positive_gradient(float dy, float) { return dy > 0; }
 
-void honest_backward_bias_relu(const Problem& p, const Operands& o) {
+void correct_backward_bias_relu(const Problem& p, const Operands& o) {
   gradients(p, o, is_positive, is_positive);
 }
 void forgets_mask(const Problem& p, const Operands& o) {
@@ -211,7 +211,7 @@ class Stale final : public Plan {
   Stale(const Problem& problem, const Resources&) : problem_(problem) {}
   void run(const Operands& o) override {
     if (kept_.empty()) {
-      honest_backward(problem_, o);
+      correct_backward(problem_, o);
       kept_.assign(o.x, o.x + problem_.x_count());
     }
     std::copy(kept_.begin(), kept_.end(), o.x);
@@ -250,7 +250,7 @@ const Fault faults[] = {
     {"broken_relu", forward_bias_relu, plan_of<forgets_relu>, "y["},
     {"broken_order", forward_bias_relu, plan_of<relu_before_bias>, "y["},
     {"broken_channel", forward_bias_relu, plan_of<bias_of_the_next_channel>, "y["},
-    {"broken_plain", forward_bias_relu, plan_of<honest_forward>, "y["},
+    {"broken_plain", forward_bias_relu, plan_of<correct_forward>, "y["},
     {"broken_mask", backward_bias_relu, plan_of<forgets_mask>, "dx["},
     {"broken_sign", backward_bias_relu, plan_of<masks_by_the_wrong_sign>, "dx["},
     {"broken_mask_of_dy", backward_bias_relu, plan_of<masks_by_the_gradient>, "dx["},
@@ -258,7 +258,7 @@ const Fault faults[] = {
     {"broken_batch_sum", backward_bias_relu, plan_of<last_image_not_summed>, "dbias["},
     {"broken_sum_accumulates", backward_bias_relu, plan_of<dbias_not_cleared>, "dbias[0] is "},
     {"broken_dy", backward_bias_relu, plan_of<masks_in_place>, "input dy was changed"},
-    {"broken_plain", backward_bias_relu, plan_of<honest_backward>, "dx["},
+    {"broken_plain", backward_bias_relu, plan_of<correct_backward>, "dx["},
 };
 
 TEST(VerifyCatchesMaxPool, Faults) {
@@ -268,15 +268,16 @@ TEST(VerifyCatchesMaxPool, Faults) {
 }
 
 TEST(VerifyCatchesMaxPool, NothingInCorrectKernels) {
-  const std::pair<Problem, Factory<MaxPool>> honest[] = {
-      {forward_problem, plan_of<honest_forward>},
-      {backward_problem, plan_of<honest_backward>},
-      {forward_bias_relu, plan_of<honest_forward_bias_relu>},
-      {backward_bias_relu, plan_of<honest_backward_bias_relu>}};
-  for (const auto& [problem, factory] : honest) {
+  const std::pair<Problem, Factory<MaxPool>> correct[] = {
+      {forward_problem, plan_of<correct_forward>},
+      {backward_problem, plan_of<correct_backward>},
+      {forward_bias_relu, plan_of<correct_forward_bias_relu>},
+      {backward_bias_relu, plan_of<correct_backward_bias_relu>}};
+  for (const auto& [problem, factory] : correct) {
     EXPECT_TRUE(first_rungs_pass<MaxPool>(problem));
     const std::unique_ptr<Case> owned = make_case<MaxPool>(problem, "test", "test");
-    EXPECT_EQ(verdict_of(*owned, unregistered<MaxPool>("honest", factory)).outcome, Outcome::passed)
+    EXPECT_EQ(verdict_of(*owned, unregistered<MaxPool>("correct", factory)).outcome,
+              Outcome::passed)
         << direction(problem);
   }
 }

@@ -137,7 +137,7 @@ TEST(VerifyCatchesSgdUpdate, NothingInCorrectKernels) {
   for (const Optimizer optimizer : optimizers) {
     EXPECT_TRUE(first_rungs_pass<SgdUpdate>(problem_of(optimizer)));
     const std::unique_ptr<Case> owned = make_case<SgdUpdate>(problem_of(optimizer), "test", "test");
-    EXPECT_EQ(verdict_of(*owned, unregistered<SgdUpdate>("honest", plan_of<update_all>)).outcome,
+    EXPECT_EQ(verdict_of(*owned, unregistered<SgdUpdate>("correct", plan_of<update_all>)).outcome,
               Outcome::passed);
   }
 }

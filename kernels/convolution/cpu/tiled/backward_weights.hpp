@@ -7,13 +7,11 @@
 //   (rows of a        (with zeros for padding)                        (B of GemmTile)
 //   few pixels)
 //
-// With channels innermost, the floats that a pixel reads from an image row are contiguous:
-// kernel_w · channels of them. Unfolding copies vectors from offsets that are the same for all
-// pixels. A vector may write past its end; the next vector overwrites the excess. The results are
-// in the order [kernel_h, kernel_w, channel], by blocks of channels, and are reordered at the end.
-//
-// Threads divide the pixels, with partial sums that are added at the end. With fewer pixels than
-// taps they divide the taps instead, and need no partial sums.
+// With channels innermost, a pixel reads kernel_w · channels contiguous floats per image row.
+// Unfolding copies vectors from offsets that are the same for all pixels. A vector may write past
+// its end; the next one overwrites the excess. Results are in the order [kernel_h, kernel_w,
+// channel], by blocks of channels, and are reordered at the end. Threads divide the pixels and add
+// partial sums; with fewer pixels than taps they divide the taps instead.
 #pragma once
 
 #include <algorithm>

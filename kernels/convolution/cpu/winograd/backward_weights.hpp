@@ -1,5 +1,5 @@
 // backward_weights by Winograd's method: dw is the correlation of x with dy. A tile of dy takes the
-// place of the filter, and the taps of the kernel are what is combined. Per block of tiles:
+// place of the filter, and the output transform gives the taps of the kernel. Per block of tiles:
 //
 //   x   -> transformed tiles  [positions, tiles, in channels]
 //   dy  -> transformed tiles  [positions, tiles, panel]

@@ -1,5 +1,5 @@
 // implicit_gemm on the tensor cores. Their TF32 products (8-bit exponent, 10-bit mantissa, fp32
-// accumulators) are many times as fast as FMAs. Operands are rounded once, before they are convert
+// accumulators) are many times as fast as FMAs. Operands are rounded once, before they are stored
 // to shared memory. A warp computes 64 x 32 or 32 x 32 of the tile in products of 16 x 8 by 8 x 8:
 //
 //               ┌──┬──┬──┬──┐  4 fragments of B, 8 x 8
@@ -8,12 +8,9 @@
 //       of A  ├─┼──┼──┼──┼──┤  and two in row lane / 4 + 8
 //             │ │  │  │  │  │
 //
-// Error bound: rounding to a 10-bit mantissa changes an operand by at most 2⁻¹¹ of itself, a
-// product by 2⁻¹⁰ + 2⁻²². The accumulators have errors of a few gamma(K + 2), because a tensor core
-// may truncate where fp32 rounds.
-//
 // Expected: 1.5 to 2.5 times implicit_gemm on layers with enough blocks. The products alone would
 // give 5 or more, but gathering costs the same instructions as before and is now the larger part.
+// The README derives the error bound.
 #include "kernels/common/cuda/mma.hpp"
 #include "kernels/convolution/cuda/implicit_gemm/plan.hpp"
 

@@ -8,16 +8,10 @@
 //                     once per pair of remainders of a pixel's row and column modulo the stride
 //   backward_weights  dw [CRS, out channels]    = x [pixels, CRS]ᵀ · dy [out channels, pixels]ᵀ
 //
-// Few tiles use split-K. Repacked in every run: x and dy in NCHW or with a channel count that is
-// not a multiple of four, dy for backward_weights, and all filters except those of forward in NHWC.
+// Few tiles use split-K. The README describes layouts, repacking and the error bound.
 //
 // Expected over tf32_implicit_gemm: 1.5 to 2.5 times from 128 channels on, 1 to 2 times with 64. L2
-// bandwidth is the limit (README.md). Source: CUTLASS documentation, "CUTLASS Convolution".
-//
-// Error bound: wgmma truncates operands to TF32, by at most 2⁻¹⁰ of their value, which changes a
-// product by at most 2⁻⁹ + 2⁻²⁰. A tensor core may truncate each product and each sum at 2⁻²³: an
-// error of 2 (m + 2) 2⁻²⁴ for m products. With one channel per chunk, 2 of the 8 products of an
-// instruction are nonzero; bound_factor 4 is enough.
+// bandwidth is the limit (README). Source: CUTLASS documentation, "CUTLASS Convolution".
 #include "kernels/common/cuda/wgmma_accumulators.hpp"
 #include "kernels/convolution/cuda/wgmma/plan.hpp"
 

@@ -10,11 +10,7 @@
 //
 // Expected: 0.5 to 0.8 of the speed of tf32_wgmma where L2 limits it (three times the products, 1.5
 // times the bytes), a third elsewhere; 1.2 to 2.5 times implicit_gemm, because a third of the TF32
-// peak is 2.5 times the fp32 peak.
-//
-// Error bound: splitting loses at most 2⁻²³ of an operand, the omitted product at most 2⁻²² of the
-// product: 2⁻²¹ together. The sum of the big products has the error of tf32_wgmma.cu; the small
-// products add 2⁻¹⁰ of that, and the last addition rounds once.
+// peak is 2.5 times the fp32 peak. The README derives the error bound.
 #include "kernels/common/cuda/wgmma_accumulators.hpp"
 #include "kernels/convolution/cuda/wgmma/plan.hpp"
 

@@ -114,7 +114,7 @@ struct OutputTransform {
   __device__ static void apply(const float (&v)[from], float (&s)[to]) { Points::combine(v, s); }
 };
 
-// In two dimensions: along each row as it is loaded, then along each column, which is stored.
+// In two dimensions: along each row as it is loaded, then along each column before it is stored.
 template <class Transform, class Load, class Store>
 __device__ void transform_tile(const Load& load, const Store& store) {
   constexpr int from = Transform::from, to = Transform::to;

@@ -1,8 +1,7 @@
 // Winograd convolution on tiles of 8 x 8 or 6 x 6 elements, in all directions. A 5 x 5 filter needs
 // 64 products for a tile of 4 x 4 outputs, where the definition has 400; a 3 x 3 filter needs 64
-// for 6 x 6, where it has 324. Each image is transformed once for all filters, each filter once for
-// all images. One batched GEMM, with a matrix product per tile position and group, sums over the
-// channels:
+// for 6 x 6, where it has 324. One batched GEMM, with a matrix product per tile position and group,
+// sums over the channels:
 //
 //     images  -> [positions, source channels, tiles]   ─┐
 //     filters -> [positions, source, target channels]  ─┴─> [positions, target channels, tiles]
@@ -12,10 +11,8 @@
 // replace the filters: [positions, out, tiles] · [positions, tiles, in], with split-K over the
 // tiles where there are few blocks.
 //
-// Expected over implicit_gemm on an H200: 1.5 times on mnist_cnn.conv2, 2.5 on cifar_cnn.conv2, 3.5
-// on alexnet.conv2, 1.8 to 2 on AlexNet's 3 x 3 layers (README.md has the arithmetic). Below 1 with
-// one input channel, because no channels share the output transform. Errors are larger, with the
-// bound of the CPU's winograd.cpp.
+// Expected over implicit_gemm on an H200: 1.5 to 3.5 times, less than 1 with one input channel (by
+// layer in the README). Errors are larger, with the bound of the CPU's winograd.cpp.
 #include <algorithm>
 
 #include "kernels/common/integer_math.hpp"

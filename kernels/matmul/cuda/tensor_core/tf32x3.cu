@@ -7,15 +7,9 @@
 // warp_tile 1.5 to 2 (H. Ootomo and R. Yokota, "Recovering single precision accuracy from Tensor
 // Cores while surpassing the FP32 theoretical peak performance", 2022).
 //
-// Error bound of a product: big is a rounded to nearest, so |a - big| <= 2⁻¹¹ |a|. The rest has at
-// most 12 bits, of which TF32 keeps 11, so at most 2⁻²³ |a| is lost. With the omitted product of
-// the small parts, 2⁻²² |a b|, a product errs by at most 2⁻²¹.
-//
-// Error bound of the accumulation: for 8 products a tensor core may truncate each product and the
-// accumulator at the last place of the largest of them, and truncates the result: 10 times 2⁻²³,
-// 2.5 times the fp32 bound. The small products have their own accumulators; otherwise their
-// truncation would raise that to three times as much. Their own error is 2⁻¹⁰ of it, and the last
-// addition rounds once: a factor of 3 suffices.
+// Error bound (derivation in the README): a product errs by at most 2⁻²¹, and the accumulation by
+// 3 times the fp32 bound. The small products have their own accumulators; otherwise their
+// truncation would make the error three times as large.
 #include "kernels/matmul/cuda/tensor_core/tensor_plan.hpp"
 #include "kernels/matmul/cuda/tensor_core/tf32x3.hpp"
 

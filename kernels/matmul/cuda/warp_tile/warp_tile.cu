@@ -1,11 +1,11 @@
 // vectorized with a tile for each warp, and with asynchronous copies.
 //
 // Warp tiles: vectorized gives a warp 16 x 128 of a block's 128 x 128 elements, for which it reads
-// 16 + 128 floats of shared memory per l. A warp tile of 32 x 64 needs 32 + 64 for as many
+// 16 + 128 floats of shared memory per step of K. A warp tile of 32 x 64 needs 32 + 64 for as many
 // products.
 //
-// Copies: cp.async fills a second pair of tiles with the next 16 l while the block
-// computes on the first. There is one barrier per 16 l, and no thread waits for memory.
+// Copies: cp.async fills a second pair of tiles with the next 16 steps of K while the block
+// computes on the first. There is one barrier per 16 steps, and no thread waits for memory.
 //
 // Expected gain: 1.2 to 1.5, to nine tenths of cuBLAS at 4096³. 88 % of the loop's instructions are
 // FFMA, 79 % in vectorized (instruction counts in the README). warp_tile.hpp shows the tile; the

@@ -4,8 +4,8 @@
 //     warp     32 x  64   4 x 8 threads
 //     thread    8 x   8   2 x 2 squares of 4 x 4, half a warp tile apart
 //
-// Both operands are in shared memory as [l, x]. For each l a thread reads two float4 of each. Only
-// .cu files include this; their plans call require_compute_capability(80).
+// Both operands are in shared memory as [l, x], l along K. For each step of K a thread reads two
+// float4 of each. Only .cu files include this; their plans call require_compute_capability(80).
 #pragma once
 
 #include <type_traits>

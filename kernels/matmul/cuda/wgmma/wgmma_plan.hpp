@@ -7,21 +7,11 @@
 //                  operand while the products of the other run
 //     blocks       one per multiprocessor, persistent: the producer prefetches the next tile while
 //                  the consumers store this one
+//     cluster      its blocks compute tiles of C below each other; each loads a part of the shared
+//                  operand and multicasts it to all
 //
-// Operands: wgmma takes one from registers, in either layout, and one from shared memory, which for
-// TF32 must be K-contiguous. If only A is, the operands are swapped, Cᵀ = op(B)ᵀ op(A)ᵀ, and C is
-// stored transposed. If neither is (weight gradients) the smaller one is packed first, as are rows
-// that are not multiples of 16 bytes, which the TMA cannot read. 3xTF32 always packs the smaller
-// one.
-//
-// Clusters: the blocks of a cluster compute tiles of C below each other, which share the shared
-// operand. Each block loads a part of it and multicasts it to all; a stage is empty when the
-// consumers of all blocks have released it.
-//
-//     cluster of 2   block 0   tile 2 i       register operand: its own
-//                    block 1   tile 2 i + 1   shared operand: half from block 0, half from block 1
-//
-// Accumulators: see kernels/common/cuda/wgmma_accumulators.hpp. Only .cu files include this.
+// The README describes the operand layouts and clusters. Accumulators: see
+// kernels/common/cuda/wgmma_accumulators.hpp. Only .cu files include this.
 #pragma once
 
 #include <algorithm>
@@ -149,7 +139,7 @@ class WgmmaTile {
   }
 
  private:
-  // To all blocks of the cluster.
+  // Loads a box into shared memory of all blocks of the cluster.
   static __device__ void load_shared_box(float* to, const TensorMap& map, int row, int column,
                                          Barrier& full) {
     if constexpr (cluster == 1)

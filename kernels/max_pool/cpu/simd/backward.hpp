@@ -56,7 +56,7 @@ inline void store_row(float* dx, const V& even, const V& odd, std::int64_t writa
   }
 }
 
-// past_caches: non-temporal stores; rows are whole vectors and dx is aligned to them.
+// past_caches: non-temporal stores; rows are whole pairs of vectors and dx is aligned to them.
 template <class V, int window, int pad, bool past_caches>
 void backward_plane(const Problem& p, const BackwardPlane plane) {
   constexpr auto lanes = static_cast<std::int64_t>(V::size);

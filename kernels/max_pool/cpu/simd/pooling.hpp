@@ -18,7 +18,7 @@ class SimdPooling {
  public:
   // Up to `threads` threads call run() concurrently, on distinct planes. With `streaming`, x is
   // prefetched in memory order and dx is stored past the caches; throws Unsupported if the rows of
-  // dx are not whole vectors.
+  // dx are not whole pairs of vectors.
   SimdPooling(const Problem& p, int threads, bool streaming = false)
       : p_(p), threads_(threads), streaming_(streaming) {
     if (p.direction == Direction::forward)
@@ -232,7 +232,7 @@ class SimdPooling {
   Problem p_;
   int threads_;
   bool streaming_;
-  bool whole_vectors_ = true;  // backward: rows of dx are whole vectors
+  bool whole_vectors_ = true;  // backward: rows of dx are whole pairs of vectors
   Run run_ = nullptr;
   // Planes [first_direct_, direct_planes_) are read in place, the others from padded copies.
   std::int64_t first_direct_ = 0, direct_planes_ = 0;

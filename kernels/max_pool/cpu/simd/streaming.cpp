@@ -1,7 +1,7 @@
 // openmp for operands that exceed the caches. Windows alternate between rows of x, and the hardware
 // prefetcher detects no stream, so software prefetches the rows in memory order. A store to a line
 // that is not in cache first reads that line; dx, whose lines are all written whole, is stored past
-// the caches instead (backward supports only rows of whole vectors).
+// the caches instead (backward supports only rows of whole pairs of vectors).
 //
 // Expected out of cache: forward up to read bandwidth, backward half the traffic. In cache it
 // loses: the prefetches cost a tenth, and the next reader of dx finds it in memory.
