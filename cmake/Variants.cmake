@@ -70,7 +70,7 @@ function(add_kernels)
       if(is_variant)
         string(APPEND cuda_variants "${source}\n")
       endif()
-    elseif(text MATCHES "\\.isa = build_isa" AND is_variant)
+    elseif(is_variant AND text MATCHES "constexpr VariantInfo info{[^}]*\\.isa = build_isa[^}]*};")
       set(kind per_isa)
     endif()
 

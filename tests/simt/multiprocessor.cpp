@@ -1,5 +1,6 @@
 #include "tests/simt/multiprocessor.hpp"
 
+#include <fmt/format.h>
 #include <link.h>
 
 #include <algorithm>
@@ -35,8 +36,7 @@ bool same(const std::source_location& a, const std::source_location& b) {
 }
 
 std::string text(const uint3& index) {
-  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " +
-         std::to_string(index.z) + ")";
+  return fmt::format("({}, {}, {})", index.x, index.y, index.z);
 }
 
 uint3 unravel(std::size_t index, const dim3& size) {
