@@ -40,14 +40,8 @@ class TemporaryFile {
 
   bool is_open() const { return descriptor_ >= 0; }
 
-  bool write_all(std::span<const std::uint8_t> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    return fsync(descriptor_) == 0;
+  bool write(std::string_view text) {
+    return write_all(descriptor_, text) && fsync(descriptor_) == 0;
   }
 
   bool rename_to(const std::filesystem::path& target) {
@@ -95,11 +89,20 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
   return bytes;
 }
 
-void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+void replace_file(const std::filesystem::path& path, std::string_view text) {
   TemporaryFile file(path);
-  if (!file.is_open() || !file.write_all(bytes) || !file.rename_to(path)) {
+  if (!file.is_open() || !file.write(text) || !file.rename_to(path)) {
     fail(path, fmt::format("cannot write: {}", std::strerror(errno)));
   }
+}
+
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 void fail_at(const std::filesystem::path& path, std::size_t offset, const std::string& expected,

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepladder {
@@ -16,8 +16,11 @@ namespace stepladder {
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
 // Writes a temporary file beside `path`, forces it to disk and renames it to `path`, which
-// therefore always holds either its former content or all of `bytes`.
-void write_atomically(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+// therefore always holds either its former content or all of `text`.
+void replace_file(const std::filesystem::path& path, std::string_view text);
+
+// False, with errno set, when not all of `text` could be written.
+bool write_all(int descriptor, std::string_view text);
 
 // Throws "<path>: byte offset <offset>: expected <expected>, found <found>".
 [[noreturn]] void fail_at(const std::filesystem::path& path, std::size_t offset,

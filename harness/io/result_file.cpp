@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
@@ -19,21 +18,7 @@ namespace {
   throw std::runtime_error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
-// False, with errno set, when not all of it could be written.
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
-
-void replace_file(const std::filesystem::path& file, std::string_view text) {
-  write_atomically(file, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
 
 AppendedFile::AppendedFile(std::filesystem::path file) : file_(std::move(file)) { open(); }
 

@@ -1,15 +1,11 @@
-// Result files on disk: replaced as a whole, or grown by whole lines. A crash or a full disk leaves
-// what was there before. Errors are std::runtime_error and name the file.
+// A result file that grows by whole lines. A crash or a full disk leaves what was there before.
+// Errors are std::runtime_error and name the file.
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 namespace stepladder {
-
-// The file holds either what it held before or all of `text`.
-void replace_file(const std::filesystem::path& file, std::string_view text);
 
 class AppendedFile {
  public:

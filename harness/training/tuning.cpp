@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/io/csv.hpp"
-#include "harness/io/result_file.hpp"
+#include "harness/io/file.hpp"
 #include "harness/results/columns.hpp"
 
 namespace stepladder {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "harness/io/file.hpp"
 #include "harness/io/json_reader.hpp"
-#include "harness/io/result_file.hpp"
 
 namespace stepladder {
 namespace {

@@ -326,16 +326,16 @@ TEST(DamagedFiles, LoadAsSoundDataOrAreAnError) {
   damage(cifar.folder, 50);
 }
 
-TEST(WriteAtomically, AFailureLeavesTheOldFileAndNothingElse) {
+TEST(ReplaceFile, AFailureLeavesTheOldFileAndNothingElse) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "target");
   fs::create_directory(folder / "target/inside");
-  EXPECT_TRUE(says(error_of([&] { write_atomically(folder / "target", Bytes{1}); }),
-                   {"target", "cannot write"}));
+  EXPECT_TRUE(
+      says(error_of([&] { replace_file(folder / "target", "x"); }), {"target", "cannot write"}));
   EXPECT_TRUE(fs::exists(folder / "target/inside"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-  EXPECT_TRUE(says(error_of([&] { write_atomically(folder / "no/such/folder", Bytes{1}); }),
-                   {"cannot write"}));
+  EXPECT_TRUE(
+      says(error_of([&] { replace_file(folder / "no/such/folder", "x"); }), {"cannot write"}));
 }
 
 TEST(Crop, KeepsTheCentre) {
