@@ -17,9 +17,13 @@ struct Problem {
   std::int64_t count = 0;  // floats, the same on every rank; may be 0
   int ranks = 1;
   bool gpus = false;  // the ranks are the first GPUs of this process
+  // Consecutive ranks that form a node, for the two-level rungs; 0: those that share memory.
+  int node_ranks = 0;
 };
 
 inline constexpr int max_gpus = 16;
+
+class Window;  // mpi/window.hpp
 
 struct Vectors {
   const float* input;
@@ -30,6 +34,9 @@ struct Operands {
   // If the ranks are processes: the vectors of this rank.
   const float* input;  // [count]; may be the same array as output (in place)
   float* output;       // [count]: sum over ranks of input, divided by ranks for the mean
+  // The window that both vectors live in, at the same offsets on every rank; null if they do not.
+  // Never null for a variant with .window.
+  const Window* window = nullptr;
   // If the ranks are GPUs: the vectors of each, in its own memory.
   std::array<Vectors, max_gpus> of_gpu{};
 };

@@ -21,7 +21,8 @@
 namespace stepladder {
 
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, vendor };
-enum class Precision { fp32, tf32 };  // tf32: operands are converted to TF32
+// tf32: operands are converted to TF32. fp16, bf16: messages are sent in that format.
+enum class Precision { fp32, tf32, fp16, bf16 };
 // Where the operands are stored and which clock times the variant.
 enum class Place { cpu, cuda };
 
@@ -39,6 +40,7 @@ struct VariantInfo {
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must be called after every change of the weights
   bool epilogue = false;      // matmul, max_pool: supports problems with an epilogue
+  bool window = false;        // all_reduce: the vectors live in a window of MPI shared memory
   double bound_factor = 1.0;  // accuracy bound as a multiple of the primitive's fp32 bound
   // The bound of every element is bound_factor · 2^-24 · the largest magnitude. For methods such as
   // Winograd, whose transforms mix neighbouring elements and cancel them again. Their large factor
@@ -49,9 +51,13 @@ struct VariantInfo {
   double operand_error = 0.0;
 };
 
+struct Links;              // kernels/common/links.hpp
+struct CommunicationCost;  // kernels/common/links.hpp
+
 struct Resources {
   int threads = 1;
   const void* communicator = nullptr;  // MPI_Comm*; see kernels/common/mpi.hpp
+  const Links* links = nullptr;        // measured between these ranks, or null
 };
 
 // Thrown by a factory if the variant does not support the problem; what() completes the sentence
@@ -88,11 +94,13 @@ using Factory = std::unique_ptr<PlanOf<Primitive>> (*)(const typename Primitive:
 namespace detail {
 
 using AnyFunction = void (*)();
+using CostFunction = double (*)(const CommunicationCost&);  // seconds
 
 struct Entry {
   const VariantInfo* info;
   AnyFunction factory;      // a Factory<Primitive>; null if the variant was not built
   const char* why_missing;  // why it was not built; null if it was
+  CostFunction cost = nullptr;  // the time that the cost model predicts, if it has one
 };
 
 // Not inline, so that it is never compiled for an ISA that the machine may lack.
@@ -115,12 +123,15 @@ std::unique_ptr<PlanOf<Primitive>> plan_variant(const detail::Entry& entry,
 template <class Primitive>
 class Registration {
  public:
-  Registration(const VariantInfo& info, Factory<Primitive> factory) {
-    detail::add(Primitive::name, {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr});
+  // `cost` predicts the time of one run from the measured links; for variants over MPI.
+  Registration(const VariantInfo& info, Factory<Primitive> factory,
+               detail::CostFunction cost = nullptr) {
+    detail::add(Primitive::name,
+                {&info, reinterpret_cast<detail::AnyFunction>(factory), nullptr, cost});
   }
   // For a variant whose library or compiler the build did not find; `why` says what to install.
   Registration(const VariantInfo& info, const char* why) {
-    detail::add(Primitive::name, {&info, nullptr, why});
+    detail::add(Primitive::name, {&info, nullptr, why, nullptr});
   }
 };
 

@@ -50,6 +50,12 @@ Group::Group(const Problem& problem, const Resources& resources, std::int64_t lo
                                 " ranks, but the communicator has " + std::to_string(ranks_));
 }
 
+Group::Group(MPI_Comm communicator, std::int64_t longest)
+    : communicator_(communicator), longest_(longest) {
+  MPI_Comm_rank(communicator_, &rank_);
+  MPI_Comm_size(communicator_, &ranks_);
+}
+
 void Group::send(const float* values, std::int64_t count, int to) const {
   for (std::int64_t at = 0; at < count; at += longest_) {
     const int length = static_cast<int>(std::min(longest_, count - at));
@@ -76,6 +82,26 @@ void Group::exchange(const Outgoing& out, const Incoming& in) const {
                  MPI_FLOAT, in_length > 0 ? in.from : MPI_PROC_NULL, tag, communicator_,
                  MPI_STATUS_IGNORE);
   }
+}
+
+MPI_Request Group::start_send(const float* values, std::int64_t count, int to) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (count > 0)
+    MPI_Isend(values, static_cast<int>(count), MPI_FLOAT, to, tag, communicator_, &request);
+  return request;
+}
+
+MPI_Request Group::start_receive(float* values, std::int64_t count, int from) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (count > 0)
+    MPI_Irecv(values, static_cast<int>(count), MPI_FLOAT, from, tag, communicator_, &request);
+  return request;
+}
+
+void Group::wait(MPI_Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+
+void Group::wait_all(std::span<MPI_Request> requests) {
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
 }
 
 }  // namespace stepladder::all_reduce

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/mpi.hpp"
@@ -23,6 +24,10 @@ class Group {
   // ranks differs from the communicator's, the count is negative, or the problem differs between
   // ranks. Messages longer than `longest` elements are sent in segments.
   Group(const Problem& problem, const Resources& resources, std::int64_t longest = longest_message);
+
+  // Some ranks of an all-reduce, such as those of a node. Not collective; the caller keeps the
+  // communicator until the group is destroyed.
+  explicit Group(MPI_Comm communicator, std::int64_t longest = longest_message);
 
   MPI_Comm communicator() const { return communicator_; }
   int rank() const { return rank_; }
@@ -44,6 +49,14 @@ class Group {
   };
   // Sends and receives concurrently, so that a ring of ranks that all send cannot deadlock.
   void exchange(const Outgoing& out, const Incoming& in) const;
+
+  // Non-blocking, for counts of at most `longest` elements. A count of 0 sends no message: the
+  // request is MPI_REQUEST_NULL. Messages between two ranks arrive in the order in which they
+  // start.
+  MPI_Request start_send(const float* values, std::int64_t count, int to) const;
+  MPI_Request start_receive(float* values, std::int64_t count, int from) const;
+  static void wait(MPI_Request& request);
+  static void wait_all(std::span<MPI_Request> requests);
 
  private:
   MPI_Comm communicator_;

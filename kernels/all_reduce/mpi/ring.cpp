@@ -16,8 +16,9 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
-#include "kernels/all_reduce/ring_schedule.hpp"
+#include "kernels/all_reduce/mpi/ring_steps.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
@@ -28,43 +29,27 @@ class Ring final : public Plan {
   Ring(const Problem& problem, const Resources& resources)
       : problem_(problem),
         group_(problem, resources),
-        received_(aligned_array<float>(problem.count / group_.ranks() + 1)) {}
+        received_(aligned_array<float>(longest_chunk(group_, problem.count))) {}
 
   void run(const Operands& o) override {
-    const int ranks = group_.ranks();
-    const int rank = group_.rank();
-    const int next = (rank + 1) % ranks;
-    const int previous = (rank + ranks - 1) % ranks;
-
-    // Reduce-scatter: step 0 sends the input, later steps send partial sums.
-    for (int step = 0; step < ranks - 1; ++step) {
-      const Chunk out = chunk(reduce_scatter_chunk(next, step));
-      const Chunk in = chunk(reduce_scatter_chunk(rank, step));
-      const float* source = step == 0 ? o.input : o.output;
-      group_.exchange({source + out.first, out.count, next}, {received_.get(), in.count, previous});
-      add(received_.get(), o.input + in.first, o.output + in.first, in.count);
-    }
-
-    const Chunk own = chunk(rank + 1);
-    if (ranks == 1) copy(o.input, o.output, own.count);
-    if (problem_.operation == Operation::mean) divide(o.output + own.first, own.count, ranks);
-
-    // All-gather.
-    for (int step = 0; step < ranks - 1; ++step) {
-      const Chunk out = chunk(all_gather_chunk(next, step));
-      const Chunk in = chunk(all_gather_chunk(rank, step));
-      group_.exchange({o.output + out.first, out.count, next},
-                      {o.output + in.first, in.count, previous});
-    }
+    reduce_scatter(group_, o.input, o.output, problem_.count, received_.get());
+    const Chunk own = own_chunk(group_, problem_.count);
+    if (problem_.operation == Operation::mean)
+      divide(o.output + own.first, own.count, group_.ranks());
+    all_gather(group_, o.output, problem_.count);
   }
 
  private:
-  Chunk chunk(int index) const { return chunk_of({0, problem_.count}, group_.ranks(), index); }
-
   Problem problem_;
   Group group_;
-  AlignedArray<float> received_;  // the longest chunk
+  AlignedArray<float> received_;
 };
+
+// Each step sends and adds a chunk of n/p bytes.
+double cost(const CommunicationCost& c) {
+  const double chunk = c.n / c.p;
+  return (c.p - 1) * (2 * c.flat().shift(chunk) + c.l.add(chunk));
+}
 
 constexpr VariantInfo info{
     .name = "ring",
@@ -73,7 +58,7 @@ constexpr VariantInfo info{
     .adds = "one chunk per rank travels round the ring: all ranks send, receive and add at once",
 };
 
-const Registration registration{info, make_plan<AllReduce, Ring>};
+const Registration registration{info, make_plan<AllReduce, Ring>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -1,0 +1,51 @@
+#include "kernels/all_reduce/mpi/window.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+namespace stepladder::all_reduce {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+// One rank asks for all memory and the others query its base: simulators return the base of rank 0
+// for every rank, and one mapping is contiguous everywhere.
+Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(whole_pages(bytes)) {
+  int ranks = 1;
+  MPI_Comm_rank(communicator, &rank_);
+  MPI_Comm_size(communicator, &ranks);
+  const std::size_t all = bytes_ * static_cast<std::size_t>(ranks) + page;
+  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+  void* mine = nullptr;
+  const int status = MPI_Win_allocate_shared(rank_ == 0 ? static_cast<MPI_Aint>(all) : 0, 1,
+                                             MPI_INFO_NULL, communicator, &mine, &window_);
+  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_ARE_FATAL);
+  int failed = status != MPI_SUCCESS;
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, communicator);
+  if (failed != 0) throw std::bad_alloc{};
+  MPI_Aint size = 0;
+  int unit = 1;
+  void* base = nullptr;
+  MPI_Win_shared_query(window_, 0, &size, &unit, &base);
+  // Every process maps the memory at another address, but at the same offset within a page.
+  auto* first = reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uintptr_t>(base)));
+  for (int rank = 0; rank < ranks; ++rank)
+    segments_.push_back(first + static_cast<std::size_t>(rank) * bytes_);
+  std::memset(segment(), 0, bytes_);
+  MPI_Barrier(communicator);
+}
+
+Window::~Window() { MPI_Win_free(&window_); }
+
+MPI_Comm node_of(MPI_Comm communicator) {
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  return node;
+}
+
+}  // namespace stepladder::all_reduce
