@@ -5,6 +5,7 @@ SUITE ?=
 THREADS ?=
 RANKS ?=
 OUT ?=
+ONECCL ?=
 SANITIZE ?=
 BUILD ?= build
 BUDGET ?=
@@ -17,17 +18,29 @@ OLD ?=
 NEW ?=
 RUN ?=
 LIMIT ?=
+HOSTS ?=
+RATE ?=
+LATENCY ?=
+RANKS_PER_HOST ?=
+HOSTFILE ?=
+NODES ?=
+NETWORK ?=
+PROBLEM ?=
+STEP_RUN ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
-export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT
+export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
+export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
+export NODES NETWORK PROBLEM STEP_RUN
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test bench peers gpu gpu-bundle plots report compare format lint clean
+.PHONY: help setup data build test bench bench-network simulate peers gpu gpu-bundle plots report compare \
+	format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 17
 	@echo
 	@echo 'Variables of bench, all optional:'
 	@echo '  PRIMITIVE=matmul,max_pool   only these, and no training steps'
@@ -38,6 +51,18 @@ help: ## list the targets and the variables
 	@echo '                              cores only with OVERSUBSCRIBE=1'
 	@echo '  BUDGET=0.5                  longest time for one row, in seconds'
 	@echo '  OUT=FOLDER                  the run folder (results/local/<time>); RESUME=1 resumes it'
+	@echo 'Variables of bench-network: SUITE VARIANT BUDGET OUT RESUME as above, and'
+	@echo '  HOSTS=4                     network namespaces of this machine'
+	@echo '  RATE=1gbit LATENCY=0ms      of the link of each host'
+	@echo '  HOSTFILE=FILE               machines reached by ssh instead (docs/cluster.md)'
+	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host'
+	@echo 'Variables of simulate: VARIANT OUT RESUME as above, LIMIT=120 (CPU seconds of one simulation), and'
+	@echo '  NODES=64,256,1024           numbers of nodes; one rank on each'
+	@echo '  NETWORK=flat-10g,fattree-100g  or flat-1g; measured:RUN compares with a run of bench-network'
+	@echo '  PROBLEM=mnist_cnn,alexnet   names in bench/suites/all_reduce.csv'
+	@echo '  STEP_RUN=RUN                the run with the compute time of a training step'
+	@echo 'Variables of peers: PRIMITIVE=all_reduce measures it in other MPI libraries, gloo and (ONECCL=1,'
+	@echo '  2 GB) oneCCL, with SUITE (sweep) RANKS (2) VARIANT BUDGET as above'
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
 	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
@@ -58,10 +83,16 @@ test: setup ## build and run all tests (SANITIZE=address,undefined)
 bench: build ## verify and measure, draw the charts, print the main results
 	@scripts/bench.sh
 
+bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
+	@scripts/bench_network.sh
+
+simulate: setup ## simulate all_reduce and training steps on clusters of up to 1,024 nodes (SimGrid)
+	@python3 scripts/simulate.py
+
 peers: build ## measure the same training steps in PyTorch (installs it into .venv-peers)
 	@scripts/peers.sh
 
-gpu: ## on a GPU machine: build, verify and measure the CUDA rungs, beside PyTorch, in 8 minutes
+gpu: ## on a GPU machine: build, verify, measure the CUDA rungs beside PyTorch in 8 minutes
 	@scripts/gpu.sh
 
 gpu-bundle: setup ## pack the libraries for a build on a GPU machine: build/gpu-bundle

@@ -44,7 +44,7 @@ std::vector<Work> work_of(const Options& options) {
   };
   for (const Work& w : work) {
     const char* name = w.type->name();
-    if (!w.type->needs_ranks() && ranks > 1)
+    if (!w.type->runs_over_ranks() && ranks > 1)
       throw std::runtime_error(fmt::format("{} runs on one rank; start it without mpirun", name));
     if (!lacks_ranks(w)) continue;
     const std::string how = fmt::format(

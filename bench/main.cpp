@@ -65,8 +65,12 @@ int main(int count, char** arguments) {
   try {
     stop_on_signals();
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
+    mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);
   } catch (const UnknownName& error) {  // on every rank
+    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
+    status = wrong_usage;
+  } catch (const RanksDisagree& error) {  // on every rank
     if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
     status = wrong_usage;
   } catch (const Interrupted&) {  // on every rank

@@ -129,6 +129,22 @@ UnknownName common_error(const std::vector<UnknownName>& errors) {
   return {without_primitive(errors.front().kind()), errors.front().name(), nearest};
 }
 
+// Ranks of other hosts may have other suites and libraries.
+void require_same_on_all_ranks(const std::vector<Work>& all) {
+  std::vector<std::string> variants, problems;
+  for (const Work& work : all) {
+    const char* type = work.type->name();
+    for (const Variant& variant : work.variants)
+      variants.push_back(fmt::format("{} {}{}", type, variant.name,
+                                     variant.why_unavailable.empty() ? "" : ", unavailable"));
+    for (const auto& problem : work.problems)
+      problems.push_back(fmt::format("{} {} of {}, {}", type, problem->info().direction,
+                                     problem->info().name, problem->info().shape));
+  }
+  mpi_session().require_same("list of variants", variants);
+  mpi_session().require_same("list of problems", problems);
+}
+
 }  // namespace
 
 void Selection::add_options(CLI::App& app) {
@@ -208,6 +224,7 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
   for (const Globs* globs : {&variants, &problems, &directions})
     globs->require_matches(of_primitive);
   if (all.empty()) throw common_error(errors);
+  require_same_on_all_ranks(all);
   if (!primitives.empty() && mpi_session().rank() == 0)
     for (const std::string& line : left_out) fmt::print(stderr, "{}\n", line);
   return all;

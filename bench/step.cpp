@@ -32,9 +32,9 @@ struct Options {
   bool resume = false;
 };
 
-// The time of a step does not depend on the images, so they are random.
+// The time of a step does not depend on the images, so they are random. Every rank has other ones.
 void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
-  Random random(seed, "batch");
+  Random random(seed, fmt::format("batch of rank {}", mpi_session().rank()));
   for (float& pixel : network.images()) pixel = random.uniform(-1.0F, 1.0F);
   for (std::uint8_t& label : network.labels())
     label = static_cast<std::uint8_t>(

@@ -60,6 +60,15 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   target_compile_definitions(stepladder_dependencies INTERFACE STEPLADDER_HAVE_ONEDNN)
 endif()
 
+find_path(ZSTD_INCLUDE_DIR zstd.h)
+find_library(ZSTD_LIBRARY zstd)
+set(STEPLADDER_HAVE_ZSTD OFF)
+if(ZSTD_INCLUDE_DIR AND ZSTD_LIBRARY)
+  set(STEPLADDER_HAVE_ZSTD ON)
+  target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${ZSTD_INCLUDE_DIR})
+  target_link_libraries(stepladder_dependencies INTERFACE ${ZSTD_LIBRARY})
+endif()
+
 # Only the CUDA runtime is linked, statically, so that the program starts without an NVIDIA driver.
 # cuBLAS, cuDNN and NCCL are opened at run time (kernels/common/shared_library.hpp): the build needs
 # their headers, and the run path leads to their libraries.
@@ -158,6 +167,6 @@ if(cuda_wanted)
   endforeach()
 endif()
 
-foreach(what MPI ONEDNN CUDA CUBLAS CUDNN NCCL)
+foreach(what MPI ONEDNN ZSTD CUDA CUBLAS CUDNN NCCL)
   message(STATUS "stepladder: ${what} ${STEPLADDER_HAVE_${what}}")
 endforeach()

@@ -1,4 +1,4 @@
-"""Command line: python -m plots charts|table|tables|report RUN_DIR."""
+"""Command line: python -m plots charts|table|network|tables|report RUN_DIR."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from plots import report, screen, tables
+from plots import network, report, screen, tables
 from plots.errors import InputError
 from plots.reading import load_run
 
@@ -18,10 +18,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     charts_parser = commands.add_parser("charts", help="draw RUN_DIR/charts/*.{svg,pdf,png}")
     table_parser = commands.add_parser("table", help="print the main results on one screen")
+    network_parser = commands.add_parser(
+        "network", help="print the fastest all-reduce between hosts at each size")
     tables_parser = commands.add_parser("tables", help="write every table to RUN_DIR/tables.md")
     report_parser = commands.add_parser(
         "report", help="rewrite the result blocks of README.md and kernels/*/README.md")
-    for sub in (charts_parser, table_parser, tables_parser, report_parser):
+    for sub in (charts_parser, table_parser, network_parser, tables_parser, report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
     report_parser.add_argument(
         "--root", type=Path, default=Path(__file__).resolve().parent.parent,
@@ -51,6 +53,12 @@ def run_table(options: argparse.Namespace) -> list[str]:
     return run.warnings
 
 
+def run_network(options: argparse.Namespace) -> list[str]:
+    run = load_run(options.run_dir, ("environment", "summary"))
+    print(network.render(run), flush=True)
+    return run.warnings
+
+
 def run_tables(options: argparse.Namespace) -> list[str]:
     run = load_run(options.run_dir)
     print(f"wrote {tables.write(run)}")
@@ -69,8 +77,8 @@ def run_report(options: argparse.Namespace) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
-    commands = {"charts": run_charts, "table": run_table, "tables": run_tables,
-                "report": run_report}
+    commands = {"charts": run_charts, "table": run_table, "network": run_network,
+                "tables": run_tables, "report": run_report}
     try:
         warnings = commands[options.command](options)
     except InputError as error:

@@ -22,6 +22,14 @@ def milliseconds(seconds: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
+def microseconds(seconds: float | None) -> str:
+    """0.42, 4.20, 42.0, 420, 42,000"""
+    if seconds is None:
+        return MISSING
+    value = 1e6 * seconds
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
 def percent(share: float | None) -> str:
     if share is None:
         return MISSING

@@ -44,6 +44,18 @@ select_rows=(--suite "$suite")
 [[ -z ${VARIANT:-} ]] || select_rows+=(--variant "$VARIANT")
 [[ -z ${BUDGET:-} ]] || select_rows+=(--budget "$BUDGET")
 
+# Sets `launcher` to the mpirun of COUNT ranks.
+set_launcher() {
+  launcher=(mpirun -np "$1")
+  # By default Open MPI counts cores, not hardware threads.
+  if (($1 > cores)); then
+    # Ranks that share a core must not wait busily for each other.
+    launcher+=(--oversubscribe --mca mpi_yield_when_idle 1)
+  elif (($1 > physical_cores)); then
+    launcher+=(--use-hwthread-cpus)
+  fi
+}
+
 single=()
 all_reduce=
 for primitive in "${primitives[@]}"; do
@@ -61,13 +73,7 @@ if [[ -n $all_reduce ]] && ! command -v mpirun >/dev/null; then
   say "all_reduce: SKIPPED, mpirun is not on this machine (Open MPI)"
 elif [[ -n $all_reduce ]]; then
   for count in "${rank_counts[@]}"; do
-    launcher=(mpirun -np "$count")
-    # By default Open MPI counts cores, not hardware threads.
-    if ((count > cores)); then
-      launcher+=(--oversubscribe)
-    elif ((count > physical_cores)); then
-      launcher+=(--use-hwthread-cpus)
-    fi
+    set_launcher "$count"
     add_part "all_reduce, $count ranks" \
       "${launcher[@]}" "$program" bench all_reduce "${select_rows[@]}"
   done
@@ -88,6 +94,16 @@ if [[ -z ${PRIMITIVE:-} ]]; then
     for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
     add_part "thread sweep of mnist_cnn: $sweep threads per operation, 1 and 2 operations at once" \
       "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
+  fi
+  if command -v mpirun >/dev/null; then
+    # Data parallel: every rank takes its own samples, and the gradients are averaged.
+    for count in "${rank_counts[@]}"; do
+      ((count > 1)) || continue
+      set_launcher "$count"
+      add_part "training steps of mnist_cnn, $count ranks: three ways to average the gradients" \
+        "${launcher[@]}" "$program" step --network mnist_cnn --threads 1 --use best \
+        --use best,all_reduce=mpi_allreduce --use best,all_reduce=gather_broadcast
+    done
   fi
   add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
 fi

@@ -12,6 +12,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libfmt-dev libhwloc-dev libxsimd-dev zlib1g-dev
   libbenchmark-dev libgtest-dev
   libopenmpi-dev openmpi-bin libopenblas0-openmp libblis4-openmp libdnnl-dev
+  libzstd-dev libsimgrid-dev
 )
 # name of the library, header to be found
 required_headers=(
@@ -143,6 +144,8 @@ missing_options() {
   has_library openblas || say OpenBLAS
   has_library blis || say BLIS
   has_library dnnl || say oneDNN
+  has_library zstd || say zstd
+  has_library simgrid || say SimGrid
 }
 
 accept_system_libraries() {
@@ -153,7 +156,7 @@ accept_system_libraries() {
       say "This system has no apt-get. Install the following with its own package manager, or" \
         "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, Python 3 with numpy and" \
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, Python 3 with numpy and" \
         "matplotlib."
     } >&2
     exit 1

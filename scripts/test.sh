@@ -18,6 +18,9 @@ export LSAN_OPTIONS="$lsan${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 scripts/build.sh "$preset" "$folder"
+if grep -q '^STEPLADDER_HAVE_SIMGRID:INTERNAL=ON' "$folder/CMakeCache.txt"; then
+  scripts/build.sh "$preset" "$folder" stepladder_smpi
+fi
 
 failed=()
 log=$(realpath "$folder")/ctest.log
@@ -25,9 +28,9 @@ ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure --no-t
   --output-log "$log" || failed+=(ctest)
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
-  export STEPLADDER=$root/$folder/stepladder
+  export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi
   # One call per folder, because folders may have files of the same name.
-  for tests in tests/plots tests/scripts tests/peers tests/cli; do
+  for tests in tests/plots tests/scripts tests/peers tests/cli tests/simulation; do
     .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")
   done
 else

@@ -3,6 +3,10 @@
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/mpi_session.hpp"
+#ifdef STEPLADDER_HAVE_MPI
+#include "kernels/all_reduce/mpi/window.hpp"
+#include "kernels/common/mpi.hpp"
+#endif
 
 namespace stepladder {
 
@@ -52,6 +56,20 @@ struct AllReduceAdapter {
     }
     return all;
   }
+#ifdef STEPLADDER_HAVE_MPI
+  // For the variants whose vectors live in shared memory. Collective.
+  static std::shared_ptr<const all_reduce::Window> window(const Problem& p, std::size_t bytes) {
+    const Resources resources{.communicator = mpi_session().communicator()};
+    try {
+      return std::make_shared<all_reduce::Window>(communicator_of(resources), bytes);
+    } catch (const std::bad_alloc&) {
+      throw Unsupported(
+          fmt::format("{} ranks with {:.2f} GiB each do not fit the shared memory of this machine "
+                      "(/dev/shm)",
+                      p.ranks, static_cast<double>(bytes) / 0x1p30));
+    }
+  }
+#endif
   // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
   // values of the others.
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
@@ -80,12 +98,16 @@ struct AllReduceAdapter {
     out.value.assign(static_cast<std::size_t>(p.count), 0.0);
     std::vector<double> magnitude(out.value.size());
     const double divisor = p.operation == Operation::mean ? p.ranks : 1;
-    for (int rank = 0; rank < p.ranks; ++rank)
+    for (int rank = 0; rank < p.ranks; ++rank) {
+      double squares = 0;
       for (std::int64_t i = 0; i < p.count; ++i) {
         const double term = value(p, tier, stream(p), rank, i) / divisor;
         out.value[static_cast<std::size_t>(i)] += term;
         magnitude[static_cast<std::size_t>(i)] += std::abs(term);
+        squares += term * term;
       }
+      out.summand_norms += std::sqrt(squares);
+    }
     if (tier == Tier::exact)
       for (double& v : out.value) v = std::round(v);  // the quotients are whole numbers
     bound_sums(tier, p.ranks, magnitude, out);
@@ -108,7 +130,9 @@ std::unique_ptr<Case> make_case<AllReduce>(const all_reduce::Problem& p, std::st
   ProblemInfo info =
       describe(AllReduce::name, AllReduce::plain_layout, p, std::move(suite), std::move(name));
   info.bus_bytes = all_reduce::bus_bytes(p);
+  info.vector_bytes = all_reduce::bytes_read(p);
   info.ranks = p.ranks;
+  info.hosts = p.gpus ? 1 : mpi_session().hosts();
   return std::make_unique<TypedCase<AllReduceAdapter>>(p, std::move(info));
 }
 

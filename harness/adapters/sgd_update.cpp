@@ -2,6 +2,7 @@
 
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
+#include "harness/io/mpi_session.hpp"
 
 namespace stepladder {
 
@@ -53,7 +54,44 @@ struct SgdUpdateAdapter {
           values[i] = random.uniform(-1.0F, 1.0F) * (operand == weights ? 0.0625F : 1.0F);
       }
     }
+    if (p.ranks == 1) return;
+    // All values so far are the same on all ranks, but each rank has its own gradient.
+    const std::uint64_t stream = stream_of(contents);
+    for (std::int64_t i = 0; i < p.count; ++i)
+      floats(contents, gradient)[i] = gradient_of(p, tier, stream, mpi_session().rank(), i);
   }
+
+  // With other weights come other gradients.
+  static std::uint64_t stream_of(const Contents& contents) { return fnv1a(contents[weights]); }
+  // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
+  // gradients of the others.
+  static float gradient_of(const Problem& p, Tier tier, std::uint64_t stream, int rank,
+                           std::int64_t i) {
+    std::uint64_t h =
+        (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
+    h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
+    h ^= h >> 31U;
+    if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
+    // Multiples of 8 and of the number of ranks, so that the mean is exact too.
+    return static_cast<float>(8 * p.ranks * (static_cast<std::int64_t>(h % 33) - 16));
+  }
+  struct Gradient {
+    double mean, magnitude;  // magnitude: the mean of the absolute values
+  };
+  static Gradient mean_gradient(const Problem& p, Tier tier, std::uint64_t stream,
+                                Contents& contents, std::int64_t i) {
+    const double own = floats(contents, gradient)[i];
+    if (p.ranks == 1) return {own, std::abs(own)};
+    Gradient sum{};
+    for (int rank = 0; rank < p.ranks; ++rank) {
+      const double g = gradient_of(p, tier, stream, rank, i);
+      sum.mean += g;
+      sum.magnitude += std::abs(g);
+    }
+    return {sum.mean / p.ranks, sum.magnitude / p.ranks};
+  }
+
   static void expect(const Problem& p, Tier tier, Contents& contents,
                      std::vector<Expected>& expected) {
     const int states = sgd_update::states(p.optimizer);
@@ -65,9 +103,16 @@ struct SgdUpdateAdapter {
       expected[operand].bound.resize(count);
     }
     expected[weights].change = true;
+    for (const Operand operand : {state1, state2})
+      if (p.ranks > 1) expected[operand].least_updated = p.count / p.ranks;  // a shard
     constexpr double u = 0x1p-24;
+    // Of the update, and of the sum and the quotient that are the mean.
+    const double roundings = 16 + (p.ranks > 1 ? p.ranks : 0);
+    const std::uint64_t stream = p.ranks > 1 ? stream_of(contents) : 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const double w = floats(contents, weights)[i], g = floats(contents, gradient)[i];
+      const double w = floats(contents, weights)[i];
+      const auto [g, magnitude] =
+          mean_gradient(p, tier, stream, contents, static_cast<std::int64_t>(i));
       const double s1 = has1 ? floats(contents, state1)[i] : 0.0;
       const double s2 = has2 ? floats(contents, state2)[i] : 0.0;
       const sgd_update::Element e = sgd_update::reference(p, w, g, s1, s2, learning_rate, step);
@@ -75,8 +120,8 @@ struct SgdUpdateAdapter {
       if (has1) expected[state1].value[i] = e.state1;
       if (has2) expected[state2].value[i] = e.state2;
       if (tier == Tier::exact) continue;  // bounds stay 0
-      // 16 roundings, relative to the terms before they cancel, and one when w is stored.
-      const double terms_g = std::abs(g) + std::abs(double{p.weight_decay} * w);
+      // The roundings, relative to the terms before they cancel, and one when w is stored.
+      const double terms_g = magnitude + std::abs(double{p.weight_decay} * w);
       const double true_g = std::abs(g + double{p.weight_decay} * w);
       const double terms_1 = std::abs(s1) + terms_g;  // before g' or the momentum cancels
       const double amplify =
@@ -85,16 +130,17 @@ struct SgdUpdateAdapter {
           : p.optimizer == Optimizer::adam
               ? std::abs(e.change) + learning_rate * terms_1 / std::max(1e-6, std::sqrt(e.state2))
               : std::abs(e.change) * std::max(1.0, terms_g / std::max(true_g, 1e-12));
-      expected[weights].bound[i] =
-          static_cast<float>(16 * u * amplify + 2 * u * (std::abs(w) + std::abs(e.change)) + 1e-30);
+      expected[weights].bound[i] = static_cast<float>(
+          roundings * u * amplify + 2 * u * (std::abs(w) + std::abs(e.change)) + 1e-30);
       if (has1)
-        expected[state1].bound[i] =
-            static_cast<float>(16 * u * (std::abs(s1) + terms_g + terms_g * terms_g) + 1e-30);
+        expected[state1].bound[i] = static_cast<float>(
+            roundings * u * (std::abs(s1) + terms_g + terms_g * terms_g) + 1e-30);
       if (has2)
         expected[state2].bound[i] =
-            static_cast<float>(16 * u *
+            static_cast<float>(roundings * u *
                                    (std::abs(s2) + terms_g * terms_g +
-                                    e.change * e.change / (learning_rate * learning_rate)) +
+                                    e.change * e.change / (learning_rate * learning_rate) *
+                                        std::max(1.0, terms_g / std::max(true_g, 1e-12))) +
                                1e-30);
     }
   }
@@ -119,6 +165,9 @@ std::unique_ptr<Case> make_case<SgdUpdate>(const sgd_update::Problem& p, std::st
   ProblemInfo info =
       describe(SgdUpdate::name, SgdUpdate::plain_layout, p, std::move(suite), std::move(name));
   info.in_place = true;
+  info.ranks = p.ranks;
+  info.vector_bytes = 4.0 * static_cast<double>(p.count);
+  info.hosts = p.ranks > 1 ? mpi_session().hosts() : 1;
   return std::make_unique<TypedCase<SgdUpdateAdapter>>(p, std::move(info));
 }
 
@@ -130,17 +179,19 @@ constexpr Optimizer optimizers[] = {Optimizer::sgd,      Optimizer::momentum, Op
 class SgdUpdateType final : public PrimitiveType {
  public:
   const char* name() const override { return SgdUpdate::name; }
+  bool runs_over_ranks() const override { return true; }
   std::vector<std::string> suite_columns() const override { return {"count"}; }
-  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Optimizer optimizer : optimizers)
-      all.push_back(make_case<SgdUpdate>(
-          {.optimizer = optimizer, .count = row.integer("count", 1, std::int64_t{1} << 36)},
-          row.text("suite"), row.text("name")));
+      all.push_back(make_case<SgdUpdate>({.optimizer = optimizer,
+                                          .count = row.integer("count", 1, std::int64_t{1} << 36),
+                                          .ranks = ranks},
+                                         row.text("suite"), row.text("name")));
     return all;
   }
-  std::unique_ptr<Case> random_case(Random& random, int) const override {
-    sgd_update::Problem p;
+  std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
+    sgd_update::Problem p{.ranks = ranks};
     p.optimizer = optimizers[random.integer(0, 5)];
     p.count = random.integer(0, 3) == 0 ? random.integer(1, 40000) : random.integer(1, 300);
     p.weight_decay = random.coin() ? 0.5F : 0.0F;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "harness/adapters/make_case.hpp"
 #include "harness/io/hash.hpp"
@@ -38,6 +40,11 @@ struct Expected {
   std::vector<float> bound;
   double unit = 0;  // bound / magnitude if the result is a sum of products, else 0
   bool change = false;
+  double summand_norms = 0;  // all_reduce: see RepeatedReference
+  // 0 or more: each rank updates a part of its own choice, of at least so many elements, and leaves
+  // or updates the others.
+  std::int64_t least_updated = -1;
+  bool is_of_part() const { return least_updated >= 0; }
 };
 
 // The content of each operand as filled, in host memory.
@@ -106,6 +113,8 @@ class TypedCase : public Case {
   }
 
   void allocate(std::size_t copies, Device* device) override {
+    window_sets_.clear();
+    window_.reset();
     sets_.clear();
     for (std::size_t copy = 0; copy < copies; ++copy) {
       Set set;
@@ -137,19 +146,18 @@ class TypedCase : public Case {
     A::expect(problem_, tier, contents_, expected_);
   }
 
-  void reset() override {
-    for (Set& set : sets_)
-      for (std::size_t i = 0; i < operands_.size(); ++i) {
-        if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
-          set.buffers[i].write(contents_[i].data());
-        else if (operands_[i].role == Role::output)
-          set.buffers[i].poison();
-      }
+  void reset() override { reset(contents_); }
+  void reset_to_zero() override {
+    if (zeros_.empty())
+      for (const std::vector<std::byte>& content : contents_)
+        zeros_.emplace_back(content.size(), std::byte{0});
+    reset(zeros_);
   }
 
   std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) override {
-    return std::make_unique<TypedRunner>(
-        *this, plan_variant<Primitive>(variant.entry, problem_, resources));
+    auto plan = plan_variant<Primitive>(variant.entry, problem_, resources);
+    if (variant.info->window && window_sets_.empty()) allocate_in_window();
+    return std::make_unique<TypedRunner>(sets_of(*variant.info), std::move(plan));
   }
 
   Check check(const VariantInfo& variant, std::size_t copy) override {
@@ -157,19 +165,24 @@ class TypedCase : public Case {
     for (std::size_t i = 0; i < operands_.size() && result.passed; ++i) {
       const OperandInfo& operand = operands_[i];
       if (!operand.is_used()) continue;
-      const GuardedBuffer& buffer = sets_[copy].buffers[i];
+      const Set& set = sets_of(variant)[copy];
+      const GuardedBuffer& buffer = set.buffers[i];
       if (const std::string damage = buffer.guard_damage(); !damage.empty())
         return {.what = fmt::format("{} was {}", operand.name, damage)};
       std::vector<std::byte> got(operand.bytes());
       buffer.read(got.data());
       if (operand.role == Role::input) {
-        if (got != contents_[i]) return {.what = fmt::format("input {} was changed", operand.name)};
-      } else {
+        if (got != (*inputs_)[i])
+          return {.what = fmt::format("input {} was changed", operand.name)};
+      } else if (variant.contraction == 0) {
         compare(operand, got, contents_[i], expected_[i], variant, result);
       }
+      if (operand.is_result() && variant.message_share != 1.0)
+        result.relative_error =
+            std::max(result.relative_error, relative_error(got, expected_[i].value));
       if (result.passed && operand.replica_of >= 0) {
         std::vector<std::byte> other(got.size());
-        sets_[copy].buffers[static_cast<std::size_t>(operand.replica_of)].read(other.data());
+        set.buffers[static_cast<std::size_t>(operand.replica_of)].read(other.data());
         if (got != other)
           return {.what =
                       fmt::format("{} differs from {}", operand.name,
@@ -179,18 +192,40 @@ class TypedCase : public Case {
     return result;
   }
 
-  std::uint64_t result_hash(std::size_t copy) override {
+  std::uint64_t result_hash(const VariantInfo& variant, std::size_t copy) override {
     std::uint64_t hash = fnv1a_basis;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
-      if (!operands_[i].is_result()) continue;
+      if (!operands_[i].is_result() || expected_[i].is_of_part()) continue;
       std::vector<std::byte> got(operands_[i].bytes());
-      sets_[copy].buffers[i].read(got.data());
+      sets_of(variant)[copy].buffers[i].read(got.data());
       hash = fnv1a(got, hash);
     }
     return hash;
   }
 
   bool has_exact_tier() const override { return A::has_exact_tier(problem_); }
+
+  RepeatedReference repeated_reference() const override {
+    RepeatedReference all;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].replica_of >= 0) continue;
+      const std::vector<double>& value = expected_[i].value;
+      all.expected.insert(all.expected.end(), value.begin(), value.end());
+      all.summand_norms += expected_[i].summand_norms;
+    }
+    return all;
+  }
+
+  void add_results(const VariantInfo& variant, std::size_t copy,
+                   std::vector<double>& sums) override {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].replica_of >= 0 || expected_[i].value.empty()) continue;
+      std::vector<float> got(expected_[i].value.size());
+      sets_of(variant)[copy].buffers[i].read(reinterpret_cast<std::byte*>(got.data()));
+      for (const float value : got) sums[at++] += double{value};
+    }
+  }
 
  private:
   struct Set {
@@ -200,15 +235,69 @@ class TypedCase : public Case {
 
   class TypedRunner final : public Runner {
    public:
-    TypedRunner(TypedCase& owner, std::unique_ptr<PlanOf<Primitive>> plan)
-        : owner_(owner), plan_(std::move(plan)) {}
-    void prepare() override { plan_->prepare(owner_.sets_.front().operands); }
-    void run(std::size_t copy) override { plan_->run(owner_.sets_[copy].operands); }
+    TypedRunner(std::vector<Set>& sets, std::unique_ptr<PlanOf<Primitive>> plan)
+        : sets_(sets), plan_(std::move(plan)) {}
+    void prepare() override { plan_->prepare(sets_.front().operands); }
+    void run(std::size_t copy) override { plan_->run(sets_[copy].operands); }
+    std::string remark() const override { return plan_->remark(); }
 
    private:
-    TypedCase& owner_;
+    std::vector<Set>& sets_;
     std::unique_ptr<PlanOf<Primitive>> plan_;
   };
+
+  static double relative_error(const std::vector<std::byte>& got_bytes,
+                               const std::vector<double>& expected) {
+    const auto* got = reinterpret_cast<const float*>(got_bytes.data());
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      error += (double{got[i]} - expected[i]) * (double{got[i]} - expected[i]);
+      norm += expected[i] * expected[i];
+    }
+    return norm > 0 ? std::sqrt(error / norm) : 0;
+  }
+
+  // `inputs`: contents_ or zeros_.
+  void reset(const Contents& inputs) {
+    inputs_ = &inputs;
+    for (std::vector<Set>* sets : {&sets_, &window_sets_})
+      for (Set& set : *sets)
+        for (std::size_t i = 0; i < operands_.size(); ++i) {
+          if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
+            set.buffers[i].write(inputs[i].data());
+          else if (operands_[i].role == Role::output)
+            set.buffers[i].poison();
+        }
+  }
+
+  std::vector<Set>& sets_of(const VariantInfo& variant) {
+    return variant.window ? window_sets_ : sets_;
+  }
+
+  // The same sets once more, in memory that the ranks of a node share. Collective.
+  void allocate_in_window() {
+    if constexpr (requires { A::window(problem_, std::size_t{}); }) {
+      std::size_t bytes = 0;
+      for (const OperandInfo& operand : operands_)
+        bytes += GuardedBuffer::memory_for(operand.bytes());
+      const auto window = A::window(problem_, bytes * sets_.size());
+      window_ = window;
+      std::byte* at = window->segment();
+      for (std::size_t copy = 0; copy < sets_.size(); ++copy) {
+        Set set;
+        std::vector<void*> pointers;
+        for (const OperandInfo& operand : operands_) {
+          const std::size_t whole = GuardedBuffer::memory_for(operand.bytes());
+          set.buffers.emplace_back(operand.bytes(), std::span(at, whole));
+          pointers.push_back(set.buffers.back().data());
+          at += whole;
+        }
+        set.operands = A::bind(problem_, pointers);
+        set.operands.window = window.get();
+        window_sets_.push_back(std::move(set));
+      }
+    }
+  }
 
   static void compare(const OperandInfo& operand, const std::vector<std::byte>& got_bytes,
                       const std::vector<std::byte>& before_bytes, const Expected& expected,
@@ -225,7 +314,7 @@ class TypedCase : public Case {
                                ? *std::max_element(expected.bound.begin(), expected.bound.end()) /
                                      expected.unit * 0x1p-24
                                : 0;
-    std::int64_t wrong = 0;
+    std::int64_t wrong = 0, kept = 0;
     for (std::int64_t i = 0; i < operand.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
       double got = operand.element == 4 ? double{got_floats[i]} : double(got_positions[i]);
@@ -236,6 +325,10 @@ class TypedCase : public Case {
         if (bound > 0) result.error_ratio = std::max(result.error_ratio, error / bound);
         continue;
       }
+      if (expected.is_of_part() && got_floats[i] == before[i]) {
+        ++kept;
+        continue;
+      }
       if (wrong++ == 0) {
         result.passed = false;
         result.what =
@@ -243,13 +336,23 @@ class TypedCase : public Case {
                         expected.value[at], bound > 0 ? fmt::format(" within {:.3g}", bound) : "");
       }
     }
+    if (wrong == 0 && expected.is_of_part() && operand.count - kept < expected.least_updated) {
+      result.passed = false;
+      result.what =
+          fmt::format("{} was updated in {} of {} elements; expected {} or more", operand.name,
+                      operand.count - kept, operand.count, expected.least_updated);
+    }
     if (wrong > 1) result.what += fmt::format(" ({} of {} elements wrong)", wrong, operand.count);
   }
 
   Problem problem_;
   std::vector<OperandInfo> operands_;
   std::vector<Set> sets_;
+  std::shared_ptr<const void> window_;  // the memory of window_sets_
+  std::vector<Set> window_sets_;        // for variants with .window; empty until one is planned
   Contents contents_;
+  Contents zeros_;                       // as long as contents_, made when it is first needed
+  const Contents* inputs_ = &contents_;  // since the last reset
   std::vector<Expected> expected_;
 };
 

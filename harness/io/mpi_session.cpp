@@ -1,9 +1,17 @@
 #include "harness/io/mpi_session.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
+#include <span>
 #include <stdexcept>
+#include <utility>
+
+#include "harness/io/hash.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
 #include <mpi.h>
@@ -54,8 +62,77 @@ struct MpiSession::State {
   MPI_Comm communicator;
   int rank;
   int ranks;
-  bool initialized_here;  // by start(); then the destructor finalizes it
+  int hosts;
+  bool initialized_here;             // by start(); then the destructor finalizes it
+  std::unique_ptr<RankWatch> watch;  // null if nothing is watched
 };
+
+namespace {
+
+// The number of ranks that are the first of those they share memory with.
+int count_hosts(MPI_Comm communicator) {
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  int rank = 0;
+  MPI_Comm_rank(host, &rank);
+  MPI_Comm_free(&host);
+  int first = rank == 0 ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_SUM, communicator);
+  return first;
+}
+
+// The rows of the ranks of this host, in memory that they share; or one row of this rank alone.
+std::unique_ptr<RankWatch> watch_ranks(MPI_Comm communicator, int hosts) {
+  const double limit = RankWatch::limit_from_environment();
+  int rank = 0, ranks = 1, row = 0, rows = 1;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &ranks);
+  if (ranks == 1) return nullptr;
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm_rank(host, &row);
+  MPI_Comm_size(host, &rows);
+  RankWatch::Table table;
+  if (row == 0) table = RankWatch::make_table(rows);
+  int source[] = {getpid(), table.file};
+  MPI_Bcast(source, 2, MPI_INT, 0, host);
+  if (row != 0) table.rows = RankWatch::open_table(rows, source[0], source[1]);
+  MPI_Barrier(host);  // all have opened it
+  if (table.file >= 0) close(table.file);
+  MPI_Comm_free(&host);
+  if (table.rows.empty()) {
+    table = RankWatch::make_table(1);
+    if (table.file >= 0) close(table.file);
+    row = 0;
+  }
+  if (limit == 0 || table.rows.empty()) return nullptr;
+  return std::make_unique<RankWatch>(rank, ranks, hosts, limit, table.rows,
+                                     static_cast<std::size_t>(row));
+}
+
+std::string broadcast_from(int root, const std::string& value, MPI_Comm communicator) {
+  auto size = static_cast<std::int64_t>(value.size());
+  MPI_Bcast(&size, 1, MPI_INT64_T, root, communicator);
+  std::string text = value;
+  text.resize(static_cast<std::size_t>(size));
+  MPI_Bcast(text.data(), static_cast<int>(size), MPI_CHAR, root, communicator);
+  return text;
+}
+
+// The first line in which they differ, of each; "nothing" past the end of one.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  const auto line = [&](const std::string& text) {
+    const std::size_t first = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    const std::size_t begin = first == std::string::npos ? 0 : first + 1;
+    const std::string found = text.substr(begin, text.find('\n', begin) - begin);
+    return found.empty() ? std::string("nothing") : fmt::format("\"{}\"", found);
+  };
+  return {line(a), line(b)};
+}
+
+}  // namespace
 
 std::string MpiSession::why_unavailable() { return ""; }
 
@@ -68,62 +145,98 @@ void MpiSession::start() {
   if (after != 0) throw std::runtime_error("MPI has ended in this process and cannot start again");
   if (before == 0) {
     int provided = MPI_THREAD_SINGLE;
+    // Open MPI reads it here only. Variants can then ask for an algorithm; without a request its
+    // choice stays the same.
+    setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   }
-  state_ = std::make_unique<State>(State{MPI_COMM_WORLD, 0, 1, before == 0});
+  state_ = std::make_unique<State>(State{MPI_COMM_WORLD, 0, 1, 1, before == 0, nullptr});
   MPI_Comm_rank(state_->communicator, &state_->rank);
   MPI_Comm_size(state_->communicator, &state_->ranks);
   if (state_->ranks == 1 && launched_ranks() > 1)
     throw_no_communication(
         "each of them finds itself alone: use the mpirun of the MPI library that "
         "stepladder was built with");
+  state_->hosts = count_hosts(state_->communicator);
+  state_->watch = watch_ranks(state_->communicator, state_->hosts);
 }
 
 MpiSession::~MpiSession() {
   if (state_ == nullptr || !state_->initialized_here) return;
   if (std::uncaught_exceptions() > 0 && state_->ranks > 1) abort("stopped by an error");
+  const RankWatch::Call call(state_->watch.get(), RankWatch::finalize);
   MPI_Finalize();
 }
 
 int MpiSession::rank() const { return state_ == nullptr ? 0 : state_->rank; }
 int MpiSession::ranks() const { return state_ == nullptr ? 1 : state_->ranks; }
+int MpiSession::hosts() const { return state_ == nullptr ? 1 : state_->hosts; }
 const void* MpiSession::communicator() const {
   return state_ == nullptr ? nullptr : &state_->communicator;
 }
 
 void MpiSession::barrier() const {
-  if (state_ != nullptr) MPI_Barrier(state_->communicator);
+  if (state_ == nullptr) return;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::barrier);
+  MPI_Barrier(state_->communicator);
 }
 
 double MpiSession::max(double value) const {
-  if (state_ != nullptr)
-    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, state_->communicator);
+  if (state_ == nullptr) return value;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::maximum);
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, state_->communicator);
   return value;
 }
 
 bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
   if (state_ == nullptr) return true;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
   std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
   MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MAX, state_->communicator);
   return bounds[0] == ~bounds[1];
 }
 
 std::int64_t MpiSession::broadcast(std::int64_t value) const {
-  if (state_ != nullptr) MPI_Bcast(&value, 1, MPI_INT64_T, 0, state_->communicator);
+  if (state_ == nullptr) return value;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
+  MPI_Bcast(&value, 1, MPI_INT64_T, 0, state_->communicator);
   return value;
 }
 
 double MpiSession::broadcast(double value) const {
-  if (state_ != nullptr) MPI_Bcast(&value, 1, MPI_DOUBLE, 0, state_->communicator);
+  if (state_ == nullptr) return value;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
+  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, state_->communicator);
   return value;
 }
 
 std::string MpiSession::broadcast(const std::string& value) const {
-  std::string text = value;
-  text.resize(static_cast<std::size_t>(broadcast(static_cast<std::int64_t>(value.size()))));
-  if (state_ != nullptr)
-    MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, state_->communicator);
-  return text;
+  if (state_ == nullptr) return value;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
+  return broadcast_from(0, value, state_->communicator);
+}
+
+void MpiSession::require_same(const std::string& what,
+                              const std::vector<std::string>& lines) const {
+  if (state_ == nullptr || state_->ranks == 1) return;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  const std::uint64_t own = fnv1a(std::as_bytes(std::span(text)));
+  std::uint64_t wanted = own;
+  MPI_Bcast(&wanted, 1, MPI_UINT64_T, 0, state_->communicator);
+  constexpr int none = std::numeric_limits<int>::max();
+  int odd = own == wanted ? none : state_->rank;
+  MPI_Allreduce(MPI_IN_PLACE, &odd, 1, MPI_INT, MPI_MIN, state_->communicator);
+  if (odd == none) return;
+  const auto [other, first] = first_difference(broadcast_from(odd, text, state_->communicator),
+                                               broadcast_from(0, text, state_->communicator));
+  throw RanksDisagree(
+      fmt::format("rank {} has another {} than rank 0: {}, not {}", odd, what, other, first));
+}
+
+RankWatch::Call MpiSession::watch(const std::string& name, double expected_seconds) const {
+  return {state_ == nullptr ? nullptr : state_->watch.get(), name, expected_seconds};
 }
 
 void MpiSession::abort(const std::string& reason) const {
@@ -148,6 +261,7 @@ void MpiSession::start() {
 MpiSession::~MpiSession() = default;
 int MpiSession::rank() const { return 0; }
 int MpiSession::ranks() const { return 1; }
+int MpiSession::hosts() const { return 1; }
 const void* MpiSession::communicator() const { return nullptr; }
 void MpiSession::barrier() const {}
 double MpiSession::max(double value) const { return value; }
@@ -155,6 +269,10 @@ bool MpiSession::same_on_all_ranks(std::uint64_t) const { return true; }
 std::int64_t MpiSession::broadcast(std::int64_t value) const { return value; }
 double MpiSession::broadcast(double value) const { return value; }
 std::string MpiSession::broadcast(const std::string& value) const { return value; }
+void MpiSession::require_same(const std::string&, const std::vector<std::string>&) const {}
+RankWatch::Call MpiSession::watch(const std::string& name, double expected_seconds) const {
+  return {nullptr, name, expected_seconds};
+}
 
 void MpiSession::abort(const std::string& reason) const {
   print_reason(rank(), ranks(), reason);

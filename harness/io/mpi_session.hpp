@@ -4,9 +4,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "harness/io/rank_watch.hpp"
 
 namespace stepladder {
+
+// Thrown by all ranks.
+struct RanksDisagree : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 class MpiSession {
  public:
@@ -33,15 +42,24 @@ class MpiSession {
   // Before start(): rank 0 of 1, and no communicator.
   int rank() const;
   int ranks() const;
+  int hosts() const;                 // whose ranks share memory
   const void* communicator() const;  // MPI_Comm* for Resources::communicator, or null
 
   // Collective: all ranks make the same calls in the same order.
   void barrier() const;
   double max(double value) const;  // over the ranks
   bool same_on_all_ranks(std::uint64_t hash) const;
+  // Throws RanksDisagree with the first rank that has other lines than rank 0, and with the first
+  // line in which they differ. `what`: "command line".
+  void require_same(const std::string& what, const std::vector<std::string>& lines) const;
   std::int64_t broadcast(std::int64_t value) const;       // rank 0's
   double broadcast(double value) const;                   // rank 0's
   std::string broadcast(const std::string& value) const;  // rank 0's
+
+  // Until the result is destroyed, this rank is in `name`, where it may wait for the other ranks.
+  // When it waits longer than expected and the limit of STEPLADDER_RANK_TIMEOUT, the run ends with
+  // the rank that is missing. The collective calls above are watched in the same way.
+  RankWatch::Call watch(const std::string& name, double expected_seconds = 0) const;
 
   // Aborts all ranks with exit status 1 and "stepladder: rank 2 of 4: <reason>" on stderr.
   [[noreturn]] void abort(const std::string& reason) const;

@@ -65,6 +65,7 @@ std::string as_regex(const std::string& name) {
 // One subject, its number of iterations, and the values of the last repetition besides its time.
 struct Meter::Trial {
   const Subject* subject;
+  double estimate = 0;  // seconds of one iteration
   std::int64_t iterations = 1;
   int planned = 0;      // repetitions that the budget allows
   int repetitions = 0;  // planned and replacements
@@ -105,6 +106,7 @@ struct Meter::Trial {
       return device()->stop_timer();
     }
     const MpiSession& mpi = mpi_session();
+    const auto watched = mpi.watch(subject->name, static_cast<double>(iterations) * estimate);
     mpi.barrier();
     const double start = now();
     for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
@@ -154,6 +156,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     trial.energy = &energy_;
     try {
       double estimate = mpi.max(subjects[s].estimate_seconds);
+      const auto watched = mpi.watch(subjects[s].name, estimate);
       if (estimate < 0.1) {  // otherwise it is warm and known well enough
         subjects[s].run(0);
         const double before = now();
@@ -161,6 +164,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
         if (subjects[s].clock == Clock::device) device()->synchronize();
         estimate = std::max(mpi.max(now() - before), 1e-8);
       }
+      trial.estimate = estimate;
       // As many iterations as the clock needs, as many repetitions as the budget allows.
       const double slot = options.budget_seconds / options.repetitions;
       trial.iterations =

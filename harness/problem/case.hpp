@@ -21,8 +21,10 @@ enum class Tier { exact, accuracy };
 struct ProblemInfo {
   std::string primitive, direction, suite, name, shape, layout;
   double flops = 0, bytes_read = 0, bytes_written = 0;
-  double bus_bytes = 0;  // all_reduce only
+  double bus_bytes = 0;     // all_reduce only
+  double vector_bytes = 0;  // of the gradient, over several ranks
   int ranks = 1;
+  int hosts = 1;  // on which the ranks run
   // Every written cache line was read before: writes cause no additional reads.
   bool in_place = false;
 };
@@ -39,7 +41,16 @@ struct Variant {
 struct Check {
   bool passed = false;
   double error_ratio = 0;  // largest error / bound; 0 in the exact tier
-  std::string what{};      // the reason if it failed
+  // Distance of the results from the expected ones over the norm of these, of variants that compress
+  // messages.
+  double relative_error = 0;
+  std::string what{};  // the reason if it failed
+};
+
+// Of several runs on the same inputs together, for compressors with error feedback.
+struct RepeatedReference {
+  std::vector<double> expected{};  // result of one run; replicas are left out
+  double summand_norms = 0;        // sum over the ranks of the norm of the vector that each adds
 };
 
 // A plan bound to the operands of its case.
@@ -48,6 +59,7 @@ class Runner {
   virtual ~Runner() = default;
   virtual void prepare() = 0;
   virtual void run(std::size_t copy) = 0;  // copy < copies of the case
+  virtual std::string remark() const = 0;  // of the plan
 };
 
 class Case {
@@ -66,13 +78,19 @@ class Case {
   virtual void fill(Tier tier, std::uint64_t seed) = 0;
   // Inputs as filled, outputs poisoned, in every copy.
   virtual void reset() = 0;
+  virtual void reset_to_zero() = 0;  // the same with inputs of zeros
   // Throws Unsupported.
   virtual std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) = 0;
-  // Checks the operands after run(copy): results, guard zones, unchanged inputs.
+  // Checks the operands after run(copy): results, guard zones, unchanged inputs. The results of a
+  // variant with .contraction are not compared.
   virtual Check check(const VariantInfo& variant, std::size_t copy) = 0;
   // Hash of the results, the same on all ranks of an all-reduce.
-  virtual std::uint64_t result_hash(std::size_t copy) = 0;
+  virtual std::uint64_t result_hash(const VariantInfo& variant, std::size_t copy) = 0;
   virtual bool has_exact_tier() const = 0;
+  virtual RepeatedReference repeated_reference() const = 0;
+  // Adds the results to `sums`, in the order of RepeatedReference.
+  virtual void add_results(const VariantInfo& variant, std::size_t copy,
+                           std::vector<double>& sums) = 0;
 
  protected:
   ProblemInfo info_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/integer_math.hpp"
 
 namespace stepladder {
 namespace {
@@ -36,6 +37,19 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
   const std::size_t whole = bytes + 2 * guard;
   memory_ = device_ != nullptr ? device_->allocate(whole) : allocate_aligned(whole);
   if (memory_ == nullptr) throw std::bad_alloc{};
+  write_guards();
+}
+
+GuardedBuffer::GuardedBuffer(std::size_t bytes, std::span<std::byte> memory)
+    : bytes_(bytes), device_(nullptr), number_(buffers_made++), memory_(memory.data()), owned_(false) {
+  write_guards();
+}
+
+std::size_t GuardedBuffer::memory_for(std::size_t bytes) {
+  return round_up(bytes + 2 * guard, cache_line);
+}
+
+void GuardedBuffer::write_guards() {
   std::vector<unsigned char> zone(guard);
   const GuardPattern pattern(number_);
   for (std::size_t i = 0; i < guard; ++i) zone[i] = pattern[i];
@@ -51,10 +65,11 @@ GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
     : bytes_(other.bytes_),
       device_(other.device_),
       number_(other.number_),
-      memory_(std::exchange(other.memory_, nullptr)) {}
+      memory_(std::exchange(other.memory_, nullptr)),
+      owned_(other.owned_) {}
 
 GuardedBuffer::~GuardedBuffer() {
-  if (memory_ == nullptr) return;
+  if (memory_ == nullptr || !owned_) return;
   if (device_ != nullptr)
     device_->release(memory_);
   else

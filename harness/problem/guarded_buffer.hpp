@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace stepladder {
 class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t bytes, Device* device);
+  // In host memory that the caller owns: memory_for(bytes) bytes, aligned to a cache line.
+  GuardedBuffer(std::size_t bytes, std::span<std::byte> memory);
+  static std::size_t memory_for(std::size_t bytes);
   ~GuardedBuffer();
   GuardedBuffer(GuardedBuffer&& other) noexcept;
   GuardedBuffer(const GuardedBuffer&) = delete;
@@ -31,10 +35,14 @@ class GuardedBuffer {
 
  private:
   static constexpr std::size_t guard = 1024;  // bytes before and after
+
+  void write_guards();
+
   std::size_t bytes_;
   Device* device_;
   std::uint32_t number_;  // selects the pattern; different for each buffer
   void* memory_;
+  bool owned_ = true;
 };
 
 }  // namespace stepladder

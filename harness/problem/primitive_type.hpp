@@ -24,6 +24,8 @@ class PrimitiveType {
   // A small problem with odd sizes, tails and edges. Every direction is drawn.
   virtual std::unique_ptr<Case> random_case(Random& random, int ranks) const = 0;
   virtual bool needs_ranks() const { return false; }
+  // Whether it has problems of several MPI ranks, besides those of one.
+  virtual bool runs_over_ranks() const { return needs_ranks(); }
   virtual bool has_suites() const { return true; }
 
   std::vector<Variant> variants() const;  // in ladder order; unavailable ones included

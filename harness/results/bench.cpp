@@ -18,6 +18,11 @@ constexpr double slow_seconds = 0.3;   // of one call
 constexpr double large_flops = 1e9;    // of one problem
 constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
 
+// Processes, not GPUs of one process.
+bool over_ranks(const Case& problem) {
+  return problem.info().ranks > 1 && mpi_session().ranks() > 1;
+}
+
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
 
 bool is_first_rung(const BenchRow& row) {
@@ -57,7 +62,7 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem,
       candidate.variant = &variant;
       candidate.problem = &problem.info();
       candidate.threads = threads;
-      candidate.cold = options_.cold;
+      candidate.cold = is_cold(problem);
       const bool measured =
           writer_ != nullptr && !options_.again && writer_->has_measured(candidate);
       if (mpi_session().broadcast(std::int64_t{measured}) != 0) {
@@ -86,9 +91,18 @@ std::string Bench::repeat_command(const Candidate& candidate) const {
       options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "");
 }
 
+// Gradients that are exchanged were just computed, layer by layer: they are not in the caches. One
+// vector reduced again and again would flatter, so processes always rotate their operands.
+bool Bench::is_cold(const Case& problem) const { return options_.cold || over_ranks(problem); }
+
+// Null unless the problem is of several processes.
+const Links* Bench::links_of(const Case& problem) {
+  return over_ranks(problem) ? &run_.links() : nullptr;
+}
+
 // Cold operands are rotated through twice the last-level cache of their place.
 std::size_t Bench::copies_of(const Case& problem, Place place) const {
-  if (!options_.cold) return 1;
+  if (!is_cold(problem)) return 1;
   const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.machine().caches.l3;
   return static_cast<std::size_t>(
       std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, 4096.0));
@@ -169,14 +183,16 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
 
 void Bench::verify_one(Case& problem, Candidate& candidate, Tier tier) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-  const Resources resources{candidate.threads, mpi_session().communicator()};
+  const Resources resources{candidate.threads, mpi_session().communicator(), links_of(problem)};
   const Verdict verdict = verify(problem, *candidate.variant, resources, candidate.runner);
   candidate.estimate_seconds = mpi_session().max(verdict.seconds);
   candidate.verified = verdict.outcome == Outcome::passed;
   candidate.runs_nowhere = verdict.runs_nowhere;
-  if (verdict.outcome == Outcome::passed)
-    candidate.error_ratio = std::fmax(candidate.error_ratio, verdict.error_ratio);  // ignores NaN
-  else if (verdict.outcome == Outcome::unavailable)
+  if (candidate.verified) {  // std::fmax ignores NaN
+    candidate.error_ratio = std::fmax(candidate.error_ratio, verdict.error_ratio);
+    if (candidate.variant->info->message_share != 1.0)
+      candidate.relative_error = std::fmax(candidate.relative_error, verdict.relative_error);
+  } else if (verdict.outcome == Outcome::unavailable)
     candidate.set("unavailable", verdict.reason);
   else
     candidate.set("failed", fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy",
@@ -226,15 +242,32 @@ void Bench::time(Case& problem, const Candidates& all) {
     set_times(problem, *timed[i], std::move(measured[i]));
 }
 
-void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) const {
+void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
   candidate.measured = std::move(measured);
   if (!candidate.measured.error.empty())
     return candidate.set("failed", "threw while timed: " + candidate.measured.error);
   candidate.summary = summarize(candidate.measured.seconds());
-  candidate.reason = candidate.measured.note;
+  candidate.reason = candidate.runner->remark();
+  const auto add_remark = [&](const std::string& remark) {
+    candidate.reason += (candidate.reason.empty() || remark.empty() ? "" : "; ") + remark;
+  };
+  add_remark(candidate.measured.note);
   if (const double spread = candidate.summary.spread(); spread > widest_spread)
-    candidate.reason += fmt::format("{}noisy: 95 % interval spans {:.0f} % of the median",
-                                    candidate.reason.empty() ? "" : "; ", 100 * spread);
+    add_remark(fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
+  if (const Links* links = links_of(problem)) {
+    const ProblemInfo& info = problem.info();
+    if (const detail::CostFunction cost = candidate.variant->entry.cost)
+      candidate.predicted_seconds =
+          cost({.p = static_cast<double>(info.ranks),
+                .n = info.vector_bytes,
+                .g = static_cast<double>(info.ranks) / info.hosts,
+                .l = *links});
+    if (const detail::CostFunction cost = candidate.variant->entry.cost;
+        cost != nullptr && candidate.variant->info->message_share != 1.0)
+      candidate.break_even_rate = break_even_rate(cost, info.ranks, info.vector_bytes, *links);
+    if (info.bus_bytes > 0) candidate.roof = all_reduce_roof(info.vector_bytes, info.hosts, *links);
+    return;
+  }
   candidate.roof =
       is_on(candidate, Place::cuda)
           ? device_roof_of(problem.info(), candidate.variant->info->precision, run_.ceilings())

@@ -53,6 +53,8 @@ class Bench {
 
   std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants);
   std::string repeat_command(const Candidate& candidate) const;
+  bool is_cold(const Case& problem) const;
+  const Links* links_of(const Case& problem);
   std::size_t copies_of(const Case& problem, Place place) const;
   std::string why_too_large(const Case& problem, std::size_t copies) const;
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
@@ -60,7 +62,7 @@ class Bench {
   void verify_one(Case& problem, Candidate& candidate, Tier tier);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
   void time(Case& problem, const Candidates& candidates);
-  void set_times(const Case& problem, Candidate& candidate, Measured measured) const;
+  void set_times(const Case& problem, Candidate& candidate, Measured measured);
   void set_speedups(std::vector<Candidate>& candidates) const;
   void count_and_write(std::vector<Candidate>& candidates);
 

@@ -21,11 +21,15 @@ struct BenchRow {
   std::string status = "ok", reason{};  // ok, failed, unavailable or skipped
   bool verified = false;
   double error_ratio = none;      // largest error over its bound
+  double relative_error = none;   // of a variant that compresses messages; see Check
   double prepare_seconds = none;  // of a prepacked variant
+  double predicted_seconds = none;  // by the cost model of a variant over MPI
   Measured measured{};
   Summary summary{};
   Roof roof{};
   double speedup_vs_serial = none, speedup_vs_vendor = none;
+  // Bits per second of a link below which the cost model predicts that compression pays.
+  double break_even_rate = none;
   std::string repeat_command{};
 
   bool is_ok() const { return status == "ok"; }

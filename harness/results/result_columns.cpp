@@ -75,6 +75,11 @@ const ColumnsOf<BenchRow>& summary_columns() {
         of_problem([](const Problem& p) { return p.shape; })},
        {"precision", "", "precision of the arithmetic",
         [](const Row& r) { return name_of(r.variant->info->precision); }},
+       {"message_share", "", "bytes that an all-reduce sends, relative to fp32; empty: as many",
+        [](const Row& r) -> std::optional<double> {
+          const double share = r.variant->info->message_share;
+          return share == 1.0 ? std::nullopt : std::optional(share);
+        }},
        {"layout", "", "layout of the operands",
         of_problem([](const Problem& p) { return p.layout; })},
        {"prepacked", "", "yes: the weights are packed ahead of the timed runs",
@@ -85,6 +90,8 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return r.problem == nullptr ? std::optional<int>() : r.threads; }},
        {"ranks", "", "number of MPI ranks, or of GPUs",
         of_problem([](const Problem& p) { return p.ranks; })},
+       {"hosts", "", "number of hosts on which the ranks run",
+        of_problem([](const Problem& p) { return p.hosts; })},
        {"device", "", "cpu, or the name of the GPU",
         [](const Row& r) -> std::string {
           if (r.variant->info->place == Place::cpu) return "cpu";
@@ -97,6 +104,9 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return yes_or_no(r.verified); }},
        {"error_ratio", "", "largest error divided by its bound",
         [](const Row& r) { return r.error_ratio; }},
+       {"relative_error", "",
+        "norm of the error / norm of the result, of one call of a variant that compresses messages",
+        [](const Row& r) { return r.relative_error; }},
        {"repetitions", "", "number of repetitions in the median",
         [](const Row& r) { return r.is_ok() ? std::optional(r.summary.count) : std::nullopt; }},
        {"median_s", "s", "median time of one call",
@@ -109,6 +119,8 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return time_if(r.is_ok(), r.summary.min); }},
        {"prepare_s", "s", "time of packing the weights",
         [](const Row& r) { return r.prepare_seconds; }},
+       {"predicted_s", "s", "time by the cost model on the measured links, of a variant over MPI",
+        [](const Row& r) { return time_if(r.is_ok(), r.predicted_seconds); }},
        {"flops", "FLOP", "FLOPs of one call, as the problem defines them",
         of_problem([](const Problem& p) { return p.flops; })},
        {"bytes", "B", "bytes read and written by one call, each operand once",
@@ -132,6 +144,9 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return r.speedup_vs_serial; }},
        {"speedup_vs_vendor", "", "time of the fastest comparable library / time of this row",
         [](const Row& r) { return r.speedup_vs_vendor; }},
+       {"break_even_gbit_per_s", "Gbit/s",
+        "rate of the links below which the cost model predicts that compression pays; 0: never",
+        [](const Row& r) { return r.break_even_rate / 1e9; }},
        {"cycles", "", "CPU cycles of one call in user mode",
         [](const Row& r) { return median_counter(r, &CounterValues::cycles); }},
        {"instructions", "", "instructions of one call in user mode",

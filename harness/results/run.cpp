@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "harness/io/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
@@ -26,6 +27,8 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
     nlohmann::json before = folder_->read_json("environment.json");
     environment_["seed"] = options.seed;
     environment_["data"] = options.data;
+    // Set by scripts/bench_network.sh: the hosts and their links.
+    if (const char* network = std::getenv("STEPLADDER_NETWORK")) environment_["network"] = network;
     if (options.data == "none" && before.contains("data")) environment_["data"] = before["data"];
     environment_["started_at"] =
         before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
@@ -65,6 +68,36 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
                    {"level", c.level},
                    {"value", c.value}});
   folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
+}
+
+// The list of links.json.
+nlohmann::json Run::recorded_links() const {
+  const nlohmann::json file = folder_->read_json("links.json");
+  return file.contains("links") ? file["links"] : nlohmann::json::array();
+}
+
+const Links& Run::links() {
+  if (links_) return *links_;
+  const MpiSession& mpi = mpi_session();
+  std::string known;
+  if (writes())
+    for (const nlohmann::json& one : recorded_links())
+      if (one["ranks"] == mpi.ranks() && one["hosts"] == mpi.hosts()) known = one.dump();
+  known = mpi.broadcast(known);
+  if (!known.empty()) {
+    links_ = links_from_json(nlohmann::json::parse(known));
+    return *links_;
+  }
+  const auto watched = mpi.watch("the measurement of the links", 60);
+  links_ = measure_links(machine_.caches);
+  if (writes()) {
+    nlohmann::json all = recorded_links(), one = as_json(*links_);
+    one["ranks"] = mpi.ranks();
+    one["hosts"] = mpi.hosts();
+    all.push_back(one);
+    folder_->write_json("links.json", {{"schema_version", 1}, {"links", all}});
+  }
+  return *links_;
 }
 
 // The noise of the whole run, which several commands may have made.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/links.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
 #include "harness/results/run_folder.hpp"
@@ -34,12 +35,16 @@ class Run {
 
   const Machine& machine() const { return machine_; }
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
+  // Between the ranks of this command. Collective: measured at the first call, or read from the
+  // folder if it has those of as many ranks and hosts.
+  const Links& links();
   Meter& meter() { return *meter_; }
   bool writes() const { return folder_.has_value(); }  // rank 0
   const RunFolder& folder() const { return *folder_; }
 
  private:
   void set_noise();
+  nlohmann::json recorded_links() const;
   void load_or_measure_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
@@ -48,6 +53,7 @@ class Run {
   NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
+  std::optional<Links> links_;
   std::unique_ptr<Meter> meter_;
 };
 

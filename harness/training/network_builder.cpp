@@ -403,9 +403,10 @@ void NetworkBuilder::add_all_reduce() {
   const auto count = static_cast<std::int64_t>(parts_->gradients.host.size());
   const all_reduce::Problem problem{all_reduce::Operation::mean, count, ranks};
   float* gradients = parts_->gradients.here;
+  const all_reduce::Window* window = parts_->window.get();
   parts_->operations.push_back(
       make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem, [=] {
-        return all_reduce::Operands{gradients, gradients};
+        return all_reduce::Operands{gradients, gradients, window};
       }));
 }
 

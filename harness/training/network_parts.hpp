@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "harness/training/memory.hpp"
 
 namespace stepladder {
+
+namespace all_reduce {
+class Window;
+}
 
 // other: copies to and from a device.
 enum class Phase { forward, backward, update, all_reduce, other };
@@ -63,6 +68,9 @@ struct NetworkParts {
   Mirrored<float> probabilities;    // [batch, classes], the last activations
   Mirrored<float> loss;             // [batch]
   Mirrored<float> parameters, gradients;
+  // The shared memory that the gradients live in; null with one rank, with ranks on several hosts,
+  // and on a device.
+  std::shared_ptr<const all_reduce::Window> window;
   std::vector<ParameterRange> parameter_list;
 
   // Copies of the batch, if any; forward, backward, all-reduce, update.

@@ -4,7 +4,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "harness/io/mpi_session.hpp"
 #include "harness/problem/random.hpp"
+#ifdef STEPLADDER_HAVE_MPI
+#include "kernels/all_reduce/mpi/window.hpp"
+#include "kernels/common/mpi.hpp"
+#endif
 #include "kernels/common/integer_math.hpp"
 
 namespace stepladder {
@@ -62,6 +67,20 @@ void allocate_activations(const network::NetworkDescription& description, const 
   parts.loss = memory.mirrored<float>(batch);
 }
 
+// Ranks of one host keep their gradients in shared memory, where an all-reduce needs no messages.
+Mirrored<float> allocate_gradients(std::size_t count, NetworkParts& parts) {
+#ifdef STEPLADDER_HAVE_MPI
+  const MpiSession& mpi = mpi_session();
+  if (mpi.ranks() > 1 && mpi.hosts() == 1 && parts.memory.place() == Place::cpu) {
+    const MPI_Comm communicator = communicator_of({.communicator = mpi.communicator()});
+    parts.window = std::make_shared<all_reduce::Window>(communicator, count * sizeof(float));
+    auto* gradients = reinterpret_cast<float*>(parts.window->segment());
+    return {gradients, {gradients, count}};
+  }
+#endif
+  return parts.memory.mirrored<float>(count);
+}
+
 // All parameters are in one array, so that one update serves the whole network: first the weights
 // that decay, then the other weights and the biases. The gaps between them stay 0.
 void allocate_parameters(const network::OptimizerDescription& optimizer, const LayerList& layers,
@@ -87,7 +106,7 @@ void allocate_parameters(const network::OptimizerDescription& optimizer, const L
     place(layers[i], "biases", layers[i].biases(), tensors.biases_at[i]);
   }
   parts.parameters = parts.memory.mirrored<float>(end);
-  parts.gradients = parts.memory.mirrored<float>(end);
+  parts.gradients = allocate_gradients(end, parts);
   tensors.state1 = parts.memory.array<float>(end);
   tensors.state2 = parts.memory.array<float>(end);
 }

@@ -47,8 +47,10 @@ std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
   return chosen;
 }
 
+// The update of a step is of one process: all_reduce comes before it.
 bool is_own_cpu(const Variant& v) {
-  return v.info->place == Place::cpu && v.info->technique != Technique::vendor;
+  return v.info->place == Place::cpu && v.info->technique != Technique::vendor &&
+         !v.info->over_ranks;
 }
 
 }  // namespace
@@ -98,7 +100,8 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   const auto best = [&] {
     std::vector<Variant> own = widest(type, [](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
-             v.info->technique != Technique::pthread && !v.info->prepacked;
+             v.info->technique != Technique::pthread && !v.info->prepacked &&
+             v.info->precision == Precision::fp32 && v.info->contraction == 0;
     });
     return available(own.empty() ? widest(type, is_own_cpu) : own);
   };
@@ -106,7 +109,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   if (rung == "vendor") {
     std::vector<Variant> vendor = available(widest(type, [](const Variant& v) {
       return v.info->place == Place::cpu && v.info->technique == Technique::vendor &&
-             !v.info->prepacked;
+             !v.info->prepacked && !v.info->over_ranks;
     }));
     return vendor.empty() ? best() : vendor;
   }

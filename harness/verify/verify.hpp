@@ -16,6 +16,7 @@ enum class Outcome { passed, failed, unavailable };
 struct Verdict {
   Outcome outcome = Outcome::failed;
   double error_ratio = 0;     // largest error over bound; 0 in the exact tier
+  double relative_error = 0;  // of the first run; see Check
   double seconds = 0;         // of the run; only an estimate
   std::string reason{};       // of failed and unavailable
   bool runs_nowhere = false;  // unavailable for every problem on this machine
@@ -48,7 +49,8 @@ class DeviceLost : public std::runtime_error {
 };
 bool device_is_lost();
 
-// False for a variant with a declared bound above that of fp32.
+// False for a variant with a declared bound above that of fp32, and for messages in 16 bits or with
+// error feedback.
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant);
 
 }  // namespace stepladder

@@ -57,7 +57,9 @@ struct CommunicationCost {
 
   bool one_node() const { return g >= p; }
   // For algorithms that treat all ranks alike: the slower kind of link decides.
-  const LinkCosts& flat() const { return one_node() ? l.within : l.between; }
+  const LinkCosts& flat() const {
+    return one_node() || l.between.send.empty() ? l.within : l.between;
+  }
 };
 
 }  // namespace stepladder

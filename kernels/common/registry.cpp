@@ -71,7 +71,19 @@ const char* name_of(Technique technique) {
   return "";
 }
 
-const char* name_of(Precision precision) { return precision == Precision::tf32 ? "tf32" : "fp32"; }
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 std::string full_name(const VariantInfo& info) {
   std::string name = info.name;

@@ -40,6 +40,7 @@ struct VariantInfo {
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must be called after every change of the weights
   bool epilogue = false;      // matmul, max_pool: supports problems with an epilogue
+  bool over_ranks = false;    // sgd_update: for problems of several ranks, and only for them
   bool window = false;        // all_reduce: the vectors live in a window of MPI shared memory
   double bound_factor = 1.0;  // accuracy bound as a multiple of the primitive's fp32 bound
   // The bound of every element is bound_factor · 2^-24 · the largest magnitude. For methods such as
@@ -47,8 +48,18 @@ struct VariantInfo {
   // times an fp32 bound that grows with the number of terms would accept wrong long sums.
   bool normwise = false;
   // Relative error of a product whose operands are converted to a narrower format, added to the
-  // bound; 2^-9 + 2^-20 for truncation to TF32.
+  // bound; 2^-9 + 2^-20 for truncation to TF32. all_reduce: error of a sum whose partial sums are
+  // converted, relative to the sum of the magnitudes.
   double operand_error = 0.0;
+
+  // all_reduce, rungs that compress.
+  double message_share = 1.0;  // length of a vector as sent, relative to fp32
+  bool gathers = false;        // sends the vectors of all ranks instead of one sum in chunks
+  // Above 0: a compressor C with error feedback. |v - C(v)|^2 <= (1 - contraction) |v|^2 for every
+  // vector v, and the plan adds v - C(v) to the next input. Single results satisfy no bound; sums
+  // of results do (harness/verify/feedback.hpp).
+  double contraction = 0.0;
+  int compressions = 1;  // 2: the sum of the compressed vectors is compressed again
 };
 
 struct Links;              // kernels/common/links.hpp
@@ -82,6 +93,8 @@ class Plan {
   virtual ~Plan() = default;
   virtual void prepare(const Operands&) {}
   virtual void run(const Operands&) = 0;
+  // What a reader of the row should know, such as the rung that a plan chose; usually empty.
+  virtual std::string remark() const { return {}; }
 };
 
 template <class Primitive>

@@ -37,6 +37,12 @@ int states(Optimizer optimizer) {
   return 0;
 }
 
+void SgdUpdate::require(const Problem& p, const VariantInfo& info) {
+  if (p.ranks > 1 && !info.over_ranks) throw Unsupported("its update is of one process");
+  if (p.ranks == 1 && info.over_ranks)
+    throw Unsupported("its update is of several processes: start them with mpirun");
+}
+
 std::string direction(const Problem& p) { return name_of(p.optimizer); }
 
 std::string shape(const Problem& p) {

@@ -9,6 +9,11 @@
 //             u = ρ u + (1−ρ) d²;  w -= lr d                           (Zeiler 2012)
 //   adam      m = β₁ m + (1−β₁) g';  s = β₂ s + (1−β₂) g'²;
 //             w -= lr · m/(1−β₁ᵗ) / (√(s/(1−β₂ᵗ)) + ε)                 (Kingma and Ba 2015)
+//
+// Over several ranks (MPI processes) all ranks have the same weights and state, and each has its own
+// gradient; `gradient` above is the mean over the ranks. Afterwards all ranks have the same bits in
+// their weights. Each rank keeps the state of a shard: of all weights, or at least of its share,
+// ⌊count / ranks⌋. In the rest of its state arrays an element is updated too or left as it was.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +33,7 @@ struct Problem {
   float rho = 0.9F;                    // rmsprop, adadelta
   float beta1 = 0.9F, beta2 = 0.999F;  // adam
   float epsilon = 1e-8F;
+  int ranks = 1;  // more than one: only variants with .over_ranks
 };
 
 struct Operands {
@@ -45,6 +51,8 @@ struct SgdUpdate {
   static constexpr const char* plain_layout = "flat";
   using Problem = sgd_update::Problem;
   using Operands = sgd_update::Operands;
+  // Throws Unsupported unless the variant is for as many processes as the problem: one, or several.
+  static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
@@ -54,6 +62,8 @@ const char* name_of(Optimizer optimizer);
 int states(Optimizer optimizer);                // number of state arrays: 0, 1 or 2
 std::string direction(const Problem& problem);  // the optimizer's name
 std::string shape(const Problem& problem);      // "535818" or "535818 decay"
+// The update of all weights once, as one process does it, on any number of ranks: without the
+// addition of gradients, and without the work that ranks repeat.
 double flops(const Problem& problem);  // additions, multiplications, divisions and roots, each 1
 double bytes_read(const Problem& problem);     // weights, gradient and state once
 double bytes_written(const Problem& problem);  // weights and state once

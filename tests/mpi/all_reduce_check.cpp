@@ -5,6 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
+
+#include "kernels/all_reduce/mpi/window.hpp"
+#include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
@@ -12,13 +16,16 @@ namespace {
 constexpr std::size_t guard = 61;  // floats on each side; odd: the array is not aligned
 constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that arithmetic does not produce
 
-// An array between two guard zones, filled with NaN.
+// An array between two guard zones, filled with NaN, in memory of its own or of the caller.
 class Guarded {
  public:
-  explicit Guarded(std::size_t count)
-      : count_(count), storage_(count + 2 * guard, std::bit_cast<float>(guard_bits)) {
-    fill_with_nan();
+  static std::size_t floats(std::size_t count) { return count + 2 * guard; }
+  explicit Guarded(std::size_t count) : count_(count), own_(floats(count)), storage_(own_) {
+    fill();
   }
+  Guarded(std::size_t count, std::span<float> memory) : count_(count), storage_(memory) { fill(); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
   float* data() { return storage_.data() + guard; }
   void fill_with_nan() { std::fill_n(data(), count_, std::numeric_limits<float>::quiet_NaN()); }
   bool guards_intact() const {
@@ -30,8 +37,14 @@ class Guarded {
   }
 
  private:
+  void fill() {
+    std::fill(storage_.begin(), storage_.end(), std::bit_cast<float>(guard_bits));
+    fill_with_nan();
+  }
+
   std::size_t count_;
-  std::vector<float> storage_;
+  std::vector<float> own_;
+  std::span<float> storage_;  // [guard + count + guard]
 };
 
 std::uint64_t mix(std::uint64_t x) {  // the finalizer of SplitMix64
@@ -44,7 +57,8 @@ std::uint64_t mix(std::uint64_t x) {  // the finalizer of SplitMix64
 template <class Value>
 Sample sample_of(const Problem& problem, int rank, bool exact, Value value) {
   const auto count = static_cast<std::size_t>(problem.count);
-  Sample sample{std::vector<float>(count), std::vector<double>(count), std::vector<double>(count)};
+  Sample sample{std::vector<float>(count), std::vector<double>(count), std::vector<double>(count),
+                std::vector<double>(count)};
   const double u = std::ldexp(1.0, -24);
   const double k = problem.ranks + 1;
   const double gamma = k * u / (1 - k * u);
@@ -60,7 +74,8 @@ Sample sample_of(const Problem& problem, int rank, bool exact, Value value) {
     }
     const double result = mean ? sum / problem.ranks : sum;
     sample.expected[i] = exact ? static_cast<float>(result) : result;
-    sample.bound[i] = exact ? 0 : gamma * (mean ? magnitude / problem.ranks : magnitude);
+    sample.magnitude[i] = mean ? magnitude / problem.ranks : magnitude;
+    sample.bound[i] = exact ? 0 : gamma * sample.magnitude[i];
   }
   return sample;
 }
@@ -76,11 +91,13 @@ std::uint64_t hash(const float* values, std::size_t count) {
 }
 
 // NaN is wrong.
-std::string first_wrong(const float* output, const Sample& sample) {
-  for (std::size_t i = 0; i < sample.expected.size(); ++i)
-    if (!(std::abs(output[i] - sample.expected[i]) <= sample.bound[i]))
+std::string first_wrong(const float* output, const Sample& sample, double operand_error) {
+  for (std::size_t i = 0; i < sample.expected.size(); ++i) {
+    const double bound = sample.bound[i] + operand_error * sample.magnitude[i];
+    if (!(std::abs(output[i] - sample.expected[i]) <= bound))
       return "element " + std::to_string(i) + " is " + std::to_string(output[i]) + ", expected " +
-             std::to_string(sample.expected[i]) + " within " + std::to_string(sample.bound[i]);
+             std::to_string(sample.expected[i]) + " within " + std::to_string(bound);
+  }
   return "";
 }
 
@@ -99,12 +116,22 @@ Sample uniform_sample(const Problem& problem, int rank, std::uint64_t seed) {
 }
 
 std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& problem, bool in_place,
-                     const std::vector<Sample>& samples, const MpiSession& session) {
+                     const std::vector<Sample>& samples, const MpiSession& session,
+                     double operand_error, bool in_window) {
   const Resources resources{.communicator = session.communicator()};
   const std::unique_ptr<Plan> plan = factory(problem, resources);
   const auto count = static_cast<std::size_t>(problem.count);
-  Guarded input(count);
-  Guarded output(count);
+  const std::size_t floats = Guarded::floats(count);
+  std::unique_ptr<Window> window;
+  if (in_window)
+    window = std::make_unique<Window>(communicator_of(resources), 2 * floats * sizeof(float));
+  const auto array = [&](std::size_t index) {
+    if (window == nullptr) return Guarded(count);
+    float* const memory = reinterpret_cast<float*>(window->segment()) + index * floats;
+    return Guarded(count, {memory, floats});
+  };
+  Guarded input = array(0);
+  Guarded output = array(1);
   float* const from = in_place ? output.data() : input.data();
 
   std::string fault;
@@ -112,9 +139,10 @@ std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& prob
     const Sample& sample = samples[run];
     output.fill_with_nan();
     std::copy(sample.input.begin(), sample.input.end(), from);
-    plan->run({from, output.data()});
+    // No barrier: the plan waits until the inputs of all ranks are complete.
+    plan->run({from, output.data(), window.get()});
 
-    std::string found = first_wrong(output.data(), sample);
+    std::string found = first_wrong(output.data(), sample, operand_error);
     if (!input.guards_intact() || !output.guards_intact()) found = "it wrote outside its arrays";
     if (!in_place && !std::equal(sample.input.begin(), sample.input.end(), from))
       found = "it changed its input";
@@ -124,6 +152,19 @@ std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& prob
   }
   const bool anywhere = session.max(fault.empty() ? 0 : 1) > 0;
   return anywhere && fault.empty() ? "another rank found a fault" : fault;
+}
+
+std::vector<Sample> recorded(stepladder::Factory<AllReduce> factory, const Problem& problem,
+                             std::vector<Sample> samples, const MpiSession& session) {
+  const Resources resources{.communicator = session.communicator()};
+  const std::unique_ptr<Plan> plan = factory(problem, resources);
+  std::vector<float> output(static_cast<std::size_t>(problem.count));
+  for (Sample& sample : samples) {
+    plan->run({sample.input.data(), output.data()});
+    sample.expected.assign(output.begin(), output.end());
+    std::fill(sample.bound.begin(), sample.bound.end(), 0.0);
+  }
+  return samples;
 }
 
 }  // namespace stepladder::all_reduce

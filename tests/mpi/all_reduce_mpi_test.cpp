@@ -2,9 +2,13 @@
 //     mpirun -np 4 build/all_reduce_mpi_test
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "harness/adapters/make_case.hpp"
+#include "harness/verify/verify.hpp"
 #include "tests/mpi/all_reduce_check.hpp"
 #include "tests/mpi/broken_all_reduce.hpp"
 #include "tests/mpi/checks.hpp"
@@ -18,6 +22,7 @@ using all_reduce::Sample;
 
 int checks = 0;
 int failures = 0;
+int not_checked = 0;  // variants that do not support a problem on these ranks
 int this_rank = 0;
 
 stepladder::Factory<all_reduce::AllReduce> factory_of(const detail::Entry& entry) {
@@ -32,26 +37,108 @@ std::vector<Sample> samples_of(const Problem& problem, int rank) {
 }
 
 std::string name_of_problem(const Problem& problem, bool in_place) {
-  return direction(problem) + " of " + shape(problem) + (in_place ? ", in place" : "");
+  return direction(problem) + " of " + shape(problem) + (in_place ? ", in place" : "") +
+         (problem.node_ranks > 0 ? ", nodes of " + std::to_string(problem.node_ranks) : "");
+}
+
+// False if the variant does not support the problem.
+bool check_variant(const detail::Entry& entry, const Problem& problem, bool in_place,
+                   const std::vector<Sample>& samples, const MpiSession& session) {
+  try {
+    const auto factory = factory_of(entry);
+    const bool has_bound = entry.info->contraction == 0;
+    const std::string fault = all_reduce::fault_of(
+        factory, problem, in_place,
+        has_bound ? samples : all_reduce::recorded(factory, problem, samples, session), session,
+        has_bound ? entry.info->operand_error : 0, entry.info->window);
+    expect(fault.empty(), full_name(*entry.info) + ", " +
+                              name_of_problem(problem, in_place) + ": " + fault);
+    return true;
+  } catch (const Unsupported&) {
+    ++not_checked;
+    return false;
+  }
+}
+
+// Fewer elements than ranks, odd and prime counts, and vectors long enough for rungs that divide
+// chunks into segments. The more ranks share a core, the shorter.
+std::vector<std::int64_t> counts_for(int ranks) {
+  std::vector<std::int64_t> counts{0, 1, 2, 3, 997, 1000};
+  if (ranks <= 5) counts.push_back(65537);
+  counts.push_back(ranks == 2 ? (1 << 22) + 1 : ranks <= 4 ? 1 << 20 : 150001);
+  return counts;
 }
 
 void check_variants(const MpiSession& session) {
   int built = 0;
-  for (const std::int64_t count : {0, 1, 2, 3, 997, 1000, 65537, 1 << 20})
+  for (const std::int64_t count : counts_for(session.ranks()))
     for (const Operation operation : {Operation::sum, Operation::mean}) {
       const Problem problem{operation, count, session.ranks()};
       const std::vector<Sample> samples = samples_of(problem, session.rank());
       for (const bool in_place : {false, true})
         for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
-          if (entry.factory == nullptr || entry.info->place != Place::cpu) continue;
+          if (entry.factory == nullptr || entry.info->place != Place::cpu ||
+              !cpu_has(entry.info->isa))
+            continue;
           ++built;
-          const std::string fault =
-              all_reduce::fault_of(factory_of(entry), problem, in_place, samples, session);
-          expect(fault.empty(), std::string(entry.info->name) + ", " +
-                                    name_of_problem(problem, in_place) + ": " + fault);
+          check_variant(entry, problem, in_place, samples, session);
         }
     }
   expect(built > 0, "there are variants to check");
+}
+
+Verdict verdict_of(const detail::Entry& entry, const Problem& problem) {
+  const auto owned = make_case<all_reduce::AllReduce>(problem, "test", "test");
+  owned->allocate(1, nullptr);
+  owned->fill(Tier::accuracy, 1);
+  const Variant variant{all_reduce::AllReduce::name, entry.info->name, entry.info, entry, ""};
+  std::unique_ptr<Runner> runner;
+  return verify(*owned, variant, {1, mpi_session().communicator()}, runner);
+}
+
+// The sums of the results of variants with error feedback, and deliberately wrong ones.
+void check_error_feedback(const MpiSession& session) {
+  for (const std::int64_t count : {0, 1, 2, 3, 37, 1000, 20000})
+    for (const Operation operation : {Operation::sum, Operation::mean})
+      for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
+        if (entry.factory == nullptr || entry.info->contraction == 0) continue;
+        const Problem problem{operation, count, session.ranks()};
+        const Verdict verdict = verdict_of(entry, problem);
+        expect(verdict.outcome == Outcome::passed, std::string(entry.info->name) + ", " +
+                                                       name_of_problem(problem, false) + ": " +
+                                                       verdict.reason);
+      }
+  for (const detail::Entry& entry : detail::entries(all_reduce::BrokenAllReduce::name)) {
+    if (entry.info->contraction == 0) continue;
+    const Verdict verdict = verdict_of(entry, {Operation::mean, 1000, session.ranks()});
+    const bool is_right = std::string_view(entry.info->name) == "feedback";
+    expect(verdict.outcome == (is_right ? Outcome::passed
+                               : session.ranks() == 1 && verdict.outcome == Outcome::unavailable
+                                   ? Outcome::unavailable
+                                   : Outcome::failed),
+           std::string("the fault of ") + entry.info->name + " is found: " + verdict.reason);
+  }
+}
+
+// Nodes of 1, 2 and 3 ranks, the last one smaller where the ranks do not divide evenly.
+void check_two_level_variants(const MpiSession& session) {
+  for (const int node_ranks : {1, 2, 3})
+    for (const std::int64_t count : {0, 1, 2, 3, 5, 997, 65537})
+      for (const Operation operation : {Operation::sum, Operation::mean}) {
+        if (node_ranks >= session.ranks()) continue;
+        const Problem problem{operation, count, session.ranks(), false, node_ranks};
+        const std::vector<Sample> samples = samples_of(problem, session.rank());
+        for (const bool in_place : {false, true})
+          for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
+            if (!std::string_view(entry.info->name).starts_with("hierarchical_")) continue;
+            const bool supported = check_variant(entry, problem, in_place, samples, session);
+            // The ranks of mpirun on one machine share memory, so that any two form a node.
+            if (node_ranks == 1 || session.hosts() == 1)
+              expect(supported == (node_ranks > 1),
+                     std::string(entry.info->name) + " with nodes of " +
+                         std::to_string(node_ranks) + (supported ? " ran" : " did not run"));
+          }
+      }
 }
 
 void check_broken_variants(const MpiSession& session) {
@@ -59,6 +146,7 @@ void check_broken_variants(const MpiSession& session) {
   const std::vector<Sample> samples = samples_of(problem, session.rank());
   int tried = 0;
   for (const detail::Entry& entry : detail::entries(all_reduce::BrokenAllReduce::name)) {
+    if (entry.info->contraction > 0) continue;
     try {
       const std::string fault =
           all_reduce::fault_of(factory_of(entry), problem, false, samples, session);
@@ -83,7 +171,7 @@ void expect(bool holds, const std::string& what) {
 
 int main() {
   using namespace stepladder::test;
-  stepladder::MpiSession session;
+  stepladder::MpiSession& session = stepladder::mpi_session();
   try {
     expect(session.rank() == 0 && session.ranks() == 1 && session.communicator() == nullptr,
            "before start() there is one rank");
@@ -92,11 +180,16 @@ int main() {
     this_rank = session.rank();
     check_session(session);
     check_group(session);
+    check_algorithms(session);
     check_variants(session);
+    check_two_level_variants(session);
     check_broken_variants(session);
+    check_error_feedback(session);
   } catch (const std::exception& error) {
     session.abort(error.what());
   }
-  if (session.rank() == 0) std::printf("%d checks on each of %d ranks\n", checks, session.ranks());
+  if (session.rank() == 0)
+    std::printf("%d checks on each of %d ranks; %d not possible on these ranks\n", checks,
+                session.ranks(), not_checked);
   return session.max(failures) > 0 ? 1 : 0;
 }

@@ -104,10 +104,48 @@ class OwnOrder final : public Base {
   std::vector<float> all_;
 };
 
+// Error feedback: C(v) = v / 16, and each rank adds the rest to its next input.
+constexpr float part = 1.0f / 16;
+constexpr double feedback_contraction = 1 - (1 - part) * (1 - part);
+
+enum class FeedbackFault { none, one_rank_forgets, one_rank_sends_nothing, other_bits_once };
+
+template <FeedbackFault fault>
+class Feedback final : public Base {
+ public:
+  Feedback(const Problem& problem, const Resources& resources)
+      : Base(problem, resources),
+        residual_(static_cast<std::size_t>(problem.count)),
+        sent_(static_cast<std::size_t>(problem.count)) {
+    if (fault != FeedbackFault::none && problem.ranks < 2) throw Unsupported("it needs two ranks");
+    MPI_Comm_rank(communicator_, &rank_);
+  }
+  void run(const Operands& o) override {
+    const bool wrong = rank_ == problem_.ranks - 1;
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      const float v = o.input[i] + residual_[i];
+      sent_[i] = part * v;
+      residual_[i] = v - sent_[i];
+      if (fault == FeedbackFault::one_rank_forgets && wrong) residual_[i] = 0;
+      if (fault == FeedbackFault::one_rank_sends_nothing && wrong) sent_[i] = 0;
+    }
+    reduce({sent_.data(), o.output});
+    if (fault == FeedbackFault::other_bits_once && wrong && ++calls_ == 20) o.output[5] += 1e-6f;
+  }
+
+ private:
+  int rank_ = 0;
+  int calls_ = 0;
+  std::vector<float> residual_, sent_;  // [count]
+};
+
 template <class PlanClass>
 struct Broken {
-  explicit Broken(const char* name)
-      : info{.name = name, .technique = Technique::mpi, .adds = "a fault"},
+  explicit Broken(const char* name, double contraction = 0)
+      : info{.name = name,
+             .technique = Technique::mpi,
+             .adds = "a fault",
+             .contraction = contraction},
         registration{info, make_plan<BrokenAllReduce, PlanClass>} {}
   const VariantInfo info;
   const stepladder::Registration<BrokenAllReduce> registration;
@@ -119,6 +157,13 @@ const Broken<PastTheEnd> past_the_end("past_the_end");
 const Broken<ChangesInput> changes_input("changes_input");
 const Broken<ForgetsMean> forgets_mean("forgets_mean");
 const Broken<OwnOrder> own_order("own_order");
+const Broken<Feedback<FeedbackFault::none>> feedback("feedback", feedback_contraction);
+const Broken<Feedback<FeedbackFault::one_rank_forgets>> one_rank_forgets("one_rank_forgets",
+                                                                         feedback_contraction);
+const Broken<Feedback<FeedbackFault::one_rank_sends_nothing>> one_rank_sends_nothing(
+    "one_rank_sends_nothing", feedback_contraction);
+const Broken<Feedback<FeedbackFault::other_bits_once>> other_bits_once("other_bits_once",
+                                                                       feedback_contraction);
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -13,5 +13,6 @@ void expect(bool holds, const std::string& what);
 
 void check_session(const MpiSession& session);
 void check_group(const MpiSession& session);
+void check_algorithms(const MpiSession& session);  // of mpi_<algorithm>
 
 }  // namespace stepladder::test

@@ -8,7 +8,9 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/all_reduce/mpi/star_steps.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
@@ -19,29 +21,28 @@ class GatherBroadcast final : public Plan {
   GatherBroadcast(const Problem& problem, const Resources& resources)
       : problem_(problem),
         group_(problem, resources),
-        received_(aligned_array<float>(group_.rank() == 0 ? problem.count : 0)) {}
+        received_(aligned_array<float>(star_workspace(group_, problem.count))) {}
 
   void run(const Operands& o) override {
-    const std::int64_t count = problem_.count;
-    if (group_.rank() != 0) {
-      group_.send(o.input, count, 0);
-      group_.receive(o.output, count, 0);
-      return;
-    }
-    copy(o.input, o.output, count);
-    for (int rank = 1; rank < group_.ranks(); ++rank) {
-      group_.receive(received_.get(), count, rank);
-      add(o.output, received_.get(), o.output, count);
-    }
-    if (problem_.operation == Operation::mean) divide(o.output, count, group_.ranks());
-    for (int rank = 1; rank < group_.ranks(); ++rank) group_.send(o.output, count, rank);
+    star_reduce(group_, o.input, o.output, problem_.count, received_.get());
+    if (problem_.operation == Operation::mean && group_.rank() == 0)
+      divide(o.output, problem_.count, group_.ranks());
+    star_broadcast(group_, o.output, problem_.count);
   }
 
  private:
   Problem problem_;
   Group group_;
-  AlignedArray<float> received_;  // [count] on rank 0
+  AlignedArray<float> received_;
 };
+
+// Rank 0 exchanges vectors with the others of its node, then with those of other nodes.
+double cost(const CommunicationCost& c) {
+  const double within = c.one_node() ? c.p - 1 : c.g - 1;
+  const double between = c.p - 1 - within;
+  return 2 * (within * c.l.within.send(c.n) + between * c.l.between.send(c.n)) +
+         (c.p - 1) * c.l.add(c.n);
+}
 
 constexpr VariantInfo info{
     .name = "gather_broadcast",
@@ -49,7 +50,7 @@ constexpr VariantInfo info{
     .adds = "rank 0 receives all vectors, adds them and sends the sum back",
 };
 
-const Registration registration{info, make_plan<AllReduce, GatherBroadcast>};
+const Registration registration{info, make_plan<AllReduce, GatherBroadcast>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -10,7 +10,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr int tag = 1;
+constexpr int tag = 1;  // of channel 0
 
 std::string text(const std::array<std::int64_t, 2>& problem) {
   const Problem p{.operation = static_cast<Operation>(problem[1]), .count = problem[0]};
@@ -84,17 +84,19 @@ void Group::exchange(const Outgoing& out, const Incoming& in) const {
   }
 }
 
-MPI_Request Group::start_send(const float* values, std::int64_t count, int to) const {
+MPI_Request Group::start_send(const float* values, std::int64_t count, int to, int channel) const {
   MPI_Request request = MPI_REQUEST_NULL;
   if (count > 0)
-    MPI_Isend(values, static_cast<int>(count), MPI_FLOAT, to, tag, communicator_, &request);
+    MPI_Isend(values, static_cast<int>(count), MPI_FLOAT, to, tag + channel, communicator_,
+              &request);
   return request;
 }
 
-MPI_Request Group::start_receive(float* values, std::int64_t count, int from) const {
+MPI_Request Group::start_receive(float* values, std::int64_t count, int from, int channel) const {
   MPI_Request request = MPI_REQUEST_NULL;
   if (count > 0)
-    MPI_Irecv(values, static_cast<int>(count), MPI_FLOAT, from, tag, communicator_, &request);
+    MPI_Irecv(values, static_cast<int>(count), MPI_FLOAT, from, tag + channel, communicator_,
+              &request);
   return request;
 }
 
@@ -102,6 +104,12 @@ void Group::wait(MPI_Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); 
 
 void Group::wait_all(std::span<MPI_Request> requests) {
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+}
+
+std::size_t Group::wait_any(std::span<MPI_Request> requests) {
+  int index = MPI_UNDEFINED;
+  MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE);
+  return index == MPI_UNDEFINED ? requests.size() : static_cast<std::size_t>(index);
 }
 
 }  // namespace stepladder::all_reduce

@@ -51,12 +51,14 @@ class Group {
   void exchange(const Outgoing& out, const Incoming& in) const;
 
   // Non-blocking, for counts of at most `longest` elements. A count of 0 sends no message: the
-  // request is MPI_REQUEST_NULL. Messages between two ranks arrive in the order in which they
-  // start.
-  MPI_Request start_send(const float* values, std::int64_t count, int to) const;
-  MPI_Request start_receive(float* values, std::int64_t count, int from) const;
+  // request is MPI_REQUEST_NULL. Messages between two ranks on one channel, from 0 to 7, arrive in
+  // the order in which they start; the blocking calls use channel 0.
+  MPI_Request start_send(const float* values, std::int64_t count, int to, int channel = 0) const;
+  MPI_Request start_receive(float* values, std::int64_t count, int from, int channel = 0) const;
   static void wait(MPI_Request& request);
   static void wait_all(std::span<MPI_Request> requests);
+  // The index of a request that is complete; requests.size() if all are MPI_REQUEST_NULL.
+  static std::size_t wait_any(std::span<MPI_Request> requests);
 
  private:
   MPI_Comm communicator_;

@@ -14,11 +14,13 @@
 //
 // (Thakur, Rabenseifner and Gropp, 2005.) The README proves that all ranks have identical bits.
 #include <bit>
+#include <cmath>
 
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
@@ -68,6 +70,17 @@ class RecursiveDoubling final : public Plan {
   AlignedArray<float> received_;  // [count], empty on ranks from q on
 };
 
+// Partners at distances below g share a node; an extra rank is q away.
+double cost(const CommunicationCost& c) {
+  const double q = std::exp2(std::floor(std::log2(c.p)));
+  double seconds = 0;
+  for (double distance = 1; distance < q; distance *= 2) {
+    const LinkCosts& link = distance < c.g ? c.l.within : c.l.between;
+    seconds += link.swap(c.n) + c.l.add(c.n);
+  }
+  return q == c.p ? seconds : seconds + 2 * c.flat().swap(c.n) + c.l.add(c.n);
+}
+
 constexpr VariantInfo info{
     .name = "recursive_doubling",
     .technique = Technique::mpi,
@@ -75,7 +88,7 @@ constexpr VariantInfo info{
     .adds = "ranks at distance 1, 2, 4, ... exchange vectors and both add: log2 p rounds",
 };
 
-const Registration registration{info, make_plan<AllReduce, RecursiveDoubling>};
+const Registration registration{info, make_plan<AllReduce, RecursiveDoubling>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -14,6 +14,7 @@
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
@@ -55,6 +56,14 @@ class TokenRing final : public Plan {
   AlignedArray<float> received_;  // [count], empty on rank 0
 };
 
+// The vector passes p-1 links twice; p/g - 1 of them connect nodes.
+double cost(const CommunicationCost& c) {
+  const double between = c.one_node() ? 0 : c.p / c.g - 1;
+  const double within = c.p - 1 - between;
+  return 2 * (within * c.l.within.send(c.n) + between * c.l.between.send(c.n)) +
+         (c.p - 1) * c.l.add(c.n) + c.l.copy(c.n);
+}
+
 constexpr VariantInfo info{
     .name = "token_ring",
     .technique = Technique::mpi,
@@ -62,7 +71,7 @@ constexpr VariantInfo info{
     .adds = "each rank adds its vector and sends the sum on; no rank carries all the traffic",
 };
 
-const Registration registration{info, make_plan<AllReduce, TokenRing>};
+const Registration registration{info, make_plan<AllReduce, TokenRing>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

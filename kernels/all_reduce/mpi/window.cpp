@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <new>
 
 namespace stepladder::all_reduce {
@@ -40,7 +41,11 @@ Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(whole_pages(by
   MPI_Barrier(communicator);
 }
 
-Window::~Window() { MPI_Win_free(&window_); }
+Window::~Window() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (ended == 0 && std::uncaught_exceptions() == 0) MPI_Win_free(&window_);
+}
 
 MPI_Comm node_of(MPI_Comm communicator) {
   MPI_Comm node = MPI_COMM_NULL;

@@ -15,7 +15,9 @@ class Window {
   // at a page; its pages are touched by that rank. Throws std::bad_alloc on every rank if a rank
   // cannot allocate.
   Window(MPI_Comm communicator, std::size_t bytes);
-  ~Window();  // collective
+  // Collective. During an exception the memory stays until the process ends, because other ranks may
+  // not come here.
+  ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 

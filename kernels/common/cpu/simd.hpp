@@ -10,6 +10,10 @@ namespace stepladder::inline STEPLADDER_ISA {
 template <Isa isa>
 struct ArchOf;
 template <>
+struct ArchOf<Isa::any> {  // what every x86-64 has
+  using type = xsimd::sse2;
+};
+template <>
 struct ArchOf<Isa::sse42> {
   using type = xsimd::sse4_2;
 };

@@ -116,5 +116,136 @@ TEST(VerifyCatchesAllReduce, FaultsBetweenGpus) {
             Outcome::passed);
 }
 
+// --- Error feedback ------------------------------------------------------------------------------
+
+constexpr Problem of_three{.operation = Operation::mean, .count = 37, .ranks = 3, .gpus = true};
+
+// C(v) = v / 64. Each rank sends a 64th of input + residual and keeps the rest.
+constexpr double part = 1.0 / 64;
+constexpr double contraction = 1 - (1 - part) * (1 - part);
+
+enum class Fault64 {
+  none,
+  no_feedback,
+  zeros,
+  loses_last,
+  loses_of_one_rank,
+  forgets_slowly,
+  stale,
+  rare_nan,
+  rare_other_bits,
+  rare_input,
+  rare_past
+};
+
+template <Fault64 fault>
+class Send64th final : public Plan {
+ public:
+  Send64th(const Problem& p, const Resources&)
+      : p_(p), residual_(static_cast<std::size_t>(p.ranks), zeros()), first_(zeros()) {}
+
+  void run(const Operands& o) override {
+    const bool rare = ++calls_ == 50;
+    std::vector<float> sum = zeros();
+    for (std::size_t r = 0; r < residual_.size(); ++r)
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        float& rest = residual_[r][i];
+        const float v = input(o, r)[i] + rest;
+        const auto sent = static_cast<float>(part * double{v});
+        sum[i] += sent;
+        rest = v - sent;
+        if (fault == Fault64::no_feedback) rest = 0;
+        if (fault == Fault64::loses_last && i + 1 == sum.size()) rest = sum[i] = 0;
+        if (fault == Fault64::loses_of_one_rank && r == 1 && calls_ == 3) rest = 0;
+        if (fault == Fault64::forgets_slowly) rest *= 0.999F;
+      }
+    if (p_.operation == Operation::mean)
+      for (float& s : sum) s /= static_cast<float>(p_.ranks);
+    if (fault == Fault64::zeros) sum = zeros();
+    if (calls_ == 1) first_ = sum;
+    if (fault == Fault64::stale) sum = first_;
+    if (fault == Fault64::rare_nan && rare) sum[3] = std::numeric_limits<float>::quiet_NaN();
+    for (std::size_t r = 0; r < residual_.size(); ++r)
+      std::copy(sum.begin(), sum.end(), output(o, r));
+    if (fault == Fault64::rare_other_bits && rare)
+      output(o, 1)[5] = std::nextafter(output(o, 1)[5], 2.0F);
+    if (fault == Fault64::rare_input && rare) const_cast<float*>(input(o, 0))[5] += 1;
+    if (fault == Fault64::rare_past && rare) output(o, 0)[p_.count] = 0;
+  }
+
+ private:
+  std::vector<float> zeros() const {
+    return std::vector<float>(static_cast<std::size_t>(p_.count));
+  }
+  const float* input(const Operands& o, std::size_t r) const {
+    return p_.gpus ? o.of_gpu[r].input : o.input;
+  }
+  float* output(const Operands& o, std::size_t r) const {
+    return p_.gpus ? o.of_gpu[r].output : o.output;
+  }
+
+  Problem p_;
+  int calls_ = 0;
+  std::vector<std::vector<float>> residual_;  // [rank][count]
+  std::vector<float> first_;
+};
+
+template <Fault64 fault>
+Variant with_feedback(double declared = contraction) {
+  static VariantInfo info;
+  const Variant plain = unregistered<AllReduce>("feedback", make_plan<AllReduce, Send64th<fault>>);
+  Variant variant = plain;
+  info = *plain.info;
+  info.contraction = declared;
+  variant.info = variant.entry.info = &info;
+  return variant;
+}
+
+TEST(VerifyCatchesAllReduce, FaultsOfErrorFeedback) {
+  const std::string sum = "sum to a vector at distance";
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::no_feedback>(), sum));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::zeros>(), sum));
+  EXPECT_TRUE(
+      is_caught<AllReduce>(of_three, with_feedback<Fault64::loses_last>(), "element 36 is"));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::loses_of_one_rank>(), sum));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::forgets_slowly>(), sum));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::stale>(), sum));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::rare_nan>(), "element 3 is"));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::rare_other_bits>(),
+                                   "output of GPU 1 differs from output of GPU 0"));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::rare_input>(),
+                                   "input input of GPU 0 was changed"));
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::rare_past>(),
+                                   "was written out of bounds"));
+  // It contracts less than it claims.
+  EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::none>(2 * contraction), sum));
+}
+
+// There is time for 128 calls only. The bound is looser, but not so loose that zeros pass.
+TEST(VerifyCatchesAllReduce, FaultsOfErrorFeedbackInALongVector) {
+  const Problem long_one{.operation = Operation::sum, .count = 1 << 20, .ranks = 1};
+  EXPECT_TRUE(is_caught<AllReduce>(long_one, with_feedback<Fault64::zeros>(), "sum to a vector"));
+  EXPECT_TRUE(
+      is_caught<AllReduce>(long_one, with_feedback<Fault64::no_feedback>(), "sum to a vector"));
+}
+
+TEST(VerifyCatchesAllReduce, NothingInCorrectErrorFeedback) {
+  for (const Problem& p : {problem, on_gpus, of_three, Problem{.count = 0, .ranks = 1},
+                           Problem{.operation = Operation::sum, .count = 5000, .ranks = 1}}) {
+    const std::unique_ptr<Case> owned = make_case<AllReduce>(p, "test", "test");
+    const Verdict verdict = verdict_of(*owned, with_feedback<Fault64::none>());
+    EXPECT_EQ(verdict.outcome, Outcome::passed) << verdict.reason;
+    EXPECT_LE(verdict.error_ratio, 1);
+    EXPECT_GE(verdict.error_ratio, p.count > 0 ? 0.1 : 0) << "a bound so loose proves nothing";
+  }
+}
+
+// Its single results are far from the sum.
+TEST(VerifyCatchesAllReduce, ErrorFeedbackHasNoBoundForOneResult) {
+  EXPECT_TRUE(is_caught<AllReduce>(
+      problem, unregistered<AllReduce>("feedback", make_plan<AllReduce, Send64th<Fault64::none>>),
+      "output[0] is "));
+}
+
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -1,0 +1,99 @@
+"""Measures the all-reduce of gloo through torch.distributed: the counterpart of all_reduce_mpi.c,
+with the same arguments, buffers and output.
+
+    all_reduce_gloo.py RANKS CACHE_BYTES REPETITIONS BUDGET_SECONDS COUNT...
+
+gloo reduces in place; out of place is a copy of the input and then the sum, both timed.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def measure(torch, dist, rank, ranks, count, cache, repetitions, budget):
+    pairs = int(min(max(2 * cache / (8 * max(count, 1)), 2), 4096))
+    index = torch.arange(count, dtype=torch.int64)
+
+    def values(of_rank):
+        return ((index * 7 + of_rank * 13) % 33 - 16).float()
+
+    own = values(rank)
+    wanted = sum(values(r) for r in range(ranks))
+    inputs = [own.clone() for _ in range(pairs)]
+    outputs = [torch.full_like(own, float("nan")) for _ in range(pairs)]
+
+    def all_reduce(pair):
+        outputs[pair].copy_(inputs[pair])
+        dist.all_reduce(outputs[pair])
+
+    def max_over_ranks(value):
+        box = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(box, op=dist.ReduceOp.MAX)
+        return box.item()
+
+    all_reduce(0)
+    verified = torch.equal(outputs[0], wanted)
+    estimates = []
+    for _ in range(3):
+        dist.barrier()
+        start = time.perf_counter()
+        all_reduce(0)
+        estimates.append(max_over_ranks(time.perf_counter() - start))
+    estimate = min(estimates)
+    iterations = int(min(max(budget / repetitions / estimate, 1), 1000000))
+    planned = int(min(max(budget / (iterations * estimate) + 0.5, 2), repetitions))
+    seconds, at = [], 0
+    for _ in range(planned):
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(iterations):
+            all_reduce(at % pairs)
+            at += 1
+        seconds.append(max_over_ranks(time.perf_counter() - start) / iterations)
+    verified = verified and torch.equal(outputs[(at - 1) % pairs], wanted)
+    verified = max_over_ranks(0.0 if verified else 1.0) == 0
+    if rank == 0:
+        print(f"{count},{'yes' if verified else 'no'},{iterations},"
+              + ";".join(f"{s:.9g}" for s in seconds), flush=True)
+
+
+def run_rank(rank, ranks, store, cache, repetitions, budget, counts):
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    if rank == 0:
+        print(f"version,{ranks},gloo in torch {torch.__version__}", flush=True)
+    for count in counts:
+        measure(torch, dist, rank, ranks, count, cache, repetitions, budget)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main():
+    ranks, cache, repetitions, budget = (int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]),
+                                         float(sys.argv[4]))
+    if "STEPLADDER_GLOO" in os.environ:
+        rank, store = os.environ["STEPLADDER_GLOO"].split(":", 1)
+        run_rank(int(rank), ranks, store, cache, repetitions, budget, map(int, sys.argv[5:]))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [subprocess.Popen([sys.executable, *sys.argv], env=os.environ | {
+            "STEPLADDER_GLOO": f"{rank}:{folder}/store", "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")})
+            for rank in range(ranks)]
+        while any(p.poll() is None for p in processes):
+            if any(p.poll() for p in processes):
+                for process in processes:  # the others would wait for the one that failed
+                    process.kill()
+            time.sleep(0.05)
+        failed = next((p.returncode for p in processes if p.returncode), 0)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

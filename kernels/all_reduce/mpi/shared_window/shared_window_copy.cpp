@@ -1,0 +1,72 @@
+// All-reduce by loads and stores: the ranks copy their vectors into memory that they share, and every
+// rank sums what it finds there. No message is sent.
+//
+//     rank 0    copy 0  copy 1  sum 0  copy 2  sum 1  …        a flag after each copy
+//     rank 1    copy 0  copy 1  sum 0  copy 2  sum 1  …        a wait before each sum
+//
+//     T = flag + copy(n) + (p-1) n gamma                       p <= 3, or short vectors
+//     T = flag + 2 copy(n) + (p-1)/p n gamma                   otherwise
+//
+// Four slots of a chunk are used in turn. They stay in the caches, so that memory carries each input
+// and each result once. With many ranks each sums a slice of a chunk and copies the other slices.
+// A vector that fits into the cache line of a flag travels in it.
+//
+// Identical bits: an element is summed in rank order, by every rank for itself or by one for all.
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/all_reduce/mpi/shared_window/plan.hpp"
+#include "kernels/common/links.hpp"
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+constexpr std::int64_t chunk_floats = (256 << 10) / sizeof(float);
+
+// One rank per slice pays from 4 ranks on, and not for short vectors: it takes three steps more.
+bool in_slices(double ranks, double bytes) { return ranks >= 4 && ranks * bytes > (256 << 10); }
+
+ExchangeSizes sizes_of(const Problem& p) {
+  return {.chunk = std::min(chunk_floats, round_up(p.count, 16)),
+          .sums = in_slices(p.ranks, static_cast<double>(p.count) * sizeof(float)),
+          .streaming_from = streaming_bytes / static_cast<std::int64_t>(sizeof(float))};
+}
+
+class SharedWindowCopy final : public Plan {
+ public:
+  SharedWindowCopy(const Problem& problem, const Resources& resources)
+      : exchange_(problem, resources, sizes_of(problem)), slices_(sizes_of(problem).sums) {}
+
+  void run(const Operands& o) override {
+    const std::int64_t count = exchange_.problem().count;
+    exchange_.with_exchange([&](Exchange& exchange, auto mean) {
+      if (count <= Exchange::line_floats)
+        exchange.through_lines<mean()>(o.input, o.output, count);
+      else if (slices_)
+        exchange.through_slots_in_slices<mean()>(o.input, o.output, count);
+      else
+        exchange.through_slots<mean()>(o.input, o.output, count);
+    });
+  }
+
+ private:
+  SharedExchange exchange_;
+  bool slices_;
+};
+
+double cost(const CommunicationCost& c) {
+  if (in_slices(c.p, c.n)) return c.l.flag + 2 * c.l.copy(c.n) + (c.p - 1) * c.l.add(c.n / c.p);
+  return c.l.flag + c.l.copy(c.n) + (c.p - 1) * c.l.add(c.n);
+}
+
+constexpr VariantInfo info{
+    .name = "shared_window_copy",
+    .technique = Technique::mpi,
+    .builds_on = "ring",
+    .adds = "copies through shared memory in place of messages: each rank sums what it finds there",
+    .isa = build_isa,
+};
+
+const Registration registration{info, make_plan<AllReduce, SharedWindowCopy>, cost};
+
+}  // namespace
+}  // namespace stepladder::all_reduce

@@ -1,0 +1,27 @@
+// The two halves of binomial_tree, for the rungs that need one half alone. In both, rank r is
+// connected to r + 1, r + 2, r + 4, … as long as the distance is below r's lowest set bit; rank 0
+// is the root.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/all_reduce/mpi/group.hpp"
+
+namespace stepladder::all_reduce {
+
+// Floats that tree_reduce needs as workspace on this rank: [count] on ranks that receive, which are
+// even, and none elsewhere.
+std::int64_t tree_workspace(const Group& group, std::int64_t count);
+
+// Round k: ranks r with r mod 2^(k+1) = 2^k send their sum to r - 2^k. ceil(log2 p) rounds of
+// alpha + n beta + n gamma. input, output: [count], may be the same array; received:
+// [tree_workspace]. Afterwards rank 0's output is the sum over the ranks; other ranks that receive
+// hold a partial sum in theirs, and the rest do not write it.
+void tree_reduce(const Group& group, const float* input, float* output, std::int64_t count,
+                 float* received);
+
+// The same messages in reverse: ceil(log2 p) rounds of alpha + n beta, after which every rank has
+// the vector of rank 0. values: [count].
+void tree_broadcast(const Group& group, float* values, std::int64_t count);
+
+}  // namespace stepladder::all_reduce

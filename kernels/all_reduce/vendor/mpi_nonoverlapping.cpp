@@ -1,0 +1,30 @@
+// MPI_Allreduce by Open MPI's nonoverlapping: MPI_Reduce to rank 0, then MPI_Bcast, each with the
+// algorithm that the library chooses for it (trees, or pipelines for long vectors). The broadcast
+// begins when the reduction has ended.
+//
+//     T = 2 L (alpha + n beta) + L n gamma with binomial trees        p ranks, n bytes, L = log2 p
+//
+// Identical bits: rank 0 has the sum, and the others receive a copy.
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/all_reduce/vendor/mpi_algorithm.hpp"
+#include "kernels/common/mpi.hpp"
+
+namespace stepladder::all_reduce {
+namespace {
+
+class MpiNonoverlapping final : public MpiAlgorithm {
+ public:
+  MpiNonoverlapping(const Problem& problem, const Resources& resources)
+      : MpiAlgorithm(problem, resources, "nonoverlapping") {}
+};
+
+constexpr VariantInfo info{
+    .name = "mpi_nonoverlapping",
+    .technique = Technique::vendor,
+    .adds = "Open MPI's nonoverlapping: MPI_Reduce, then MPI_Bcast",
+};
+
+const Registration registration{info, make_plan<AllReduce, MpiNonoverlapping>};
+
+}  // namespace
+}  // namespace stepladder::all_reduce

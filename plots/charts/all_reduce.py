@@ -1,0 +1,263 @@
+"""Charts of all-reduces over ranks: short vectors, the fastest rung by size and ranks, the cost
+model, and compressed messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.colors import hsv_to_rgb, to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
+from plots import style
+from plots.charts.rung_rows import grid_of
+from plots.names import Rung
+from plots.numbers import binary_size, microseconds, plural
+from plots.page import Page, caption, plain_log
+from plots.ratios import Ladder, geometric_mean, ladders, rate_bounds, resource_of
+from plots.reading import Row, Run
+
+SHORT = 64 * 1024   # bytes
+MOST_LINES = 9
+MOST_LABELS = 6
+EXACT = 1e-8  # where the logarithmic axis shows an error of 0
+
+
+class Ranks(NamedTuple):
+    """Where the ranks of a row run; sorts in this order."""
+    hosts: int
+    ranks: int
+
+    @property
+    def label(self) -> str:
+        ranks = plural(self.ranks, "rank")
+        return ranks if self.hosts == 1 else f"{ranks} on {self.hosts} hosts"
+
+
+def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
+    ladder = next((found for found in ladders(run) if found.primitive == "all_reduce"), None)
+    rows = [row for row in ladder.measured if is_over_processes(row)] if ladder else []
+    for name, drawn in (("all-reduce-short", draw_short), ("all-reduce-map", draw_map),
+                        ("all-reduce-model", draw_model),
+                        ("all-reduce-compressed", draw_compressed)):
+        yield name, drawn(run, ladder, rows) if rows else "no all_reduce rows; they need mpirun"
+
+
+def is_over_processes(row: Row) -> bool:
+    return row["direction"] == "sum" and (row["ranks"] or 1) > 1 and row["technique"] != "cuda"
+
+
+def is_exact(row: Row) -> bool:
+    return row["precision"] == "fp32" and not row.get("message_share")
+
+
+def ranks_of(row: Row) -> Ranks:
+    return Ranks(int(row.get("hosts") or 1), int(row["ranks"]))
+
+
+def size_of(row: Row) -> float:
+    return row["bytes"] / 2  # `bytes` counts the vector twice, for reading and writing
+
+
+def label_sizes(axes: Axes, rows: Sequence[Row]) -> None:
+    axes.set_xscale("log", base=2)
+    sizes = sorted({size_of(row) for row in rows})
+    labelled = sizes[::-(-len(sizes) // MOST_LABELS)]
+    axes.set_xticks(labelled, [binary_size(size) for size in labelled])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("length of the vector")
+
+
+def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]:
+    """The first rung, and the rungs and libraries that are closest to the fastest in the geometric
+    mean over the problems; in the order of the ladder."""
+    fastest: dict[tuple, float] = {}
+    for row in rows:
+        key = (ranks_of(row), row["bytes"])
+        fastest[key] = min(fastest.get(key, math.inf), row["median_s"])
+    behind = {rung.name: geometric_mean(row["median_s"] / fastest[ranks_of(row), row["bytes"]]
+                                        for row in rows if row["variant"] == rung.name)
+              for rung in rungs}
+    behind = {name: mean for name, mean in behind.items() if mean is not None}
+    libraries = {rung.name for rung in rungs if rung.technique == "vendor"}
+    nearest = sorted((name for name in behind if name not in libraries), key=behind.get)
+    nearest_libraries = sorted((name for name in behind if name in libraries), key=behind.get)
+    chosen = {*nearest[:MOST_LINES - 3], *nearest_libraries[:2], first}
+    return [rung.name for rung in rungs if rung.name in chosen and rung.name in behind]
+
+
+def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
+    short = [row for row in rows if size_of(row) <= SHORT and is_exact(row)]
+    places = sorted({ranks_of(row) for row in short})
+    if not places:
+        return f"no vector of at most {binary_size(SHORT)}"
+    if max(len({size_of(row) for row in short if ranks_of(row) == place}) for place in places) < 2:
+        return "fewer than two sizes; SUITE=sweep has more"
+    first = ladder.first_rung.name if ladder.first_rung else ""
+    shown = notable(short, ladder.rungs, first)
+    styles = style.variant_styles(ladder.rungs)
+    across, down = grid_of(len(places))
+    page = Page("all_reduce: time of short vectors",
+                caption(run, {resource_of(row) for row in short},
+                        f"The first rung, and the {len(shown) - 1} rungs and libraries nearest to "
+                        "the fastest, of all that reduce exactly. Error bars: 95 % confidence."),
+                across, down, panel_height=2.5, legend_columns=5, share_y=True,
+                legend=[styles[name].handle(name) for name in shown])
+    for axes, place in zip(page.panels(), places):
+        here = [row for row in short if ranks_of(row) == place]
+        for name in shown:
+            points = sorted((row for row in here if row["variant"] == name), key=size_of)
+            times = [1e6 * row["median_s"] for row in points]
+            bounds = [rate_bounds(row, time) for row, time in zip(points, times)]
+            axes.errorbar([size_of(row) for row in points], times,
+                          yerr=[[time - low for time, (low, _) in zip(times, bounds)],
+                                [high - time for time, (_, high) in zip(times, bounds)]],
+                          elinewidth=0.6, label=name, **styles[name].line)
+        axes.set_yscale("log")
+        axes.set_title(place.label, loc="left")
+        label_sizes(axes, here)
+    for axes in page.axes[:, 0]:
+        axes.set_ylabel("time (us)")
+    plain_log(page.axes[0, 0].yaxis)
+    page.hide_from(len(places))
+    return page
+
+
+def draw_map(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
+    exact = [row for row in rows if is_exact(row)]
+    places = sorted({ranks_of(row) for row in exact})
+    sizes = sorted({size_of(row) for row in exact})
+    if len(sizes) < 2:
+        return "fewer than two sizes; SUITE=sweep has more"
+    winners: dict[tuple[Ranks, float], Row] = {}
+    for row in exact:
+        key = (ranks_of(row), size_of(row))
+        if key not in winners or row["median_s"] < winners[key]["median_s"]:
+            winners[key] = row
+    names = list(dict.fromkeys(rung.name for rung in ladder.rungs
+                               if any(row["variant"] == rung.name for row in winners.values())))
+    faces = {name: map_colour(i, len(names)) for i, name in enumerate(names)}
+    page = Page("all_reduce: the fastest rung by length and ranks",
+                caption(run, {resource_of(row) for row in exact},
+                        "In each cell: time in us; below it, how many times faster than the "
+                        "fastest library. Rungs that reduce exactly."),
+                1, 1, panel_height=0.55 + 0.5 * len(places), legend_columns=5,
+                legend=[Line2D([], [], marker="s", linestyle="none", markersize=7,
+                               markeredgecolor="#666666", color=faces[name], label=name)
+                        for name in names])
+    axes = page.panels()[0]
+    for (place, size), row in winners.items():
+        x, y = sizes.index(size), places.index(place)
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=faces[row["variant"]],
+                                 edgecolor="white", linewidth=1))
+        libraries = [other["median_s"] for other in exact if other["technique"] == "vendor"
+                     and (ranks_of(other), size_of(other)) == (place, size)]
+        gain = f"\n{min(libraries) / row['median_s']:.1f}x" if libraries else ""
+        axes.text(x, y, f"{microseconds(row['median_s'])}{gain}", ha="center", va="center",
+                  fontsize=5.5, linespacing=1.2)
+    axes.set_xlim(-0.5, len(sizes) - 0.5)
+    axes.set_ylim(len(places) - 0.5, -0.5)
+    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes], fontsize=5.5)
+    axes.set_yticks(range(len(places)), [place.label for place in places])
+    axes.grid(visible=False)
+    axes.set_xlabel("length of the vector")
+    return page
+
+
+def map_colour(index: int, count: int) -> str:
+    """Light colours of equal weight, on which black text is legible."""
+    return to_hex(hsv_to_rgb((index / max(count, 1), 0.32, 0.97)))
+
+
+def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
+    predicted = [row for row in rows if row.get("predicted_s")]
+    if not predicted:
+        return "no row has a predicted time"
+    places = sorted({ranks_of(row) for row in predicted})
+    shown = [rung for rung in ladder.rungs if any(r["variant"] == rung.name for r in predicted)]
+    styles = style.variant_styles(shown)
+    across, down = grid_of(len(places))
+    page = Page("all_reduce: measured time over the time that the cost model predicts",
+                caption(run, {resource_of(row) for row in predicted},
+                        "One marker per rung and length. The model computes a time from the "
+                        "measured cost of messages (alpha, beta), additions (gamma) and copies. "
+                        "Errors: |measured / predicted - 1|, of rows whose 95 % interval spans at "
+                        "most 20 % of the median."),
+                across, down, panel_height=2.6, legend_columns=5, share_y=True,
+                legend=[styles[rung.name].handle(rung.name, line=False) for rung in shown])
+    for axes, place in zip(page.panels(), places):
+        here = [row for row in predicted if ranks_of(row) == place]
+        for rung in shown:
+            points = [row for row in here if row["variant"] == rung.name]
+            axes.plot([size_of(row) for row in points],
+                      [row["median_s"] / row["predicted_s"] for row in points], alpha=0.8,
+                      label=rung.name, **(styles[rung.name].marks | {"markersize": 3.4}))
+        axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+        errors = sorted(abs(row["median_s"] / row["predicted_s"] - 1) for row in here
+                        if not is_noisy(row))
+        axes.set_yscale("log")
+        axes.set_title(place.label, loc="left")
+        if errors:
+            middle, high = (errors[int(q * (len(errors) - 1))] for q in (0.5, 0.9))
+            axes.set_title(f"error: median {100 * middle:.0f} %, 90th percentile {100 * high:.0f} %",
+                           loc="right", fontsize=6.5)
+        label_sizes(axes, here)
+    for axes in page.axes[:, 0]:
+        axes.set_ylabel("measured / predicted")
+    plain_log(page.axes[0, 0].yaxis)
+    page.hide_from(len(places))
+    return page
+
+
+def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
+    """Bytes saved against error, and the rate of the links below which compression pays."""
+    compressed = [row for row in rows if row.get("message_share")]
+    if not compressed:
+        return "no row of a rung that compresses"
+    names = [rung.name for rung in ladder.rungs
+             if any(row["variant"] == rung.name for row in compressed)]
+    styles = style.distinct_styles({name: "mpi" for name in names})
+    page = Page("all_reduce: compressed messages",
+                caption(run, {resource_of(row) for row in compressed},
+                        "Left: bytes sent relative to fp32, and the error of one call relative to "
+                        "the norm of the result (uniform random values; rungs with error feedback "
+                        "make up for it in later calls). Right: by the cost model, compression is "
+                        "faster than every exact rung on links slower than the line, and loses on "
+                        "faster ones; without a line it loses at every rate."),
+                1, 2, panel_height=2.6, legend_columns=5,
+                legend=[styles[name].handle(name) for name in names])
+    saved, pays = page.panels()
+    place = max(ranks_of(row) for row in compressed)
+    for name in names:
+        here = [row for row in compressed if row["variant"] == name and ranks_of(row) == place]
+        longest = max(here, key=size_of, default=None)
+        if longest is None:
+            continue
+        error = max(longest["relative_error"] or 0, EXACT)
+        saved.plot([error], [longest["message_share"]], **styles[name].marks)
+        points = sorted((row for row in here if row["break_even_gbit_per_s"]), key=size_of)
+        pays.plot([size_of(row) for row in points],
+                  [row["break_even_gbit_per_s"] for row in points], **styles[name].line)
+    saved.set_xscale("log")
+    saved.set_yscale("log")
+    saved.set_xlim(EXACT / 3, 3)
+    saved.set_xticks([EXACT, 1e-6, 1e-4, 1e-2, 1], ["exact", "1e-6", "1e-4", "0.01", "1"])
+    saved.xaxis.set_minor_locator(NullLocator())
+    saved.set_xlabel("relative error of one call")
+    saved.set_ylabel("bytes sent / bytes of fp32")
+    saved.set_title(f"longest vector, {place.label}", loc="left")
+    pays.set_yscale("log")
+    pays.set_ylabel("links (Gbit/s)")
+    pays.set_title("compression pays below the line", loc="left")
+    label_sizes(pays, compressed)
+    plain_log(saved.yaxis)
+    plain_log(pays.yaxis)
+    return page
+
+
+def is_noisy(row: Row) -> bool:
+    return (row["ci_high_s"] or 0) - (row["ci_low_s"] or 0) > 0.2 * row["median_s"]

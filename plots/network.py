@@ -1,0 +1,63 @@
+"""The fastest all-reduce at each length, beside the library: the last screen of `make bench-network`,
+and the tables of published runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import markdown
+from plots.numbers import binary_size, microseconds, percent, times
+from plots.ratios import latest
+from plots.reading import Row, Run
+from plots.screen import WIDTH, clipped, columns
+
+LABELS = ("hosts", "ranks", "length", "fastest rung", "us", "predicted, us", "of bound",
+          "library, us", "library / ours")
+
+
+def render(run: Run) -> str:
+    rows = [row for row in all_reduce_rows(run) if (row["hosts"] or 1) > 1]
+    network = (run.environment or {}).get("network") or "not recorded"
+    sentence = (run.environment or {}).get("quiet_sentence") or ""
+    heading = "\n".join(clipped(line, WIDTH) for line in (f"Network: {network}", sentence) if line)
+    if not rows:
+        return f"{heading}\n\nNo row has more than one host."
+    return (f"{heading}\n\nOur fastest rung that sends fp32, sum; of bound: share of the bandwidth "
+            f"bound\n{columns(LABELS, fastest(rows), 0)}")
+
+
+def table(run: Run) -> str | None:
+    rows = fastest(all_reduce_rows(run))
+    return markdown.table(LABELS, rows, 0) if rows else None
+
+
+def all_reduce_rows(run: Run) -> list[Row]:
+    return [row for row in latest(run.summary or [])
+            if row["primitive"] == "all_reduce" and row["status"] == "ok"
+            and row["direction"] == "sum"]
+
+
+def fastest(rows: Sequence[Row]) -> list[list[str]]:
+    """One line per number of hosts, ranks and length."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["hosts"], row["ranks"], vector_bytes(row)), []).append(row)
+    return [line for key in sorted(groups) for line in line_of(groups[key])]
+
+
+def vector_bytes(row: Row) -> float:
+    """Input and output are counted once each."""
+    return row["bytes"] / 2
+
+
+def line_of(rows: Sequence[Row]) -> list[list[str]]:
+    """Compressed messages are not compared with the bound. Empty if only libraries were measured."""
+    own = [row for row in rows if row["technique"] != "vendor" and not row["message_share"]]
+    if not own:
+        return []
+    best = min(own, key=lambda row: row["median_s"])
+    library = min((row["median_s"] for row in rows if row["technique"] == "vendor"), default=None)
+    return [[str(best["hosts"]), str(best["ranks"]), binary_size(vector_bytes(best)),
+             best["variant"], microseconds(best["median_s"]), microseconds(best["predicted_s"]),
+             percent(best["percent_of_roof"]), microseconds(library),
+             times(library / best["median_s"] if library else None)]]

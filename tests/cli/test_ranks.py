@@ -1,0 +1,136 @@
+"""A rank that dies, hangs or disagrees ends the run with its number; finished rows stay and the run can be resumed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import QUICK, Program, read_csv
+
+SUITE = "suite,name,count,source\n"
+
+
+@pytest.fixture
+def mpirun(stepladder):
+    path = shutil.which("mpirun")
+    if path is None or not stepladder.is_built_with("MPI"):
+        pytest.skip("no MPI on this machine")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" not in version:
+        pytest.skip("mpirun is not Open MPI's")
+    return [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3"]
+
+
+@pytest.fixture
+def gradients(tmp_path):
+    """One small problem, and then so many that the run lasts until a rank is killed."""
+    path = tmp_path / "gradients.csv"
+    path.write_text(SUITE + "tiny,first,16,\n" + "".join(f"tiny,n{i},{1000 + i},\n" for i in range(200)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def links(program_path, finished_run, tmp_path_factory):
+    """links.json of a run on three ranks: measuring them takes seconds."""
+    if shutil.which("mpirun") is None:
+        pytest.skip("no MPI on this machine")
+    folder = tmp_path_factory.mktemp("links")
+    (folder / "suite.csv").write_text(SUITE + "tiny,first,16,\n")
+    program = Program(program_path, finished_run / "ceilings.json")
+    out = program.new_run(folder / "run")
+    launcher = ["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3"]
+    done = program("bench", "all_reduce", "--variant", "ring", "--suite-file", folder / "suite.csv", *QUICK, "--out", out,
+                   launcher=launcher)
+    assert done.returncode == 0, done.stderr
+    return out / "links.json"
+
+
+def process_of_rank(rank, of_run):
+    """The rank's process among those of the session of mpirun."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().split(b"\0")
+            variables = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(of_run).encode() in line and f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
+            return int(folder.name)
+    raise AssertionError(f"rank {rank} has no process")
+
+
+def start_and_wait_for_rows(stepladder, mpirun, gradients, out, **environment):
+    process = stepladder.start("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file", gradients,
+                               *QUICK, "--out", out, launcher=mpirun, environment=environment)
+    end = time.monotonic() + 15
+    while not ((out / "summary.csv").exists() and read_csv(out / "summary.csv")):
+        if time.monotonic() > end or process.poll() is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise AssertionError("no row was finished")
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, links, tmp_path, cause):
+    out = stepladder.new_run(tmp_path / "run")
+    shutil.copy(links, out)
+    process = start_and_wait_for_rows(stepladder, mpirun, gradients, out, STEPLADDER_RANK_TIMEOUT="1")
+    lost = process_of_rank(2, out)
+    os.kill(lost, cause)
+    start = time.monotonic()
+    try:
+        _, errors = process.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    assert time.monotonic() - start < 10
+    assert process.returncode != 0
+    if cause == signal.SIGKILL:
+        assert "process rank 2 " in errors and "signal 9" in errors
+    else:
+        assert "for rank 2 (" in errors and f"process {lost} is stopped" in errors
+    assert not Path(f"/proc/{lost}/exe").exists()
+
+    kept = read_csv(out / "summary.csv")
+    assert kept and all(row["status"] == "ok" for row in kept)
+    gradients.write_text(SUITE + "tiny,first,16,\ntiny,last,5,\n")
+    done = stepladder("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file", gradients, *QUICK,
+                      "--out", out, "--resume", launcher=mpirun)
+    assert done.returncode == 0, done.stderr
+    assert " kept from before" in done.stdout
+    rows = read_csv(out / "summary.csv")
+    assert rows[:len(kept)] == kept and {"first", "last"} <= {row["problem"] for row in rows}
+
+
+def test_another_command_line_on_one_rank_is_an_error(stepladder, mpirun, gradients, tmp_path):
+    same = ["bench", "all_reduce", "--suite-file", str(gradients), "--out", str(tmp_path / "run")]
+    launcher = [*mpirun[:-1], "2", str(stepladder.path), *same, ":", "-np", "1"]
+    done = stepladder(*same, "--seed", "2", launcher=launcher, timeout=20)
+    assert done.returncode == 2
+    assert done.stderr.count("stepladder: rank 2 has another command line than rank 0") == 1
+    assert "--seed 2" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_another_suite_on_one_rank_is_an_error(stepladder, mpirun, gradients, tmp_path):
+    """As on a host with another checkout: rank 1 finds another file of the same name."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, count in zip(folders, (16, 17)):
+        folder.mkdir()
+        (folder / "suite.csv").write_text(SUITE + f"tiny,first,16,\ntiny,second,{count},\n")
+    part = [str(stepladder.path), "bench", "all_reduce", "--suite-file", "suite.csv", "--out", str(tmp_path / "run")]
+    launcher = [*mpirun[:-2], "-np", "1", "-wdir", str(folders[0]), *part, ":", "-np", "1", "-wdir", str(folders[1])]
+    done = stepladder(*part[1:], launcher=launcher, timeout=20)
+    assert done.returncode == 2
+    assert "rank 1 has another list of problems than rank 0" in done.stderr
+    assert "second" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_a_limit_that_is_no_number_is_an_error(stepladder, mpirun, gradients):
+    done = stepladder("bench", "all_reduce", "--suite-file", gradients, launcher=mpirun,
+                      environment={"STEPLADDER_RANK_TIMEOUT": "soon"}, timeout=20)
+    assert done.returncode != 0
+    assert "STEPLADDER_RANK_TIMEOUT=soon: expected seconds" in done.stderr

@@ -1,0 +1,166 @@
+// The cost model of messages: curves, lines through them, and the predictions of the variants.
+#include "kernels/common/links.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/all_reduce/all_reduce.hpp"
+
+namespace stepladder {
+namespace {
+
+TEST(CostCurve, IsZeroWithoutPoints) {
+  EXPECT_TRUE(CostCurve{}.empty());
+  EXPECT_EQ(CostCurve{}(0), 0);
+  EXPECT_EQ(CostCurve{}(1e6), 0);
+}
+
+TEST(CostCurve, PassesThroughItsPointsAndIsLinearBetweenThem) {
+  const CostCurve curve({{100, 1}, {200, 3}, {1000, 5}});
+  EXPECT_DOUBLE_EQ(curve(100), 1);
+  EXPECT_DOUBLE_EQ(curve(150), 2);
+  EXPECT_DOUBLE_EQ(curve(200), 3);
+  EXPECT_DOUBLE_EQ(curve(600), 4);
+  EXPECT_DOUBLE_EQ(curve(1000), 5);
+}
+
+TEST(CostCurve, ContinuesTheLastSegmentAndIsConstantBelowTheFirstPoint) {
+  const CostCurve curve({{100, 1}, {200, 3}, {1000, 5}});
+  EXPECT_DOUBLE_EQ(curve(0), 1) << "the shortest message that was measured is mostly latency";
+  EXPECT_DOUBLE_EQ(curve(1400), 6);
+}
+
+TEST(CostCurve, ALineIsAlphaPlusBytesTimesBeta) {
+  const CostCurve line = CostCurve::line(2e-6, 1e-9);
+  for (const double bytes : {0.0, 1.0, 1e3, 1e6, 1e9, 1e11})
+    EXPECT_NEAR(line(bytes), 2e-6 + bytes * 1e-9, 1e-9 * (2e-6 + bytes * 1e-9)) << bytes;
+}
+
+TEST(FitLine, RecoversALine) {
+  std::vector<CostCurve::Point> points;
+  for (double bytes = 8; bytes < 1e8; bytes *= 4) points.push_back({bytes, 5e-6 + bytes * 3e-10});
+  const Line line = fit_line(CostCurve(points));
+  EXPECT_NEAR(line.alpha, 5e-6, 1e-12);
+  EXPECT_NEAR(line.beta, 3e-10, 1e-16);
+}
+
+TEST(FitLine, MinimizesTheRelativeError) {
+  std::vector<CostCurve::Point> points;
+  double sign = 1;
+  for (double bytes = 8; bytes < 1e8; bytes *= 4, sign = -sign)
+    points.push_back({bytes, (5e-6 + bytes * 3e-10) * (1 + 0.05 * sign)});
+  const auto error = [&](const Line& line) {
+    double sum = 0;
+    for (const auto& [bytes, seconds] : points)
+      sum += std::pow((line.alpha + bytes * line.beta - seconds) / seconds, 2);
+    return sum;
+  };
+  const Line best = fit_line(CostCurve(points));
+  for (const double a : {0.99, 1.0, 1.01})
+    for (const double b : {0.99, 1.0, 1.01})
+      EXPECT_LE(error(best), error({best.alpha * a, best.beta * b}) * (1 + 1e-9)) << a << " " << b;
+}
+
+TEST(FitLine, OfPointsOfOneLengthIsTheirMean) {
+  EXPECT_EQ(fit_line(CostCurve{}).alpha, 0);
+  const Line line = fit_line(CostCurve({{64, 2}, {64, 2}}));
+  EXPECT_DOUBLE_EQ(line.alpha, 2);
+  EXPECT_DOUBLE_EQ(line.beta, 0);
+}
+
+// Links on which every message takes alpha + n beta; copies are free.
+Links uniform_links(double alpha, double beta, double gamma) {
+  const CostCurve line = CostCurve::line(alpha, beta);
+  return {.within = {line, line, line},
+          .between = {},
+          .add = CostCurve::line(0, gamma),
+          .copy = CostCurve::line(0, 0)};
+}
+
+detail::CostFunction cost_of(const std::string& name) {
+  for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name))
+    if (entry.info->name == name) return entry.cost;
+  return nullptr;
+}
+
+TEST(CommunicationCost, TheSlowerKindOfLinkDecidesForFlatAlgorithms) {
+  Links links;
+  links.within.send = CostCurve::line(1, 0);
+  links.between.send = CostCurve::line(2, 0);
+  const CommunicationCost one{.p = 4, .n = 8, .g = 4, .l = links};
+  const CommunicationCost two{.p = 4, .n = 8, .g = 2, .l = links};
+  EXPECT_TRUE(one.one_node());
+  EXPECT_FALSE(two.one_node());
+  EXPECT_EQ(one.flat().send(8), 1);
+  EXPECT_EQ(two.flat().send(8), 2);
+}
+
+// The formulas of the README, for p a power of two.
+TEST(CommunicationCost, PredictionsAgreeWithTheFormulas) {
+  if (cost_of("ring") == nullptr) GTEST_SKIP() << "built without MPI";
+  const double alpha = 1e-6, beta = 1e-9, gamma = 3e-10;
+  const Links links = uniform_links(alpha, beta, gamma);
+  using Formula = std::function<double(double p, double n, double rounds)>;
+  const auto star = [&](double p, double n, double) {
+    return 2 * (p - 1) * (alpha + n * beta) + (p - 1) * n * gamma;
+  };
+  const std::map<std::string, Formula> formulas{
+      {"gather_broadcast", star},
+      {"token_ring", star},
+      {"binomial_tree",
+       [&](double, double n, double rounds) {
+         return 2 * rounds * (alpha + n * beta) + rounds * n * gamma;
+       }},
+      {"recursive_doubling",
+       [&](double, double n, double rounds) { return rounds * (alpha + n * beta + n * gamma); }},
+      {"ring", [&](double p, double n,
+                   double) { return 2 * (p - 1) * alpha + (p - 1) / p * n * (2 * beta + gamma); }},
+      {"rabenseifner",
+       [&](double p, double n, double rounds) {
+         return 2 * rounds * alpha + (p - 1) / p * n * (2 * beta + gamma);
+       }},
+  };
+  for (const auto& [name, formula] : formulas)
+    for (const double rounds : {1.0, 2.0, 3.0, 10.0})
+      for (const double n : {4.0, 4096.0, 1e8}) {
+        const double p = std::exp2(rounds);
+        const double predicted = cost_of(name)({.p = p, .n = n, .g = p, .l = links});
+        const double expected = formula(p, n, rounds);
+        EXPECT_NEAR(predicted, expected, 1e-9 * expected) << name << " " << p << " " << n;
+      }
+}
+
+// With additions that hide behind transfers, the pipelined rungs approach the bound of bandwidth.
+TEST(CommunicationCost, LongVectorsApproachTheBandwidthBound) {
+  if (cost_of("ring") == nullptr) GTEST_SKIP() << "built without MPI";
+  const double beta = 1e-9;
+  Links links = uniform_links(1e-6, beta, 3e-10);
+  links.between = links.within;
+  for (const double p : {2.0, 3.0, 8.0, 9.0}) {
+    const CommunicationCost c{.p = p, .n = 1e9, .g = 1, .l = links};
+    const double bound = 2 * (p - 1) / p * c.n * beta;
+    EXPECT_GT(cost_of("segmented_ring")(c), bound);
+    EXPECT_LT(cost_of("segmented_ring")(c), 1.02 * bound) << p;
+    EXPECT_GT(cost_of("double_binary_tree")(c), bound);
+    EXPECT_LT(cost_of("double_binary_tree")(c), 1.1 * (2 * c.n * beta + c.n * 3e-10)) << p;
+    EXPECT_LT(cost_of("segmented_ring")(c), cost_of("ring")(c)) << p;
+  }
+}
+
+// The reason for the trees: the latency of a ring grows with p.
+TEST(CommunicationCost, ShortVectorsFavourTrees) {
+  if (cost_of("ring") == nullptr) GTEST_SKIP() << "built without MPI";
+  const Links links = uniform_links(25e-6, 8e-10, 1e-10);
+  const CommunicationCost c{.p = 1024, .n = 1e6, .g = 1024, .l = links};
+  EXPECT_LT(cost_of("rabenseifner")(c), cost_of("ring")(c) / 10);
+  EXPECT_LT(cost_of("double_binary_tree")(c), cost_of("ring")(c) / 10);
+  EXPECT_LT(cost_of("binomial_tree")(c), cost_of("gather_broadcast")(c) / 50);
+}
+
+}  // namespace
+}  // namespace stepladder

@@ -1,0 +1,236 @@
+// Checks the updates over MPI on the ranks that mpirun starts, with the verification of `verify`:
+//     mpirun -np 4 build/sgd_update_mpi_test
+// and that it finds updates that are wrong on purpose.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/make_case.hpp"
+#include "harness/io/mpi_session.hpp"
+#include "harness/verify/verify.hpp"
+#include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/mpi.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+
+namespace stepladder::sgd_update {
+namespace {
+
+int checks = 0;
+int failures = 0;
+
+void expect(bool holds, const std::string& what) {
+  ++checks;
+  if (holds) return;
+  ++failures;
+  std::fprintf(stderr, "FAILED on rank %d: %s\n", mpi_session().rank(), what.c_str());
+}
+
+// Correct, and slow; the broken ones below change one of its parts.
+class Sharded : public Plan {
+ public:
+  Sharded(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        communicator_(communicator_of(resources)),
+        mean_(static_cast<std::size_t>(problem.count)) {
+    MPI_Comm_rank(communicator_, &rank_);
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      const Range part = partition(problem.count, problem.ranks, rank);
+      firsts_.push_back(static_cast<int>(part.begin));
+      counts_.push_back(static_cast<int>(part.end - part.begin));
+    }
+  }
+  void run(const Operands& o) override {
+    reduce(o);
+    update(o);
+    gather(o);
+  }
+
+ protected:
+  virtual void reduce(const Operands& o) {
+    MPI_Allreduce(o.gradient, mean_.data(), static_cast<int>(problem_.count), MPI_FLOAT, MPI_SUM,
+                  communicator_);
+    for (float& g : mean_) g /= static_cast<float>(problem_.ranks);
+  }
+  virtual void update(const Operands& o) {
+    for (int i = firsts_[here()]; i < firsts_[here()] + counts_[here()]; ++i) update(o, i);
+  }
+  virtual void gather(const Operands& o) {
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, o.weights, counts_.data(), firsts_.data(),
+                   MPI_FLOAT, communicator_);
+  }
+  void update(const Operands& o, int i) const {
+    const int kept = states(problem_.optimizer);
+    const Element e = reference(problem_, o.weights[i], mean_[static_cast<std::size_t>(i)],
+                                kept >= 1 ? o.state1[i] : 0, kept >= 2 ? o.state2[i] : 0,
+                                o.learning_rate, o.step);
+    o.weights[i] += static_cast<float>(e.change);
+    if (kept >= 1) o.state1[i] = static_cast<float>(e.state1);
+    if (kept >= 2) o.state2[i] = static_cast<float>(e.state2);
+  }
+  std::size_t here() const { return static_cast<std::size_t>(rank_); }
+
+  Problem problem_;
+  MPI_Comm communicator_;
+  int rank_ = 0;
+  std::vector<float> mean_;
+  std::vector<int> firsts_, counts_;
+};
+
+class OwnGradient final : public Sharded {
+  using Sharded::Sharded;
+  void reduce(const Operands& o) override { std::copy_n(o.gradient, problem_.count, mean_.data()); }
+};
+
+class SumOfGradients final : public Sharded {
+  using Sharded::Sharded;
+  void reduce(const Operands& o) override {
+    Sharded::reduce(o);
+    for (float& g : mean_) g *= static_cast<float>(problem_.ranks);
+  }
+};
+
+class NotGathered final : public Sharded {
+  using Sharded::Sharded;
+  void gather(const Operands&) override {}
+};
+
+class StateForgotten final : public Sharded {
+  using Sharded::Sharded;
+  void update(const Operands& o) override {
+    const auto count = static_cast<std::size_t>(problem_.count);
+    const std::vector<float> before(o.state1, o.state1 + count);
+    Sharded::update(o);
+    std::copy(before.begin(), before.end(), o.state1);
+  }
+};
+
+// Updates the state of other shards too, by the gradient of this rank.
+class StateOfOthers final : public Sharded {
+  using Sharded::Sharded;
+  void update(const Operands& o) override {
+    Sharded::update(o);
+    o.state1[rank_ == 0 ? problem_.count - 1 : 0] += 1;
+  }
+};
+
+// The last rank rounds another way: within the bound, but not the same bits.
+class OtherBits final : public Sharded {
+  using Sharded::Sharded;
+  void gather(const Operands& o) override {
+    Sharded::gather(o);
+    if (rank_ == problem_.ranks - 1) o.weights[0] = std::nextafter(o.weights[0], 1.0F);
+  }
+};
+
+// Writes into the gradient, which is the workspace of a careless reduce-scatter.
+class ChangesGradient final : public Sharded {
+  using Sharded::Sharded;
+  void reduce(const Operands& o) override {
+    Sharded::reduce(o);
+    std::copy(mean_.begin(), mean_.end(), const_cast<float*>(o.gradient));
+  }
+};
+
+constexpr Optimizer optimizers[] = {Optimizer::sgd,      Optimizer::momentum, Optimizer::adagrad,
+                                    Optimizer::adadelta, Optimizer::rmsprop,  Optimizer::adam};
+
+Verdict verdict_of(const Problem& problem, const Variant& variant) {
+  const std::unique_ptr<Case> owned = make_case<SgdUpdate>(problem, "test", "test");
+  owned->allocate(1, nullptr);
+  std::unique_ptr<Runner> plan;
+  Verdict verdict;
+  for (const Filling& filling : fillings(*owned, {variant}, 1)) {
+    owned->fill(filling.tier, filling.seed);
+    verdict = verify(*owned, variant, {1, mpi_session().communicator()}, plan);
+    if (verdict.outcome != Outcome::passed) break;
+  }
+  return verdict;
+}
+
+void check_variants(int ranks) {
+  int built = 0;
+  for (const detail::Entry& entry : detail::entries(SgdUpdate::name)) {
+    if (entry.factory == nullptr || entry.info->place != Place::cpu || !cpu_has(entry.info->isa))
+      continue;
+    const std::string name = full_name(*entry.info);
+    const Variant variant{SgdUpdate::name, name, entry.info, entry, ""};
+    built += entry.info->over_ranks;
+    for (const Optimizer optimizer : optimizers)
+      for (const std::int64_t count : {1, 2, 3, 37, 1000, 65537})
+        for (const float decay : {0.0F, 0.5F}) {
+          const Problem problem{.optimizer = optimizer,
+                                .count = count,
+                                .weight_decay = decay,
+                                .momentum = 0.5F,
+                                .ranks = ranks};
+          const Verdict verdict = verdict_of(problem, variant);
+          const bool runs = entry.info->over_ranks == (ranks > 1);
+          const bool as_expected =
+              verdict.outcome == (runs ? Outcome::passed : Outcome::unavailable);
+          expect(as_expected, name + ", " + direction(problem) + " of " + shape(problem) + ": " +
+                                  verdict.reason);
+        }
+  }
+  expect(built >= 3, "there are updates over MPI");
+}
+
+template <class PlanClass>
+void check_broken(const char* name, const Problem& problem, const std::string& part) {
+  static const VariantInfo info{
+      .name = "broken", .technique = Technique::mpi, .adds = "a fault", .over_ranks = true};
+  const Variant variant{
+      SgdUpdate::name,
+      name,
+      &info,
+      {&info, reinterpret_cast<detail::AnyFunction>(&make_plan<SgdUpdate, PlanClass>), nullptr},
+      ""};
+  const Verdict verdict = verdict_of(problem, variant);
+  if (part.empty())
+    expect(verdict.outcome == Outcome::passed, std::string(name) + " passes: " + verdict.reason);
+  else
+    expect(verdict.outcome == Outcome::failed &&
+               (verdict.reason.find(part) != std::string::npos ||
+                verdict.reason.find("wrong on another rank") != std::string::npos),
+           std::string(name) + " with " + direction(problem) + " is found: " + verdict.reason);
+}
+
+void check_broken_variants(int ranks) {
+  for (const Optimizer optimizer : optimizers) {
+    const Problem problem{.optimizer = optimizer, .count = 97, .ranks = ranks};
+    check_broken<Sharded>("correct", problem, "");
+    check_broken<OwnGradient>("own gradient", problem, "weights[");
+    check_broken<NotGathered>("not gathered", problem, "weights[");
+    check_broken<ChangesGradient>("changes gradient", problem, "input gradient was changed");
+    check_broken<OtherBits>(
+        "other bits", problem,
+        optimizer == Optimizer::sgd ? "weights[0]" : "the ranks hold different results");
+    if (optimizer == Optimizer::sgd || optimizer == Optimizer::momentum)
+      check_broken<SumOfGradients>("sum of gradients", problem, "weights[");
+    if (states(optimizer) == 0) continue;
+    check_broken<StateForgotten>("state forgotten", problem, "state1 was updated in");
+    check_broken<StateOfOthers>("state of others", problem, "state1[");
+  }
+}
+
+}  // namespace
+}  // namespace stepladder::sgd_update
+
+int main() {
+  using namespace stepladder;
+  MpiSession& session = mpi_session();
+  try {
+    session.start();
+    sgd_update::check_variants(session.ranks());
+    if (session.ranks() > 1) sgd_update::check_broken_variants(session.ranks());
+  } catch (const std::exception& error) {
+    session.abort(error.what());
+  }
+  if (session.rank() == 0)
+    std::printf("%d checks on each of %d ranks\n", sgd_update::checks, session.ranks());
+  return session.max(sgd_update::failures) > 0 ? 1 : 0;
+}
