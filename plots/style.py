@@ -7,6 +7,7 @@ hatching and dashes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,8 +121,18 @@ def technique_style(technique: str) -> Style:
 
 
 def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
-    """A style per variant, the same in every chart if called with all rungs of a primitive."""
-    return distinct_styles({rung.name: rung.technique for rung in rungs})
+    """A style per variant, the same in every chart if called with all rungs of a primitive.
+
+    Where one technique has more rungs than fillings, as MPI in all_reduce, its rungs take the
+    colours of the palette in turn: shades of one colour would not tell them apart."""
+    technique_of = {rung.name: rung.technique for rung in rungs}
+    count = Counter(technique_of.values())
+    many = [name for name, technique in technique_of.items()
+            if technique != "vendor" and count[technique] > len(FILLS)]
+    if len(count.keys() - {"vendor", "cuda"}) == 1:
+        own = [technique for technique in COLOURS if technique != "vendor"]
+        technique_of |= {name: own[i % len(own)] for i, name in enumerate(many)}
+    return distinct_styles(technique_of)
 
 
 def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:

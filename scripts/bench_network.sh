@@ -69,8 +69,8 @@ fi
 # --- the hosts -----------------------------------------------------------------------------------
 
 subnet=10.77.0
-# tbf lets this many bytes pass at once; below the 64 KiB of a packet before segmentation the link
-# loses half its rate.
+# tbf lets this many bytes pass at once: 2 ms. With 64 KiB, the largest packet before segmentation,
+# a link reaches half its rate.
 burst=$((2 * bytes_per_ms < 131072 ? 131072 : 2 * bytes_per_ms))
 holders=()
 new_user=()

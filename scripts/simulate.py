@@ -15,6 +15,7 @@ Writes simulation.csv, scaling.csv, columns.json and simulation.json. Exit statu
 SimGrid; 1 if a simulation failed; 130 if interrupted.
 """
 
+import contextlib
 import csv
 import json
 import math
@@ -197,7 +198,8 @@ class Simulator:
         with self.lock:
             self.stopped = True
             for process in self.running:
-                os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def files(self, platform, nodes):
         stem = self.folder / f"{platform.name}-{nodes}"
@@ -207,8 +209,9 @@ class Simulator:
                 stem.with_suffix(".xml").write_text(platform.xml(nodes))
         return stem.with_suffix(".xml"), stem.with_suffix(".hosts")
 
-    def run(self, platform, nodes, *arguments, arithmetic=None, options=()):
+    def run(self, platform, nodes, *arguments, arithmetic=None, options=(), limit=None):
         """Last line of the output, wall time, CPU time. The line is "" if the CPU time ran out."""
+        limit = limit or self.limit
         xml, hosts = self.files(platform, nodes)
         # Rungs: a send ends with its transfer, as in the cost model. Libraries: Open MPI's choice of algorithm, and
         # SMPI's default for sends, which end at once up to 64 KiB (SimGrid 3.32 sums wrongly without, in place).
@@ -233,7 +236,7 @@ class Simulator:
                 process = subprocess.Popen(
                     [*map(str, command)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                     env=environment, start_new_session=True, cwd=self.folder,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (self.limit, self.limit + 5)))
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5)))
                 self.running.add(process)
             _, status, usage = os.wait4(process.pid, 0)
             with self.lock:
@@ -244,7 +247,8 @@ class Simulator:
             output.seek(0)
             text = output.read()
         cpu = usage.ru_utime + usage.ru_stime
-        if process.returncode != 0 and cpu >= self.limit - 1:
+        out_of_time = process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU)
+        if out_of_time or (process.returncode != 0 and cpu >= limit - 1):
             return "", time.monotonic() - started, cpu
         answers = [line for line in text.splitlines() if line.split(":")[0].split(" ")[0] in ("ok", "unavailable", "failed")
                    or "\t" in line]
@@ -305,7 +309,8 @@ class Run:
         platform = PLATFORMS["flat-10g"]
         tried = []
         for ranks in VERIFIED_RANKS:
-            answer, _, _ = self.simulator.run(platform, ranks, "verify", variant, platform.node_ranks(ranks))
+            answer, _, _ = self.simulator.run(platform, ranks, "verify", variant, platform.node_ranks(ranks),
+                                             limit=120)
             if answer.startswith("unavailable"):
                 tried.append(answer)
             elif answer != "ok":

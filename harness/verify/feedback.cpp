@@ -19,7 +19,8 @@ double norm(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
-// The bound of the residuals.
+// The bound of the residuals. If the sum of the C(v) is compressed again, |C(v)| <= |v|, and the
+// residual E of the sum satisfies |E'| <= q (|E| + sum_r |g + e|).
 class Residual {
  public:
   Residual(const VariantInfo& variant, int ranks)
@@ -71,8 +72,8 @@ Check compare(const std::vector<double>& sums, const std::vector<double>& expect
 Check check_feedback(Case& problem, const VariantInfo& variant, Runner& runner, Check first) {
   const RepeatedReference reference = problem.repeated_reference();
   const auto count = static_cast<double>(reference.expected.size());
-  const double small =
-      calls_with_inputs * norm(reference.expected) / (16 * std::sqrt(std::max(count, 1.0)));
+  const double all = calls_with_inputs * norm(reference.expected);
+  const double element = all / std::sqrt(std::max(count, 1.0));
   std::vector<double> sums(reference.expected.size());
   Residual residual(variant, problem.info().ranks);
   Check check = std::move(first);
@@ -81,8 +82,10 @@ Check check_feedback(Case& problem, const VariantInfo& variant, Runner& runner, 
     problem.add_results(variant, 0, sums);
     residual.call(calls < calls_with_inputs ? reference.summand_norms : 0);
     ++calls;
+    const double work = calls * count;
     if (calls >= calls_with_inputs &&
-        (!residual.exceeds(small) || (calls >= 8 && calls * count >= most_work)))
+        (!residual.exceeds(element / 8) || (calls >= fewest_calls && work >= usual_work &&
+                                            (work >= most_work || !residual.exceeds(all / 2)))))
       break;
     if (calls < calls_with_inputs)
       problem.reset();

@@ -1,4 +1,4 @@
-// Verifies a compressor with error feedback. Its single results satisfy no bound, but their sum does.
+// Verifies a compressor with error feedback. Its single results satisfy no bound, their sum does.
 //
 // Rank r sends C(g + e), where g is its input and e its residual, and keeps what C loses:
 // e' = g + e - C(g + e). So the outputs of all calls together differ from the exact results by the
@@ -7,13 +7,10 @@
 //     sum_r |e'| <= q (sum_r |e| + sum_r |g|)
 //
 // With constant inputs that is at most q / (1 - q) sum_r |g| (Stich, Cordonnier and Jaggi, 2018;
-// Karimireddy et al., 2019): the mean of T outputs converges to the exact result with 1/T. With zero
-// inputs the residual falls with q^T. The check therefore makes a few calls with the inputs and then
-// calls with zeros, until the bound is below 1/16 of a typical element of the results, or rounding
-// errors dominate: a variant that returns zeros, loses an element or keeps no residual fails.
-//
-// If the sum of the C(v) is compressed again, then |C(v)| <= |v|, and its residual E satisfies
-// |E'| <= q (|E| + sum_r |g + e|).
+// Karimireddy et al., 2019): the mean of T outputs converges to the exact result with 1/T. With
+// zero inputs the residual falls with q^T. So the check makes a few calls with the inputs and then
+// calls with zeros, until the bound is below 1/8 of a typical element: a variant that returns
+// zeros, loses an element or keeps no residual fails.
 #pragma once
 
 #include "harness/problem/case.hpp"
@@ -23,13 +20,16 @@ namespace stepladder {
 // Calls with the inputs, the first of which has been made.
 inline constexpr int calls_with_inputs = 4;
 
-// Elements times calls, at most, but 8 calls. Vectors of more than 2^17 elements may reach it: then
-// the bound stays larger, and a fault must be larger to be found. A variant that returns zeros is
-// found on 4 ranks up to 2^20 elements.
-inline constexpr double most_work = 0x1p27;
+// Long vectors get fewer calls. Beyond `usual_work`, elements times calls, they end when the bound
+// is below half the norm of the results: a variant that returns zeros, keeps no residual or loses
+// more than a quarter of the vector still fails. At `most_work` they end anyway: from about
+// 1,500,000 elements on, or 250,000 if compressed twice, the bound is one, but zeros may satisfy it.
+inline constexpr double usual_work = 0x1p25;
+inline constexpr double most_work = 0x1p28;
+inline constexpr int fewest_calls = 8;
 
 // `runner` is a new plan that ran once, and `first` is the check of that run. The same calls on all
-// ranks. error_ratio: the distance between the sums of results and expected results, over its bound.
+// ranks. error_ratio: the distance of the sum of the results from the expected one over its bound.
 Check check_feedback(Case& problem, const VariantInfo& variant, Runner& runner, Check first);
 
 }  // namespace stepladder

@@ -36,12 +36,13 @@ int rung(const Entries& all, const VariantInfo& info) {
 void detail::add(const char* primitive, const Entry& entry) {
   Entries& all = table()[primitive];
   all.push_back(entry);
-  // Ladder order: CPU before CUDA, our variants before vendor libraries, then rung, name and ISA.
-  using Key = std::tuple<Place, bool, int, std::string_view, Isa>;
+  // Ladder order: CPU before CUDA, our variants before vendor libraries, those of one process before
+  // those of several, then rung, name and ISA.
+  using Key = std::tuple<Place, bool, bool, int, std::string_view, Isa>;
   std::vector<std::pair<Key, Entry>> keyed;
   for (const Entry& e : all)
-    keyed.push_back({{e.info->place, e.info->technique == Technique::vendor, rung(all, *e.info),
-                      e.info->name, e.info->isa},
+    keyed.push_back({{e.info->place, e.info->technique == Technique::vendor, e.info->over_ranks,
+                      rung(all, *e.info), e.info->name, e.info->isa},
                      e});
   std::stable_sort(keyed.begin(), keyed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

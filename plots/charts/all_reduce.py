@@ -179,7 +179,7 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
         return "no row has a predicted time"
     places = sorted({ranks_of(row) for row in predicted})
     shown = [rung for rung in ladder.rungs if any(r["variant"] == rung.name for r in predicted)]
-    styles = style.variant_styles(shown)
+    styles = style.variant_styles(ladder.rungs)
     across, down = grid_of(len(places))
     page = Page("all_reduce: measured time over the time that the cost model predicts",
                 caption(run, {resource_of(row) for row in predicted},
@@ -220,7 +220,7 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
         return "no row of a rung that compresses"
     names = [rung.name for rung in ladder.rungs
              if any(row["variant"] == rung.name for row in compressed)]
-    styles = style.distinct_styles({name: "mpi" for name in names})
+    styles = style.variant_styles(ladder.rungs)
     page = Page("all_reduce: compressed messages",
                 caption(run, {resource_of(row) for row in compressed},
                         "Left: bytes sent relative to fp32, and the error of one call relative to "

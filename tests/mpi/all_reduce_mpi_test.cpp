@@ -65,7 +65,8 @@ bool check_variant(const detail::Entry& entry, const Problem& problem, bool in_p
 std::vector<std::int64_t> counts_for(int ranks) {
   std::vector<std::int64_t> counts{0, 1, 2, 3, 997, 1000};
   if (ranks <= 5) counts.push_back(65537);
-  counts.push_back(ranks == 2 ? (1 << 22) + 1 : ranks <= 4 ? 1 << 20 : 150001);
+  if (ranks > 2) counts.push_back(150001);
+  if (ranks == 2) counts.push_back((1 << 22) + 1);
   return counts;
 }
 
@@ -75,7 +76,9 @@ void check_variants(const MpiSession& session) {
     for (const Operation operation : {Operation::sum, Operation::mean}) {
       const Problem problem{operation, count, session.ranks()};
       const std::vector<Sample> samples = samples_of(problem, session.rank());
-      for (const bool in_place : {false, true})
+      for (const bool in_place : {false, true}) {
+        // Of vectors that take long: the sum, and the mean in place.
+        if (count > 1'000'000 && in_place != (operation == Operation::mean)) continue;
         for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
           if (entry.factory == nullptr || entry.info->place != Place::cpu ||
               !cpu_has(entry.info->isa))
@@ -83,6 +86,7 @@ void check_variants(const MpiSession& session) {
           ++built;
           check_variant(entry, problem, in_place, samples, session);
         }
+      }
     }
   expect(built > 0, "there are variants to check");
 }

@@ -2,11 +2,36 @@
 
 #include <algorithm>
 
+#include "kernels/common/isa.hpp"
+
 namespace stepladder::all_reduce {
 
-void add(const float* a, const float* b, float* sum, std::int64_t count) {
+namespace {
+
+using Add = void (*)(const float* a, const float* b, float* sum, std::int64_t count);
+
+void add_baseline(const float* a, const float* b, float* sum, std::int64_t count) {
 #pragma GCC ivdep  // sum[i] depends on a[i] and b[i] alone, even if sum is a or b
   for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+#if defined(__x86_64__)
+// Twice as fast as SSE in L1, L2 and L3, and as fast in memory; AVX-512 gains nothing more.
+__attribute__((target("avx2"))) void add_avx2(const float* a, const float* b, float* sum,
+                                              std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+const Add chosen = cpu_has(Isa::avx2) ? add_avx2 : add_baseline;
+#else
+const Add chosen = add_baseline;
+#endif
+
+}  // namespace
+
+void add(const float* a, const float* b, float* sum, std::int64_t count) {
+  chosen(a, b, sum, count);
 }
 
 void divide(float* values, std::int64_t count, float divisor) {

@@ -221,7 +221,7 @@ TEST(VerifyCatchesAllReduce, FaultsOfErrorFeedback) {
   EXPECT_TRUE(is_caught<AllReduce>(of_three, with_feedback<Fault64::none>(2 * contraction), sum));
 }
 
-// There is time for 128 calls only. The bound is looser, but not so loose that zeros pass.
+// It gets fewer calls. The bound is looser, but not so loose that zeros pass.
 TEST(VerifyCatchesAllReduce, FaultsOfErrorFeedbackInALongVector) {
   const Problem long_one{.operation = Operation::sum, .count = 1 << 20, .ranks = 1};
   EXPECT_TRUE(is_caught<AllReduce>(long_one, with_feedback<Fault64::zeros>(), "sum to a vector"));

@@ -1,7 +1,7 @@
 // The ring with messages in another format, for fp16_ring, bf16_ring and lossless_ring.
 //
-//     reduce-scatter  each hop decodes the received partial sum, adds its values in fp32 and encodes
-//                     the sum: p encodings of each element, the last one on the rank that owns it
+//     reduce-scatter  each hop decodes the received sum, adds its values in fp32 and encodes the
+//                     result: p encodings of each element, the last one on the rank that owns it
 //     all-gather      the encoded sums travel on unchanged; each rank decodes them
 //
 // Identical bits: all ranks decode the same message, also the rank that encoded it.

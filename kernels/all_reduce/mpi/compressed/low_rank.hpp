@@ -2,9 +2,9 @@
 // columns (Vogels, Karimireddy and Jaggi, PowerSGD: practical low-rank gradient compression for
 // distributed optimization, 2019).
 //
-// |M - P Pᵀ M|^2 = |M|^2 - |Pᵀ M|^2. A power step from the former Q = Mᵀ P prefers the columns in
-// which the sum of all ranks is large. No P is good for every M: directions without any preference
-// have 4/256 of the squares, and half of that, 1/128, is the declared contraction.
+// |M - P Pᵀ M|^2 = |M|^2 - |Pᵀ M|^2. A power step from the former Q = Mᵀ P prefers the columns
+// in which the sum of all ranks is large. No P is good for every M: directions without any
+// preference have 4/256 of the squares, and half of that, 1/128, is the declared contraction.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ void start_low_rank(const LowRankShape& shape, float* q);
 // M = values + residual, stored in residual; P = M Qᵀ.
 void left_factor(const LowRankShape& shape, const float* values, float* residual, const float* q,
                  float* p);
-// The columns of P become orthonormal. A column that depends on those before it, or is zero, becomes
-// any direction; `call` numbers the calls, so that it is another one each time.
+// The columns of P become orthonormal. A column that depends on those before it, or is zero,
+// becomes any direction; `call` numbers the calls, so that it is another one each time.
 void orthonormalize(const LowRankShape& shape, std::uint64_t call, float* p);
 // Q = Pᵀ M.
 void right_factor(const LowRankShape& shape, const float* m, const float* p, float* q);

@@ -27,9 +27,10 @@ Nodes::Nodes(const Problem& problem, const Group& all)
       node_(communicator_.get()),
       smallest_(over(all, node_.ranks(), MPI_MIN)) {
   const int largest = over(all, node_.ranks(), MPI_MAX);
+  // Where the ranks run is the same for every problem.
   if (largest == all.ranks())
-    throw Unsupported("all ranks share one node: nothing lies between nodes");
-  if (largest == 1) throw Unsupported("every node has one rank: nothing lies inside a node");
+    throw NotHere("all ranks share one node: nothing lies between nodes");
+  if (largest == 1) throw NotHere("every node has one rank: nothing lies inside a node");
 }
 
 MPI_Comm Nodes::lane(int lane) const { return split(all_, lane < 0 ? MPI_UNDEFINED : lane); }
