@@ -668,6 +668,9 @@ def simulate(say):
     for row in scaling_rows(table.rows, compute):
         scaling.append(row)
     print_scaling(scaling.rows, say)
+    for name in dict.fromkeys(row["problem"] for row in table.rows if row["status"] == "ok"):
+        if name in network_batches() and name not in compute:
+            say(f"No training steps of {name}: neither {step_run / 'step.csv'} nor simulation/steps.csv has its compute time")
     for name in dict.fromkeys(row["network"] for row in scaling.rows):
         say(f"Compute of {name}: {compute[name][0]:.4g} s ({compute[name][1]})")
     if measured:

@@ -10,7 +10,7 @@
 // Karimireddy et al., 2019): the mean of T outputs converges to the exact result with 1/T. With
 // zero inputs the residual falls with q^T. So the check makes a few calls with the inputs and then
 // calls with zeros, until the bound is below 1/8 of a typical element: a variant that returns
-// zeros, loses an element or keeps no residual fails.
+// zeros, loses an element of more than that, or keeps no residual fails.
 #pragma once
 
 #include "harness/problem/case.hpp"

@@ -6,11 +6,11 @@
 
 namespace stepladder::all_reduce {
 
-// Seconds to copy `bytes` at the speed of copies beyond the caches, the unit of the measured
+// Seconds to add `bytes` at the speed of additions beyond the caches, the unit of the measured
 // factors.
-inline double long_copy(const CommunicationCost& c, double bytes) {
+inline double long_add(const CommunicationCost& c, double bytes) {
   constexpr double beyond = 0x1p26;
-  return bytes / beyond * (c.l.copy(2 * beyond) - c.l.copy(beyond));
+  return bytes / beyond * (c.l.add(2 * beyond) - c.l.add(beyond));
 }
 
 }  // namespace stepladder::all_reduce
