@@ -8,10 +8,19 @@
 #include <span>
 
 #include "kernels/all_reduce/mpi/window.hpp"
+#include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
+
+// Links of 1 us and 10 GB/s, for the variant that chooses by the cost model.
+const Links& links() {
+  static const CostCurve line = CostCurve::line(1e-6, 1e-10);
+  static const Links links{{line, line, line}, {line, line, line}, line, line, 1e-7};
+  return links;
+}
+
 
 constexpr std::size_t guard = 61;  // floats on each side; odd: the array is not aligned
 constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that arithmetic does not produce
@@ -118,7 +127,7 @@ Sample uniform_sample(const Problem& problem, int rank, std::uint64_t seed) {
 std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& problem, bool in_place,
                      const std::vector<Sample>& samples, const MpiSession& session,
                      double operand_error, bool in_window) {
-  const Resources resources{.communicator = session.communicator()};
+  const Resources resources{.communicator = session.communicator(), .links = &links()};
   const std::unique_ptr<Plan> plan = factory(problem, resources);
   const auto count = static_cast<std::size_t>(problem.count);
   const std::size_t floats = Guarded::floats(count);
@@ -156,7 +165,7 @@ std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& prob
 
 std::vector<Sample> recorded(stepladder::Factory<AllReduce> factory, const Problem& problem,
                              std::vector<Sample> samples, const MpiSession& session) {
-  const Resources resources{.communicator = session.communicator()};
+  const Resources resources{.communicator = session.communicator(), .links = &links()};
   const std::unique_ptr<Plan> plan = factory(problem, resources);
   std::vector<float> output(static_cast<std::size_t>(problem.count));
   for (Sample& sample : samples) {

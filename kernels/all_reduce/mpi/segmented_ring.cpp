@@ -7,9 +7,9 @@
 //
 //     T = 2 (p-1) (S/K alpha + n/p beta) + m gamma        p ranks, n bytes, S segments of m bytes
 //
-// K = min(S, 4) segments are in flight. Within a host a core copies messages or adds, and (p-1)/p n
-// gamma replaces m gamma. Segments have about 256 KiB, to stay in L2 until they are added. Shorter
-// chunks are halved, and those below 64 KiB, where alpha decides, stay whole.
+// K = min(S, 8) segments are in flight. Within a host a core copies messages or adds, and (p-1)/p n
+// gamma replaces m gamma. Chunks of 64 KiB and more are divided into segments of at most 60 KiB:
+// MPI over TCP sends those at once, and longer ones after a handshake that queues behind data.
 //
 // Identical bits: the sum of a segment is completed on one rank and then copied.
 #include <algorithm>
@@ -27,9 +27,9 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr double segment_bytes = 256 * 1024;
+constexpr double segment_bytes = 60 * 1024;
 constexpr double shortest_divided = 64 * 1024;  // bytes of a chunk
-constexpr std::int64_t most_in_flight = 4;      // segments, each way
+constexpr std::int64_t most_in_flight = 8;      // segments, each way
 
 double segments_of(double chunk_bytes) {
   if (chunk_bytes < shortest_divided) return 1;

