@@ -26,7 +26,7 @@ inline constexpr int calls_with_inputs = 4;
 // may satisfy the bound from 1,490,000 elements on with a contraction of 1/64, from 750,000 with
 // 1/128, and from 139,000 with 1/64 twice. Guard zones, inputs, NaN and equal bits are checked in
 // every call nevertheless.
-inline constexpr double usual_work = 0x1p25;
+inline constexpr double usual_work = 0x1p21;
 inline constexpr double most_work = 0x1p27;
 inline constexpr int fewest_calls = 8;
 

@@ -119,8 +119,8 @@ class SegmentedRing final : public Plan {
   std::array<MPI_Request, most_in_flight> sends_, receives_;
 };
 
-// Segments in flight share one alpha. Between nodes an addition overlaps transfers; within a node the core that adds also copies the
-// messages.
+// Segments in flight share one alpha. Between nodes an addition overlaps transfers; within a node
+// the core that adds also copies the messages.
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
   const double segments = segments_of(chunk);

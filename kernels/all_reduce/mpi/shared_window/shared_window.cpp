@@ -1,5 +1,5 @@
-// All-reduce of vectors in memory that the ranks share. No message is sent: each rank sums its slice
-// of all vectors and stores the sum into the results of all ranks.
+// All-reduce of vectors in memory that the ranks share. No message is sent: each rank sums its
+// slice of all vectors and stores the sum into the results of all ranks.
 //
 //     barrier    all inputs are complete, and all outputs may be written
 //     rank 0     slice 0 of p inputs -> sum -> slice 0 of p outputs

@@ -1,5 +1,5 @@
-// All-reduce by loads and stores: the ranks copy their vectors into memory that they share, and every
-// rank sums what it finds there. No message is sent.
+// All-reduce by loads and stores: the ranks copy their vectors into memory that they share, and
+// every rank sums what it finds there. No message is sent.
 //
 //     rank 0    copy 0  copy 1  sum 0  copy 2  sum 1  …        a flag after each copy
 //     rank 1    copy 0  copy 1  sum 0  copy 2  sum 1  …        a wait before each sum
@@ -7,9 +7,9 @@
 //     T = flag + copy(n) + (p-1) n gamma                       p <= 3, or short vectors
 //     T = flag + 2 copy(n) + (p-1)/p n gamma                   otherwise
 //
-// Four slots of a chunk are used in turn. From 8 KiB on they are written past the caches: a line that
-// another core has changed comes slower from its cache than from memory. With many ranks each sums a
-// slice of a chunk and copies the other slices. Up to 56 bytes travel in the cache line of a flag.
+// Four slots of a chunk are used in turn. From 8 KiB on they are written past the caches: a line
+// that another core has changed may come slower from its cache than from memory. With many ranks
+// each sums a slice of a chunk and copies the others. Up to 56 bytes travel in the line of a flag.
 //
 // Identical bits: an element is summed in rank order, by every rank for itself or by one for all.
 #include "kernels/all_reduce/all_reduce.hpp"
