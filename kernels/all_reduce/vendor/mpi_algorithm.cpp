@@ -20,24 +20,14 @@ constexpr const char* algorithm_variable = "coll_tuned_allreduce_algorithm";
 constexpr const char* segment_variable = "coll_tuned_allreduce_algorithm_segmentsize";
 constexpr const char* switch_variable = "coll_tuned_use_dynamic_rules";
 
-// MPI_T counts its initializations: this pair leaves those of others as they are.
-class ToolInterface {
- public:
-  ToolInterface() {
+// MPI_T stays initialized until the process ends: Open MPI opens all its components each time.
+bool tool_interface_works() {
+  static const bool works = [] {
     int provided = MPI_THREAD_SINGLE;
-    works_ = MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided) == MPI_SUCCESS;
-  }
-  ~ToolInterface() {
-    if (works_) MPI_T_finalize();
-  }
-  ToolInterface(const ToolInterface&) = delete;
-  ToolInterface& operator=(const ToolInterface&) = delete;
-
-  bool works() const { return works_; }
-
- private:
-  bool works_;
-};
+    return MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided) == MPI_SUCCESS;
+  }();
+  return works;
+}
 
 class ControlVariable {
  public:
@@ -127,12 +117,12 @@ std::string mpi_library() {
 
 CommunicatorOfAlgorithm::CommunicatorOfAlgorithm(MPI_Comm communicator, const char* algorithm,
                                                  int segment_bytes) {
-  const ToolInterface tools;
+  const bool works = tool_interface_works();
   const ControlVariable dynamic_rules(switch_variable);
   ControlVariable algorithms(algorithm_variable), segments(segment_variable);
   int wanted = 0;
   std::string why;
-  if (!tools.works())
+  if (!works)
     why = cannot(": MPI_T does not start");
   else if (!algorithms.exists())
     why = cannot(": it has no control variable " + std::string(algorithm_variable));
