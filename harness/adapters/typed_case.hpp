@@ -146,12 +146,12 @@ class TypedCase : public Case {
     A::expect(problem_, tier, contents_, expected_);
   }
 
-  void reset() override { reset(contents_); }
+  void reset() override { reset(contents_, sets_.size()); }
   void reset_to_zero() override {
     if (zeros_.empty())
       for (const std::vector<std::byte>& content : contents_)
         zeros_.emplace_back(content.size(), std::byte{0});
-    reset(zeros_);
+    reset(zeros_, 1);
   }
 
   std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) override {
@@ -258,10 +258,10 @@ class TypedCase : public Case {
   }
 
   // `inputs`: contents_ or zeros_.
-  void reset(const Contents& inputs) {
+  void reset(const Contents& inputs, std::size_t copies) {
     inputs_ = &inputs;
     for (std::vector<Set>* sets : {&sets_, &window_sets_})
-      for (Set& set : *sets)
+      for (Set& set : std::span(*sets).first(std::min(copies, sets->size())))
         for (std::size_t i = 0; i < operands_.size(); ++i) {
           if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
             set.buffers[i].write(inputs[i].data());

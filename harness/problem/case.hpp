@@ -78,7 +78,7 @@ class Case {
   virtual void fill(Tier tier, std::uint64_t seed) = 0;
   // Inputs as filled, outputs poisoned, in every copy.
   virtual void reset() = 0;
-  virtual void reset_to_zero() = 0;  // the same with inputs of zeros
+  virtual void reset_to_zero() = 0;  // the same with inputs of zeros, in copy 0
   // Throws Unsupported.
   virtual std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) = 0;
   // Checks the operands after run(copy): results, guard zones, unchanged inputs. The results of a

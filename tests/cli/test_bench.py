@@ -188,6 +188,9 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
             has_gpus = "not the GPUs of one" in row["reason"] or "GPU" in row["device"]
             assert has_gpus or not row["problem"] + row["direction"] + row["ranks"]
             continue
+        if row["variant"].startswith("hierarchical_"):
+            assert row["status"] == "unavailable" and "one node" in row["reason"], row
+            continue
         assert (row["status"], row["verified"], row["ranks"]) == ("ok", "yes", "2"), row["reason"]
         # 2 (p − 1) / p · size
         assert float(row["busbw_gbytes_per_s"]) == pytest.approx(4000 / float(row["median_s"]) / 1e9, rel=1e-4)

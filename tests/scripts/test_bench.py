@@ -44,11 +44,12 @@ def test_one_run_folder_holds_everything(project):
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["simd", "openmp", "best", "vendor"]
+    over_ranks = ["best", "best,all_reduce=mpi_allreduce", "best,all_reduce=gather_broadcast"]
     uses = [[step[i + 1] for i, word in enumerate(step) if word == "--use"] for step in steps]
     assert list(zip((step[2] for step in steps), uses)) == [
         ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
-        ("mnist_cnn", ["openmp"])]
-    assert " ".join(steps[-1]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
+        ("mnist_cnn", ["openmp"]), ("mnist_cnn", over_ranks), ("mnist_cnn", over_ranks)]
+    assert " ".join(steps[3]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
     assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
     assert project.calls("python")[-3:] == ["-m plots charts run", "-m plots tables run",
                                             "-m plots table run"]
@@ -132,10 +133,10 @@ esac""",
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0] == "Run folder: run"
-    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/8]" for i in range(1, 9)]
+    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/10]" for i in range(1, 11)]
     assert lines[-3].startswith("Measured in ") and lines[-2:] == ["", "the last screen"]
     log = (project.root / "run/bench.log").read_text()
-    assert log.count("on stdout\n") == log.count("on stderr\n") == 8 * 50
+    assert log.count("on stdout\n") == log.count("on stderr\n") == 10 * 50
     assert "29 charts" in log and "+ build/stepladder step --network mlp " in log
 
 
@@ -164,7 +165,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 4 + 1
+    assert len(project.calls("stepladder")) == 3 + 4 + 2 + 1
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -173,8 +174,8 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 4 + 1
-    assert result.stderr.count("exit status 139") == 4
+    assert len(project.calls("stepladder")) == 3 + 4 + 2 + 1
+    assert result.stderr.count("exit status 139") == 6
 
 
 def test_a_refusal_before_measuring_ends_the_run(project):
