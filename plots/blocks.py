@@ -6,6 +6,7 @@ directions         the same per direction
 steps              time of a training step per network and configuration
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
+all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
 training           the last row of every training
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
                    over the first one
@@ -18,13 +19,13 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from plots import markdown, schema
+from plots import markdown, network, schema
 from plots.names import Rung
 from plots.numbers import MISSING, binary_size, milliseconds, number, percent, times
 from plots.overview import best_rung, fastest
 from plots.provenance import provenance
 from plots.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
-from plots.reading import Run, read_json, read_table
+from plots.reading import Run, load_run, read_json, read_table
 from plots.steps import Configuration, baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
 
@@ -42,6 +43,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
+        "all-reduce": lambda _: all_reduce(run),
     }
     for primitive in sorted({*primitives, *found}):
         ladder = found.get(primitive)
@@ -229,6 +231,15 @@ def peers(run: Run) -> str | None:
               "PyTorch / `best`")
     return (f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in turns.\n\n"
             + markdown.table(labels, rows, 2))
+
+
+def all_reduce(run: Run) -> str | None:
+    folder = run.folder / "all_reduce"
+    if not folder.is_dir():
+        return None
+    ranks = load_run(folder, ("environment", "summary"))
+    table = network.table(ranks)
+    return f"{source(ranks)}\n\n{table}" if table else None
 
 
 def training(run: Run) -> str | None:

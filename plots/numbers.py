@@ -48,7 +48,7 @@ def plural(count: int, noun: str) -> str:
 def binary_size(count: float) -> str:
     """Bytes: 48 KiB, 15.6 GiB."""
     for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
+        if count < 1023.5:  # a rounded count may lie just below the next unit
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"

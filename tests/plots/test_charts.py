@@ -21,7 +21,8 @@ from tests import columns
 EXPECTED = {
     "ladder-matmul", "ladder-max_pool", "ladder-all_reduce", "size-matmul", "size-max_pool",
     "roof-matmul", "roof-max_pool", "step-mnist_cnn", "ablation-mnist_cnn", "scaling-matmul",
-    "scaling-max_pool", "scaling-step", "bus-bandwidth", "all-reduce-short", "all-reduce-map", "roofline", "loss", "predicted", "noise"}
+    "scaling-max_pool", "scaling-step", "bus-bandwidth", "all-reduce-short", "all-reduce-map",
+    "roofline", "loss", "predicted", "noise"}
 ONE_OF_EACH_KIND = {
     "ladder-max_pool", "size-max_pool", "roof-max_pool", "step-mnist_cnn", "scaling-max_pool",
     "bus-bandwidth", "all-reduce-short", "all-reduce-map", "roofline", "loss", "predicted", "noise"}
