@@ -59,11 +59,12 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
       // The first run includes cold caches, and on a device the launch. A choice among several
       // candidates uses the best of a few more runs.
       const Place place = variant.info->place;
-      double seconds = verdict.seconds;
+      // The slowest rank's: all ranks must make the same number of runs.
+      double seconds = mpi_session().max(verdict.seconds);
       if (place == Place::cuda && candidates.size() > 1) seconds = time_run(*runner, place);
       for (int i = 0; i < 3 && candidates.size() > 1 && seconds < 3 * shortest; ++i)
-        seconds = std::min(seconds, time_run(*runner, place));
-      known = verified_.emplace(key, mpi_session().max(seconds)).first;
+        seconds = std::min(seconds, mpi_session().max(time_run(*runner, place)));
+      known = verified_.emplace(key, seconds).first;
     }
     if (known->second < shortest) shortest = known->second, winner = &variant;
   }
