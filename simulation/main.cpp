@@ -204,7 +204,8 @@ int run(const std::vector<std::string>& words) {
   if (problem.node_ranks > 0) links.between = links_of(std::stod(words[5]), std::stod(words[6]));
   links.add = arithmetic().add;
   links.copy = arithmetic().copy;
-  links.flag = std::stod(words[7]);
+  links.stream = links.copy;
+  links.handoff = links.within.send;
   time(entry, problem, links);
   return 0;
 }

@@ -82,18 +82,22 @@ struct AllReduceAdapter {
     // Multiples of the number of ranks, so that the mean is exact too.
     return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
   }
-  static std::uint64_t stream(const Problem& p) {
-    return 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(p.count + 1);
+  // All ranks draw the same one.
+  static std::uint64_t stream(Random random) {
+    return static_cast<std::uint64_t>(random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
   }
 
-  static void fill(const Problem& p, Tier tier, Random&, Contents& contents) {
+  static void fill(const Problem& p, Tier tier, const Random& random, Contents& contents) {
+    const std::uint64_t values = stream(random);
     for (int here = 0; here < ranks_here(p); ++here) {
       const int rank = p.gpus ? here : mpi_session().rank();
       for (std::int64_t i = 0; i < p.count; ++i)
-        floats(contents, input_of(here))[i] = value(p, tier, stream(p), rank, i);
+        floats(contents, input_of(here))[i] = value(p, tier, values, rank, i);
     }
   }
-  static void expect(const Problem& p, Tier tier, Contents&, std::vector<Expected>& expected) {
+  static void expect(const Problem& p, Tier tier, const Random& random, Contents&,
+                     std::vector<Expected>& expected) {
+    const std::uint64_t values = stream(random);
     Expected& out = expected[output_of(0)];
     out.value.assign(static_cast<std::size_t>(p.count), 0.0);
     std::vector<double> magnitude(out.value.size());
@@ -101,7 +105,7 @@ struct AllReduceAdapter {
     for (int rank = 0; rank < p.ranks; ++rank) {
       double squares = 0;
       for (std::int64_t i = 0; i < p.count; ++i) {
-        const double term = value(p, tier, stream(p), rank, i) / divisor;
+        const double term = value(p, tier, values, rank, i) / divisor;
         out.value[static_cast<std::size_t>(i)] += term;
         magnitude[static_cast<std::size_t>(i)] += std::abs(term);
         squares += term * term;

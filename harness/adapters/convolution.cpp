@@ -45,7 +45,7 @@ struct ConvolutionAdapter {
         fill_values(tier, static_cast<double>(terms(p)), random, floats(contents, operand),
                     counts[operand]);
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
     Expected& out = expected[result(p)];
     out.value.resize(contents[result(p)].size() / 4);

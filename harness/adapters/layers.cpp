@@ -127,7 +127,7 @@ struct LayersAdapter {
     std::copy(results.y.begin(), results.y.end(), floats(contents, y));
   }
 
-  static void expect(const Problem& p, Tier tier, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
     Results results(p);
     if (p.layer == Layer::bias && p.direction == Direction::forward)

@@ -36,7 +36,7 @@ struct MatmulAdapter {
       std::generate_n(floats(contents, y), p.m * p.n,
                       [&] { return static_cast<float>(random.integer(-1, 2)); });
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
     Expected& result = expected[c];
     result.value.resize(static_cast<std::size_t>(p.m * p.n));

@@ -64,7 +64,7 @@ struct MaxPoolAdapter {
                                    ? static_cast<float>(random.integer(-largest, largest))
                                    : random.uniform(-1.0F, 1.0F);
   }
-  static void expect(const Problem& p, Tier tier, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
     if (p.direction == Direction::forward)
       expect_forward(p, tier, contents, expected);

@@ -92,7 +92,7 @@ struct SgdUpdateAdapter {
     return {sum.mean / p.ranks, sum.magnitude / p.ranks};
   }
 
-  static void expect(const Problem& p, Tier tier, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
     const int states = sgd_update::states(p.optimizer);
     const bool has1 = states >= 1, has2 = states >= 2;

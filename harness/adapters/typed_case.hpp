@@ -66,8 +66,8 @@ concept Adapter = requires(const typename A::Primitive::Problem& problem,
   { A::pointers(problem, operands) } -> std::same_as<std::vector<const void*>>;
   // Draws the inputs.
   { A::fill(problem, tier, random, contents) } -> std::same_as<void>;
-  // Computes the results.
-  { A::expect(problem, tier, contents, expected) } -> std::same_as<void>;
+  // Computes the results; `random` is as it was before fill.
+  { A::expect(problem, tier, random, contents, expected) } -> std::same_as<void>;
   { A::has_exact_tier(problem) } -> std::same_as<bool>;
 };
 
@@ -142,8 +142,9 @@ class TypedCase : public Case {
     for (std::size_t i = 0; i < operands_.size(); ++i)
       contents_[i].assign(operands_[i].is_used() ? operands_[i].bytes() : 0, std::byte{0xff});
     Random random(seed, info_.primitive + info_.direction + info_.shape);
+    const Random before = random;
     A::fill(problem_, tier, random, contents_);
-    A::expect(problem_, tier, contents_, expected_);
+    A::expect(problem_, tier, before, contents_, expected_);
   }
 
   void reset() override { reset(contents_, sets_.size()); }

@@ -12,6 +12,7 @@
 #include "harness/measure/statistics.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/integer_math.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
 #include <immintrin.h>
@@ -28,20 +29,60 @@ namespace stepladder {
 namespace {
 
 constexpr std::size_t longest = std::size_t{64} << 20U;  // bytes of a message
+// Bytes. allocate_aligned gives vectors of 4 MiB huge pages; their halves are messages.
+constexpr std::size_t huge_pages_from = std::size_t{2} << 20U;
 constexpr int tag = 2;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Non-temporal stores: the target is not read first. `bytes` is a multiple of 64.
+void copy_cached(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+// A copy that memory bounds: non-temporal stores, which do not read the target first, prefetches
+// across page boundaries, where the hardware stops, and two halves at once, which keep more misses
+// in flight. `to` is aligned to a cache line.
 __attribute__((target("avx"))) void copy_streaming(std::byte* to, const std::byte* from,
                                                    std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 32)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+  constexpr std::size_t ahead = 2048;
+  const std::size_t half = bytes / 2 / cache_line * cache_line;
+  for (std::size_t i = 0; i < half; i += cache_line)
+    for (const std::size_t at : {i, half + i}) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + at + ahead), _MM_HINT_T0);
+      for (std::size_t j = at; j < at + cache_line; j += 32)
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to + j),
+                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j)));
+    }
   _mm_sfence();
+  std::memcpy(to + 2 * half, from + 2 * half, bytes - 2 * half);
 }
+
+// Memory of which each measured operation takes another part, as rows over ranks do with their
+// operands: beyond the caches, but for the shortest.
+struct Rotated {
+  explicit Rotated(std::size_t bytes, bool huge_pages)
+      : bytes(bytes), source(allocate(bytes, huge_pages)), target(allocate(bytes, huge_pages)) {
+    for (const auto& memory : {source.get(), target.get()}) std::memset(memory, 0, bytes);
+  }
+  std::size_t offset(std::size_t length, std::int64_t iteration) const {
+    const std::size_t slot = round_up(length, cache_line) + cache_line;
+    const std::size_t slots = std::min(bytes / slot, static_cast<std::size_t>(most_copies));
+    return static_cast<std::size_t>(iteration) % slots * slot;
+  }
+
+  std::size_t bytes;
+  AlignedArray<std::byte> source, target;
+
+ private:
+  static AlignedArray<std::byte> allocate(std::size_t bytes, bool huge_pages) {
+    if (huge_pages) return aligned_array<std::byte>(bytes);
+    AlignedArray<std::byte> memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
+    if (memory == nullptr) throw std::bad_alloc{};
+    return memory;
+  }
+};
 
 class LinkMeter {
  public:
@@ -50,11 +91,9 @@ class LinkMeter {
         rank_(mpi_session().rank()),
         ranks_(mpi_session().ranks()),
         node_(all_reduce::node_of(communicator_)),
-        rotated_(std::max(2 * caches.l3, 2 * longest)),
-        source_(aligned_array<std::byte>(rotated_)),
-        target_(aligned_array<std::byte>(rotated_)),
+        small_pages_(round_up(2 * caches.l3 + 2 * huge_pages_from, 4096), false),
+        huge_pages_(std::max(2 * caches.l3, 2 * longest), true),
         received_(aligned_array<std::byte>(longest)) {
-    for (const auto& memory : {source_.get(), target_.get()}) std::memset(memory, 0, rotated_);
     std::memset(received_.get(), 0, longest);
     MPI_Comm_rank(node_, &node_rank_);
     MPI_Comm_size(node_, &node_ranks_);
@@ -66,42 +105,48 @@ class LinkMeter {
     Links links;
     if (largest_node_ > 1) {
       links.within = costs(node_, node_rank_, node_ranks_, 1);
-      links.flag = flag();
+      links.handoff = handoff();
     }
     if (mpi_session().hosts() > 1)
       links.between = costs(communicator_, rank_, ranks_, first_on_another_host());
     links.add = curve([this](std::size_t bytes, std::int64_t i) {
       // A received vector, which is in cache, and the own one, which is not.
-      const std::size_t at = offset(bytes, i);
+      const auto [source, target] = vectors(bytes, i);
       all_reduce::add(reinterpret_cast<const float*>(received_.get()),
-                      reinterpret_cast<const float*>(source_.get() + at),
-                      reinterpret_cast<float*>(target_.get() + at),
+                      reinterpret_cast<const float*>(source), reinterpret_cast<float*>(target),
                       static_cast<std::int64_t>(bytes / sizeof(float)));
     });
-    const CostCurve plain = curve([this](std::size_t bytes, std::int64_t i) {
-      const std::size_t at = offset(bytes, i);
-      std::memcpy(target_.get() + at, source_.get() + at, bytes);
+    links.copy = curve([this](std::size_t bytes, std::int64_t i) {
+      const auto [source, target] = vectors(bytes, i);
+      std::memcpy(target, source, bytes);
+    });
+    const CostCurve cached = curve([this](std::size_t bytes, std::int64_t i) {
+      const std::size_t at = huge_pages_.offset(bytes, i);
+      std::memcpy(huge_pages_.target.get() + at, huge_pages_.source.get() + at, bytes);
     });
     const CostCurve streaming = curve([this](std::size_t bytes, std::int64_t i) {
-      const std::size_t at = offset(bytes, i);
-      if (cpu_has(Isa::avx2) && bytes % 64 == 0)
-        copy_streaming(target_.get() + at, source_.get() + at, bytes);
-      else
-        std::memcpy(target_.get() + at, source_.get() + at, bytes);
+      const std::size_t at = huge_pages_.offset(bytes, i);
+      (cpu_has(Isa::avx2) ? copy_streaming : copy_cached)(
+          huge_pages_.target.get() + at, huge_pages_.source.get() + at, bytes);
     });
-    std::vector<CostCurve::Point> faster = plain.points();
+    std::vector<CostCurve::Point> faster = cached.points();
     for (CostCurve::Point& point : faster)
       point.seconds = std::min(point.seconds, streaming(point.bytes));
-    links.copy = CostCurve(faster);
+    links.stream = CostCurve(faster);
     return links;
   }
 
  private:
   using Work = std::function<void(std::size_t bytes, std::int64_t iteration)>;
 
-  std::size_t offset(std::size_t bytes, std::int64_t iteration) const {
-    const std::size_t slot = (bytes + 2 * cache_line - 1) / cache_line * cache_line;
-    return static_cast<std::size_t>(iteration) % (rotated_ / slot) * slot;
+  struct Vectors {
+    std::byte *source, *target;
+  };
+  // Operands of that length, in pages as operands have them.
+  Vectors vectors(std::size_t bytes, std::int64_t iteration) const {
+    const Rotated& memory = bytes < huge_pages_from ? small_pages_ : huge_pages_;
+    const std::size_t at = memory.offset(bytes, iteration);
+    return {memory.source.get() + at, memory.target.get() + at};
   }
 
   // Seconds of work(bytes) at each length, on the slowest rank; median of several batches.
@@ -130,27 +175,30 @@ class LinkMeter {
   double batch(std::size_t bytes, std::int64_t iterations, const Work& work) {
     mpi_session().barrier();
     const double start = now();
-    for (std::int64_t i = 0; i < iterations; ++i) work(bytes, next_++);
+    for (std::int64_t i = 0; i < iterations; ++i) {
+      work(bytes, next_++);
+      _mm_mfence();  // the next one does not begin before this one ends
+    }
     return mpi_session().max((now() - start) / static_cast<double>(iterations));
   }
 
-  // `partner`: the rank that rank 0 sends to.
+  // `partner`: the rank that rank 0 sends to. Messages come from memory and are received in the same
+  // place, as in the rungs: a sum is sent from the caches but gathered into memory.
   LinkCosts costs(MPI_Comm communicator, int rank, int ranks, int partner) {
     LinkCosts costs;
     const auto exchange = [=, this](std::size_t bytes, std::int64_t i, int to, int from) {
-      MPI_Sendrecv(source_.get() + offset(bytes, i), static_cast<int>(bytes), MPI_BYTE, to, tag,
-                   target_.get() + offset(bytes, i), static_cast<int>(bytes), MPI_BYTE, from, tag, communicator,
-                   MPI_STATUS_IGNORE);
+      const int length = static_cast<int>(bytes);
+      MPI_Sendrecv(vectors(bytes, i).source, length, MPI_BYTE, to, tag, received_.get(), length,
+                   MPI_BYTE, from, tag, communicator, MPI_STATUS_IGNORE);
     };
     costs.send = curve([&](std::size_t bytes, std::int64_t i) {  // there and back
       const int other = rank == 0 ? partner : 0;
+      const int length = static_cast<int>(bytes);
       const auto send = [&] {
-        MPI_Send(source_.get() + offset(bytes, i), static_cast<int>(bytes), MPI_BYTE, other, tag,
-                 communicator);
+        MPI_Send(vectors(bytes, i).source, length, MPI_BYTE, other, tag, communicator);
       };
       const auto receive = [&] {
-        MPI_Recv(target_.get() + offset(bytes, i), static_cast<int>(bytes), MPI_BYTE, other, tag, communicator,
-                 MPI_STATUS_IGNORE);
+        MPI_Recv(received_.get(), length, MPI_BYTE, other, tag, communicator, MPI_STATUS_IGNORE);
       };
       if (ranks == 1 || (rank != 0 && rank != partner)) return;
       if (rank == 0) send();
@@ -187,38 +235,57 @@ class LinkMeter {
     return candidate;
   }
 
-  // One way: ranks 0 and 1 of a node answer each other through flags in shared memory.
-  double flag() {
-    all_reduce::Window window(node_, cache_line);
-    const auto flag_of = [&](int rank) {
-      return std::atomic_ref<std::int64_t>(
-          *reinterpret_cast<std::int64_t*>(window.of(rank, window.segment())));
+  // Through slots that are used in turn. What fits a cache line shares that of the flag.
+  CostCurve handoff() {
+    struct alignas(cache_line) FlagLine {
+      std::atomic<std::int64_t> round;
+      std::byte values[cache_line - sizeof(round)];
+    };
+    constexpr std::size_t longest_slot = std::size_t{64} << 10U;
+    constexpr std::size_t slots = 4;
+    constexpr std::size_t slot_bytes = sizeof(FlagLine) + longest_slot;
+    constexpr int rounds = 200;
+    const all_reduce::Window window(node_, slots * slot_bytes);
+    const auto line = [&](int rank, std::int64_t round) -> FlagLine& {
+      return *reinterpret_cast<FlagLine*>(
+          window.of(rank, window.segment() + static_cast<std::size_t>(round) % slots * slot_bytes));
     };
     std::int64_t round = 0;
-    constexpr int rounds = 500;
-    std::vector<double> seconds;
-    for (int repetition = 0; repetition < 9; ++repetition) {
-      mpi_session().barrier();
-      const double start = now();
-      for (int i = 0; i < rounds && node_rank_ < 2 && node_ranks_ > 1; ++i) {
-        ++round;
-        if (node_rank_ == 0) flag_of(0).store(round, std::memory_order_release);
-        for (int spins = 0;
-             flag_of(1 - node_rank_).load(std::memory_order_acquire) < round; ++spins)
-          if (spins > 1000) std::this_thread::yield();
-        if (node_rank_ == 1) flag_of(1).store(round, std::memory_order_release);
+    std::vector<CostCurve::Point> points;
+    for (std::size_t bytes = 4; bytes <= longest_slot; bytes *= 4) {
+      const auto values_of = [&](FlagLine& at) {
+        return bytes <= sizeof at.values ? at.values : reinterpret_cast<std::byte*>(&at + 1);
+      };
+      std::vector<double> seconds;
+      for (int repetition = 0; repetition < 9; ++repetition) {
+        mpi_session().barrier();
+        const double start = now();
+        for (int i = 0; i < rounds && node_ranks_ > 1; ++i) {
+          const auto [source, target] = vectors(bytes, ++round);
+          FlagLine& mine = line(node_rank_, round);
+          std::memcpy(values_of(mine), source, bytes);
+          mine.round.store(round, std::memory_order_release);
+          FlagLine& other = line((node_rank_ + 1) % node_ranks_, round);
+          for (int polls = 0; other.round.load(std::memory_order_acquire) < round; ++polls)
+            if (polls < 1000)
+              _mm_pause();
+            else
+              std::this_thread::yield();
+          std::memcpy(target, values_of(other), bytes);
+        }
+        seconds.push_back(mpi_session().max(now() - start) / rounds);
       }
-      seconds.push_back(mpi_session().max(now() - start) / (2 * rounds));
+      points.push_back({static_cast<double>(bytes), summarize(std::move(seconds)).median});
     }
-    return summarize(std::move(seconds)).median;
+    return CostCurve(points);
   }
 
   MPI_Comm communicator_;
   int rank_, ranks_;
   MPI_Comm node_;
   int node_rank_ = 0, node_ranks_ = 1, largest_node_ = 1;
-  std::size_t rotated_;
-  AlignedArray<std::byte> source_, target_, received_;
+  Rotated small_pages_, huge_pages_;
+  AlignedArray<std::byte> received_;
   std::int64_t next_ = 0;
 };
 
@@ -250,27 +317,42 @@ nlohmann::json as_json(const LinkCosts& costs) {
           {"swap", as_json(costs.swap)}};
 }
 
-CostCurve curve_from(const nlohmann::json& json) {
-  std::vector<CostCurve::Point> points;
-  for (const nlohmann::json& point : json) points.push_back({point[0], point[1]});
-  return CostCurve(points);
+std::vector<CostCurve*> curves_of(Links& links) {
+  return {&links.within.send,  &links.within.shift,  &links.within.swap,
+          &links.between.send, &links.between.shift, &links.between.swap,
+          &links.add,          &links.copy,          &links.stream,
+          &links.handoff};
 }
 
-LinkCosts costs_from(const nlohmann::json& json) {
-  return {curve_from(json["send"]), curve_from(json["shift"]), curve_from(json["swap"])};
+CostCurve median_of(const std::vector<CostCurve>& curves) {
+  std::size_t length = curves.front().points().size();  // slow lengths may be left out
+  for (const CostCurve& curve : curves) length = std::min(length, curve.points().size());
+  std::vector<CostCurve::Point> points;
+  for (std::size_t i = 0; i < length; ++i) {
+    std::vector<double> seconds;
+    for (const CostCurve& curve : curves) seconds.push_back(curve.points()[i].seconds);
+    points.push_back({curves.front().points()[i].bytes, summarize(std::move(seconds)).median});
+  }
+  return CostCurve(points);
 }
 
 }  // namespace
 
 nlohmann::json as_json(const Links& links) {
-  return {{"within", as_json(links.within)}, {"between", as_json(links.between)},
-          {"add", as_json(links.add)},       {"copy", as_json(links.copy)},
-          {"flag", links.flag}};
+  return {{"within", as_json(links.within)},   {"between", as_json(links.between)},
+          {"add", as_json(links.add)},         {"copy", as_json(links.copy)},
+          {"stream", as_json(links.stream)},   {"handoff", as_json(links.handoff)}};
 }
 
-Links links_from_json(const nlohmann::json& json) {
-  return {costs_from(json["within"]), costs_from(json["between"]), curve_from(json["add"]),
-          curve_from(json["copy"]), json["flag"]};
+Links median_of(const std::vector<Links>& measurements) {
+  Links medians;
+  const std::vector<CostCurve*> all = curves_of(medians);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<CostCurve> same;
+    for (Links one : measurements) same.push_back(*curves_of(one)[i]);
+    *all[i] = median_of(same);
+  }
+  return medians;
 }
 
 double break_even_rate(detail::CostFunction compressed, double ranks, double bytes,
@@ -298,7 +380,7 @@ double break_even_rate(detail::CostFunction compressed, double ranks, double byt
 }
 
 Roof all_reduce_roof(double bytes, int hosts, const Links& links) {
-  if (hosts == 1) return {"memory_bound", links.copy(bytes)};
+  if (hosts == 1) return {"memory_bound", links.stream(bytes)};
   if (links.between.send.empty()) return {};
   const CostCurve::Point& longest = links.between.send.points().back();
   return {"bandwidth_bound", 2.0 * (hosts - 1) / hosts * bytes * longest.seconds / longest.bytes};

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "harness/measure/ceilings.hpp"
 #include "kernels/common/links.hpp"
 #include "kernels/common/variant.hpp"
 
 namespace stepladder {
+
+// At most so many copies of cold operands take turns; short ones stay in the caches.
+inline constexpr double most_copies = 4096;
 
 // Collective over all ranks of the session; takes a few seconds. Vectors rotate
 // through more memory than `caches` hold, as the operands of a benchmark do.
@@ -18,7 +22,8 @@ Links measure_links(const CacheSizes& caches);
 
 // As in links.json: curves are lists of [bytes, seconds].
 nlohmann::json as_json(const Links& links);
-Links links_from_json(const nlohmann::json& json);
+// Of each point of each curve. measurements: not empty.
+Links median_of(const std::vector<Links>& measurements);
 
 // Bits per second of a link below which `compressed` is predicted to be faster than every exact rung
 // of all_reduce: one link of that rate and the measured latency between any two ranks, additions

@@ -105,7 +105,7 @@ std::size_t Bench::copies_of(const Case& problem, Place place) const {
   if (!is_cold(problem)) return 1;
   const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.machine().caches.l3;
   return static_cast<std::size_t>(
-      std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, 4096.0));
+      std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, most_copies));
 }
 
 // Empty when the problem fits the memory.
@@ -118,6 +118,7 @@ std::string Bench::why_too_large(const Case& problem, std::size_t copies) const 
 }
 
 void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
+  if (over_ranks(problem)) run_.refresh_links();
   std::vector<Candidate> candidates = plan(problem, variants);
   for (const Place place : {Place::cpu, Place::cuda}) {
     Candidates here;

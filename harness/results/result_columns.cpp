@@ -75,10 +75,11 @@ const ColumnsOf<BenchRow>& summary_columns() {
         of_problem([](const Problem& p) { return p.shape; })},
        {"precision", "", "precision of the arithmetic",
         [](const Row& r) { return name_of(r.variant->info->precision); }},
-       {"message_share", "", "bytes that an all-reduce sends, relative to fp32; empty: as many",
+       {"message_share", "", "bytes that an all-reduce sends, relative to a ring of fp32; empty: as many",
         [](const Row& r) -> std::optional<double> {
-          const double share = r.variant->info->message_share;
-          return share == 1.0 ? std::nullopt : std::optional(share);
+          const VariantInfo& info = *r.variant->info;
+          if (info.message_share == 1.0 || r.problem == nullptr) return std::nullopt;
+          return info.message_share * (info.gathers ? r.problem->ranks / 2.0 : 1);
         }},
        {"layout", "", "layout of the operands",
         of_problem([](const Problem& p) { return p.layout; })},

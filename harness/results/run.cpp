@@ -70,34 +70,37 @@ void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
   folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
 }
 
-// The list of links.json.
-nlohmann::json Run::recorded_links() const {
-  const nlohmann::json file = folder_->read_json("links.json");
-  return file.contains("links") ? file["links"] : nlohmann::json::array();
+const Links& Run::links() {
+  if (measured_links_.empty()) measure_links_again();
+  return measured_links_.back();
 }
 
-const Links& Run::links() {
-  if (links_) return *links_;
+void Run::refresh_links() {
+  const auto age = std::chrono::steady_clock::now() - links_measured_at_;
+  const bool old = measured_links_.empty() || age > std::chrono::seconds(15);
+  if (mpi_session().max(old ? 1 : 0) > 0) measure_links_again();
+}
+
+void Run::measure_links_again() {
   const MpiSession& mpi = mpi_session();
-  std::string known;
-  if (writes())
-    for (const nlohmann::json& one : recorded_links())
-      if (one["ranks"] == mpi.ranks() && one["hosts"] == mpi.hosts()) known = one.dump();
-  known = mpi.broadcast(known);
-  if (!known.empty()) {
-    links_ = links_from_json(nlohmann::json::parse(known));
-    return *links_;
+  {
+    const auto watched = mpi.watch("the measurement of the links", 60);
+    measured_links_.push_back(measure_links(machine_.caches));
   }
-  const auto watched = mpi.watch("the measurement of the links", 60);
-  links_ = measure_links(machine_.caches);
-  if (writes()) {
-    nlohmann::json all = recorded_links(), one = as_json(*links_);
-    one["ranks"] = mpi.ranks();
-    one["hosts"] = mpi.hosts();
-    all.push_back(one);
-    folder_->write_json("links.json", {{"schema_version", 1}, {"links", all}});
-  }
-  return *links_;
+  links_measured_at_ = std::chrono::steady_clock::now();
+  if (!writes()) return;
+  // One entry for each number of ranks and hosts; a resumed run replaces its own.
+  const nlohmann::json file = folder_->read_json("links.json");
+  nlohmann::json all = nlohmann::json::array();
+  if (file.contains("links"))
+    for (const nlohmann::json& one : file["links"])
+      if (one["ranks"] != mpi.ranks() || one["hosts"] != mpi.hosts()) all.push_back(one);
+  nlohmann::json medians = as_json(median_of(measured_links_));
+  medians["ranks"] = mpi.ranks();
+  medians["hosts"] = mpi.hosts();
+  medians["measurements"] = measured_links_.size();
+  all.push_back(medians);
+  folder_->write_json("links.json", {{"schema_version", 1}, {"links", all}});
 }
 
 // The noise of the whole run, which several commands may have made.

@@ -2,6 +2,7 @@
 // Only rank 0 writes.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -35,16 +36,18 @@ class Run {
 
   const Machine& machine() const { return machine_; }
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
-  // Between the ranks of this command. Collective: measured at the first call, or read from the
-  // folder if it has those of as many ranks and hosts.
+  // Between the ranks of this command. Collective: measures at the first call.
   const Links& links();
+  // Collective: measures again if the last measurement is older than 15 seconds, because links
+  // change as other users of the machine come and go. links.json has the medians.
+  void refresh_links();
   Meter& meter() { return *meter_; }
   bool writes() const { return folder_.has_value(); }  // rank 0
   const RunFolder& folder() const { return *folder_; }
 
  private:
   void set_noise();
-  nlohmann::json recorded_links() const;
+  void measure_links_again();
   void load_or_measure_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
@@ -53,7 +56,8 @@ class Run {
   NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
-  std::optional<Links> links_;
+  std::vector<Links> measured_links_;  // the last one is in use
+  std::chrono::steady_clock::time_point links_measured_at_;
   std::unique_ptr<Meter> meter_;
 };
 

@@ -79,7 +79,9 @@ Links uniform_links(double alpha, double beta, double gamma) {
   return {.within = {line, line, line},
           .between = {},
           .add = CostCurve::line(0, gamma),
-          .copy = CostCurve::line(0, 0)};
+          .copy = CostCurve::line(0, 0),
+          .stream = CostCurve::line(0, 0),
+          .handoff = CostCurve::line(0, 0)};
 }
 
 detail::CostFunction cost_of(const std::string& name) {

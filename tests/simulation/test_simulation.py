@@ -198,7 +198,7 @@ def test_a_measured_run_is_compared_row_by_row(tmp_path):
     line = [[n, alpha + n * beta] for n in (4, 1e3, 1e5, 1e7)]
     free = [[4, 1e-9], [1e9, 0.1]]
     links = {"ranks": 4, "hosts": 4, "within": {}, "between": {"send": line, "shift": line, "swap": line},
-             "add": free, "copy": free, "flag": 0}
+             "add": free, "copy": free}
     (run / "links.json").write_text(json.dumps({"schema_version": 1, "links": [links]}))
     count = 1_000_000
     ideal = 6 * alpha + 1.5 * 4 * count * beta

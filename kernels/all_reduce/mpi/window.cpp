@@ -5,25 +5,29 @@
 #include <exception>
 #include <new>
 
+#include "kernels/all_reduce/mpi/huge_pages.hpp"
+#include "kernels/common/integer_math.hpp"
+
 namespace stepladder::all_reduce {
 namespace {
 
 constexpr std::size_t page = 4096;
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
-
 }  // namespace
 
 // One rank asks for all memory and the others query its base: simulators return the base of rank 0
 // for every rank, and one mapping is contiguous everywhere.
-Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(whole_pages(bytes)) {
+Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(round_up(bytes, page)) {
   int ranks = 1;
   MPI_Comm_rank(communicator, &rank_);
   MPI_Comm_size(communicator, &ranks);
-  const std::size_t all = bytes_ * static_cast<std::size_t>(ranks) + page;
+  std::size_t all = bytes_ * static_cast<std::size_t>(ranks);
+  const bool large = all >= huge_page;
+  if (large) all = round_up(all, huge_page);
+  const std::size_t room = all + (large ? huge_page : page);
   MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
   void* mine = nullptr;
-  const int status = MPI_Win_allocate_shared(rank_ == 0 ? static_cast<MPI_Aint>(all) : 0, 1,
+  const int status = MPI_Win_allocate_shared(rank_ == 0 ? static_cast<MPI_Aint>(room) : 0, 1,
                                              MPI_INFO_NULL, communicator, &mine, &window_);
   MPI_Comm_set_errhandler(communicator, MPI_ERRORS_ARE_FATAL);
   int failed = status != MPI_SUCCESS;
@@ -34,17 +38,31 @@ Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(whole_pages(by
   void* base = nullptr;
   MPI_Win_shared_query(window_, 0, &size, &unit, &base);
   // Every process maps the memory at another address, but at the same offset within a page.
-  auto* first = reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uintptr_t>(base)));
-  for (int rank = 0; rank < ranks; ++rank)
-    segments_.push_back(first + static_cast<std::size_t>(rank) * bytes_);
-  std::memset(segment(), 0, bytes_);
+  auto* first = static_cast<std::byte*>(base);
+  first += round_up(reinterpret_cast<std::uintptr_t>(base), page) -
+           reinterpret_cast<std::uintptr_t>(base);
+  if (large) first += bytes_to_huge_page(first);
+  const auto segment_at = [&](int rank) {
+    return first + static_cast<std::size_t>(rank) * bytes_;
+  };
+  std::memset(segment_at(rank_), 0, bytes_);
   MPI_Barrier(communicator);
+  if (large) {
+    if (rank_ == 0) huge_pages_ = map_in_huge_pages(first, all);
+    MPI_Barrier(communicator);  // one rank forms the pages, then the others map them
+    if (rank_ != 0) huge_pages_ = map_in_huge_pages(first, all);
+    if (huge_pages_ != nullptr) first = huge_pages_;
+    all_bytes_ = all;
+  }
+  for (int rank = 0; rank < ranks; ++rank) segments_.push_back(segment_at(rank));
 }
 
 Window::~Window() {
   int ended = 0;
   MPI_Finalized(&ended);
-  if (ended == 0 && std::uncaught_exceptions() == 0) MPI_Win_free(&window_);
+  if (ended != 0 || std::uncaught_exceptions() > 0) return;
+  if (huge_pages_ != nullptr) unmap_huge_pages(huge_pages_, all_bytes_);
+  MPI_Win_free(&window_);
 }
 
 MPI_Comm node_of(MPI_Comm communicator) {

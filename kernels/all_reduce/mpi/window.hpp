@@ -12,7 +12,8 @@ namespace stepladder::all_reduce {
 class Window {
  public:
   // Collective over `communicator`, whose ranks must share memory. The segment of each rank begins
-  // at a page; its pages are touched by that rank. Throws std::bad_alloc on every rank if a rank
+  // at a page; its pages are touched by that rank, and are huge pages where the system has them and
+  // the segments together fill one. Throws std::bad_alloc on every rank if a rank
   // cannot allocate.
   Window(MPI_Comm communicator, std::size_t bytes);
   // Collective. During an exception the memory stays until the process ends, because other ranks may
@@ -40,6 +41,8 @@ class Window {
  private:
   MPI_Win window_ = MPI_WIN_NULL;
   std::size_t bytes_;
+  std::byte* huge_pages_ = nullptr;  // where the segments are mapped again; nullptr: nowhere
+  std::size_t all_bytes_ = 0;        // of that mapping
   int rank_ = 0;
   std::vector<std::byte*> segments_;  // [rank]
 };

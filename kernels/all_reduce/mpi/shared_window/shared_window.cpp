@@ -6,7 +6,7 @@
 //     rank 1     slice 1 of p inputs -> sum -> slice 1 of p outputs
 //     barrier    all outputs are complete
 //
-//     T = 2 flag + copy(n)                  short vectors: flag + copy(n) + (p-1) n gamma
+//     T = 2 h + copy(n)                     short vectors: h((p-1) n)
 //
 // Each input is read once and each output written once: 2 p n bytes, the minimum. Long results are
 // stored past the caches. Short vectors are copied into slots that all ranks read: one wait.
@@ -68,8 +68,8 @@ class SharedWindow final : public Plan {
 };
 
 double cost(const CommunicationCost& c) {
-  if (in_slots(c.p, c.n)) return c.l.flag + c.l.copy(c.n) + (c.p - 1) * c.l.add(c.n);
-  return 2 * c.l.flag + c.l.copy(c.n);
+  if (in_slots(c.p, c.n)) return c.l.handoff((c.p - 1) * c.n);
+  return 2 * c.l.handoff(0) + c.l.stream(c.n);
 }
 
 constexpr VariantInfo info{

@@ -4,8 +4,8 @@
 //     rank 0    copy 0  copy 1  sum 0  copy 2  sum 1  …        a flag after each copy
 //     rank 1    copy 0  copy 1  sum 0  copy 2  sum 1  …        a wait before each sum
 //
-//     T = flag + copy(n) + (p-1) n gamma                       p <= 3, or short vectors
-//     T = flag + 2 copy(n) + (p-1)/p n gamma                   otherwise
+//     T = h + (p+2)/2 copy(n)              p <= 3, or short vectors; below 8 KiB h((p-1) n)
+//     T = h + (5 + 1/p)/2 copy(n)          otherwise
 //
 // Four slots of a chunk are used in turn. From 8 KiB on they are written past the caches: a line
 // that another core has changed may come slower from its cache than from memory. With many ranks
@@ -54,8 +54,12 @@ class SharedWindowCopy final : public Plan {
 };
 
 double cost(const CommunicationCost& c) {
-  if (in_slices(c.p, c.n)) return c.l.flag + 2 * c.l.copy(c.n) + (c.p - 1) * c.l.add(c.n / c.p);
-  return c.l.flag + c.l.copy(c.n) + (c.p - 1) * c.l.add(c.n);
+  const double cached = streaming_bytes;
+  if (c.n < cached) return c.l.handoff((c.p - 1) * c.n);
+  // A vector of n bytes is read, p - 1 are read from slots, one is written to slots and one to the
+  // output; by slices, one of each, and sums of n/p are written and those of n read.
+  const double vectors = in_slices(c.p, c.n) ? 5 + 1 / c.p : 2 + c.p;
+  return c.l.handoff(0) + vectors / 2 * c.l.stream(c.n);
 }
 
 constexpr VariantInfo info{
