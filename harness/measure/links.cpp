@@ -17,6 +17,7 @@
 #ifdef STEPLADDER_HAVE_MPI
 #include <immintrin.h>
 
+#include "kernels/all_reduce/mpi/compressed/narrow_floats.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/all_reduce/mpi/window.hpp"
 #include "kernels/common/isa.hpp"
@@ -133,6 +134,15 @@ class LinkMeter {
     for (CostCurve::Point& point : faster)
       point.seconds = std::min(point.seconds, streaming(point.bytes));
     links.stream = CostCurve(faster);
+    constexpr std::size_t cached_bytes = std::size_t{64} << 10U;
+    links.code = median_seconds(cached_bytes,
+                                [this](std::size_t bytes, std::int64_t) {
+                                  all_reduce::Bf16::encode(
+                                      reinterpret_cast<const float*>(received_.get()),
+                                      static_cast<std::int64_t>(bytes / sizeof(float)),
+                                      reinterpret_cast<std::uint16_t*>(huge_pages_.target.get()));
+                                }) /
+                 cached_bytes;
     return links;
   }
 
@@ -341,7 +351,8 @@ CostCurve median_of(const std::vector<CostCurve>& curves) {
 nlohmann::json as_json(const Links& links) {
   return {{"within", as_json(links.within)},   {"between", as_json(links.between)},
           {"add", as_json(links.add)},         {"copy", as_json(links.copy)},
-          {"stream", as_json(links.stream)},   {"handoff", as_json(links.handoff)}};
+          {"stream", as_json(links.stream)},   {"handoff", as_json(links.handoff)},
+          {"code", links.code}};
 }
 
 Links median_of(const std::vector<Links>& measurements) {
@@ -352,6 +363,9 @@ Links median_of(const std::vector<Links>& measurements) {
     for (Links one : measurements) same.push_back(*curves_of(one)[i]);
     *all[i] = median_of(same);
   }
+  std::vector<double> codes;
+  for (const Links& one : measurements) codes.push_back(one.code);
+  medians.code = summarize(std::move(codes)).median;
   return medians;
 }
 

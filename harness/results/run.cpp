@@ -77,7 +77,7 @@ const Links& Run::links() {
 
 void Run::refresh_links() {
   const auto age = std::chrono::steady_clock::now() - links_measured_at_;
-  const bool old = measured_links_.empty() || age > std::chrono::seconds(15);
+  const bool old = measured_links_.empty() || age > std::chrono::seconds(5);
   if (mpi_session().max(old ? 1 : 0) > 0) measure_links_again();
 }
 

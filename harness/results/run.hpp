@@ -38,7 +38,7 @@ class Run {
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
   // Between the ranks of this command. Collective: measures at the first call.
   const Links& links();
-  // Collective: measures again if the last measurement is older than 15 seconds, because links
+  // Collective: measures again if the last measurement is older than 5 seconds, because links
   // change as other users of the machine come and go. links.json has the medians.
   void refresh_links();
   Meter& meter() { return *meter_; }

@@ -50,6 +50,8 @@ struct Links {
   // Every rank of a node copies n bytes to shared memory and then those of another rank from there;
   // they come from the other core's cache.
   CostCurve handoff;
+  // Seconds for a byte of fp32 that every rank rounds to bf16 in its caches: the unit of codes.
+  double code = 0;
 };
 
 // One all-reduce on measured links: what a variant's cost function computes its prediction from.

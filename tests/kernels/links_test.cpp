@@ -81,7 +81,8 @@ Links uniform_links(double alpha, double beta, double gamma) {
           .add = CostCurve::line(0, gamma),
           .copy = CostCurve::line(0, 0),
           .stream = CostCurve::line(0, 0),
-          .handoff = CostCurve::line(0, 0)};
+          .handoff = CostCurve::line(0, 0),
+          .code = 0};
 }
 
 detail::CostFunction cost_of(const std::string& name) {

@@ -17,7 +17,7 @@ namespace {
 // Links of 1 us and 10 GB/s, for the variant that chooses by the cost model.
 const Links& links() {
   static const CostCurve line = CostCurve::line(1e-6, 1e-10);
-  static const Links links{{line, line, line}, {line, line, line}, line, line, line, line};
+  static const Links links{{line, line, line}, {line, line, line}, line, line, line, line, 1e-10};
   return links;
 }
 

@@ -23,8 +23,8 @@ namespace {
 // decode.
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
-  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + long_add(c, 0.9 * chunk)) +
-         long_add(c, 0.5 * chunk + 0.4 * c.n);
+  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + rounded(c, 2.2 * chunk)) +
+         rounded(c, 1.2 * chunk + c.n);
 }
 
 constexpr VariantInfo info{

@@ -23,8 +23,8 @@ namespace {
 // decode.
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
-  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + long_add(c, 0.7 * chunk)) +
-         long_add(c, 0.3 * chunk + 0.3 * c.n);
+  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + rounded(c, 2.8 * chunk)) +
+         rounded(c, 1.2 * (chunk + c.n));
 }
 
 constexpr VariantInfo info{

@@ -122,7 +122,7 @@ class LosslessCodec {
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
   return (c.p - 1) * (2 * c.flat().shift(0.85 * chunk) + c.l.add(chunk)) +
-         long_add(c, 12 * c.n + 3.7 * (2 * c.n - chunk));
+         rounded(c, 64 * c.n + 20 * (2 * c.n - chunk));
 }
 
 constexpr VariantInfo info{

@@ -85,8 +85,8 @@ class OneBit final : public Plan {
 // Measured, in additions beyond the caches: 0.8 to encode, 0.7 to decode and add, 0.25 to decode.
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
-  return (c.p - 1) * (2 * c.flat().shift(chunk * 3 / 64) + long_add(c, 0.7 * chunk)) +
-         long_add(c, 1.05 * c.n);
+  return (c.p - 1) * (2 * c.flat().shift(chunk * 3 / 64) + rounded(c, 2.9 * chunk)) +
+         rounded(c, 4.3 * c.n);
 }
 
 constexpr VariantInfo info{

@@ -73,7 +73,7 @@ double cost(const CommunicationCost& c) {
   const double p = 4 * static_cast<double>(shape.p_length()) / c.p;
   const double q = 4 * static_cast<double>(shape.q_length()) / c.p;
   return (c.p - 1) * (2 * c.flat().shift(p) + c.l.add(p) + 2 * c.flat().shift(q) + c.l.add(q)) +
-         long_add(c, 7.9 * c.n);
+         rounded(c, 11.5 * c.n);
 }
 
 constexpr VariantInfo info{

@@ -78,7 +78,7 @@ class TopK final : public Plan {
 // at a random place.
 double cost(const CommunicationCost& c) {
   const double selected = c.n / top_k_share;  // bytes of the values
-  return (c.p - 1) * c.flat().shift(2 * selected) + long_add(c, 6.2 * c.n + 4 * c.p * selected);
+  return (c.p - 1) * c.flat().shift(2 * selected) + rounded(c, 76e3 + 13.6 * c.n + 9 * c.p * selected);
 }
 
 constexpr VariantInfo info{
