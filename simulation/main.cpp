@@ -125,7 +125,7 @@ std::string first_fault(const std::string& mine) {
 
 void verify(const detail::Entry& entry, int node_ranks) {
   const LinkCosts any = links_of(1e-6, 1e-9);  // for rungs that choose by them
-  const Links links{any, any, any.send, any.send, 1e-6};
+  const Links links{any, any, any.send, any.send, any.send, any.send, 1e-9};
   const int ranks = ranks_of_world();
   for (const std::int64_t count : {0, 1, ranks - 1, 257, 4096})
     for (const Operation operation : {Operation::sum, Operation::mean}) {
