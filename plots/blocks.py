@@ -7,6 +7,10 @@ steps              time of a training step per network and configuration
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
+all-reduce-network the same between hosts, from the folder network/
+all-reduce-peers   our fastest all-reduce beside other communication libraries, from the folder
+                   all_reduce/peers/
+simulation         predicted training steps on clusters, from the folder simulation/
 training           the last row of every training
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
                    over the first one
@@ -21,7 +25,7 @@ from pathlib import Path
 
 from plots import markdown, network, schema
 from plots.names import Rung
-from plots.numbers import MISSING, binary_size, milliseconds, number, percent, times
+from plots.numbers import MISSING, binary_size, microseconds, milliseconds, number, percent, times
 from plots.overview import best_rung, fastest
 from plots.provenance import provenance
 from plots.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
@@ -43,7 +47,10 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
-        "all-reduce": lambda _: all_reduce(run),
+        "all-reduce": lambda _: all_reduce(run, "all_reduce"),
+        "all-reduce-network": lambda _: all_reduce(run, "network"),
+        "all-reduce-peers": lambda _: all_reduce_peers(run),
+        "simulation": lambda _: simulation(run),
     }
     for primitive in sorted({*primitives, *found}):
         ladder = found.get(primitive)
@@ -233,13 +240,81 @@ def peers(run: Run) -> str | None:
             + markdown.table(labels, rows, 2))
 
 
-def all_reduce(run: Run) -> str | None:
-    folder = run.folder / "all_reduce"
+def all_reduce(run: Run, name: str) -> str | None:
+    folder = run.folder / name
     if not folder.is_dir():
         return None
     ranks = load_run(folder, ("environment", "summary"))
     table = network.table(ranks)
-    return f"{source(ranks)}\n\n{table}" if table else None
+    where = (ranks.environment or {}).get("network")
+    return f"{source(ranks)}{f' Network: {where}.' if where else ''}\n\n{table}" if table else None
+
+
+def all_reduce_peers(run: Run) -> str | None:
+    """A line per number of ranks and length: our fastest rungs and each library, in us."""
+    folder = run.folder / "all_reduce/peers"
+    rows = [row for row in read_table(folder / "peers_all_reduce.csv", []) or []
+            if row["status"] == "ok"]
+    if not rows:
+        return None
+    return peers_table(rows)
+
+
+def peers_table(rows: Sequence[Row]) -> str:
+    ours = "stepladder "
+    libraries = list(dict.fromkeys(row["library"] for row in rows
+                                   if not row["library"].startswith(ours)))
+    lines = []
+    for ranks, size in sorted({(row["ranks"], row["bytes"]) for row in rows}):
+        here = {row["library"]: row["median_s"] for row in rows
+                if (row["ranks"], row["bytes"]) == (ranks, size)}
+        own = {name: time for name, time in here.items() if name.startswith(ours)}
+        theirs = min((here[name] for name in libraries if name in here), default=None)
+        if not own or theirs is None:
+            continue
+        best = min(own, key=own.get)
+        copied = min((time for name, time in own.items() if "shared_window_copy" in name),
+                     default=None)
+        lines.append([str(ranks), binary_size(size), best.removeprefix(ours),
+                      microseconds(own[best]), times(theirs / own[best]), microseconds(copied),
+                      times(theirs / copied if copied else None),
+                      *(microseconds(here.get(name)) for name in libraries)])
+    labels = ("ranks", "length", "our fastest rung", "us", "fastest library / ours",
+              "shared_window_copy, us", "fastest library / it", *libraries)
+    return markdown.table(labels, lines, 0)
+
+
+def simulation(run: Run) -> str | None:
+    folder = run.folder / "simulation"
+    if not folder.is_dir():
+        return None
+    about = read_json(folder / "simulation.json") or {}
+    weak = [row for row in read_table(folder / "scaling.csv", []) or [] if row["scaling"] == "weak"]
+    strong = {(row["platform"], row["network"], row["nodes"], row["variant"]): row
+              for row in read_table(folder / "scaling.csv", []) or [] if row["scaling"] == "strong"}
+    lines = []
+    for key in sorted({(row["network"], row["platform"], row["nodes"]) for row in weak}):
+        here = [row for row in weak if (row["network"], row["platform"], row["nodes"]) == key]
+        own = min((row for row in here if row["variant"] != "mpi_allreduce"),
+                  key=lambda row: row["step_s"], default=None)
+        library = next((row for row in here if row["variant"] == "mpi_allreduce"), None)
+        first = next((row for row in here if row["variant"] == "gather_broadcast"), None)
+        if own is None:
+            continue
+        other = strong[own["platform"], own["network"], own["nodes"], own["variant"]]
+        lines.append([key[0], key[1], f"{key[2]:,}", f"`{own['variant']}`",
+                      milliseconds(own["all_reduce_s"]), percent(100 * own["efficiency"]),
+                      percent(100 * library["efficiency"] if library else None),
+                      percent(100 * first["efficiency"] if first else None),
+                      percent(100 * other["efficiency"])])
+    labels = ("network", "cluster", "nodes", "fastest rung", "all-reduce, ms", "efficiency",
+              "of MPI_Allreduce", "of `gather_broadcast`", "strong scaling")
+    compute = "; ".join(f"{name} {number(1e3 * value['seconds'], '.0f')} ms"
+                        for name, value in (about.get("compute") or {}).items()
+                        if any(row["network"] == name for row in weak))
+    return (f"{about.get('simulator')}; commit {str(about.get('commit') or 'unknown')[:12]}. Compute per step: "
+            f"{compute}. Efficiency: compute / step, constant batch per node; last column: constant "
+            f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
 
 
 def training(run: Run) -> str | None:

@@ -40,6 +40,8 @@ class Run:
     step: list[Row] | None = None
     train: list[Row] | None = None
     samples: list[Row] | None = None
+    simulation: list[Row] | None = None
+    scaling: list[Row] | None = None
     warnings: list[str] = field(default_factory=list)
 
 

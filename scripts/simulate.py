@@ -582,6 +582,21 @@ def simgrid_version():
     return text.strip().splitlines()[0] if text.strip() else ""
 
 
+def commit():
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def draw_charts(out, say):
+    """With the Python environment of make setup; the tables are complete without it."""
+    python = ROOT / ".venv/bin/python"
+    if python.exists():
+        done = subprocess.run([python, "-m", "plots", "charts", out], cwd=ROOT, capture_output=True, text=True, check=False)
+        say(f"\nCharts: {out}/charts" if done.returncode == 0 else f"\nNo charts: {done.stderr.strip()}")
+    else:
+        say("\nCharts: SKIPPED, no Python environment with numpy and matplotlib (see make setup)")
+
+
 def problems_of_suite():
     return {row["name"]: int(row["count"]) for row in read_csv(ROOT / "bench/suites/all_reduce.csv")}
 
@@ -646,7 +661,7 @@ def simulate(say):
         before = {tuple(row[name] for name in ("platform", "nodes", "variant", "direction", "problem")) for row in table.rows}
         jobs = [job for job in jobs if job.key not in before]
         (out / "simulation.json").write_text(json.dumps({
-            "schema_version": 1, "simulator": simgrid_version(),
+            "schema_version": 1, "simulator": simgrid_version(), "commit": commit(),
             "platforms": {p.name: {"alpha_s": p.alpha, "beta_s_per_byte": p.beta, "nodes_of_a_leaf_switch": p.leaf or None,
                                    "arithmetic": p.arithmetic} for p in dict.fromkeys(job.platform for job in jobs)},
             "compute": {name: {"seconds": value[0], "source": value[1]} for name, value in compute.items()},
@@ -675,6 +690,8 @@ def simulate(say):
         say(f"Compute of {name}: {compute[name][0]:.4g} s ({compute[name][1]})")
     if measured:
         print_comparison(table.rows, measured, say)
+    if scaling.rows:
+        draw_charts(out.resolve(), say)
     return 1 if run.failed else 0
 
 

@@ -148,9 +148,26 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
   }
   if (mpi_session().max(failure.empty() ? 0 : 1) > 0)
     return skip_all(failure.empty() ? "its operands cannot be allocated on another rank" : failure);
-  verify_all(problem, candidates);
-  if (device_lost_after_.empty()) time(problem, candidates);
-  for (Candidate* candidate : candidates) candidate->runner.reset();
+  const std::size_t together = planned_together(problem, copies);
+  for (std::size_t first = 0; first < candidates.size(); first += together) {
+    const Candidates some(candidates.begin() + static_cast<std::ptrdiff_t>(first),
+                          candidates.begin() + static_cast<std::ptrdiff_t>(
+                                                   std::min(first + together, candidates.size())));
+    if (skip_if_device_lost(some, device_lost_after_)) continue;
+    verify_all(problem, some);
+    if (device_lost_after_.empty()) time(problem, some);
+    for (Candidate* candidate : some) candidate->runner.reset();
+  }
+}
+
+// All variants of a problem take turns, unless their workspaces might not fit the memory: each is
+// expected to need at most as much as the operands.
+std::size_t Bench::planned_together(const Case& problem, std::size_t copies) const {
+  const double ranks = mpi_session().ranks();
+  const double free = 0.9 * run_.machine().memory_available_bytes -
+                      ranks * (problem.memory_needed(copies) +
+                               static_cast<double>(copies) * problem.operand_bytes());
+  return static_cast<std::size_t>(std::clamp(free / (ranks * problem.operand_bytes()), 4.0, 1e6));
 }
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other

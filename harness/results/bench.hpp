@@ -57,6 +57,7 @@ class Bench {
   const Links* links_of(const Case& problem);
   std::size_t copies_of(const Case& problem, Place place) const;
   std::string why_too_large(const Case& problem, std::size_t copies) const;
+  std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, Tier tier);

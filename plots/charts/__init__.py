@@ -16,11 +16,11 @@ import matplotlib
 
 from plots import page, schema, style
 from plots.charts import (all_reduce, bandwidth, loss, noise, predicted, roof, roofline, scaling,
-                          size, speedup, step_time)
+                          simulated, size, speedup, step_time)
 from plots.reading import Run
 
 KINDS = (speedup, size, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss, predicted,
-         noise)
+         noise, simulated)
 
 
 @dataclass
