@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <thread>
 
 #include "harness/io/mpi_session.hpp"
@@ -375,20 +374,28 @@ double break_even_rate(detail::CostFunction compressed, double ranks, double byt
   if (measured.empty()) return 0;
   Links scaled = links;
   const CommunicationCost cost{.p = ranks, .n = bytes, .g = ranks, .l = scaled};
-  const auto fastest_exact = [&] {
-    double fastest = std::numeric_limits<double>::infinity();
-    for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
-      const VariantInfo& info = *entry.info;
-      if (entry.cost != nullptr && !info.window && info.message_share == 1.0 &&
-          info.technique == Technique::mpi)
-        fastest = std::min(fastest, entry.cost(cost));
-    }
-    return fastest;
-  };
-  for (double rate = 1e13; rate >= 1e6; rate /= 1.02) {
+  const auto set_rate = [&](double rate) {
     const CostCurve line = CostCurve::line(measured.points().front().seconds, 8 / rate);
     scaled.within = {line, line, line};
-    if (compressed(cost) < fastest_exact()) return rate;
+  };
+  constexpr double fastest_link = 1e13;
+  constexpr double slowest_link = 1e6;
+  std::vector<detail::CostFunction> exact;  // of rungs that send messages
+  for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
+    const VariantInfo& info = *entry.info;
+    if (entry.cost == nullptr || info.message_share != 1.0 || info.technique != Technique::mpi)
+      continue;
+    set_rate(slowest_link);
+    const double slowest = entry.cost(cost);
+    set_rate(fastest_link);
+    if (entry.cost(cost) < slowest) exact.push_back(entry.cost);
+  }
+  for (double rate = fastest_link; rate >= slowest_link; rate /= 1.02) {
+    set_rate(rate);
+    const double seconds = compressed(cost);
+    if (std::all_of(exact.begin(), exact.end(),
+                    [&](detail::CostFunction other) { return seconds < other(cost); }))
+      return rate;
   }
   return 0;
 }

@@ -26,7 +26,7 @@ nlohmann::json as_json(const Links& links);
 Links median_of(const std::vector<Links>& measurements);
 
 // Bits per second of a link below which `compressed` is predicted to be faster than every exact rung
-// of all_reduce: one link of that rate and the measured latency between any two ranks, additions
+// of all_reduce that sends messages: one link of that rate and the measured latency between any two ranks, additions
 // and copies as measured. 0 if it is faster at no rate from 1 Mbit/s to 10 Tbit/s.
 double break_even_rate(detail::CostFunction compressed, double ranks, double bytes,
                        const Links& links);
