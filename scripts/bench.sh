@@ -112,65 +112,10 @@ fi
 # --- running them --------------------------------------------------------------------------------
 
 resume_command() {
-  local text="make bench" name
-  for name in PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OVERSUBSCRIBE; do
-    [[ -z ${!name:-} ]] || text+=" $name=$(printf %q "${!name}")"
-  done
-  [[ ${BUILD:-build} == build ]] || text+=" BUILD=$(printf %q "$BUILD")"
-  say "$text OUT=$(printf %q "$run") RESUME=1"
+  resume_text bench PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OVERSUBSCRIBE
 }
-
-interrupted=
-child=
-trap 'interrupted=1' INT # the terminal sends Ctrl-C to the child as well
-trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM
-
-# Runs a command to its end, even if a signal interrupts the wait. Sets `status`. Its output goes to
-# bench.log; on a terminal, stderr stays there because it shows the progress.
-part_log=$(mktemp)
-trap 'rm -f "$part_log"' EXIT
-run_to_end() {
-  # A background command ignores Ctrl-C unless its trap is reset.
-  (
-    trap - INT TERM
-    [[ -t 2 ]] || exec 2>&1
-    exec "$@"
-  ) >"$part_log" </dev/null &
-  child=$!
-  while
-    status=0
-    wait "$child" || status=$?
-    ((status > 128)) && kill -0 "$child" 2>/dev/null
-  do :; done
-  child=
-  if [[ -d $run ]]; then
-    {
-      printf '+ %s\n' "$*"
-      cat "$part_log"
-    } >>"$run/bench.log"
-  fi
-  if [[ -n $interrupted ]] || ((status == 130 || status == 143)); then
-    say
-    say "Stopped. The finished rows are in $run. To resume:"
-    say "  $(resume_command)"
-    exit 130
-  fi
-}
-
-show_end_of_log() { tail -n 12 "$part_log" | sed 's/^/  | /' >&2; }
-
-fail() { # TITLE
-  show_end_of_log
-  failures+=("$1 (exit status $status)")
-}
-
-held_a_run=
-[[ ! -e $run/environment.json && ! -e $run/summary.csv ]] || held_a_run=1
-resume=()
-[[ ${RESUME:-} != 1 ]] || resume=(--resume)
-failures=()
-
-elapsed() { say "$((SECONDS / 60)) min $((SECONDS % 60)) s"; }
+clean_up() { :; }
+source scripts/run_parts.sh
 
 say "Run folder: $run"
 for ((i = 0; i < ${#commands[@]}; ++i)); do
@@ -181,10 +126,7 @@ for ((i = 0; i < ${#commands[@]}; ++i)); do
   if ((status == 0)); then
     :
   elif ((${#resume[@]} == 0)) && { ((status == 2)) || [[ -n $held_a_run || ! -d $run ]]; }; then
-    # Nothing was measured: a wrong name, a folder in use, a folder that cannot be written.
-    show_end_of_log
-    [[ -z $held_a_run ]] || say "To resume that run: $(resume_command)" >&2
-    exit "$status"
+    nothing_measured
   elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} ]] &&
     [[ ${titles[i]} == all_reduce* ]]; then
     say "all_reduce: SKIPPED, it has no variant $VARIANT"
@@ -194,26 +136,4 @@ for ((i = 0; i < ${#commands[@]}; ++i)); do
   resume=(--resume)
 done
 
-# --- charts and tables ---------------------------------------------------------------------------
-
-say "Measured in $(elapsed)"
-if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
-  for output in charts tables; do
-    run_to_end .venv/bin/python -m plots "$output" "$run"
-    ((status == 0)) || fail "$output"
-  done
-  say
-  .venv/bin/python -m plots table "$run" || failures+=("table (exit status $?)")
-else
-  say "Charts and tables: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
-  say "Written:"
-  printf '  %s\n' "$run"/*
-fi
-if ((${#failures[@]})); then
-  {
-    say
-    say "FAILED (all output: $run/bench.log):"
-    printf '  %s\n' "${failures[@]}"
-  } >&2
-  exit 1
-fi
+finish table

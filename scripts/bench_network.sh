@@ -172,59 +172,10 @@ fi
 # --- running -------------------------------------------------------------------------------------
 
 resume_command() {
-  local text="make bench-network" name
-  for name in HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE SUITE VARIANT BUDGET; do
-    [[ -z ${!name:-} ]] || text+=" $name=$(printf %q "${!name}")"
-  done
-  [[ ${BUILD:-build} == build ]] || text+=" BUILD=$(printf %q "$BUILD")"
-  say "$text OUT=$(printf %q "$run") RESUME=1"
+  resume_text bench-network HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE SUITE VARIANT BUDGET
 }
-
-stopped() { # REASON
-  say
-  say "$1 The finished rows are in $run. To resume:"
-  say "  $(resume_command)"
-}
-
-interrupted=
-child=
-trap 'interrupted=1' INT # the terminal sends Ctrl-C to mpirun as well
-trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM
-part_log=$(mktemp)
-trap 'remove_hosts; rm -f "$part_log"' EXIT
-
-# Runs a command to its end, even if a signal interrupts the wait. Sets `status`. Its output goes to
-# bench.log; on a terminal, stderr stays there because it shows the progress.
-run_to_end() {
-  # A background command ignores Ctrl-C unless its trap is reset.
-  (
-    trap - INT TERM
-    [[ -t 2 ]] || exec 2>&1
-    exec "$@"
-  ) >"$part_log" </dev/null &
-  child=$!
-  while
-    status=0
-    wait "$child" || status=$?
-    ((status > 128)) && kill -0 "$child" 2>/dev/null
-  do :; done
-  child=
-  [[ ! -d $run ]] || { printf '+ %s\n' "$*" && cat "$part_log"; } >>"$run/bench.log"
-  if [[ -n $interrupted ]] || ((status == 130 || status == 143)); then
-    stopped "Stopped."
-    exit 130
-  fi
-}
-
-show_end_of_log() { tail -n 12 "$part_log" | sed 's/^/  | /' >&2; }
-
-elapsed() { say "$((SECONDS / 60)) min $((SECONDS % 60)) s"; }
-
-held_a_run=
-[[ ! -e $run/environment.json && ! -e $run/summary.csv ]] || held_a_run=1
-resume=()
-[[ ${RESUME:-} != 1 ]] || resume=(--resume)
-failures=()
+clean_up() { remove_hosts; }
+source scripts/run_parts.sh
 
 [[ -n ${HOSTFILE:-} ]] || make_hosts
 say "Network: $network"
@@ -239,40 +190,18 @@ for count in "${rank_counts[@]}"; do
   run_to_end "${launcher[@]}" "${where[@]}" -x "STEPLADDER_NETWORK=$network" \
     "$program" bench all_reduce "${select_rows[@]}" --out "$run" "${resume[@]}"
   if ((status != 0)); then
-    show_end_of_log
     if [[ ! -e $run/summary.csv ]] || [[ -n $held_a_run && ${#resume[@]} == 0 ]]; then
-      # Nothing was measured: a wrong name, a folder in use, a host that cannot be reached.
-      [[ -z $held_a_run ]] || say "To resume that run: $(resume_command)" >&2
-      exit "$status"
+      nothing_measured
     fi
     ((status == 1)) || { # a rank or mpirun was killed
+      show_end_of_log
       stopped "mpirun ended with status $status." >&2
       exit 1
     }
-    failures+=("ranks per host: $count (exit status $status)")
+    fail "ranks per host: $count"
   fi
   resume=(--resume)
 done
 
-# --- charts and tables ---------------------------------------------------------------------------
-
-say "Measured in $(elapsed)"
 remove_hosts
-if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
-  for output in charts tables; do
-    run_to_end .venv/bin/python -m plots "$output" "$run"
-    ((status == 0)) || failures+=("$output (exit status $status)")
-  done
-  say
-  .venv/bin/python -m plots network "$run" || failures+=("table (exit status $?)")
-else
-  say "Charts and tables: SKIPPED, no Python environment with numpy and matplotlib (see make setup)"
-fi
-if ((${#failures[@]})); then
-  {
-    say
-    say "FAILED (all output: $run/bench.log):"
-    printf '  %s\n' "${failures[@]}"
-  } >&2
-  exit 1
-fi
+finish network

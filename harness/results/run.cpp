@@ -76,18 +76,21 @@ const Links& Run::links() {
 }
 
 void Run::refresh_links() {
+  using namespace std::chrono_literals;
   const auto age = std::chrono::steady_clock::now() - links_measured_at_;
-  const bool old = measured_links_.empty() || age > std::chrono::seconds(5);
+  const bool old = measured_links_.empty() || (age > 5s && age > 3 * links_took_);
   if (mpi_session().max(old ? 1 : 0) > 0) measure_links_again();
 }
 
 void Run::measure_links_again() {
   const MpiSession& mpi = mpi_session();
+  const auto start = std::chrono::steady_clock::now();
   {
     const auto watched = mpi.watch("the measurement of the links", 60);
     measured_links_.push_back(measure_links(machine_.caches));
   }
   links_measured_at_ = std::chrono::steady_clock::now();
+  links_took_ = links_measured_at_ - start;
   if (!writes()) return;
   // One entry for each number of ranks and hosts; a resumed run replaces its own.
   const nlohmann::json file = folder_->read_json("links.json");

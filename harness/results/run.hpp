@@ -38,8 +38,9 @@ class Run {
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
   // Between the ranks of this command. Collective: measures at the first call.
   const Links& links();
-  // Collective: measures again if the last measurement is older than 5 seconds, because links
-  // change as other users of the machine come and go. links.json has the medians.
+  // Collective: measures again if the last measurement is older than 5 seconds and three times what
+  // it took, because links change as other users of the machine come and go. links.json has the
+  // medians.
   void refresh_links();
   Meter& meter() { return *meter_; }
   bool writes() const { return folder_.has_value(); }  // rank 0
@@ -58,6 +59,7 @@ class Run {
   std::vector<Ceiling> ceilings_;
   std::vector<Links> measured_links_;  // the last one is in use
   std::chrono::steady_clock::time_point links_measured_at_;
+  std::chrono::steady_clock::duration links_took_{};
   std::unique_ptr<Meter> meter_;
 };
 
