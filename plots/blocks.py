@@ -286,33 +286,36 @@ def peers_table(rows: Sequence[Row]) -> str:
 
 def simulation(run: Run) -> str | None:
     folder = run.folder / "simulation"
-    if not folder.is_dir():
-        return None
-    about = read_json(folder / "simulation.json") or {}
-    weak = [row for row in read_table(folder / "scaling.csv", []) or [] if row["scaling"] == "weak"]
-    strong = {(row["platform"], row["network"], row["nodes"], row["variant"]): row
-              for row in read_table(folder / "scaling.csv", []) or [] if row["scaling"] == "strong"}
+    rows = read_table(folder / "scaling.csv", []) or []
+    groups: dict[tuple[str, str, int], dict[str, list[Row]]] = {}
+    for row in rows:
+        key = (row["network"], row["platform"], row["nodes"])
+        groups.setdefault(key, {}).setdefault(row["scaling"], []).append(row)
     lines = []
-    for key in sorted({(row["network"], row["platform"], row["nodes"]) for row in weak}):
-        here = [row for row in weak if (row["network"], row["platform"], row["nodes"]) == key]
-        own = min((row for row in here if row["variant"] != "mpi_allreduce"),
+    for key in sorted(groups):
+        weak = groups[key].get("weak", [])
+        own = min((row for row in weak
+                   if row["technique"] != "vendor" and row["variant"] != "by_model"),
                   key=lambda row: row["step_s"], default=None)
-        library = next((row for row in here if row["variant"] == "mpi_allreduce"), None)
-        first = next((row for row in here if row["variant"] == "gather_broadcast"), None)
         if own is None:
             continue
-        other = strong[own["platform"], own["network"], own["nodes"], own["variant"]]
-        lines.append([key[0], key[1], f"{key[2]:,}", f"`{own['variant']}`",
-                      milliseconds(own["all_reduce_s"]), percent(100 * own["efficiency"]),
-                      percent(100 * library["efficiency"] if library else None),
-                      percent(100 * first["efficiency"] if first else None),
-                      percent(100 * other["efficiency"])])
+        efficiency = {row["variant"]: 100 * row["efficiency"] for row in weak}
+        strong = {row["variant"]: 100 * row["efficiency"] for row in groups[key].get("strong", [])}
+        network_name, platform, nodes = key
+        lines.append([network_name, platform, f"{nodes:,}", f"`{own['variant']}`",
+                      milliseconds(own["all_reduce_s"]), percent(efficiency[own["variant"]]),
+                      percent(efficiency.get("mpi_allreduce")),
+                      percent(efficiency.get("gather_broadcast")),
+                      percent(strong.get(own["variant"]))])
+    if not lines:
+        return None
+    about = read_json(folder / "simulation.json") or {}
+    compute = "; ".join(f"{name} {milliseconds(value['seconds'])} ms"
+                        for name, value in (about.get("compute") or {}).items()
+                        if any(key[0] == name for key in groups))
     labels = ("network", "cluster", "nodes", "fastest rung", "all-reduce, ms", "efficiency",
               "of MPI_Allreduce", "of `gather_broadcast`", "strong scaling")
-    compute = "; ".join(f"{name} {number(1e3 * value['seconds'], '.0f')} ms"
-                        for name, value in (about.get("compute") or {}).items()
-                        if any(row["network"] == name for row in weak))
-    return (f"{about.get('simulator')}; commit {str(about.get('commit') or 'unknown')[:12]}. Compute per step: "
+    return (f"{about.get('simulator')}; commit {about.get('commit') or 'unknown'}. Compute of a step: "
             f"{compute}. Efficiency: compute / step, constant batch per node; last column: constant "
             f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
 

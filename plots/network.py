@@ -51,8 +51,10 @@ def vector_bytes(row: Row) -> float:
 
 
 def line_of(rows: Sequence[Row]) -> list[list[str]]:
-    """Compressed messages are not compared with the bound. Empty if only libraries were measured."""
-    own = [row for row in rows if row["technique"] != "vendor" and not row["message_share"]]
+    """Compressed messages are not compared with the bound, and by_model runs one of the other rungs.
+    Empty if only libraries were measured."""
+    own = [row for row in rows if row["technique"] != "vendor" and not row["message_share"]
+           and row["variant"] != "by_model"]
     if not own:
         return []
     best = min(own, key=lambda row: row["median_s"])

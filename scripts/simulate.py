@@ -42,6 +42,7 @@ SIMULATION = (
     ("nodes", "integer", "", "number of nodes, with one rank on each"),
     ("node_ranks", "integer", "", "consecutive ranks that two-level rungs treat as a node"),
     ("variant", "text", "", "name of the implementation"),
+    ("technique", "text", "", "mpi; vendor: of the MPI library"),
     ("direction", "text", "", "sum or mean"),
     ("problem", "text", "", "name of the problem; empty: the variant cannot be simulated"),
     ("bytes", "integer", "B", "size of the vector"),
@@ -56,6 +57,7 @@ SCALING = (
     ("platform", "text", "", "as in simulation.csv"),
     ("nodes", "integer", "", "as in simulation.csv"),
     ("variant", "text", "", "as in simulation.csv"),
+    ("technique", "text", "", "as in simulation.csv"),
     ("network", "text", "", "name of the neural network"),
     ("scaling", "text", "", "weak: constant batch on each node; strong: constant global batch"),
     ("global_batch", "integer", "", "samples of a step on all nodes together"),
@@ -193,6 +195,9 @@ class Simulator:
         self.libraries = set()  # variants of technique vendor
         self.running = set()
         self.stopped = False
+
+    def technique(self, variant):
+        return "vendor" if variant in self.libraries else "mpi"
 
     def stop(self):
         with self.lock:
@@ -338,6 +343,7 @@ class Run:
         p = job.platform
         node_ranks = p.node_ranks(job.nodes)
         row = {"platform": p.name, "nodes": job.nodes, "node_ranks": node_ranks, "variant": job.variant,
+               "technique": self.simulator.technique(job.variant),
                "direction": job.direction, "problem": job.problem, "bytes": 4 * job.count, "verified": verified,
                "status": status, "reason": reason}
         with self.lock:
@@ -400,7 +406,8 @@ class Run:
         for variant in variants:
             verified, status, reason = self.verified[variant]
             if status == "unavailable" and variant not in present:
-                self.table.append({"variant": variant, "status": status, "reason": reason})
+                self.table.append({"variant": variant, "technique": self.simulator.technique(variant),
+                                   "status": status, "reason": reason})
                 self.say(f"{variant}: unavailable, {reason}")
         bad = [f"{v}: {self.verified[v][2]}" for v in variants if self.verified[v][1] == "failed"]
         good = sum(self.verified[v][0] == "yes" for v in variants)
@@ -470,7 +477,8 @@ def scaling_rows(rows, compute):
         for scaling, factor, batch in (("weak", 1, nodes * batches[network]),
                                        ("strong", STRONG_NODES / nodes, STRONG_NODES * batches[network])):
             seconds = compute[network][0] * factor
-            yield {"platform": row["platform"], "nodes": nodes, "variant": row["variant"], "network": network,
+            yield {"platform": row["platform"], "nodes": nodes, "variant": row["variant"],
+                   "technique": row["technique"], "network": network,
                    "scaling": scaling, "global_batch": batch, "compute_s": seconds, "all_reduce_s": reduce,
                    "step_s": seconds + reduce, "efficiency": seconds / (seconds + reduce)}
 
@@ -583,8 +591,14 @@ def simgrid_version():
 
 
 def commit():
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    """Of the sources, with "(modified)" if the working tree has changes; empty without git."""
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            " (modified)" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except OSError:
+        return ""
 
 
 def draw_charts(out, say):
@@ -660,9 +674,10 @@ def simulate(say):
             variants = list(dict.fromkeys([*(variants if platforms else ()), *(job.variant for job in jobs)]))
         before = {tuple(row[name] for name in ("platform", "nodes", "variant", "direction", "problem")) for row in table.rows}
         jobs = [job for job in jobs if job.key not in before]
+        known = json.loads((out / "simulation.json").read_text()) if (out / "simulation.json").exists() else {}
         (out / "simulation.json").write_text(json.dumps({
             "schema_version": 1, "simulator": simgrid_version(), "commit": commit(),
-            "platforms": {p.name: {"alpha_s": p.alpha, "beta_s_per_byte": p.beta, "nodes_of_a_leaf_switch": p.leaf or None,
+            "platforms": known.get("platforms", {}) | {p.name: {"alpha_s": p.alpha, "beta_s_per_byte": p.beta, "nodes_of_a_leaf_switch": p.leaf or None,
                                    "arithmetic": p.arithmetic} for p in dict.fromkeys(job.platform for job in jobs)},
             "compute": {name: {"seconds": value[0], "source": value[1]} for name, value in compute.items()},
         }, indent=1) + "\n")

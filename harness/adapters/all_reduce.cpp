@@ -1,5 +1,7 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 
+#include <limits>
+
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/mpi_session.hpp"

@@ -178,7 +178,7 @@ class TypedCase : public Case {
       } else if (variant.contraction == 0) {
         compare(operand, got, contents_[i], expected_[i], variant, result);
       }
-      if (operand.is_result() && variant.message_share != 1.0)
+      if (operand.is_result() && variant.encoded_share != 1.0)
         result.relative_error =
             std::max(result.relative_error, relative_error(got, expected_[i].value));
       if (result.passed && operand.replica_of >= 0) {

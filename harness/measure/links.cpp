@@ -29,8 +29,8 @@ namespace stepladder {
 namespace {
 
 constexpr std::size_t longest = std::size_t{64} << 20U;  // bytes of a message
-// Bytes. allocate_aligned gives vectors of 4 MiB huge pages; their halves are messages.
-constexpr std::size_t huge_pages_from = std::size_t{2} << 20U;
+// Bytes of the vectors from which allocate_aligned requests huge pages.
+constexpr std::size_t huge_pages_from = std::size_t{4} << 20U;
 constexpr int tag = 2;
 
 double now() {
@@ -42,8 +42,8 @@ void copy_cached(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 // A copy that memory bounds: non-temporal stores, which do not read the target first, prefetches
-// across page boundaries, where the hardware stops, and two halves at once, which keep more misses
-// in flight. `to` is aligned to a cache line.
+// across boundaries of 4 KiB, where the hardware stops, and two halves at once, which keep more
+// misses in flight. `to` is aligned to a cache line.
 __attribute__((target("avx"))) void copy_streaming(std::byte* to, const std::byte* from,
                                                    std::size_t bytes) {
   constexpr std::size_t ahead = 2048;
@@ -151,9 +151,10 @@ class LinkMeter {
   struct Vectors {
     std::byte *source, *target;
   };
-  // Operands of that length, in pages as operands have them.
+  // Chunks of vectors, one for each rank, in pages as such vectors have them.
   Vectors vectors(std::size_t bytes, std::int64_t iteration) const {
-    const Rotated& memory = bytes < huge_pages_from ? small_pages_ : huge_pages_;
+    const bool huge = bytes * static_cast<std::size_t>(ranks_) >= huge_pages_from;
+    const Rotated& memory = huge ? huge_pages_ : small_pages_;
     const std::size_t at = memory.offset(bytes, iteration);
     return {memory.source.get() + at, memory.target.get() + at};
   }
@@ -191,8 +192,8 @@ class LinkMeter {
     return mpi_session().max((now() - start) / static_cast<double>(iterations));
   }
 
-  // `partner`: the rank that rank 0 sends to. Messages come from memory and are received in the same
-  // place, as in the rungs: a sum is sent from the caches but gathered into memory.
+  // `partner`: the rank that rank 0 sends to. Messages come from memory and arrive in one buffer; a
+  // ring, for one, also sends sums from the caches and gathers them in memory.
   LinkCosts costs(MPI_Comm communicator, int rank, int ranks, int partner) {
     LinkCosts costs;
     const auto exchange = [=, this](std::size_t bytes, std::int64_t i, int to, int from) {
@@ -251,7 +252,7 @@ class LinkMeter {
       std::byte values[cache_line - sizeof(round)];
     };
     constexpr std::size_t longest_slot = std::size_t{64} << 10U;
-    constexpr std::size_t slots = 4;
+    constexpr std::size_t slots = 4;  // a rank is one round ahead of another at most
     constexpr std::size_t slot_bytes = sizeof(FlagLine) + longest_slot;
     constexpr int rounds = 200;
     const all_reduce::Window window(node_, slots * slot_bytes);
@@ -274,13 +275,14 @@ class LinkMeter {
           FlagLine& mine = line(node_rank_, round);
           std::memcpy(values_of(mine), source, bytes);
           mine.round.store(round, std::memory_order_release);
-          FlagLine& other = line((node_rank_ + 1) % node_ranks_, round);
-          for (int polls = 0; other.round.load(std::memory_order_acquire) < round; ++polls)
-            if (polls < 1000)
-              _mm_pause();
-            else
-              std::this_thread::yield();
-          std::memcpy(target, values_of(other), bytes);
+          for (int rank = 0; rank < node_ranks_; ++rank)
+            for (int polls = 0; line(rank, round).round.load(std::memory_order_acquire) < round;
+                 ++polls)
+              if (polls < 1000)
+                _mm_pause();
+              else
+                std::this_thread::yield();
+          std::memcpy(target, values_of(line((node_rank_ + 1) % node_ranks_, round)), bytes);
         }
         seconds.push_back(mpi_session().max(now() - start) / rounds);
       }
@@ -383,7 +385,7 @@ double break_even_rate(detail::CostFunction compressed, double ranks, double byt
   std::vector<detail::CostFunction> exact;  // of rungs that send messages
   for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
     const VariantInfo& info = *entry.info;
-    if (entry.cost == nullptr || info.message_share != 1.0 || info.technique != Technique::mpi)
+    if (entry.cost == nullptr || info.encoded_share != 1.0 || info.technique != Technique::mpi)
       continue;
     set_rate(slowest_link);
     const double slowest = entry.cost(cost);

@@ -15,7 +15,7 @@ namespace stepladder {
 inline constexpr double most_copies = 4096;
 
 // Collective over all ranks of the session; takes a few seconds. Vectors rotate
-// through more memory than `caches` hold, as the operands of a benchmark do.
+// as the operands of a row do: through more memory than `caches` hold, but for the shortest.
 // A length is left out once a message takes longer than half a second. Without MPI, or with one
 // rank, every curve is empty.
 Links measure_links(const CacheSizes& caches);
@@ -25,9 +25,10 @@ nlohmann::json as_json(const Links& links);
 // Of each point of each curve. measurements: not empty.
 Links median_of(const std::vector<Links>& measurements);
 
-// Bits per second of a link below which `compressed` is predicted to be faster than every exact rung
-// of all_reduce that sends messages: one link of that rate and the measured latency between any two ranks, additions
-// and copies as measured. 0 if it is faster at no rate from 1 Mbit/s to 10 Tbit/s.
+// Bits per second of a link below which `compressed` is predicted to be faster than every exact
+// rung of all_reduce that sends messages: one link of that rate and the measured latency between
+// any two ranks, additions and copies as measured. 0 if it is faster at no rate from 1 Mbit/s to
+// 10 Tbit/s.
 double break_even_rate(detail::CostFunction compressed, double ranks, double bytes,
                        const Links& links);
 

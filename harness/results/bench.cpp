@@ -108,18 +108,25 @@ std::size_t Bench::copies_of(const Case& problem, Place place) const {
       std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, most_copies));
 }
 
+// Of the hosts of all ranks, which decide alike. Collective.
+double Bench::least_available_memory() const {
+  return -mpi_session().max(-run_.machine().memory_available_bytes);
+}
+
 // Empty when the problem fits the memory.
 std::string Bench::why_too_large(const Case& problem, std::size_t copies) const {
   const double needed = problem.memory_needed(copies) * mpi_session().ranks();
-  const double available = 0.9 * run_.machine().memory_available_bytes;
+  const double available = 0.9 * least_available_memory();
   if (needed <= available) return {};
   return fmt::format("needs {:.1f} GiB; {:.1f} GiB are available", needed / 0x1p30,
                      available / 0x1p30);
 }
 
 void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
-  if (over_ranks(problem)) run_.refresh_links();
   std::vector<Candidate> candidates = plan(problem, variants);
+  const bool any = std::any_of(candidates.begin(), candidates.end(),
+                               [](const Candidate& candidate) { return candidate.is_ok(); });
+  if (over_ranks(problem) && any) run_.refresh_links();
   for (const Place place : {Place::cpu, Place::cuda}) {
     Candidates here;
     for (Candidate& candidate : candidates)
@@ -148,14 +155,18 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
   }
   if (mpi_session().max(failure.empty() ? 0 : 1) > 0)
     return skip_all(failure.empty() ? "its operands cannot be allocated on another rank" : failure);
-  const std::size_t together = planned_together(problem, copies);
+  const std::size_t together =
+      place == Place::cuda ? candidates.size() : planned_together(problem, copies);
   for (std::size_t first = 0; first < candidates.size(); first += together) {
     const Candidates some(candidates.begin() + static_cast<std::ptrdiff_t>(first),
                           candidates.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(first + together, candidates.size())));
     if (skip_if_device_lost(some, device_lost_after_)) continue;
     verify_all(problem, some);
-    if (device_lost_after_.empty()) time(problem, some);
+    // Groups have other rounds: their repetitions are not paired with each other.
+    constexpr int rounds_of_group = 100000;
+    if (device_lost_after_.empty())
+      time(problem, some, static_cast<int>(first / together) * rounds_of_group);
     for (Candidate* candidate : some) candidate->runner.reset();
   }
 }
@@ -164,7 +175,7 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
 // expected to need at most as much as the operands.
 std::size_t Bench::planned_together(const Case& problem, std::size_t copies) const {
   const double ranks = mpi_session().ranks();
-  const double free = 0.9 * run_.machine().memory_available_bytes -
+  const double free = 0.9 * least_available_memory() -
                       ranks * (problem.memory_needed(copies) +
                                static_cast<double>(copies) * problem.operand_bytes());
   return static_cast<std::size_t>(std::clamp(free / (ranks * problem.operand_bytes()), 4.0, 1e6));
@@ -208,7 +219,7 @@ void Bench::verify_one(Case& problem, Candidate& candidate, Tier tier) {
   candidate.runs_nowhere = verdict.runs_nowhere;
   if (candidate.verified) {  // std::fmax ignores NaN
     candidate.error_ratio = std::fmax(candidate.error_ratio, verdict.error_ratio);
-    if (candidate.variant->info->message_share != 1.0)
+    if (candidate.variant->info->encoded_share != 1.0)
       candidate.relative_error = std::fmax(candidate.relative_error, verdict.relative_error);
   } else if (verdict.outcome == Outcome::unavailable)
     candidate.set("unavailable", verdict.reason);
@@ -228,7 +239,7 @@ bool Bench::skip_if_device_lost(const Candidates& candidates, const std::string&
   return true;
 }
 
-void Bench::time(Case& problem, const Candidates& all) {
+void Bench::time(Case& problem, const Candidates& all, int first_round) {
   Candidates timed;
   std::vector<Subject> subjects;
   problem.reset();
@@ -256,6 +267,8 @@ void Bench::time(Case& problem, const Candidates& all) {
   const bool one_threw = std::any_of(measured.begin(), measured.end(),
                                      [](const Measured& m) { return !m.error.empty(); });
   if (one_threw && skip_if_device_lost(all, "one of the rungs that were timed")) return;
+  for (Measured& one : measured)
+    for (Sample& sample : one.samples) sample.round += first_round;
   for (std::size_t i = 0; i < timed.size(); ++i)
     set_times(problem, *timed[i], std::move(measured[i]));
 }
@@ -281,7 +294,7 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
                 .g = static_cast<double>(info.ranks) / info.hosts,
                 .l = *links});
     if (const detail::CostFunction cost = candidate.variant->entry.cost;
-        cost != nullptr && candidate.variant->info->message_share != 1.0)
+        cost != nullptr && candidate.variant->info->encoded_share != 1.0)
       candidate.break_even_rate = break_even_rate(cost, info.ranks, info.vector_bytes, *links);
     if (info.bus_bytes > 0) candidate.roof = all_reduce_roof(info.vector_bytes, info.hosts, *links);
     return;

@@ -56,13 +56,14 @@ class Bench {
   bool is_cold(const Case& problem) const;
   const Links* links_of(const Case& problem);
   std::size_t copies_of(const Case& problem, Place place) const;
+  double least_available_memory() const;
   std::string why_too_large(const Case& problem, std::size_t copies) const;
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, Tier tier);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
-  void time(Case& problem, const Candidates& candidates);
+  void time(Case& problem, const Candidates& candidates, int first_round);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);
   void set_speedups(std::vector<Candidate>& candidates) const;
   void count_and_write(std::vector<Candidate>& candidates);

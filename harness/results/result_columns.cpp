@@ -78,8 +78,8 @@ const ColumnsOf<BenchRow>& summary_columns() {
        {"message_share", "", "bytes that an all-reduce sends, relative to a ring of fp32; empty: as many",
         [](const Row& r) -> std::optional<double> {
           const VariantInfo& info = *r.variant->info;
-          if (info.message_share == 1.0 || r.problem == nullptr) return std::nullopt;
-          return info.message_share * (info.gathers ? r.problem->ranks / 2.0 : 1);
+          if (info.encoded_share == 1.0 || r.problem == nullptr) return std::nullopt;
+          return info.encoded_share * (info.gathers ? r.problem->ranks / 2.0 : 1);
         }},
        {"layout", "", "layout of the operands",
         of_problem([](const Problem& p) { return p.layout; })},

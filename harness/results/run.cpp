@@ -92,12 +92,12 @@ void Run::measure_links_again() {
   links_measured_at_ = std::chrono::steady_clock::now();
   links_took_ = links_measured_at_ - start;
   if (!writes()) return;
-  // One entry for each number of ranks and hosts; a resumed run replaces its own.
-  const nlohmann::json file = folder_->read_json("links.json");
-  nlohmann::json all = nlohmann::json::array();
-  if (file.contains("links"))
-    for (const nlohmann::json& one : file["links"])
-      if (one["ranks"] != mpi.ranks() || one["hosts"] != mpi.hosts()) all.push_back(one);
+  // Each command has an entry, after those of earlier commands.
+  if (!links_before_) {
+    const nlohmann::json file = folder_->read_json("links.json");
+    links_before_ = file.contains("links") ? file["links"] : nlohmann::json::array();
+  }
+  nlohmann::json all = *links_before_;
   nlohmann::json medians = as_json(median_of(measured_links_));
   medians["ranks"] = mpi.ranks();
   medians["hosts"] = mpi.hosts();

@@ -53,7 +53,7 @@ struct VariantInfo {
   double operand_error = 0.0;
 
   // all_reduce, rungs that compress.
-  double message_share = 1.0;  // length of a vector as sent, relative to fp32
+  double encoded_share = 1.0;  // length of an encoded vector, relative to fp32
   bool gathers = false;        // sends the vectors of all ranks instead of one sum in chunks
   // Above 0: a compressor C with error feedback. |v - C(v)|^2 <= (1 - contraction) |v|^2 for every
   // vector v, and the plan adds v - C(v) to the next input. Single results satisfy no bound; sums

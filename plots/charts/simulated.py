@@ -21,6 +21,11 @@ LIBRARY = "mpi_allreduce"
 MOST_RUNGS = 7
 
 
+def is_rung(row: Row) -> bool:
+    """Not a library, and not the choice among the rungs."""
+    return row["technique"] != "vendor" and row["variant"] != "by_model"
+
+
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
     if run.scaling is not None:
         for scaling in ("weak", "strong"):
@@ -33,8 +38,7 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 def caption(run: Run, text: str) -> str:
     about = read_json(run.folder / "simulation.json") or {}
-    commit = str(about.get("commit") or "unknown")[:12]
-    return f"{about.get('simulator') or 'SimGrid'} - commit {commit}\n{text}"
+    return f"{text}\n{about.get('simulator') or 'SimGrid'}; commit {about.get('commit') or 'unknown'}."
 
 
 def notable(rows: Sequence[Row]) -> list[str]:
@@ -50,7 +54,8 @@ def notable(rows: Sequence[Row]) -> list[str]:
     for name in dict.fromkeys(row["variant"] for row in large):
         behind[name] = geometric_mean(row["all_reduce_s"] / fastest[row["platform"], row["network"]]
                                       for row in large if row["variant"] == name)
-    nearest = sorted((name for name in behind if name != LIBRARY), key=behind.get)[:MOST_RUNGS]
+    own = {row["variant"] for row in large if is_rung(row)}
+    nearest = sorted(own, key=behind.get)[:MOST_RUNGS]
     chosen = {*nearest, LIBRARY, "gather_broadcast"}
     return [name for name in dict.fromkeys(row["variant"] for row in rows) if name in chosen]
 
@@ -112,7 +117,7 @@ def draw_map(run: Run, rows: Sequence[Row]) -> Page | str:
     winners: dict[tuple, Row] = {}
     for row in rows:
         key = (row["platform"], row["nodes"], row["bytes"])
-        if row["variant"] != LIBRARY and row["variant"] != "by_model" and (
+        if is_rung(row) and (
                 key not in winners or row["seconds"] < winners[key]["seconds"]):
             winners[key] = row
     if not winners:

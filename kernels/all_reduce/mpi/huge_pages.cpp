@@ -48,14 +48,15 @@ std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes) {
                               reinterpret_cast<std::uintptr_t>(start);
   std::byte* const mapped = start + skipped;
   // An old size of 0 asks for a second mapping, and MADV_COLLAPSE for huge pages now.
-  if (mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, mapped) == MAP_FAILED ||
-      madvise(mapped, bytes, MADV_COLLAPSE) != 0) {
-    munmap(start, room);
-    return nullptr;
-  }
+  // If mremap fails, it may have unmapped its target, which then is no longer ours.
+  const bool second =
+      mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, mapped) != MAP_FAILED;
   if (skipped > 0) munmap(start, skipped);
   munmap(mapped + bytes, huge_page - skipped);
-  return mapped;
+  if (!second) return nullptr;
+  if (madvise(mapped, bytes, MADV_COLLAPSE) == 0) return mapped;
+  munmap(mapped, bytes);
+  return nullptr;
 }
 
 void unmap_huge_pages(std::byte* mapped, std::size_t bytes) { munmap(mapped, bytes); }

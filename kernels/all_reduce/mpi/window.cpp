@@ -41,7 +41,11 @@ Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(round_up(bytes
   auto* first = static_cast<std::byte*>(base);
   first += round_up(reinterpret_cast<std::uintptr_t>(base), page) -
            reinterpret_cast<std::uintptr_t>(base);
-  if (large) first += bytes_to_huge_page(first);
+  if (large) {
+    std::uint64_t skipped = rank_ == 0 ? bytes_to_huge_page(first) : 0;
+    MPI_Bcast(&skipped, 1, MPI_UINT64_T, 0, communicator);  // the segments must begin alike
+    first += skipped;
+  }
   const auto segment_at = [&](int rank) {
     return first + static_cast<std::size_t>(rank) * bytes_;
   };

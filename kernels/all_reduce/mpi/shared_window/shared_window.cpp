@@ -6,7 +6,7 @@
 //     rank 1     slice 1 of p inputs -> sum -> slice 1 of p outputs
 //     barrier    all outputs are complete
 //
-//     T = 2 h + copy(n)                     short vectors: h((p-1) n)
+//     T = 2 handoff(0) + stream(n)          short vectors: handoff((p-1) n)
 //
 // Each input is read once and each output written once: 2 p n bytes, the minimum. Long results are
 // stored past the caches. Short vectors are copied into slots that all ranks read: one wait.

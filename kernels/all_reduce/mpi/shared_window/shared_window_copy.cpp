@@ -4,8 +4,9 @@
 //     rank 0    copy 0  copy 1  sum 0  copy 2  sum 1  …        a flag after each copy
 //     rank 1    copy 0  copy 1  sum 0  copy 2  sum 1  …        a wait before each sum
 //
-//     T = h + (p+2)/2 copy(n)              p <= 3, or short vectors; below 8 KiB h((p-1) n)
-//     T = h + (5 + 1/p)/2 copy(n)          otherwise
+//     T = handoff((p-1) n)                         below 8 KiB
+//     T = handoff(0) + (p+2)/2 stream(n)           p <= 3, or short vectors
+//     T = handoff(0) + (5 + 1/p)/2 stream(n)       otherwise
 //
 // Four slots of a chunk are used in turn. From 8 KiB on they are written past the caches: a line
 // that another core has changed may come slower from its cache than from memory. With many ranks

@@ -46,7 +46,7 @@ void sum_known(const SumOperands& o, std::int64_t begin, std::int64_t end) {
   constexpr auto lanes = static_cast<std::int64_t>(Vector::size);
   // One cache line of each vector at a time: with four, AVX-512 took up to 1.7 times as long.
   constexpr std::int64_t unroll = stores == Stores::streaming ? 16 / lanes : 4;
-  // The hardware prefetchers stop at page boundaries; these are of 4 KiB in shared memory.
+  // The hardware prefetchers stop at boundaries of 4 KiB.
   constexpr std::int64_t ahead = 2048 / sizeof(float);
   const int inputs = ranks > 0 ? ranks : o.ranks;
   const int outputs = copies > 0 ? copies : o.copies;
