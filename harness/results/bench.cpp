@@ -172,13 +172,13 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
 }
 
 // All variants of a problem take turns, unless their workspaces might not fit the memory: each is
-// expected to need at most as much as the operands.
+// expected to need at most twice as much as the operands.
 std::size_t Bench::planned_together(const Case& problem, std::size_t copies) const {
   const double ranks = mpi_session().ranks();
   const double free = 0.9 * least_available_memory() -
                       ranks * (problem.memory_needed(copies) +
                                static_cast<double>(copies) * problem.operand_bytes());
-  return static_cast<std::size_t>(std::clamp(free / (ranks * problem.operand_bytes()), 4.0, 1e6));
+  return static_cast<std::size_t>(std::clamp(free / (2 * ranks * problem.operand_bytes()), 2.0, 1e6));
 }
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other
