@@ -137,19 +137,14 @@ def memory_arithmetic(run):
         raise UsageError(f"STEP_RUN={run}: ceilings.json cannot be used ({error})") from None
 
 
-def fit_line(points):
-    """alpha and beta of the line with the least relative error."""
-    w = x = y = xx = xy = 0.0
-    for size, seconds in points:
-        if seconds <= 0:
-            continue
-        weight = 1 / seconds ** 2
-        w, x, y = w + weight, x + weight * size, y + weight * seconds
-        xx, xy = xx + weight * size * size, xy + weight * size * seconds
-    determinant = w * xx - x * x
-    if determinant <= 0:
+def alpha_and_beta(points):
+    """alpha from the shortest message, beta from the two longest: a link that limits its rate lets a burst pass, so
+    that messages between these are faster than the line."""
+    if len(points) < 2 or points[-1][0] <= points[-2][0]:
         raise UsageError("links.json: the links are measured at fewer than two lengths")
-    return max((y * xx - x * xy) / determinant, 1e-9), (w * xy - x * y) / determinant
+    (size, seconds), (longer_size, longer_seconds) = points[-2:]
+    beta = (longer_seconds - seconds) / (longer_size - size)
+    return max(points[0][1] - points[0][0] * beta, 1e-9), beta
 
 
 def measured_platform(run):
@@ -161,7 +156,7 @@ def measured_platform(run):
         if links is None:
             raise UsageError(f"{run / 'links.json'}: no links between hosts were measured")
         between = links["between"]
-        alpha, beta = fit_line(between.get("shift") or between["send"])
+        alpha, beta = alpha_and_beta(between.get("shift") or between["send"])
         hosts = links.get("hosts") or 4
         arithmetic = {name: links[name] for name in ("add", "copy")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -528,7 +523,7 @@ def measured_jobs(run, platform, hosts, patterns):
 
 
 def print_comparison(rows, jobs, say):
-    differences = []
+    differences, by_size = [], {}
     say(f"\n{'rung':24}{'direction':10}{'problem':16}{'simulated':>12}{'measured':>12}{'difference':>12}")
     lines = []
     for row in rows:
@@ -538,6 +533,7 @@ def print_comparison(rows, jobs, say):
         simulated, measured = float(row["seconds"]), jobs[key][1]
         difference = simulated / measured - 1
         differences.append(abs(difference))
+        by_size.setdefault(int(row["bytes"]), []).append(abs(difference))
         lines.append(f"{row['variant']:24}{row['direction']:10}{row['problem']:16}{1e3 * simulated:>9.3f} ms"
                      f"{1e3 * measured:>9.3f} ms{100 * difference:>10.1f} %")
     for line in lines[:26]:
@@ -546,6 +542,7 @@ def print_comparison(rows, jobs, say):
         say(f"… {len(lines) - 26} more")
     if differences:
         say(f"Median difference: {100 * statistics.median(differences):.1f} % ({len(differences)} rows)")
+        say("By bytes: " + ", ".join(f"{size}: {100 * statistics.median(by_size[size]):.1f} %" for size in sorted(by_size)))
 
 
 # --- the command ---------------------------------------------------------------------------------
