@@ -86,7 +86,8 @@ struct AllReduceAdapter {
   }
   // All ranks draw the same one.
   static std::uint64_t stream(Random random) {
-    return static_cast<std::uint64_t>(random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
+    return static_cast<std::uint64_t>(
+        random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
   }
 
   static void fill(const Problem& p, Tier tier, const Random& random, Contents& contents) {

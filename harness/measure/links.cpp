@@ -126,8 +126,8 @@ class LinkMeter {
     });
     const CostCurve streaming = curve([this](std::size_t bytes, std::int64_t i) {
       const std::size_t at = huge_pages_.offset(bytes, i);
-      (cpu_has(Isa::avx2) ? copy_streaming : copy_cached)(
-          huge_pages_.target.get() + at, huge_pages_.source.get() + at, bytes);
+      (cpu_has(Isa::avx2) ? copy_streaming : copy_cached)(huge_pages_.target.get() + at,
+                                                          huge_pages_.source.get() + at, bytes);
     });
     std::vector<CostCurve::Point> faster = cached.points();
     for (CostCurve::Point& point : faster)
@@ -329,10 +329,9 @@ nlohmann::json as_json(const LinkCosts& costs) {
 }
 
 std::vector<CostCurve*> curves_of(Links& links) {
-  return {&links.within.send,  &links.within.shift,  &links.within.swap,
-          &links.between.send, &links.between.shift, &links.between.swap,
-          &links.add,          &links.copy,          &links.stream,
-          &links.handoff};
+  return {&links.within.send,   &links.within.shift, &links.within.swap, &links.between.send,
+          &links.between.shift, &links.between.swap, &links.add,         &links.copy,
+          &links.stream,        &links.handoff};
 }
 
 CostCurve median_of(const std::vector<CostCurve>& curves) {
@@ -350,9 +349,12 @@ CostCurve median_of(const std::vector<CostCurve>& curves) {
 }  // namespace
 
 nlohmann::json as_json(const Links& links) {
-  return {{"within", as_json(links.within)},   {"between", as_json(links.between)},
-          {"add", as_json(links.add)},         {"copy", as_json(links.copy)},
-          {"stream", as_json(links.stream)},   {"handoff", as_json(links.handoff)},
+  return {{"within", as_json(links.within)},
+          {"between", as_json(links.between)},
+          {"add", as_json(links.add)},
+          {"copy", as_json(links.copy)},
+          {"stream", as_json(links.stream)},
+          {"handoff", as_json(links.handoff)},
           {"code", links.code}};
 }
 

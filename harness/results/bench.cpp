@@ -178,7 +178,8 @@ std::size_t Bench::planned_together(const Case& problem, std::size_t copies) con
   const double free = 0.9 * least_available_memory() -
                       ranks * (problem.memory_needed(copies) +
                                static_cast<double>(copies) * problem.operand_bytes());
-  return static_cast<std::size_t>(std::clamp(free / (2 * ranks * problem.operand_bytes()), 2.0, 1e6));
+  return static_cast<std::size_t>(
+      std::clamp(free / (2 * ranks * problem.operand_bytes()), 2.0, 1e6));
 }
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other
@@ -288,11 +289,10 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
   if (const Links* links = links_of(problem)) {
     const ProblemInfo& info = problem.info();
     if (const detail::CostFunction cost = candidate.variant->entry.cost)
-      candidate.predicted_seconds =
-          cost({.p = static_cast<double>(info.ranks),
-                .n = info.vector_bytes,
-                .g = static_cast<double>(info.ranks) / info.hosts,
-                .l = *links});
+      candidate.predicted_seconds = cost({.p = static_cast<double>(info.ranks),
+                                          .n = info.vector_bytes,
+                                          .g = static_cast<double>(info.ranks) / info.hosts,
+                                          .l = *links});
     if (const detail::CostFunction cost = candidate.variant->entry.cost;
         cost != nullptr && candidate.variant->info->encoded_share != 1.0)
       candidate.break_even_rate = break_even_rate(cost, info.ranks, info.vector_bytes, *links);

@@ -75,7 +75,8 @@ const ColumnsOf<BenchRow>& summary_columns() {
         of_problem([](const Problem& p) { return p.shape; })},
        {"precision", "", "precision of the arithmetic",
         [](const Row& r) { return name_of(r.variant->info->precision); }},
-       {"message_share", "", "bytes that an all-reduce sends, relative to a ring of fp32; empty: as many",
+       {"message_share", "",
+        "bytes that an all-reduce sends, relative to a ring of fp32; empty: as many",
         [](const Row& r) -> std::optional<double> {
           const VariantInfo& info = *r.variant->info;
           if (info.encoded_share == 1.0 || r.problem == nullptr) return std::nullopt;

@@ -57,7 +57,7 @@ class Run {
   NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
-  std::vector<Links> measured_links_;  // the last one is in use
+  std::vector<Links> measured_links_;           // the last one is in use
   std::optional<nlohmann::json> links_before_;  // of earlier commands in this folder
   std::chrono::steady_clock::time_point links_measured_at_;
   std::chrono::steady_clock::duration links_took_{};

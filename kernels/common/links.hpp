@@ -43,8 +43,8 @@ struct LinkCosts {
 
 struct Links {
   LinkCosts within, between;  // `between` is empty if all ranks share a node
-  CostCurve add;   // every rank adds two vectors of n bytes at the same time: n gamma
-  CostCurve copy;  // every rank copies n bytes at the same time
+  CostCurve add;              // every rank adds two vectors of n bytes at the same time: n gamma
+  CostCurve copy;             // every rank copies n bytes at the same time
   // The same at the rate of the memory: in huge pages, and past the caches where that is faster.
   CostCurve stream;
   // Every rank of a node copies n bytes to shared memory and then those of another rank from there;

@@ -111,8 +111,8 @@ using CostFunction = double (*)(const CommunicationCost&);  // seconds
 
 struct Entry {
   const VariantInfo* info;
-  AnyFunction factory;      // a Factory<Primitive>; null if the variant was not built
-  const char* why_missing;  // why it was not built; null if it was
+  AnyFunction factory;          // a Factory<Primitive>; null if the variant was not built
+  const char* why_missing;      // why it was not built; null if it was
   CostFunction cost = nullptr;  // the time that the cost model predicts, if it has one
 };
 

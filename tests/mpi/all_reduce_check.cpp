@@ -21,7 +21,6 @@ const Links& links() {
   return links;
 }
 
-
 constexpr std::size_t guard = 61;  // floats on each side; odd: the array is not aligned
 constexpr std::uint32_t guard_bits = 0x7fc5a5a5;  // a NaN that arithmetic does not produce
 

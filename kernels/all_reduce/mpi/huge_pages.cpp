@@ -49,8 +49,7 @@ std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes) {
   std::byte* const mapped = start + skipped;
   // An old size of 0 asks for a second mapping, and MADV_COLLAPSE for huge pages now.
   // If mremap fails, it may have unmapped its target, which then is no longer ours.
-  const bool second =
-      mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, mapped) != MAP_FAILED;
+  const bool second = mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, mapped) != MAP_FAILED;
   if (skipped > 0) munmap(start, skipped);
   munmap(mapped + bytes, huge_page - skipped);
   if (!second) return nullptr;

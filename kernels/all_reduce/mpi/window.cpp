@@ -46,9 +46,7 @@ Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(round_up(bytes
     MPI_Bcast(&skipped, 1, MPI_UINT64_T, 0, communicator);  // the segments must begin alike
     first += skipped;
   }
-  const auto segment_at = [&](int rank) {
-    return first + static_cast<std::size_t>(rank) * bytes_;
-  };
+  const auto segment_at = [&](int rank) { return first + static_cast<std::size_t>(rank) * bytes_; };
   std::memset(segment_at(rank_), 0, bytes_);
   MPI_Barrier(communicator);
   if (large) {

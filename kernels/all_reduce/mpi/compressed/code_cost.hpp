@@ -8,6 +8,8 @@
 namespace stepladder::all_reduce {
 
 // Seconds to round `bytes` of fp32 to bf16 in the caches, the unit of the factors.
-inline double seconds_to_round(const CommunicationCost& c, double bytes) { return bytes * c.l.code; }
+inline double seconds_to_round(const CommunicationCost& c, double bytes) {
+  return bytes * c.l.code;
+}
 
 }  // namespace stepladder::all_reduce
