@@ -69,6 +69,15 @@ if ((${#single[@]})); then
   add_part "${single[*]}" "$program" bench "${single[@]}" "${select_rows[@]}" --threads "$threads"
 fi
 
+if [[ " ${single[*]} " == *" sgd_update "* && -z ${VARIANT:-} ]] && command -v mpirun >/dev/null; then
+  for count in "${rank_counts[@]}"; do
+    ((count > 1)) || continue
+    set_launcher "$count"
+    add_part "sgd_update, $count ranks" "${launcher[@]}" "$program" bench sgd_update \
+      "${select_rows[@]}" --variant 'all_reduce_update*,sharded_update*,mpi_reduce_scatter*'
+  done
+fi
+
 if [[ -n $all_reduce ]] && ! command -v mpirun >/dev/null; then
   say "all_reduce: SKIPPED, mpirun is not on this machine (Open MPI)"
 elif [[ -n $all_reduce ]]; then
