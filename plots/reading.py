@@ -28,7 +28,8 @@ class Row(dict):
         raise InputError(f"{self.path}: has no column '{column}'")
 
 
-EVERYTHING = ("environment", "ceilings", *schema.TABLES)
+PARTS = ("environment", "ceilings", *schema.TABLES)
+EVERYTHING = (*PARTS, *schema.SIMULATION_TABLES)
 
 
 @dataclass
@@ -50,7 +51,8 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected the folder of a run")
-    if not any((folder / name).exists() for name in schema.RUN_FILES):
+    if not any((folder / name).exists()
+               for name in (*schema.RUN_FILES, *schema.SIMULATION_FILES)):
         raise InputError(f"{folder}: holds none of {', '.join(schema.RUN_FILES)}; "
                          "expected the folder of a run")
     run = Run(folder)
@@ -58,7 +60,7 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
     if "ceilings" in parts:
         run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
-    for name in schema.TABLES:
+    for name in (*schema.TABLES, *schema.SIMULATION_TABLES):
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
     return run

@@ -15,12 +15,13 @@ SAMPLES_FILE = "samples.csv"
 CHARTS_FOLDER = "charts"
 
 # The CSV files, by name.
-TABLES = ("summary", "step", "train", "samples", "simulation", "scaling")
+TABLES = ("summary", "step", "train", "samples")
+SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder of its own
 
 # What a run folder may hold, in the order in which tables.md lists it.
 RUN_FILES = (ENVIRONMENT_FILE, CEILINGS_FILE, "benchmark.json", COLUMNS_FILE, SUMMARY_FILE,
-             "summary.json", SAMPLES_FILE, "step.csv", "step.json", "train.csv",
-             "simulation.csv", "scaling.csv")
+             "summary.json", SAMPLES_FILE, "step.csv", "step.json", "train.csv")
+SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
 
 CEILING_FIELDS = {"name": str, "unit": str, "threads": int, "level": str, "value": (int, float)}
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from plots import schema, tables  # noqa: E402
 from plots.errors import InputError  # noqa: E402
-from plots.reading import EVERYTHING, load_run  # noqa: E402
+from plots.reading import PARTS, load_run  # noqa: E402
 
 CHART_FORMATS = (".svg", ".pdf", ".png")
 JSON_COPIES = ("summary", "step")  # of the CSV files of these names
@@ -146,7 +146,7 @@ def check_charts(folder, problems):
 def check(run):
     """The problems of a run folder, one sentence each."""
     problems = []
-    parts = {part: read_part(run, part, problems) or [] for part in EVERYTHING}
+    parts = {part: read_part(run, part, problems) or [] for part in PARTS}
     read_json(run / "benchmark.json", problems)
     for name in JSON_COPIES:
         check_json_copy(run, name, problems)

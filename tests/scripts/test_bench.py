@@ -40,7 +40,9 @@ def test_one_run_folder_holds_everything(project):
     calls = project.calls("stepladder")
     assert calls[0] == f"bench {SINGLE} --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
-    assert [call.split(" --out")[0] for call in calls[1:3]] == \
+    over_ranks = "--variant all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
+    assert [call.split(" --out")[0] for call in calls[1:5]] == \
+        [f"bench sgd_update --suite layers {over_ranks}"] * 2 + \
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["simd", "openmp", "best", "vendor"]
@@ -133,10 +135,10 @@ esac""",
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0] == "Run folder: run"
-    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/10]" for i in range(1, 11)]
+    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/12]" for i in range(1, 13)]
     assert lines[-3].startswith("Measured in ") and lines[-2:] == ["", "the last screen"]
     log = (project.root / "run/bench.log").read_text()
-    assert log.count("on stdout\n") == log.count("on stderr\n") == 10 * 50
+    assert log.count("on stdout\n") == log.count("on stderr\n") == 12 * 50
     assert "29 charts" in log and "+ build/stepladder step --network mlp " in log
 
 
@@ -165,7 +167,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 4 + 2 + 1
+    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 1
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -174,7 +176,7 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 3 + 4 + 2 + 1
+    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 1
     assert result.stderr.count("exit status 139") == 6
 
 
