@@ -61,6 +61,9 @@ std::string why_not_here(const detail::Entry& entry) {
   if (entry.factory == nullptr) return entry.why_missing;
   if (entry.info->window)
     return "its ranks wait for each other in shared memory, without MPI calls";
+  if (entry.info->name == std::string_view("mpi_iallreduce"))
+    return "SimGrid's MPI_Iallreduce exchanges whole vectors between all ranks, as no MPI library "
+           "does";
   return "";
 }
 
