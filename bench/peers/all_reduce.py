@@ -54,9 +54,10 @@ class Library:
     unavailable: str = ""
 
     def command(self, arguments):
+        """For a shell in the root of the project."""
         return shlex.join([*(["env"] if self.variables else []),
                            *(f"{name}={value}" for name, value in self.variables.items()),
-                           *self.run, *map(str, arguments)])
+                           *self.run, *map(str, arguments)]).replace(f"{Path.cwd()}/", "")
 
 
 def libraries(folder, build, ranks, cores):
