@@ -4,6 +4,7 @@ machine            the machine of the run
 summary            per primitive: our best rung over the first rung and over the vendors' libraries
 directions         the same per direction
 steps              time of a training step per network and configuration
+steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -44,6 +45,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "summary": lambda _: summary(run, by_direction=False),
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
+        "steps-over-ranks": lambda _: steps_over_ranks(run),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
@@ -238,6 +240,13 @@ def peers(run: Run) -> str | None:
               "PyTorch / `best`")
     return (f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in turns.\n\n"
             + markdown.table(labels, rows, 2))
+
+
+def steps_over_ranks(run: Run) -> str | None:
+    folder = run.folder / "all_reduce"
+    if not (folder / "step.csv").exists():
+        return None
+    return steps(load_run(folder, ("environment", "step")))
 
 
 def all_reduce(run: Run, name: str) -> str | None:
