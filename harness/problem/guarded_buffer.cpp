@@ -41,7 +41,11 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
 }
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, std::span<std::byte> memory)
-    : bytes_(bytes), device_(nullptr), number_(buffers_made++), memory_(memory.data()), owned_(false) {
+    : bytes_(bytes),
+      device_(nullptr),
+      number_(buffers_made++),
+      memory_(memory.data()),
+      owned_(false) {
   write_guards();
 }
 

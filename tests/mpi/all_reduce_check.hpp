@@ -12,9 +12,9 @@ namespace stepladder::all_reduce {
 
 // The input and the expected result of one run.
 struct Sample {
-  std::vector<float> input;      // [count], this rank's
-  std::vector<double> expected;  // [count]
-  std::vector<double> bound;     // [count], of |output - expected|
+  std::vector<float> input;       // [count], this rank's
+  std::vector<double> expected;   // [count]
+  std::vector<double> bound;      // [count], of |output - expected|
   std::vector<double> magnitude;  // [count], sum of |input| over the ranks, or its mean
 };
 

@@ -51,8 +51,8 @@ bool check_variant(const detail::Entry& entry, const Problem& problem, bool in_p
         factory, problem, in_place,
         has_bound ? samples : all_reduce::recorded(factory, problem, samples, session), session,
         has_bound ? entry.info->operand_error : 0, entry.info->window);
-    expect(fault.empty(), full_name(*entry.info) + ", " +
-                              name_of_problem(problem, in_place) + ": " + fault);
+    expect(fault.empty(),
+           full_name(*entry.info) + ", " + name_of_problem(problem, in_place) + ": " + fault);
     return true;
   } catch (const Unsupported&) {
     ++not_checked;

@@ -31,13 +31,13 @@ std::vector<Predicted> predictions(const CommunicationCost& cost) {
   for (const detail::Entry& entry : detail::entries(AllReduce::name)) {
     const VariantInfo& info = *entry.info;
     if (entry.factory == nullptr || entry.cost == nullptr || info.window ||
-        info.technique == Technique::vendor || info.precision != Precision::fp32 || info.contraction > 0 || !cpu_has(info.isa))
+        info.technique == Technique::vendor || info.precision != Precision::fp32 ||
+        info.contraction > 0 || !cpu_has(info.isa))
       continue;
     all.push_back({&entry, entry.cost(cost)});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Predicted& a, const Predicted& b) {
-    return a.seconds < b.seconds;
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Predicted& a, const Predicted& b) { return a.seconds < b.seconds; });
   return all;
 }
 

@@ -28,8 +28,7 @@ Nodes::Nodes(const Problem& problem, const Group& all)
       smallest_(over(all, node_.ranks(), MPI_MIN)) {
   const int largest = over(all, node_.ranks(), MPI_MAX);
   // Where the ranks run is the same for every problem.
-  if (largest == all.ranks())
-    throw NotHere("all ranks share one node: nothing lies between nodes");
+  if (largest == all.ranks()) throw NotHere("all ranks share one node: nothing lies between nodes");
   if (largest == 1) throw NotHere("every node has one rank: nothing lies inside a node");
 }
 
