@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from plots import markdown, network, schema
-from plots.names import Rung
+from plots.names import Rung, is_rung
 from plots.numbers import MISSING, binary_size, microseconds, milliseconds, number, percent, times
 from plots.overview import best_rung, fastest
 from plots.provenance import provenance
@@ -303,9 +303,7 @@ def simulation(run: Run) -> str | None:
     lines = []
     for key in sorted(groups):
         weak = groups[key].get("weak", [])
-        own = min((row for row in weak
-                   if row["technique"] != "vendor" and row["variant"] != "by_model"),
-                  key=lambda row: row["step_s"], default=None)
+        own = min(filter(is_rung, weak), key=lambda row: row["step_s"], default=None)
         if own is None:
             continue
         efficiency = {row["variant"]: 100 * row["efficiency"] for row in weak}

@@ -6,8 +6,8 @@ suffix: simd_avx512 is the AVX-512 build of the family simd. `builds_on` names t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from plots.schema import TECHNIQUES
 
@@ -20,6 +20,14 @@ class Rung(NamedTuple):
     technique: str
     builds_on: str
     device: str = ""
+
+
+BY_MODEL = "by_model"  # of all_reduce: it runs the rung that the cost model predicts to be the fastest
+
+
+def is_rung(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of one of our rungs: not of a library, and not by_model."""
+    return row["technique"] != "vendor" and row["variant"] != BY_MODEL
 
 
 def split_isa(variant: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import markdown
+from plots.names import is_rung
 from plots.numbers import binary_size, microseconds, percent, times
 from plots.ratios import latest
 from plots.reading import Row, Run
@@ -53,8 +54,7 @@ def vector_bytes(row: Row) -> float:
 def line_of(rows: Sequence[Row]) -> list[list[str]]:
     """Compressed messages are not compared with the bound, and by_model runs one of the other rungs.
     Empty if only libraries were measured."""
-    own = [row for row in rows if row["technique"] != "vendor" and not row["message_share"]
-           and row["variant"] != "by_model"]
+    own = [row for row in rows if is_rung(row) and not row["message_share"]]
     if not own:
         return []
     best = min(own, key=lambda row: row["median_s"])

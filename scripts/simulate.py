@@ -35,6 +35,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from plots.names import is_rung  # noqa: E402  (needs the path above)
 
 # Name, type, unit and meaning, as in columns.json; docs/results-format.md has the same tables.
 SIMULATION = (
@@ -490,7 +493,9 @@ def print_scaling(rows, say):
     strong = {(r["platform"], r["network"], int(r["nodes"]), r["variant"]): r for r in rows if r["scaling"] == "strong"}
     lines = []
     for key in sorted(groups, key=lambda k: (k[0], k[1], k[2])):
-        best = min(groups[key], key=lambda r: float(r["step_s"]))
+        best = min(filter(is_rung, groups[key]), key=lambda r: float(r["step_s"]), default=None)
+        if best is None:
+            continue
         library = [f"{100 * float(r['efficiency']):.1f} %" for r in groups[key] if r["variant"] == LIBRARY]
         lines.append(f"{key[0]:13}{key[2]:>6} {key[1]:10} {best['variant']:22}{1e3 * float(best['all_reduce_s']):>8.2f} ms"
                      f"{float(best['step_s']):>8.3f} s{100 * float(best['efficiency']):>9.1f} %"

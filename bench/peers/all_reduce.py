@@ -50,14 +50,20 @@ class Library:
     name: str
     compile: list[list[str]] = field(default_factory=list)  # commands
     run: list[str] = field(default_factory=list)            # the launcher and the program
-    variables: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)  # may name others: $PATH
     unavailable: str = ""
 
     def command(self, arguments):
         """For a shell in the root of the project."""
-        return shlex.join([*(["env"] if self.variables else []),
-                           *(f"{name}={value}" for name, value in self.variables.items()),
-                           *self.run, *map(str, arguments)]).replace(f"{Path.cwd()}/", "")
+        assignments = [f'{name}="{value}"' if "$" in value else shlex.quote(f"{name}={value}")
+                       for name, value in self.variables.items()]
+        text = " ".join([*(["env"] if assignments else []), *assignments,
+                         shlex.join([*self.run, *map(str, arguments)])])
+        return text.replace(f"{Path.cwd()}/", "")
+
+    def environment(self):
+        return os.environ | {name: os.path.expandvars(value)
+                             for name, value in self.variables.items()}
 
 
 def libraries(folder, build, ranks, cores):
@@ -90,7 +96,7 @@ def libraries(folder, build, ranks, cores):
     all_libraries = [
         system("Open MPI (system)", "openmpi", openmpi, root, "openmpi-bin libopenmpi-dev"),
         packaged("Open MPI 5", "openmpi", "mpirun", openmpi, lambda at: root | {
-            "OPAL_PREFIX": str(at), "PATH": f"{at / 'bin'}:{os.environ.get('PATH', '')}"}),
+            "OPAL_PREFIX": str(at), "PATH": f"{at / 'bin'}:$PATH"}),
         system("MPICH (system)", "mpich", mpich, {}, "mpich libmpich-dev"),
         packaged("MPICH 5", "mpich", "mpirun", mpich, lambda at: {}),
         packaged("Intel MPI", "intel", "mpiexec.hydra", ["-n", ranks],
@@ -142,7 +148,7 @@ def build_library(library):
     if library.unavailable:
         raise Unavailable(library.unavailable)
     for command in library.compile:
-        done = subprocess.run(command, env=os.environ | library.variables, capture_output=True,
+        done = subprocess.run(command, env=library.environment(), capture_output=True,
                               text=True)
         if done.returncode != 0:
             raise Unavailable(f"does not compile: {last_line(done.stderr)}")
@@ -171,7 +177,7 @@ def run_library(library, counts, options):
     """Version, results per count, and a reason if the program did not end well."""
     arguments = [options.cache, options.repetitions, options.budget, *counts]
     process = subprocess.Popen([*library.run, *map(str, arguments)], text=True,
-                               env=os.environ | library.variables, stdin=subprocess.DEVNULL,
+                               env=library.environment(), stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     reason = ""
     try:

@@ -1,7 +1,5 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 
-#include <limits>
-
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/mpi_session.hpp"
@@ -72,26 +70,13 @@ struct AllReduceAdapter {
     }
   }
 #endif
-  // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
-  // values of the others.
+  // In the exact tier a multiple of the number of ranks, so that the mean is exact too.
   static float value(const Problem& p, Tier tier, std::uint64_t stream, int rank, std::int64_t i) {
-    std::uint64_t h =
-        (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
-    h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
-    h ^= h >> 31U;
-    if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
-    // Multiples of the number of ranks, so that the mean is exact too.
-    return static_cast<float>(static_cast<std::int64_t>(h % 33) - 16) * static_cast<float>(p.ranks);
-  }
-  // All ranks draw the same one.
-  static std::uint64_t stream(Random random) {
-    return static_cast<std::uint64_t>(
-        random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
+    return value_of_rank(tier, p.ranks, stream, rank, i);
   }
 
   static void fill(const Problem& p, Tier tier, const Random& random, Contents& contents) {
-    const std::uint64_t values = stream(random);
+    const std::uint64_t values = stream_of_ranks(random);
     for (int here = 0; here < ranks_here(p); ++here) {
       const int rank = p.gpus ? here : mpi_session().rank();
       for (std::int64_t i = 0; i < p.count; ++i)
@@ -100,7 +85,7 @@ struct AllReduceAdapter {
   }
   static void expect(const Problem& p, Tier tier, const Random& random, Contents&,
                      std::vector<Expected>& expected) {
-    const std::uint64_t values = stream(random);
+    const std::uint64_t values = stream_of_ranks(random);
     Expected& out = expected[output_of(0)];
     out.value.assign(static_cast<std::size_t>(p.count), 0.0);
     std::vector<double> magnitude(out.value.size());

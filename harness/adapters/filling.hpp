@@ -49,6 +49,25 @@ inline void fill_values(Tier tier, double terms, Random& random, float* values,
                                     : random.uniform(-1.0F, 1.0F);
 }
 
+// Over ranks: the stream of the values below. All ranks draw the same one.
+inline std::uint64_t stream_of_ranks(Random random) {
+  return static_cast<std::uint64_t>(
+      random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
+}
+
+// A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the values
+// of the others. Exact tier: multiples of `multiple`, up to 16 of them.
+inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t stream, int rank,
+                           std::int64_t i) {
+  std::uint64_t h =
+      (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
+  h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
+  h ^= h >> 31U;
+  if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
+  return static_cast<float>(multiple * (static_cast<std::int64_t>(h % 33) - 16));
+}
+
 // gamma(n) = n u / (1 - n u), u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms,
 // section 3.1).
 inline double gamma_bound(double terms) {

@@ -41,6 +41,7 @@ struct SgdUpdateAdapter {
     return {o.weights, o.gradient, o.state1, o.state2};
   }
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    const std::uint64_t stream = stream_of_ranks(random);
     const bool signed_state = p.optimizer == Optimizer::momentum || p.optimizer == Optimizer::adam;
     for (const Operand operand : {weights, gradient, state1, state2}) {
       float* values = floats(contents, operand);
@@ -56,25 +57,14 @@ struct SgdUpdateAdapter {
     }
     if (p.ranks == 1) return;
     // All values so far are the same on all ranks, but each rank has its own gradient.
-    const std::uint64_t stream = stream_of(contents);
     for (std::int64_t i = 0; i < p.count; ++i)
       floats(contents, gradient)[i] = gradient_of(p, tier, stream, mpi_session().rank(), i);
   }
 
-  // With other weights come other gradients.
-  static std::uint64_t stream_of(const Contents& contents) { return fnv1a(contents[weights]); }
-  // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
-  // gradients of the others.
+  // In the exact tier a multiple of 8 and of the number of ranks, so that the mean is exact too.
   static float gradient_of(const Problem& p, Tier tier, std::uint64_t stream, int rank,
                            std::int64_t i) {
-    std::uint64_t h =
-        (stream ^ (static_cast<std::uint64_t>(rank) << 40U)) + static_cast<std::uint64_t>(i);
-    h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
-    h ^= h >> 31U;
-    if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
-    // Multiples of 8 and of the number of ranks, so that the mean is exact too.
-    return static_cast<float>(8 * p.ranks * (static_cast<std::int64_t>(h % 33) - 16));
+    return value_of_rank(tier, 8 * p.ranks, stream, rank, i);
   }
   struct Gradient {
     double mean, magnitude;  // magnitude: the mean of the absolute values
@@ -92,7 +82,7 @@ struct SgdUpdateAdapter {
     return {sum.mean / p.ranks, sum.magnitude / p.ranks};
   }
 
-  static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
+  static void expect(const Problem& p, Tier tier, const Random& random, Contents& contents,
                      std::vector<Expected>& expected) {
     const int states = sgd_update::states(p.optimizer);
     const bool has1 = states >= 1, has2 = states >= 2;
@@ -108,7 +98,7 @@ struct SgdUpdateAdapter {
     constexpr double u = 0x1p-24;
     // Of the update, and of the sum and the quotient that are the mean.
     const double roundings = 16 + (p.ranks > 1 ? p.ranks : 0);
-    const std::uint64_t stream = p.ranks > 1 ? stream_of(contents) : 0;
+    const std::uint64_t stream = stream_of_ranks(random);
     for (std::size_t i = 0; i < count; ++i) {
       const double w = floats(contents, weights)[i];
       const auto [g, magnitude] =

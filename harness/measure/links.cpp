@@ -1,11 +1,10 @@
 #include "harness/measure/links.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "harness/io/mpi_session.hpp"
 #include "harness/measure/statistics.hpp"
@@ -18,6 +17,7 @@
 
 #include "kernels/all_reduce/mpi/compressed/narrow_floats.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/all_reduce/mpi/shared_window/flags.hpp"
 #include "kernels/all_reduce/mpi/window.hpp"
 #include "kernels/common/isa.hpp"
 #include "kernels/common/mpi.hpp"
@@ -29,16 +29,10 @@ namespace stepladder {
 namespace {
 
 constexpr std::size_t longest = std::size_t{64} << 20U;  // bytes of a message
-// Bytes of the vectors from which allocate_aligned requests huge pages.
-constexpr std::size_t huge_pages_from = std::size_t{4} << 20U;
 constexpr int tag = 2;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void copy_cached(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
 }
 
 // A copy that memory bounds: non-temporal stores, which do not read the target first, prefetches
@@ -120,19 +114,19 @@ class LinkMeter {
       const auto [source, target] = vectors(bytes, i);
       std::memcpy(target, source, bytes);
     });
-    const CostCurve cached = curve([this](std::size_t bytes, std::int64_t i) {
-      const std::size_t at = huge_pages_.offset(bytes, i);
-      std::memcpy(huge_pages_.target.get() + at, huge_pages_.source.get() + at, bytes);
-    });
-    const CostCurve streaming = curve([this](std::size_t bytes, std::int64_t i) {
-      const std::size_t at = huge_pages_.offset(bytes, i);
-      (cpu_has(Isa::avx2) ? copy_streaming : copy_cached)(huge_pages_.target.get() + at,
-                                                          huge_pages_.source.get() + at, bytes);
-    });
-    std::vector<CostCurve::Point> faster = cached.points();
-    for (CostCurve::Point& point : faster)
-      point.seconds = std::min(point.seconds, streaming(point.bytes));
-    links.stream = CostCurve(faster);
+    const auto in_huge_pages = [this](const auto& copy) {
+      return curve([&](std::size_t bytes, std::int64_t i) {
+        const std::size_t at = huge_pages_.offset(bytes, i);
+        copy(huge_pages_.target.get() + at, huge_pages_.source.get() + at, bytes);
+      });
+    };
+    std::vector<CostCurve::Point> fastest = in_huge_pages(std::memcpy).points();
+    if (cpu_has(Isa::avx2)) {
+      const CostCurve streaming = in_huge_pages(copy_streaming);
+      for (CostCurve::Point& point : fastest)
+        point.seconds = std::min(point.seconds, streaming(point.bytes));
+    }
+    links.stream = CostCurve(fastest);
     constexpr std::size_t cached_bytes = std::size_t{64} << 10U;
     links.code = median_seconds(cached_bytes,
                                 [this](std::size_t bytes, std::int64_t) {
@@ -248,7 +242,7 @@ class LinkMeter {
   // Through slots that are used in turn. What fits a cache line shares that of the flag.
   CostCurve handoff() {
     struct alignas(cache_line) FlagLine {
-      std::atomic<std::int64_t> round;
+      all_reduce::Flag round;
       std::byte values[cache_line - sizeof(round)];
     };
     constexpr std::size_t longest_slot = std::size_t{64} << 10U;
@@ -256,11 +250,11 @@ class LinkMeter {
     constexpr std::size_t slot_bytes = sizeof(FlagLine) + longest_slot;
     constexpr int rounds = 200;
     const all_reduce::Window window(node_, slots * slot_bytes);
-    const auto line = [&](int rank, std::int64_t round) -> FlagLine& {
+    const auto line = [&](int rank, all_reduce::Step round) -> FlagLine& {
       return *reinterpret_cast<FlagLine*>(
-          window.of(rank, window.segment() + static_cast<std::size_t>(round) % slots * slot_bytes));
+          window.of(rank, window.segment() + round % slots * slot_bytes));
     };
-    std::int64_t round = 0;
+    all_reduce::Step round = 0;
     std::vector<CostCurve::Point> points;
     for (std::size_t bytes = 4; bytes <= longest_slot; bytes *= 4) {
       const auto values_of = [&](FlagLine& at) {
@@ -271,17 +265,12 @@ class LinkMeter {
         mpi_session().barrier();
         const double start = now();
         for (int i = 0; i < rounds && node_ranks_ > 1; ++i) {
-          const auto [source, target] = vectors(bytes, ++round);
+          const auto [source, target] = vectors(bytes, static_cast<std::int64_t>(++round));
           FlagLine& mine = line(node_rank_, round);
           std::memcpy(values_of(mine), source, bytes);
           mine.round.store(round, std::memory_order_release);
           for (int rank = 0; rank < node_ranks_; ++rank)
-            for (int polls = 0; line(rank, round).round.load(std::memory_order_acquire) < round;
-                 ++polls)
-              if (polls < 1000)
-                _mm_pause();
-              else
-                std::this_thread::yield();
+            all_reduce::wait_for(line(rank, round).round, round, rank, {});
           std::memcpy(target, values_of(line((node_rank_ + 1) % node_ranks_, round)), bytes);
         }
         seconds.push_back(mpi_session().max(now() - start) / rounds);
@@ -328,10 +317,13 @@ nlohmann::json as_json(const LinkCosts& costs) {
           {"swap", as_json(costs.swap)}};
 }
 
-std::vector<CostCurve*> curves_of(Links& links) {
-  return {&links.within.send,   &links.within.shift, &links.within.swap, &links.between.send,
-          &links.between.shift, &links.between.swap, &links.add,         &links.copy,
-          &links.stream,        &links.handoff};
+// Links or const Links.
+template <class L>
+auto curves_of(L& links) {
+  return std::array{&links.within.send,  &links.within.shift,  &links.within.swap,
+                    &links.between.send, &links.between.shift, &links.between.swap,
+                    &links.add,          &links.copy,          &links.stream,
+                    &links.handoff};
 }
 
 CostCurve median_of(const std::vector<CostCurve>& curves) {
@@ -360,10 +352,10 @@ nlohmann::json as_json(const Links& links) {
 
 Links median_of(const std::vector<Links>& measurements) {
   Links medians;
-  const std::vector<CostCurve*> all = curves_of(medians);
+  const auto all = curves_of(medians);
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<CostCurve> same;
-    for (Links one : measurements) same.push_back(*curves_of(one)[i]);
+    for (const Links& one : measurements) same.push_back(*curves_of(one)[i]);
     *all[i] = median_of(same);
   }
   std::vector<double> codes;

@@ -235,12 +235,18 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
 
 Summary ratio(const Measured& numerator, const Measured& denominator) {
   std::vector<double> above, below;
+  bool rounds_in_common = false;
   for (const Sample& a : numerator.samples)
-    for (const Sample& b : denominator.samples)
-      if (a.round == b.round && !a.disturbed && !b.disturbed) {
-        above.push_back(a.seconds);
-        below.push_back(b.seconds);
-      }
+    for (const Sample& b : denominator.samples) {
+      if (a.round != b.round) continue;
+      rounds_in_common = true;
+      if (a.disturbed || b.disturbed) continue;
+      above.push_back(a.seconds);
+      below.push_back(b.seconds);
+    }
+  if (!rounds_in_common && !numerator.samples.empty() && !denominator.samples.empty())
+    return summarize(
+        {summarize(numerator.seconds()).median / summarize(denominator.seconds()).median});
   if (above.size() < 2) return paired_ratio(numerator.seconds(), denominator.seconds());
   return paired_ratio(above, below);
 }

@@ -51,7 +51,8 @@ struct Measured {
   std::vector<double> seconds() const;
 };
 
-// Ratios of times, round by round, over the rounds in which both were undisturbed.
+// Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round in
+// common, the ratio of the medians.
 Summary ratio(const Measured& numerator, const Measured& denominator);
 
 // Set by SIGINT and SIGTERM: measure() then throws Interrupted between two repetitions.

@@ -161,7 +161,6 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
     const Candidates some(candidates.begin() + static_cast<std::ptrdiff_t>(first),
                           candidates.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(first + together, candidates.size())));
-    if (skip_if_device_lost(some, device_lost_after_)) continue;
     verify_all(problem, some);
     // Groups have other rounds: their repetitions are not paired with each other.
     constexpr int rounds_of_group = 100000;

@@ -3,20 +3,17 @@ model, and compressed messages."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.colors import hsv_to_rgb, to_hex
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from plots import style
 from plots.charts.rung_rows import grid_of
-from plots.names import Rung
-from plots.numbers import binary_size, microseconds, plural
+from plots.charts.winners import Cell, draw_winners, fastest_rows
+from plots.names import BY_MODEL, Rung
+from plots.numbers import binary_size, plural
 from plots.page import Page, caption, plain_log
 from plots.ratios import Ladder, geometric_mean, ladders, rate_bounds, resource_of
 from plots.reading import Row, Run
@@ -75,19 +72,25 @@ def label_sizes(axes: Axes, rows: Sequence[Row]) -> None:
 def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]:
     """The first rung, and the rungs and libraries that are closest to the fastest in the geometric
     mean over the problems; in the order of the ladder."""
-    fastest: dict[tuple, float] = {}
-    for row in rows:
-        key = (ranks_of(row), row["bytes"])
-        fastest[key] = min(fastest.get(key, math.inf), row["median_s"])
-    behind = {rung.name: geometric_mean(row["median_s"] / fastest[ranks_of(row), row["bytes"]]
-                                        for row in rows if row["variant"] == rung.name)
-              for rung in rungs}
-    behind = {name: mean for name, mean in behind.items() if mean is not None}
+    behind = behind_fastest(rows, lambda row: (ranks_of(row), row["bytes"]), "median_s")
     libraries = {rung.name for rung in rungs if rung.technique == "vendor"}
     nearest = sorted((name for name in behind if name not in libraries), key=behind.get)
     nearest_libraries = sorted((name for name in behind if name in libraries), key=behind.get)
     chosen = {*nearest[:MOST_LINES - 3], *nearest_libraries[:2], first}
     return [rung.name for rung in rungs if rung.name in chosen and rung.name in behind]
+
+
+def behind_fastest(rows: Sequence[Row], cell_of: Callable[[Row], tuple],
+                   time: str) -> dict[str, float]:
+    """Per variant: its `time`, a column, over that of the fastest row, geometric mean over its cells."""
+    fastest = fastest_rows(rows, cell_of, time)
+    behind = {}
+    for name in dict.fromkeys(row["variant"] for row in rows):
+        mean = geometric_mean(row[time] / fastest[cell_of(row)][time]
+                              for row in rows if row["variant"] == name)
+        if mean is not None:
+            behind[name] = mean
+    return behind
 
 
 def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
@@ -129,50 +132,23 @@ def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
 
 def draw_map(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     exact = [row for row in rows if is_exact(row)]
-    places = sorted({ranks_of(row) for row in exact})
-    sizes = sorted({size_of(row) for row in exact})
-    if len(sizes) < 2:
+    if len({size_of(row) for row in exact}) < 2:
         return "fewer than two sizes; SUITE=sweep has more"
-    winners: dict[tuple[Ranks, float], Row] = {}
-    for row in exact:
-        key = (ranks_of(row), size_of(row))
-        if row["variant"] == "by_model":  # it runs one of the other rungs
-            continue
-        if key not in winners or row["median_s"] < winners[key]["median_s"]:
-            winners[key] = row
-    names = list(dict.fromkeys(rung.name for rung in ladder.rungs
-                               if any(row["variant"] == rung.name for row in winners.values())))
-    faces = {name: map_colour(i, len(names)) for i, name in enumerate(names)}
-    page = Page("all_reduce: the fastest rung by length and ranks",
-                caption(run, {resource_of(row) for row in exact},
-                        "In each cell: time in us; below it, how many times faster than the "
-                        "fastest library. Rungs that reduce exactly."),
-                1, 1, panel_height=0.55 + 0.5 * len(places), legend_columns=5,
-                legend=[Line2D([], [], marker="s", linestyle="none", markersize=7,
-                               markeredgecolor="#666666", color=faces[name], label=name)
-                        for name in names])
-    axes = page.panels()[0]
-    for (place, size), row in winners.items():
-        x, y = sizes.index(size), places.index(place)
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=faces[row["variant"]],
-                                 edgecolor="white", linewidth=1))
-        libraries = [other["median_s"] for other in exact if other["technique"] == "vendor"
-                     and (ranks_of(other), size_of(other)) == (place, size)]
-        gain = f"\n{min(libraries) / row['median_s']:.1f}x" if libraries else ""
-        axes.text(x, y, f"{microseconds(row['median_s'])}{gain}", ha="center", va="center",
-                  fontsize=5.5, linespacing=1.2)
-    axes.set_xlim(-0.5, len(sizes) - 0.5)
-    axes.set_ylim(len(places) - 0.5, -0.5)
-    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes], fontsize=5.5)
-    axes.set_yticks(range(len(places)), [place.label for place in places])
-    axes.grid(visible=False)
-    axes.set_xlabel("length of the vector")
-    return page
 
+    def cell_of(row: Row) -> Cell:
+        return ranks_of(row), size_of(row)
 
-def map_colour(index: int, count: int) -> str:
-    """Light colours of equal weight, on which black text is legible."""
-    return to_hex(hsv_to_rgb((index / max(count, 1), 0.32, 0.97)))
+    winners = fastest_rows((row for row in exact if row["variant"] != BY_MODEL), cell_of,
+                           "median_s")
+    libraries = fastest_rows((row for row in exact if row["technique"] == "vendor"), cell_of,
+                             "median_s")
+    won = {row["variant"] for row in winners.values()}
+    return draw_winners("all_reduce: the fastest rung by length and ranks",
+                        caption(run, {resource_of(row) for row in exact},
+                                "In each cell: time in us; below it, how many times faster than "
+                                "the fastest library. Rungs that reduce exactly."),
+                        winners, [rung.name for rung in ladder.rungs if rung.name in won],
+                        libraries, "median_s", lambda place: place.label)
 
 
 def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from plots import style
-from plots.charts.all_reduce import map_colour
-from plots.numbers import binary_size, microseconds
+from plots.charts.all_reduce import behind_fastest
+from plots.charts.winners import Cell, draw_winners, fastest_rows
+from plots.names import is_rung
 from plots.page import Page, plain_log
-from plots.ratios import geometric_mean
 from plots.reading import Row, Run, read_json
 
 LIBRARY = "mpi_allreduce"
 MOST_RUNGS = 7
-
-
-def is_rung(row: Row) -> bool:
-    """Not a library, and not the choice among the rungs."""
-    return row["technique"] != "vendor" and row["variant"] != "by_model"
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -43,20 +35,12 @@ def caption(run: Run, text: str) -> str:
 
 def notable(rows: Sequence[Row]) -> list[str]:
     """The first rung, the library, and the rungs nearest to the fastest at the most nodes."""
-    most = {row["platform"]: max(r["nodes"] for r in rows if r["platform"] == row["platform"])
-            for row in rows}
-    large = [row for row in rows if row["nodes"] == most[row["platform"]]]
-    fastest: dict[tuple, float] = {}
-    for row in large:
-        key = (row["platform"], row["network"])
-        fastest[key] = min(fastest.get(key, math.inf), row["all_reduce_s"])
-    behind = {}
-    for name in dict.fromkeys(row["variant"] for row in large):
-        behind[name] = geometric_mean(row["all_reduce_s"] / fastest[row["platform"], row["network"]]
-                                      for row in large if row["variant"] == name)
-    own = {row["variant"] for row in large if is_rung(row)}
-    nearest = sorted(own, key=behind.get)[:MOST_RUNGS]
-    chosen = {*nearest, LIBRARY, "gather_broadcast"}
+    most = {platform: max(row["nodes"] for row in rows if row["platform"] == platform)
+            for platform in {row["platform"] for row in rows}}
+    behind = behind_fastest([row for row in rows
+                             if row["nodes"] == most[row["platform"]] and is_rung(row)],
+                            lambda row: (row["platform"], row["network"]), "all_reduce_s")
+    chosen = {*sorted(behind, key=behind.get)[:MOST_RUNGS], LIBRARY, "gather_broadcast"}
     return [name for name in dict.fromkeys(row["variant"] for row in rows) if name in chosen]
 
 
@@ -112,40 +96,15 @@ def label_nodes(axes: Axes, nodes: Sequence[int]) -> None:
 
 
 def draw_map(run: Run, rows: Sequence[Row]) -> Page | str:
-    sizes = sorted({row["bytes"] for row in rows})
-    places = sorted({(row["platform"], row["nodes"]) for row in rows})
-    winners: dict[tuple, Row] = {}
-    for row in rows:
-        key = (row["platform"], row["nodes"], row["bytes"])
-        if is_rung(row) and (
-                key not in winners or row["seconds"] < winners[key]["seconds"]):
-            winners[key] = row
+    def cell_of(row: Row) -> Cell:
+        return (row["platform"], row["nodes"]), row["bytes"]
+
+    winners = fastest_rows(filter(is_rung, rows), cell_of, "seconds")
     if not winners:
         return "no rung was simulated"
-    names = sorted({row["variant"] for row in winners.values()})
-    faces = {name: map_colour(i, len(names)) for i, name in enumerate(names)}
-    page = Page("all_reduce on simulated clusters: the fastest rung by length and nodes",
-                caption(run, "In each cell: time in us; below it, how many times faster than "
-                             "MPI_Allreduce with Open MPI's choice of algorithm."),
-                1, 1, panel_height=0.55 + 0.36 * len(places), legend_columns=5,
-                legend=[Line2D([], [], marker="s", linestyle="none", markersize=7,
-                               markeredgecolor="#666666", color=faces[name], label=name)
-                        for name in names])
-    axes = page.panels()[0]
-    library = {(row["platform"], row["nodes"], row["bytes"]): row["seconds"]
-               for row in rows if row["variant"] == LIBRARY}
-    for (platform, nodes, size), row in winners.items():
-        x, y = sizes.index(size), places.index((platform, nodes))
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=faces[row["variant"]],
-                                 edgecolor="white", linewidth=1))
-        theirs = library.get((platform, nodes, size))
-        gain = f"\n{theirs / row['seconds']:.1f}x" if theirs else ""
-        axes.text(x, y, f"{microseconds(row['seconds'])}{gain}", ha="center", va="center",
-                  fontsize=6, linespacing=1.2)
-    axes.set_xlim(-0.5, len(sizes) - 0.5)
-    axes.set_ylim(len(places) - 0.5, -0.5)
-    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes])
-    axes.set_yticks(range(len(places)), [f"{platform}, {nodes:,} nodes" for platform, nodes in places])
-    axes.grid(visible=False)
-    axes.set_xlabel("length of the vector")
-    return page
+    libraries = {cell_of(row): row for row in rows if row["variant"] == LIBRARY}
+    return draw_winners("all_reduce on simulated clusters: the fastest rung by length and nodes",
+                        caption(run, "In each cell: time in us; below it, how many times faster "
+                                     "than MPI_Allreduce with Open MPI's choice of algorithm."),
+                        winners, sorted({row["variant"] for row in winners.values()}), libraries,
+                        "seconds", lambda place: f"{place[0]}, {place[1]:,} nodes")

@@ -52,7 +52,7 @@ TEST(HugePages, TheSecondMappingShowsTheSameMemory) {
   EXPECT_EQ(second[17], std::byte{5});
   second[2 * huge_page - 1] = std::byte{9};
   EXPECT_EQ(first[2 * huge_page - 1], std::byte{9});
-  unmap_huge_pages(second, 2 * huge_page);
+  munmap(second, 2 * huge_page);
   EXPECT_EQ(first[17], std::byte{5});
 }
 

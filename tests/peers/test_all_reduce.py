@@ -208,3 +208,12 @@ def test_the_source_compiles_without_warnings(tmp_path):
                            ROOT / "bench/peers/all_reduce_mpi.c", "-o", tmp_path / "program"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_commands_name_no_folder_of_this_machine(peers, monkeypatch):
+    monkeypatch.setenv("PATH", "/of/this/machine")
+    here = Path.cwd()
+    library = peers.Library("mpi", run=[f"{here}/bin/mpirun", "-np", "2"],
+                            variables={"PATH": f"{here}/bin:$PATH", "A": "b c"})
+    assert library.command([4]) == 'env PATH="bin:$PATH" \'A=b c\' bin/mpirun -np 2 4'
+    assert library.environment()["PATH"] == f"{here}/bin:/of/this/machine"

@@ -98,3 +98,12 @@ def test_other_libraries_beside_our_fastest_rung(tmp_path: Path):
     assert block is not None
     assert block.splitlines()[-1] == (
         "| 2 | 4 KiB | shared_window_avx2 | 1.00 | 2.00x | 4.00 | 0.50x | 8.00 | 2.00 |")
+
+
+def test_the_last_screen_names_the_rung_that_ran(simulated: Path):
+    with (simulated / "scaling.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    said: list[str] = []
+    simulate.print_scaling(rows, said.append)
+    lines = [line.split() for line in said if "mnist_cnn" in line]
+    assert len(lines) == 4 and {line[3] for line in lines} == {"ring"}

@@ -8,6 +8,9 @@
 #include <fstream>
 #include <string>
 
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/integer_math.hpp"
+
 namespace stepladder::all_reduce {
 namespace {
 
@@ -15,9 +18,7 @@ namespace {
 #define MADV_COLLAPSE 25  // Linux 6.1; older headers lack the name
 #endif
 
-std::uintptr_t up_to_huge_page(std::uintptr_t at) {
-  return (at + huge_page - 1) / huge_page * huge_page;
-}
+std::uintptr_t to_huge_page(std::uintptr_t at) { return round_up(at, huge_page) - at; }
 
 }  // namespace
 
@@ -33,7 +34,7 @@ std::size_t bytes_to_huge_page(const std::byte* memory) {
     if (std::sscanf(line.c_str(), format, &begin, &end, &sharing, &file_offset) != 4) continue;
     if (at < begin || at >= end) continue;
     const std::uintptr_t offset = file_offset + (at - begin);
-    return sharing == 's' ? up_to_huge_page(offset) - offset : 0;
+    return sharing == 's' ? to_huge_page(offset) : 0;
   }
   return 0;
 }
@@ -44,8 +45,7 @@ std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes) {
       mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   auto* const start = static_cast<std::byte*>(reserved);
-  const std::size_t skipped = up_to_huge_page(reinterpret_cast<std::uintptr_t>(start)) -
-                              reinterpret_cast<std::uintptr_t>(start);
+  const std::size_t skipped = to_huge_page(reinterpret_cast<std::uintptr_t>(start));
   std::byte* const mapped = start + skipped;
   // An old size of 0 asks for a second mapping, and MADV_COLLAPSE for huge pages now.
   // If mremap fails, it may have unmapped its target, which then is no longer ours.
@@ -57,7 +57,5 @@ std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes) {
   munmap(mapped, bytes);
   return nullptr;
 }
-
-void unmap_huge_pages(std::byte* mapped, std::size_t bytes) { munmap(mapped, bytes); }
 
 }  // namespace stepladder::all_reduce

@@ -6,18 +6,13 @@
 
 namespace stepladder::all_reduce {
 
-inline constexpr std::size_t huge_page = std::size_t{2} << 20U;  // bytes
-
 // Bytes from `memory` to the next place at which a huge page can begin: where the offset in the
 // mapped file is a multiple of huge_page. 0 if no shared file is mapped there.
 std::size_t bytes_to_huge_page(const std::byte* memory);
 
 // A second mapping of [memory, memory + bytes), in huge pages. A huge page can begin at `memory`,
 // and `bytes` is a multiple of huge_page. nullptr where the system has no huge pages for that memory
-// (Linux before 6.1; a file on disk; memory that is not shared).
+// (Linux before 6.1; a file on disk; memory that is not shared). munmap ends it.
 std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes);
-
-// Ends a mapping that map_in_huge_pages returned.
-void unmap_huge_pages(std::byte* mapped, std::size_t bytes);
 
 }  // namespace stepladder::all_reduce

@@ -1,11 +1,14 @@
 #include "kernels/all_reduce/mpi/window.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <new>
 
 #include "kernels/all_reduce/mpi/huge_pages.hpp"
+#include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/integer_math.hpp"
 
 namespace stepladder::all_reduce {
@@ -54,7 +57,6 @@ Window::Window(MPI_Comm communicator, std::size_t bytes) : bytes_(round_up(bytes
     MPI_Barrier(communicator);  // one rank forms the pages, then the others map them
     if (rank_ != 0) huge_pages_ = map_in_huge_pages(first, all);
     if (huge_pages_ != nullptr) first = huge_pages_;
-    all_bytes_ = all;
   }
   for (int rank = 0; rank < ranks; ++rank) segments_.push_back(segment_at(rank));
 }
@@ -63,7 +65,7 @@ Window::~Window() {
   int ended = 0;
   MPI_Finalized(&ended);
   if (ended != 0 || std::uncaught_exceptions() > 0) return;
-  if (huge_pages_ != nullptr) unmap_huge_pages(huge_pages_, all_bytes_);
+  if (huge_pages_ != nullptr) munmap(huge_pages_, round_up(bytes_ * segments_.size(), huge_page));
   MPI_Win_free(&window_);
 }
 

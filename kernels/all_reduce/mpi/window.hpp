@@ -41,7 +41,6 @@ class Window {
   MPI_Win window_ = MPI_WIN_NULL;
   std::size_t bytes_;
   std::byte* huge_pages_ = nullptr;  // where the segments are mapped again; nullptr: nowhere
-  std::size_t all_bytes_ = 0;        // of that mapping
   int rank_ = 0;
   std::vector<std::byte*> segments_;  // [rank]
 };

@@ -10,8 +10,7 @@
 namespace stepladder {
 
 void* allocate_aligned(std::size_t bytes) {
-  constexpr std::size_t huge_page = std::size_t{2} << 20U;
-  const bool large = bytes >= 2 * huge_page;
+  const bool large = bytes >= huge_pages_from;
   const std::size_t alignment = large ? huge_page : cache_line;
   const std::size_t whole = round_up(std::max<std::size_t>(bytes, 1), alignment);
   void* memory = std::aligned_alloc(alignment, whole);

@@ -8,12 +8,14 @@
 
 namespace stepladder {
 
-inline constexpr std::size_t cache_line = 64;  // bytes
+inline constexpr std::size_t cache_line = 64;                    // bytes
+inline constexpr std::size_t huge_page = std::size_t{2} << 20U;  // bytes
+inline constexpr std::size_t huge_pages_from = 2 * huge_page;    // bytes of an allocation
 inline constexpr std::int64_t line_floats = cache_line / sizeof(float);
 
-// Uninitialised memory, aligned to a cache line; release it with std::free. From 4 MiB on it is
-// aligned to huge pages and requests them: with pages of 4 KiB the TLB covers a few MiB, and each
-// page beyond that costs a page walk. Throws std::bad_alloc.
+// Uninitialised memory, aligned to a cache line; release it with std::free. From huge_pages_from on
+// it is aligned to huge pages and requests them: with pages of 4 KiB the TLB covers a few MiB, and
+// each page beyond that costs a page walk. Throws std::bad_alloc.
 void* allocate_aligned(std::size_t bytes);
 
 struct Free {

@@ -170,6 +170,15 @@ TEST(Measured, RatiosAreOfTheSameUndisturbedRounds) {
   EXPECT_DOUBLE_EQ(both.ci_high, 2);
 }
 
+TEST(Measured, WithoutARoundInCommonTheRatioIsThatOfTheMedians) {
+  const Measured slow = measured_of({{2, false}, {6, false}, {4, false}});
+  Measured fast = measured_of({{1, false}, {2, false}, {9, false}});
+  for (Sample& sample : fast.samples) sample.round += 1000;
+  const Summary both = ratio(slow, fast);
+  EXPECT_EQ(both.count, 1);
+  EXPECT_DOUBLE_EQ(both.median, 2);
+}
+
 TEST(NoiseGuard, ARepetitionIsDisturbedByASlowerClockOrByStolenTime) {
   EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0, 0.1));
   EXPECT_FALSE(NoiseGuard::is_disturbed(NoiseGuard::slow_ratio, 0, 0.1));

@@ -1,0 +1,61 @@
+"""A map of the fastest variants: a cell for each place, downwards, and length of the vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+from matplotlib.colors import hsv_to_rgb, to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from plots.numbers import binary_size, microseconds
+from plots.page import Page
+from plots.reading import Row
+
+Cell = tuple[Hashable, float]  # place, bytes of the vector
+
+
+def fastest_rows(rows: Iterable[Row], cell_of: Callable[[Row], Cell],
+                 time: str) -> dict[Cell, Row]:
+    """The row with the least `time`, a column, of each cell."""
+    fastest: dict[Cell, Row] = {}
+    for row in rows:
+        cell = cell_of(row)
+        if cell not in fastest or row[time] < fastest[cell][time]:
+            fastest[cell] = row
+    return fastest
+
+
+def draw_winners(title: str, caption: str, winners: Mapping[Cell, Row], names: Sequence[str],
+                 libraries: Mapping[Cell, Row], time: str,
+                 label_of: Callable[[Hashable], str]) -> Page:
+    """`names`: the variants among the winners, as in the legend. `libraries`: of each cell, the row
+    over which a gain is stated."""
+    places = sorted({place for place, _ in winners})
+    sizes = sorted({size for _, size in winners})
+    faces = {name: face(i, len(names)) for i, name in enumerate(names)}
+    page = Page(title, caption, 1, 1, panel_height=0.55 + 0.5 * len(places), legend_columns=5,
+                legend=[Line2D([], [], marker="s", linestyle="none", markersize=7,
+                               markeredgecolor="#666666", color=faces[name], label=name)
+                        for name in names])
+    axes = page.panels()[0]
+    for (place, size), row in winners.items():
+        x, y = sizes.index(size), places.index(place)
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=faces[row["variant"]],
+                                 edgecolor="white", linewidth=1))
+        library = libraries.get((place, size))
+        gain = f"\n{library[time] / row[time]:.1f}x" if library else ""
+        axes.text(x, y, f"{microseconds(row[time])}{gain}", ha="center", va="center",
+                  fontsize=5.5, linespacing=1.2)
+    axes.set_xlim(-0.5, len(sizes) - 0.5)
+    axes.set_ylim(len(places) - 0.5, -0.5)
+    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes], fontsize=5.5)
+    axes.set_yticks(range(len(places)), [label_of(place) for place in places])
+    axes.grid(visible=False)
+    axes.set_xlabel("length of the vector")
+    return page
+
+
+def face(index: int, count: int) -> str:
+    """Light colours of equal weight, on which black text is legible."""
+    return to_hex(hsv_to_rgb((index / max(count, 1), 0.32, 0.97)))
