@@ -1,17 +1,23 @@
-// stepladder train: trains a network and records loss and accuracy.
+// stepladder train: trains a network, alone or with replicas that cooperate, and records loss and
+// accuracy.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
+#include "harness/io/hash.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/results/run.hpp"
+#include "harness/training/checkpoint.hpp"
+#include "harness/training/mode.hpp"
 #include "harness/training/trainer.hpp"
 
 namespace stepladder {
@@ -19,95 +25,387 @@ namespace {
 
 struct Options {
   NetworkChoice network;
-  std::string use = "best", data;
-  std::int64_t steps = 0, epochs = 0, log_every = 10;
+  std::string mode = "single", use = "best", data;
+  std::int64_t steps = 0, epochs = 0, log_every = 10, evaluate_every = 0, warm_up = 0;
   double target_accuracy = 0;
-  int threads = default_threads().back();
+  int threads = 0, replicas = default_threads().back();
   int shift = 2;
   std::uint64_t seed = 1;
+  bool batch_per_rank = false, check_ranks = false;
+  std::string slow;
+  std::string checkpoint;
+  std::int64_t every = 100;
   std::string out, tuned;
   bool resume = false;
 };
 
-// One row of train.csv; the accuracy is empty where it was not measured.
-std::vector<std::string> row_of(const Trainer& trainer, std::int64_t batch,
-                                std::optional<double> accuracy) {
-  const auto samples = static_cast<double>(trainer.steps() * batch);
-  return train_columns().line({.step = trainer.steps(),
-                               .epoch = trainer.epoch() + 1,
-                               .seconds = trainer.seconds(),
-                               .samples_per_second = samples / trainer.seconds(),
-                               .loss = trainer.loss(),
-                               .accuracy = accuracy,
-                               .learning_rate = trainer.learning_rate()});
+// "1:3" or "1:3:100:200": rank, factor, first step and step after the last.
+Slowdown slowdown_of(const std::string& text) {
+  Slowdown slow;
+  if (text.empty()) return slow;
+  long long rank = 0, from = 0, to = slow.to;
+  double factor = 0;
+  int used = 0;
+  const auto is_whole = [&] { return used == static_cast<int>(text.size()); };
+  const int read = std::sscanf(text.c_str(), "%lld:%lf%n:%lld:%lld%n", &rank, &factor, &used, &from,
+                               &to, &used);
+  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) || from < 0 || to < from)
+    throw std::runtime_error(fmt::format(
+        "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps", text));
+  return {static_cast<int>(rank), factor, from, to};
 }
 
-// Returns the last accuracy on the held-out images.
-double train(const Options& options, TrainableNetwork& network, Trainer& trainer,
-             const data::Dataset& held_out, Table table) {
-  const std::int64_t per_epoch = trainer.steps_per_epoch();
-  const std::int64_t steps = options.steps > 0 ? options.steps : options.epochs * per_epoch;
-  double accuracy = 0;
-  while (trainer.steps() < steps) {
-    if (interrupted) throw Interrupted{};
-    trainer.step();
-    if (trainer.steps() % per_epoch == 0 || trainer.steps() == steps) {
-      accuracy = accuracy_on(network, held_out);
-      table.append({row_of(trainer, network.batch(), accuracy)});
-      fmt::print("epoch {:3}  step {:6}  {:7.1f} s  loss {:.4f}  held-out accuracy {:.2f} %\n",
-                 trainer.epoch() + 1, trainer.steps(), trainer.seconds(), trainer.loss(),
-                 100 * accuracy);
-      std::fflush(stdout);
-      if (options.target_accuracy > 0 && accuracy >= options.target_accuracy) break;
-    } else if (trainer.steps() % options.log_every == 0) {
-      table.append({row_of(trainer, network.batch(), std::nullopt)});
-    }
+std::optional<double> share(double seconds, const Progress& progress) {
+  return progress.seconds > 0 ? std::optional(seconds / progress.seconds) : std::nullopt;
+}
+
+// --- checkpoints ---------------------------------------------------------------------------------
+
+// What a training must have in common with the one that wrote a checkpoint. The number of ranks is
+// not among it: the weights of synchronous modes do not depend on it but for rounding.
+std::vector<std::string> identity_of(const Options& options,
+                                     const network::NetworkDescription& description,
+                                     const data::Dataset& data) {
+  const network::OptimizerDescription& optimizer = description.optimizer;
+  return {fmt::format("network: {}, {} parameters", description.name,
+                      network::parameter_count(description)),
+          fmt::format("batch: {}", description.batch),
+          fmt::format("optimizer: {}, learning rate {:g}, decay {:g} every {}, weight decay {:g}",
+                      sgd_update::name_of(optimizer.type), optimizer.learning_rate, optimizer.decay,
+                      optimizer.decay_every_samples, optimizer.weight_decay),
+          fmt::format("data: {}, {} images, shift {}", data.origin, data.count(), options.shift),
+          fmt::format("mode: {}", options.mode),
+          fmt::format("use: {}", options.use),
+          fmt::format("seed: {}, warm-up {}", options.seed, options.warm_up)};
+}
+
+Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& total,
+                         const PlanStore& plans, TrainableNetwork& network) {
+  network.download();
+  const auto copy = [](std::span<const float> values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  return {std::move(identity),
+          {{"step", total.step},
+           {"samples", total.samples},
+           {"loss", total.loss},
+           {"seconds", total.seconds},
+           {"compute", total.compute},
+           {"exposed", total.exposed},
+           {"waiting", total.waiting},
+           {"hidden", total.hidden},
+           {"bytes", total.bytes},
+           {"staleness", total.staleness},
+           {"ranks", mpi_session().ranks()},
+           {"rungs", plans.chosen()}},
+          {{"parameters", copy(network.parameters())},
+           {"state1", copy(network.state1())},
+           {"state2", copy(network.state2())}}};
+}
+
+Progress progress_of(const nlohmann::json& json) {
+  Progress progress;
+  progress.step = json.at("step");
+  progress.samples = json.at("samples");
+  progress.loss = json.at("loss");
+  progress.seconds = json.at("seconds");
+  progress.compute = json.at("compute");
+  progress.exposed = json.at("exposed");
+  progress.waiting = json.at("waiting");
+  progress.hidden = json.at("hidden");
+  progress.bytes = json.at("bytes");
+  progress.staleness = json.at("staleness").get<std::vector<std::int64_t>>();
+  return progress;
+}
+
+// Rank 0 reads; all ranks have the progress, and rank 0 the arrays.
+std::optional<Checkpoint> load_checkpoint(const CheckpointFolder* folder,
+                                          const std::vector<std::string>& identity) {
+  std::optional<Checkpoint> loaded;
+  if (folder != nullptr) {
+    std::vector<std::string> refused;
+    loaded = folder->load(identity, refused);
+    for (const std::string& reason : refused)
+      fmt::print(stderr, "stepladder: checkpoint refused: {}\n", reason);
   }
-  return accuracy;
+  const std::string progress = mpi_session().broadcast(loaded ? loaded->progress.dump() : "");
+  if (progress.empty()) return std::nullopt;
+  if (!loaded) loaded = Checkpoint{identity, nlohmann::json::parse(progress), {}};
+  return loaded;
+}
+
+void restore(const Checkpoint& checkpoint, Mode& mode) {
+  TrainableNetwork& network = mode.network();
+  const Communicator communicator("the checkpoint");
+  const std::span<float> into[] = {network.parameters(), network.state1(), network.state2()};
+  for (std::size_t i = 0; i < std::size(into); ++i) {
+    if (mpi_session().rank() == 0) std::ranges::copy(checkpoint.arrays.at(i).second, into[i].begin());
+    communicator.broadcast(0, into[i]);
+  }
+  network.upload_parameters();
+  network.upload_state();
+  mode.restart(progress_of(checkpoint.progress));
+}
+
+// --- a training ----------------------------------------------------------------------------------
+
+class Training {
+ public:
+  Training(const Options& options, const data::DatasetPair& data,
+           std::vector<std::string> identity, const PlanStore& plans, Mode& mode,
+           std::int64_t batch, TrainingId id, const Run& run)
+      : options_(options),
+        data_(data),
+        identity_(std::move(identity)),
+        plans_(plans),
+        mode_(mode),
+        per_epoch_(data.train.count() / batch),
+        evaluate_every_(options.evaluate_every == 0
+                            ? per_epoch_
+                            : std::max<std::int64_t>(1, options.evaluate_every / batch)),
+        id_(std::move(id)) {
+    if (run.writes()) {
+      table_.reset(new Table(run.folder().table(train_columns())));
+      if (!options.checkpoint.empty()) folder_.emplace(options.checkpoint);
+    }
+    mode_.on_step([this](const Progress& progress) {
+      if (interrupted && mpi_session().ranks() == 1) throw Interrupted{};
+      if (progress.step < boundary_) append(progress, {}, false);
+    });
+  }
+
+  // Removes the rows of steps that are made again. Rank 0.
+  void forget_rows_after(std::int64_t step) {
+    if (table_)
+      table_->remove_rows([&](const CsvRow& row) {
+        return row.text("network") == id_.network && row.text("use") == id_.use &&
+               row.text("mode") == id_.mode && row.text("seed") == std::to_string(id_.seed) &&
+               row.text("batch") == std::to_string(id_.batch) &&
+               std::stoll(row.text("step")) > step;
+      });
+  }
+
+  // Returns the last accuracy on the held-out images.
+  double run(std::int64_t steps) {
+    double accuracy = 0;
+    while (mode_.progress().step < steps) {
+      const std::int64_t from = mode_.progress().step;
+      const std::int64_t evaluation = (from / evaluate_every_ + 1) * evaluate_every_;
+      const std::int64_t save = options_.checkpoint.empty()
+                                    ? steps
+                                    : (from / options_.every + 1) * options_.every;
+      boundary_ = std::min({steps, evaluation, save});
+      mode_.train(boundary_);
+      const std::int64_t step = mode_.progress().step;
+      if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+      const Progress total = mode_.total();
+      mode_.collect();
+      if (step >= steps || step >= evaluation) {
+        accuracy = this->accuracy();
+        append(total, accuracy, true);
+        print(total, accuracy);
+      } else if (step % options_.log_every == 0) {
+        append(total, {}, true);
+      }
+      if (folder_ && (step >= save || step >= steps))
+        folder_->save(step, checkpoint_of(identity_, total, plans_, mode_.network()));
+      if (options_.target_accuracy > 0 && accuracy >= options_.target_accuracy) break;
+    }
+    return accuracy;
+  }
+
+ private:
+  // Every rank takes a part of the images.
+  double accuracy() {
+    const auto count = static_cast<std::size_t>(data_.test.count());
+    const auto rank = static_cast<std::size_t>(mpi_session().rank()),
+               ranks = static_cast<std::size_t>(mpi_session().ranks());
+    double correct = static_cast<double>(count_correct(
+        mode_.network(), data_.test, count * rank / ranks, count * (rank + 1) / ranks));
+    Communicator("the evaluation").sum(std::span<double>(&correct, 1));
+    return correct / static_cast<double>(count);
+  }
+
+  void append(const Progress& p, std::optional<double> accuracy, bool of_all_ranks) {
+    if (!table_) return;
+    TrainRow row{.training = id_,
+                 .all_reduce = mode_.all_reduce(),
+                 .step = p.step,
+                 .epoch = (p.step - 1) / per_epoch_ + 1,
+                 .samples = p.samples,
+                 .seconds = p.seconds,
+                 .loss = p.loss,
+                 .accuracy = accuracy,
+                 .learning_rate = p.learning_rate};
+    if (of_all_ranks) {
+      row.bytes_per_step = p.bytes / static_cast<double>(p.step);
+      row.compute = share(p.compute, p);
+      row.exposed = share(p.exposed, p);
+      row.hidden = share(p.hidden, p);
+      row.waiting = share(p.waiting, p);
+      double updates = 0, sum = 0;
+      for (std::size_t s = 0; s < p.staleness.size(); ++s) {
+        updates += static_cast<double>(p.staleness[s]);
+        sum += static_cast<double>(s) * static_cast<double>(p.staleness[s]);
+      }
+      if (updates > 0) {
+        row.staleness_mean = sum / updates;
+        row.staleness_max = static_cast<std::int64_t>(p.staleness.size()) - 1;
+      }
+    }
+    table_->append({train_columns().line(row)});
+  }
+
+  void print(const Progress& p, double accuracy) const {
+    if (mpi_session().rank() != 0) return;
+    fmt::print("epoch {:3}  step {:6}  {:7.1f} s  loss {:.4f}  held-out accuracy {:.2f} %\n",
+               (p.step - 1) / per_epoch_ + 1, p.step, p.seconds, p.loss, 100 * accuracy);
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  const data::DatasetPair& data_;
+  std::vector<std::string> identity_;
+  const PlanStore& plans_;
+  Mode& mode_;
+  std::int64_t per_epoch_, evaluate_every_, boundary_ = 0;  // steps
+  TrainingId id_;
+  std::unique_ptr<Table> table_;            // rank 0
+  std::optional<CheckpointFolder> folder_;  // rank 0
+};
+
+// Where the replicas run must fit how the program was started.
+void require_replicas(const ModeInfo& info) {
+  if (info.replicas != ModeInfo::Replicas::ranks && mpi_session().ranks() > 1)
+    throw std::runtime_error(fmt::format(
+        "mode {} runs in one process; start it without mpirun{}", info.name,
+        info.replicas == ModeInfo::Replicas::threads ? ", with --replicas" : ""));
 }
 
 int run(const Options& options) {
-  if (mpi_session().ranks() > 1)
-    throw std::runtime_error("train runs on one rank; start it without mpirun");
-  const network::NetworkDescription description = options.network.load();
+  const ModeSpec spec(options.mode);
+  const ModeEntry& mode_entry = mode_named(spec.name());
+  require_replicas(mode_entry.info);
+  const MpiSession& mpi = mpi_session();
+  const bool of_threads = mode_entry.info.replicas == ModeInfo::Replicas::threads;
+  const int replicas = of_threads ? options.replicas : mpi.ranks();
+  network::NetworkDescription description = options.network.load();
+  if (options.batch_per_rank) {
+    if (!mode_entry.info.synchronous)
+      throw std::runtime_error(fmt::format(
+          "--batch-per-rank: mode {} does not divide batches among ranks", mode_entry.info.name));
+    description.batch *= replicas;
+  }
   const UseSpec use(options.use);
-  place_of(description, use);  // throws if a rung is missing, before data are loaded
+  const Place place = place_of(description, use);  // throws if a rung is missing, before data load
+  if (place == Place::cuda && spec.name() != "single")
+    throw std::runtime_error(
+        fmt::format("mode {} runs on the CPU; --use {} selects the device", spec.name(), use.text()));
   const Tuning tuning = load_tuning(options.tuned);
   const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
     if (set->count() < description.batch)
       throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
                                            set->count(), description.batch));
+  const int threads = options.threads > 0 ? options.threads
+                      : replicas > 1      ? 1
+                                          : default_threads().back();
+  TrainingSetup setup{.description = description,
+                      .use = use,
+                      .plans = nullptr,
+                      .data = &data.train,
+                      .threads = threads,
+                      .replicas = replicas,
+                      .shift = options.shift,
+                      .seed = options.seed,
+                      .scale = options.batch_per_rank ? static_cast<double>(replicas) : 1,
+                      .warm_up = options.warm_up,
+                      .log_every = options.log_every,
+                      .check_ranks = options.check_ranks,
+                      .slow = slowdown_of(options.slow)};
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
            .command = command_line(),
            .seed = options.seed,
            .data = data.train.origin,
-           .threads = {options.threads}});
-  if (options.data.empty() && data::takes_digits(description) && data.train.origin == "generated")
+           .threads = {threads}});
+  if (mpi.rank() == 0 && options.data.empty() && data::takes_digits(description) &&
+      data.train.origin == "generated")
     fmt::print("No real digits in {}: `make data` downloads them. Training on generated images.\n",
                data::digits_directory().string());
+
   PlanStore plans(options.seed, tuning);
-  TrainableNetwork network(description, use, {.threads = options.threads, .seed = options.seed},
-                           plans);
-  fmt::print("{}: {} parameters, batch {}, {}, use={}, data={} ({} to train on, {} held out)\n",
-             description.name, network::parameter_count(description), description.batch,
-             network.place() == Place::cuda ? device()->name()
-                                            : fmt::format("{} threads", options.threads),
-             use.text(), data.train.origin, data.train.count(), data.test.count());
-  Trainer trainer(network, data.train, options.seed, options.shift);
+  setup.plans = &plans;
+  const std::vector<std::string> identity = identity_of(options, description, data.train);
+  std::optional<CheckpointFolder> folder;
+  if (!options.checkpoint.empty() && mpi.rank() == 0) folder.emplace(options.checkpoint);
+  std::optional<Checkpoint> checkpoint;
+  if (!options.checkpoint.empty() && options.resume)
+    checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity);
+  if (checkpoint) plans.prefer(checkpoint->progress.at("rungs"));
+  const std::unique_ptr<Mode> mode = mode_entry.make(setup, spec);
+  if (mpi.rank() == 0)
+    fmt::print("{}: {} parameters, batch {}, mode {}, {}, use={}, data={} ({} to train on, {} held "
+               "out)\n",
+               description.name, network::parameter_count(description), description.batch,
+               spec.text(),
+               place == Place::cuda ? device()->name()
+               : replicas == 1      ? fmt::format("{} threads", threads)
+                                    : fmt::format("{} {}, {} threads each", replicas,
+                                                  of_threads ? "replicas" : "ranks", threads),
+               use.text(), data.train.origin, data.train.count(), data.test.count());
+  const TrainingId id{.network = description.name,
+                      .use = use.text(),
+                      .mode = spec.text(),
+                      .threads = threads,
+                      .ranks = replicas,
+                      .hosts = mpi.hosts(),
+                      .device = place == Place::cuda ? device()->name() : "cpu",
+                      .seed = options.seed,
+                      .batch = description.batch};
+  Training training(options, data, identity, plans, *mode, description.batch, id, run);
+  if (checkpoint) {
+    restore(*checkpoint, *mode);
+    if (mpi.rank() == 0)
+      fmt::print("resumed after step {} of {}\n", mode->progress().step, options.checkpoint);
+  }
+  if (!options.checkpoint.empty() && options.resume)
+    training.forget_rows_after(checkpoint ? mode->progress().step : 0);
+
+  const std::int64_t per_epoch = data.train.count() / description.batch;
   const double accuracy =
-      train(options, network, trainer, data.test, run.folder().table(train_columns()));
+      training.run(options.steps > 0 ? options.steps : options.epochs * per_epoch);
+  mode->network().download();
+  const Progress total = mode->total();
   run.save();
-  fmt::print("{:.2f} % after {:.1f} s of training (data={})\n{}\n", 100 * accuracy,
-             trainer.seconds(), data.train.origin,
-             (run.folder().directory() / "train.csv").string());
+  if (!run.writes()) return 0;
+  if (!total.staleness.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t s = 0; s < total.staleness.size(); ++s)
+      rows.push_back(staleness_columns().line({id, static_cast<std::int64_t>(s),
+                                               total.staleness[s]}));
+    run.folder().table(staleness_columns()).append(rows);
+  }
+  fmt::print("weights fnv1a {:016x}\n",
+             fnv1a(std::as_bytes(std::span(mode->network().parameters()))));
+  fmt::print("{:.2f} % after {:.1f} s of training (data={})\n{}\n", 100 * accuracy, total.seconds,
+             data.train.origin, (run.folder().directory() / "train.csv").string());
   if (options.target_accuracy > 0 && accuracy < options.target_accuracy) {
     fmt::print(stderr, "The target of {:.2f} % was not reached.\n", 100 * options.target_accuracy);
     return 1;
   }
   return 0;
+}
+
+std::string list_of_modes() {
+  std::string text = "How replicas cooperate, with options as in ssp,bound=2:";
+  for (const ModeEntry& entry : modes()) {
+    text += fmt::format("\n{}: {}", entry.info.name, entry.info.idea);
+    for (const ModeOption& option : entry.info.options)
+      text += fmt::format("\n    {}={}: {}", option.name, option.value, option.meaning);
+  }
+  return text;
 }
 
 }  // namespace
@@ -119,8 +417,16 @@ Command train_command(CLI::App& program) {
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
-  app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
+  app->add_option("--mode", options->mode, list_of_modes());
+  app->add_option("--batch", options->network.batch,
+                  "Samples of one update of the weights, instead of the network's own batch")
       ->check(CLI::PositiveNumber);
+  app->add_flag("--batch-per-rank", options->batch_per_rank,
+                "Every rank takes a whole batch; the learning rate grows with the ranks (linear "
+                "scaling rule)");
+  app->add_option("--warm-up", options->warm_up,
+                  "Samples in which the learning rate grows to that of --batch-per-rank")
+      ->check(CLI::NonNegativeNumber);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
@@ -145,8 +451,23 @@ Command train_command(CLI::App& program) {
       ->check(CLI::Range(0, 8));
   app->add_option("--log-every", options->log_every, "Steps between rows of train.csv")
       ->check(CLI::PositiveNumber);
-  app->add_option("--threads", options->threads, "Threads inside an operation")
+  app->add_option("--evaluate-every", options->evaluate_every,
+                  "Samples between two evaluations; an epoch by default")
       ->check(CLI::PositiveNumber);
+  app->add_option("--threads", options->threads,
+                  "Threads inside an operation; all cores by default, 1 with several replicas")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--replicas", options->replicas,
+                  "Threads that hogwild, threads_over_samples and actors_learner start")
+      ->check(CLI::Range(1, 1024));
+  app->add_option("--checkpoint", options->checkpoint,
+                  "Folder of checkpoints; with --resume the training goes on from the newest");
+  app->add_option("--every", options->every, "Steps between two checkpoints")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--slow", options->slow,
+                  "RANK:FACTOR[:FROM:TO]: this rank computes so many times slower, in these steps");
+  app->add_flag("--check-ranks", options->check_ranks,
+                "Synchronous modes: compare the weights of all ranks after each step");
   app->add_option("--seed", options->seed, "Seed of weights, batches and data");
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");

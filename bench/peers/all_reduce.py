@@ -196,11 +196,22 @@ def run_library(library, counts, options):
     return short_version(version), results, reason
 
 
-def stepladder_command(options, suite, out, cores):
-    how = ["--oversubscribe"] if options.ranks > cores else ["--bind-to", "core"]
+def mpirun(ranks, cores):
+    """The launcher of stepladder: each rank on a core of its own while there are enough."""
+    how = ["--oversubscribe"] if ranks > cores else ["--bind-to", "core"]
     launcher = "mpirun.openmpi" if shutil.which("mpirun.openmpi") else "mpirun"
+    return [launcher, "-np", str(ranks), *how]
+
+
+def mpi_environment():
+    root = {} if os.geteuid() else {"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return os.environ | root
+
+
+def stepladder_command(options, suite, out, cores):
     selected = ["--variant", options.variant] if options.variant else []
-    return [launcher, "-np", str(options.ranks), *how, str(options.program), "bench", "all_reduce",
+    return [*mpirun(options.ranks, cores), str(options.program), "bench", "all_reduce",
             "--cold", "--place", "cpu", "--direction", "sum", *selected, "--suite-file", str(suite),
             "--repetitions", str(options.repetitions), "--budget", str(options.budget),
             "--out", str(out)]
@@ -217,10 +228,8 @@ def run_stepladder(options, counts, folder, cores):
     out.mkdir()
     if ceilings.exists():
         shutil.copy(ceilings, out)  # measuring them takes seconds
-    root = {} if os.geteuid() else {"OMPI_ALLOW_RUN_AS_ROOT": "1",
-                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command = stepladder_command(options, suite, out, cores)
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | root,
+    done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(),
                           stdin=subprocess.DEVNULL)
     if not (out / "summary.csv").exists():
         raise Unavailable(last_line(done.stderr))

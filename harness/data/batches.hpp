@@ -12,7 +12,8 @@
 namespace stepladder::data {
 
 // Every epoch shuffles all images and splits the order into batches. The remainder of an epoch,
-// fewer than `batch` images, is dropped. The order depends on the seed alone.
+// fewer than `batch` images, is dropped. A batch follows from the seed and its number alone: any
+// replica can draw any part of any batch.
 class Batches {
  public:
   // Keeps a reference: the data set must outlive this object. Each image is shifted at random by up
@@ -23,23 +24,21 @@ class Batches {
   Batches(Dataset&&, int, std::uint64_t, int = 0) = delete;
 
   int per_epoch() const { return dataset_.count() / batch_; }
+  std::int64_t epoch_of(std::int64_t number) const { return number / per_epoch(); }  // from 0
 
-  // Epoch of the batch that next() returned last, from 0.
-  int epoch() const { return epoch_; }
-
-  // Fills x: [batch, channels * height * width] and labels: [batch]. Throws std::invalid_argument
-  // if a span has another size.
-  void next(std::span<float> x, std::span<std::uint8_t> labels);
+  // Images `first` to first + labels.size() - 1 of batch `number` (from 0). Fills x: [images,
+  // channels * height * width] and labels: [images]. Throws std::invalid_argument if x has another
+  // size, or if the batch has no such images.
+  void draw(std::int64_t number, int first, std::span<float> x, std::span<std::uint8_t> labels);
 
  private:
-  void copy_shifted(const float* image, float* to);
+  void shuffle_for(std::int64_t epoch);
 
   const Dataset& dataset_;
   int batch_, shift_;
-  Random random_;
-  std::vector<std::int32_t> order_;  // [count], image numbers in the order of this epoch
-  std::size_t position_ = 0;         // in order_
-  int epoch_ = 0;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = -1;          // of order_
+  std::vector<std::int32_t> order_;  // [count], image numbers
 };
 
 }  // namespace stepladder::data

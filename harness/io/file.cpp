@@ -40,8 +40,10 @@ class TemporaryFile {
 
   bool is_open() const { return descriptor_ >= 0; }
 
-  bool write(std::string_view text) {
-    return write_all(descriptor_, text) && fsync(descriptor_) == 0;
+  bool write(std::span<const std::string_view> parts) {
+    for (const std::string_view part : parts)
+      if (!write_all(descriptor_, part)) return false;
+    return fsync(descriptor_) == 0;
   }
 
   bool rename_to(const std::filesystem::path& target) {
@@ -54,6 +56,18 @@ class TemporaryFile {
   int descriptor_;
   bool renamed_ = false;
 };
+
+// Forces the names in a folder to disk. True also where the file system or the permissions of the
+// folder do not allow it.
+bool sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno == EACCES;
+  const bool synced = fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP;
+  const int reason = errno;
+  close(descriptor);
+  errno = reason;
+  return synced;
+}
 
 }  // namespace
 
@@ -90,8 +104,13 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {
+  replace_file(path, std::span(&text, 1));
+}
+
+void replace_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   TemporaryFile file(path);
-  if (!file.is_open() || !file.write(text) || !file.rename_to(path)) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!file.is_open() || !file.write(parts) || !file.rename_to(path) || !sync_folder(folder)) {
     fail(path, fmt::format("cannot write: {}", std::strerror(errno)));
   }
 }

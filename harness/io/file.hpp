@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,11 @@ namespace stepladder {
 // count decompressed bytes.
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
-// Writes a temporary file beside `path`, forces it to disk and renames it to `path`, which
-// therefore always holds either its former content or all of `text`.
+// Writes a temporary file beside `path`, `path`.tmp-<process>, forces it to disk and renames it to
+// `path`, which therefore always holds either its former content or all of `text`, even after a
+// power failure. A process that is killed may leave its temporary file.
 void replace_file(const std::filesystem::path& path, std::string_view text);
+void replace_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
 // False, with errno set, when not all of `text` could be written.
 bool write_all(int descriptor, std::string_view text);

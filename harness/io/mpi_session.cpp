@@ -148,7 +148,7 @@ void MpiSession::start() {
     // Open MPI reads it here only. Variants can then ask for an algorithm; without a request its
     // choice stays the same.
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   }
   state_ = std::make_unique<State>(State{MPI_COMM_WORLD, 0, 1, 1, before == 0, nullptr});
   MPI_Comm_rank(state_->communicator, &state_->rank);

@@ -33,7 +33,7 @@ class MpiSession {
   // Empty, or the reason that this build has no MPI, with the package to install.
   static std::string why_unavailable();
 
-  // Initializes MPI with MPI_THREAD_FUNNELED: only the main thread may call it. Later calls, and
+  // Initializes MPI with MPI_THREAD_SERIALIZED: one thread at a time may call it. Later calls, and
   // calls in a build without MPI, do nothing. Throws std::runtime_error if the launcher started
   // several processes that cannot communicate (no MPI in this build, or another MPI than the
   // launcher's), and if MPI was already finalized.

@@ -3,7 +3,7 @@
 // rank looks at its position now and then. When the rank waits too long, the thread names the rank
 // that is behind and ends the process, and the launcher ends the others.
 //
-// The thread calls no MPI (MPI_THREAD_FUNNELED). A call costs the main thread a few stores.
+// The thread calls no MPI. A call costs the main thread a few stores.
 #pragma once
 
 #include <array>

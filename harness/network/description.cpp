@@ -91,6 +91,16 @@ NetworkDescription pool_before_relu(NetworkDescription network) {
   return network;
 }
 
+NetworkDescription part_of(const NetworkDescription& network, std::size_t first, std::size_t end) {
+  NetworkDescription part = network;
+  part.layers.assign(network.layers.begin() + static_cast<std::ptrdiff_t>(first),
+                     network.layers.begin() + static_cast<std::ptrdiff_t>(end));
+  part.input = network.layers.at(first).input;
+  part.is_part = true;
+  infer_shapes(part);
+  return part;
+}
+
 std::int64_t parameter_count(const NetworkDescription& network) {
   std::int64_t count = 0;
   for (const LayerDescription& layer : network.layers) count += layer.weights() + layer.biases();

@@ -136,6 +136,8 @@ struct NetworkDescription {
   std::int64_t batch = 0;
   std::vector<LayerDescription> layers;
   OptimizerDescription optimizer;
+  // Consecutive layers of a network; only the last part ends in softmax_cross_entropy.
+  bool is_part = false;
   // Standard deviation of all initial weights; see initial_deviation() for the default.
   std::optional<double> normal_std;
 };
@@ -153,7 +155,8 @@ class ShapeError : public std::invalid_argument {
 
 // Sets input and output of every layer, from the network's input. Throws ShapeError if a layer does
 // not support its input or has more than 2^31 - 1 weights or activations per example, if the last
-// layer is not softmax_cross_entropy over `classes` features, or if an earlier one is.
+// layer of a whole network is not softmax_cross_entropy over `classes` features, or if an earlier
+// one is.
 void infer_shapes(NetworkDescription& network);
 
 // The network without its optional layers, with new shapes.
@@ -163,6 +166,10 @@ NetworkDescription without_optional(NetworkDescription network);
 // computes only the maxima. relu(max(x)) = max(relu(x)), and both have the same gradient: that of
 // the maximum if it is positive, else 0. Layers with weights keep their index.
 NetworkDescription pool_before_relu(NetworkDescription network);
+
+// Layers [first, end) of a network, for its modes of training that split it: their input is that of
+// layer `first`.
+NetworkDescription part_of(const NetworkDescription& network, std::size_t first, std::size_t end);
 
 // Weights and biases of all layers.
 std::int64_t parameter_count(const NetworkDescription& network);

@@ -59,7 +59,8 @@ void infer_shapes(NetworkDescription& network) {
     const auto fail = [&](const std::string& what) {
       throw ShapeError(i, fmt::format("layer {} ({}): {}", layer.name, layer.type(), what));
     };
-    if (last != std::holds_alternative<SoftmaxCrossEntropy>(layer.layer)) {
+    const bool is_loss = std::holds_alternative<SoftmaxCrossEntropy>(layer.layer);
+    if (network.is_part ? is_loss && !last : last != is_loss) {
       fail(last ? "expected softmax_cross_entropy as the last layer"
                 : "expected no layer after softmax_cross_entropy");
     }
@@ -73,7 +74,7 @@ void infer_shapes(NetworkDescription& network) {
     }
     layer.output = shape;
   }
-  if (shape.features() != network.classes) {
+  if (!network.is_part && shape.features() != network.classes) {
     throw ShapeError(network.layers.size() - 1,
                      fmt::format("layer {}: expected one feature for each of the {} classes, found "
                                  "{} features",

@@ -229,23 +229,77 @@ const ColumnsOf<StepCsvRow>& step_columns() {
 const ColumnsOf<TrainRow>& train_columns() {
   using Row = TrainRow;
   static const ColumnsOf<Row> columns(
-      "train", {{"step", "", "number of steps so far", [](const Row& r) { return r.step; }},
-                {"epoch", "", "number of the epoch, from 1", [](const Row& r) { return r.epoch; }},
-                {"seconds", "s", "training time so far", [](const Row& r) { return r.seconds; }},
-                {"samples_per_s", "1/s", "samples so far / seconds",
-                 [](const Row& r) { return r.samples_per_second; }},
-                {"loss", "", "loss of the last batch", [](const Row& r) { return r.loss; }},
-                {"accuracy", "", "accuracy on the held-out images, 0 to 1",
-                 [](const Row& r) { return r.accuracy; }},
-                {"learning_rate", "", "learning rate of the last step",
-                 [](const Row& r) { return r.learning_rate; }},
-                {"mode", "", "mode of the training", [](const Row& r) { return r.mode; }}});
+      "train",
+      {{"network", "", "name of the network", [](const Row& r) { return r.training.network; }},
+       {"use", "", "rungs, such as best or simd,matmul=serial",
+        [](const Row& r) { return r.training.use; }},
+       {"mode", "", "mode of the training with its options, such as ssp,bound=2",
+        [](const Row& r) { return r.training.mode; }},
+       {"all_reduce", "", "rungs that reduce the gradients; empty: none does",
+        [](const Row& r) { return r.all_reduce; }},
+       {"threads", "", "number of threads inside an operation",
+        [](const Row& r) { return r.training.threads; }},
+       {"ranks", "", "number of MPI ranks, or of replica threads of one process",
+        [](const Row& r) { return r.training.ranks; }},
+       {"hosts", "", "number of hosts on which the ranks run",
+        [](const Row& r) { return r.training.hosts; }},
+       {"device", "", "cpu, or the name of the GPU",
+        [](const Row& r) { return r.training.device; }},
+       {"seed", "", "seed of weights, batches and data",
+        [](const Row& r) { return static_cast<std::int64_t>(r.training.seed); }},
+       {"batch", "", "samples of one update of the weights",
+        [](const Row& r) { return r.training.batch; }},
+       {"step", "", "number of updates of the weights so far", [](const Row& r) { return r.step; }},
+       {"epoch", "", "number of the epoch, from 1", [](const Row& r) { return r.epoch; }},
+       {"samples", "", "samples so far, of all ranks together",
+        [](const Row& r) { return r.samples; }},
+       {"seconds", "s", "training time so far", [](const Row& r) { return r.seconds; }},
+       {"samples_per_s", "1/s", "samples so far / seconds",
+        [](const Row& r) { return static_cast<double>(r.samples) / r.seconds; }},
+       {"loss", "", "loss of the last batch", [](const Row& r) { return r.loss; }},
+       {"accuracy", "", "accuracy on the held-out images, 0 to 1",
+        [](const Row& r) { return r.accuracy; }},
+       {"learning_rate", "", "learning rate of the last step",
+        [](const Row& r) { return r.learning_rate; }},
+       {"bytes_per_step", "B", "bytes that a rank sent per update, mean over the ranks",
+        [](const Row& r) { return r.bytes_per_step; }},
+       {"compute_share", "", "share of the training time in which a rank computed, mean over ranks",
+        [](const Row& r) { return r.compute; }},
+       {"exposed_share", "", "share in which it communicated and computed nothing",
+        [](const Row& r) { return r.exposed; }},
+       {"hidden_share", "", "share in which it communicated and computed, part of compute_share",
+        [](const Row& r) { return r.hidden; }},
+       {"waiting_share", "", "share in which it waited for ranks that were behind",
+        [](const Row& r) { return r.waiting; }},
+       {"staleness_mean", "",
+        "updates between reading the weights and applying the gradient computed with them, mean",
+        [](const Row& r) { return r.staleness_mean; }},
+       {"staleness_max", "", "the largest of these", [](const Row& r) { return r.staleness_max; }}});
+  return columns;
+}
+
+const ColumnsOf<StalenessRow>& staleness_columns() {
+  using Row = StalenessRow;
+  static const ColumnsOf<Row> columns(
+      "staleness",
+      {{"network", "", "as in train.csv", [](const Row& r) { return r.training.network; }},
+       {"use", "", "as in train.csv", [](const Row& r) { return r.training.use; }},
+       {"mode", "", "as in train.csv", [](const Row& r) { return r.training.mode; }},
+       {"threads", "", "as in train.csv", [](const Row& r) { return r.training.threads; }},
+       {"ranks", "", "as in train.csv", [](const Row& r) { return r.training.ranks; }},
+       {"hosts", "", "as in train.csv", [](const Row& r) { return r.training.hosts; }},
+       {"seed", "", "as in train.csv",
+        [](const Row& r) { return static_cast<std::int64_t>(r.training.seed); }},
+       {"staleness", "", "updates between reading the weights and applying the gradient",
+        [](const Row& r) { return r.staleness; }},
+       {"updates", "", "number of updates with this staleness",
+        [](const Row& r) { return r.updates; }}});
   return columns;
 }
 
 std::span<const Columns* const> all_columns() {
   static const Columns* const all[] = {&summary_columns(), &samples_columns(), &step_columns(),
-                                       &train_columns()};
+                                       &train_columns(), &staleness_columns()};
   return all;
 }
 

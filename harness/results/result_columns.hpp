@@ -23,19 +23,41 @@ struct StepCsvRow {
   double median_seconds = 0, predicted_seconds = 0;
 };
 
+// A training: what its rows in train.csv and staleness.csv have in common.
+struct TrainingId {
+  std::string network, use, mode;
+  int threads = 1, ranks = 1, hosts = 1;
+  std::string device;
+  std::uint64_t seed = 1;
+  std::int64_t batch = 1;
+};
+
 // The state of a training after a number of steps.
 struct TrainRow {
-  std::int64_t step = 0, epoch = 0;
-  double seconds = 0, samples_per_second = 0, loss = 0;
+  const TrainingId& training;
+  std::string all_reduce;
+  std::int64_t step = 0, epoch = 0, samples = 0;
+  double seconds = 0, loss = 0;
   std::optional<double> accuracy;  // none where it was not taken
   double learning_rate = 0;
-  std::string mode = "single";
+  // None between evaluations: all ranks together know them.
+  std::optional<double> bytes_per_step = {};
+  std::optional<double> compute = {}, exposed = {}, hidden = {}, waiting = {};  // shares of seconds
+  std::optional<double> staleness_mean = {};
+  std::optional<std::int64_t> staleness_max = {};
+};
+
+// The number of updates with a staleness.
+struct StalenessRow {
+  const TrainingId& training;
+  std::int64_t staleness = 0, updates = 0;
 };
 
 const ColumnsOf<BenchRow>& summary_columns();
 const ColumnsOf<SampleRow>& samples_columns();
 const ColumnsOf<StepCsvRow>& step_columns();
 const ColumnsOf<TrainRow>& train_columns();
+const ColumnsOf<StalenessRow>& staleness_columns();
 std::span<const Columns* const> all_columns();
 
 // The text of columns.json: {"schema_version", "tables": {name: [{name, type, unit, meaning}]}}.

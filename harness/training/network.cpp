@@ -114,9 +114,17 @@ void TrainableNetwork::upload_parameters() {
   parts_->memory.wait();
 }
 
+void TrainableNetwork::upload_state() {
+  parts_->state1.start_upload();
+  parts_->state2.start_upload();
+  parts_->memory.wait();
+}
+
 void TrainableNetwork::download() {
   parts_->parameters.start_download();
   parts_->gradients.start_download();
+  parts_->state1.start_download();
+  parts_->state2.start_download();
   parts_->memory.wait();
 }
 
@@ -137,6 +145,7 @@ void TrainableNetwork::run(Operations operations) {
       pair_->run([&](int thread) { run_timed(thread == 0 ? operation : next); });
     } else {
       run_timed(operation);
+      if (after_) after_(operation);
     }
   }
 }
@@ -157,6 +166,13 @@ double TrainableNetwork::forward() {
 }
 
 void TrainableNetwork::backward() { run(operations_of(Phase::backward)); }
+
+void TrainableNetwork::update(double learning_rate) {
+  set_learning_rate(learning_rate);
+  run(operations_of(Phase::update));
+  parts_->memory.wait();
+  ++parts_->step;
+}
 
 double TrainableNetwork::step(double learning_rate) {
   start_step(learning_rate);

@@ -42,12 +42,17 @@ class TrainableNetwork {
   }
 
   // Parameters and gradients of all layers in host memory. A device has its own copy:
-  // upload_parameters() copies these parameters to the device, download() copies its parameters and
-  // gradients here. The gradients are those of the last backward().
+  // upload_parameters() copies these parameters to the device, download() copies its parameters,
+  // gradients and optimizer state here. The gradients are those of the last backward().
   std::span<float> parameters() { return parts_->parameters.host; }
   std::span<const float> gradients() const { return parts_->gradients.host; }
   void upload_parameters();
   void download();
+  // The optimizer's state of each parameter in host memory: state1 and state2 of sgd_update.
+  // upload_state() copies it to the device.
+  void upload_state();
+  std::span<float> state1() { return parts_->state1.host; }
+  std::span<float> state2() { return parts_->state2.host; }
   // Each layer's weights and biases in parameters().
   const std::vector<ParameterRange>& parameter_list() const { return parts_->parameter_list; }
 
@@ -56,6 +61,7 @@ class TrainableNetwork {
   double step(double learning_rate);
   double forward();  // only; with dropout, as in training. Returns the mean loss.
   void backward();   // after forward()
+  void update(double learning_rate);  // after backward(); ends the step
   // Forward without dropout, for probabilities(). Needs no labels.
   void evaluate();
   // A step that measures Operation::seconds. On the CPU every step does. On a device no operations
@@ -73,6 +79,15 @@ class TrainableNetwork {
   void prefetch_batch();
 
   std::vector<Operation>& operations() { return parts_->operations; }
+  // On the CPU: called after each operation of forward(), backward() and update().
+  void after_operations(std::function<void(const Operation&)> call) { after_ = std::move(call); }
+
+  // The number of the next step, from 1: for dropout and for Adam.
+  std::int64_t next_step() const { return parts_->step; }
+  void set_next_step(std::int64_t step) { parts_->step = step; }
+
+  // Tensors for the modes of training that split a network.
+  NetworkParts& parts() { return *parts_; }
 
  private:
   using Operations = std::span<Operation>;
@@ -91,6 +106,7 @@ class TrainableNetwork {
   std::size_t host_batch_ = 0;        // of parts_->batches, in images() and labels()
   bool is_prefetched_ = false;        // the other batch, for the next step
   std::unique_ptr<ThreadPool> pair_;  // two threads, if inter is 2
+  std::function<void(const Operation&)> after_;
 };
 
 }  // namespace stepladder

@@ -50,7 +50,7 @@ class NetworkBuilder {
         plans_(plans),
         layers_(network::pool_before_relu(description).layers),
         parts_(std::make_unique<NetworkParts>(place)),
-        tensors_(allocate_tensors(description, layers_, options.seed, *parts_)) {}
+        tensors_(allocate_tensors(description, layers_, options, *parts_)) {}
   std::unique_ptr<NetworkParts> build();
 
  private:
@@ -149,7 +149,10 @@ NetworkBuilder::LayerParameters NetworkBuilder::parameters(std::size_t layer) co
 template <class Primitive, class Operands>
 Operation NetworkBuilder::make(const std::string& layer, Phase phase, const PrimitiveType& type,
                                const typename Primitive::Problem& problem, Operands operands) {
-  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, options_.threads);
+  const int threads = phase == Phase::update && options_.update_threads > 0
+                          ? options_.update_threads
+                          : options_.threads;
+  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads);
   std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
   const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
   return {.layer = layer,
@@ -189,7 +192,7 @@ void NetworkBuilder::add_layer(std::size_t index) {
   } else if (const auto* dropout = std::get_if<network::Dropout>(&layer.layer)) {
     layers::Problem problem = pointwise(layers::Layer::dropout);
     problem.rate = static_cast<float>(dropout->rate);
-    problem.seed = options_.seed + index;
+    problem.seed = options_.seed + index + 1'000'003 * static_cast<std::uint64_t>(options_.replica);
     add_pointwise(index, problem);
   } else if (const auto* lrn = std::get_if<network::LocalResponseNormalization>(&layer.layer)) {
     layers::Problem problem = pointwise(layers::Layer::local_response_normalization);
@@ -237,7 +240,7 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
   const LayerParameters p = parameters(index);
   float* const* x = &parts_->activations[index];  // the images change with the batch
   float* y = parts_->activations[index + 1];
-  float *dx = tensors_.activation_gradients[index], *dy = tensors_.activation_gradients[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
   using Operands = matmul::Operands;
 
   const matmul::Problem forward{batch, out, in, false, false, epilogue(index)};
@@ -267,7 +270,7 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
   const LayerParameters p = parameters(index);
   float* const* x = &parts_->activations[index];  // the images change with the batch
   float* y = parts_->activations[index + 1];
-  float *dx = tensors_.activation_gradients[index], *dy = tensors_.activation_gradients[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
   using Operands = convolution::Operands;
   convolution::Problem problem = network::problem_of(layer, description.input, description_.batch);
 
@@ -316,7 +319,7 @@ bool NetworkBuilder::is_pooled(std::size_t index) const {
 void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
   const network::LayerDescription& layer = layers_[index];
   const LayerParameters p = parameters(index);
-  float *y = parts_->activations[at + 1], *dy = tensors_.activation_gradients[at + 1];
+  float *y = parts_->activations[at + 1], *dy = parts_->activation_gradients[at + 1];
   layers::Problem problem{.layer = layers::Layer::bias,
                           .batch = description_.batch,
                           .channels = layers_[at].output.channels,
@@ -334,7 +337,7 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
   const network::LayerDescription& description = layers_[index];
   float* const* x = &parts_->activations[index];  // the images change with the batch
   float* y = parts_->activations[index + 1];
-  float *dx = tensors_.activation_gradients[index], *dy = tensors_.activation_gradients[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
   std::uint8_t* argmax = tensors_.argmax[index];
   max_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
   problem.epilogue = pool_epilogues_[index];
@@ -362,7 +365,7 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   NetworkParts& parts = *parts_;
   float* const* x = &parts.activations[index];  // the images change with the batch
   float* y = parts.activations[index + 1];
-  float *dx = tensors_.activation_gradients[index], *dy = tensors_.activation_gradients[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
   const auto operands = [&parts, x, y, dx, dy] {
     return layers::Operands{.x = *x,
                             .y = y,
@@ -399,7 +402,7 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
 
 void NetworkBuilder::add_all_reduce() {
   const int ranks = mpi_session().ranks();
-  if (ranks == 1) return;
+  if (ranks == 1 || options_.exchange != Exchange::all_reduce) return;
   const auto count = static_cast<std::int64_t>(parts_->gradients.host.size());
   const all_reduce::Problem problem{all_reduce::Operation::mean, count, ranks};
   float* gradients = parts_->gradients.here;
@@ -415,6 +418,7 @@ void NetworkBuilder::add_updates() {
   const NetworkParts& parts = *parts_;
   const auto update = [&](const char* name, std::size_t from, std::size_t to, double weight_decay) {
     if (from == to) return;
+    parts_->updates.emplace_back(from, to);
     const sgd_update::Problem problem{.optimizer = optimizer.type,
                                       .count = static_cast<std::int64_t>(to - from),
                                       .weight_decay = static_cast<float>(weight_decay),
@@ -422,12 +426,15 @@ void NetworkBuilder::add_updates() {
                                       .rho = static_cast<float>(optimizer.rho),
                                       .beta1 = static_cast<float>(optimizer.beta1),
                                       .beta2 = static_cast<float>(optimizer.beta2),
-                                      .epsilon = static_cast<float>(optimizer.epsilon)};
-    const auto operands = [&parts, from, state1 = tensors_.state1, state2 = tensors_.state2] {
+                                      .epsilon = static_cast<float>(optimizer.epsilon),
+                                      .ranks = options_.exchange == Exchange::update
+                                                   ? mpi_session().ranks()
+                                                   : 1};
+    const auto operands = [&parts, from] {
       return sgd_update::Operands{.weights = parts.parameters.here + from,
                                   .gradient = parts.gradients.here + from,
-                                  .state1 = state1 + from,
-                                  .state2 = state2 + from,
+                                  .state1 = parts.state1.here + from,
+                                  .state2 = parts.state2.here + from,
                                   .learning_rate = static_cast<float>(parts.learning_rate),
                                   .step = parts.step};
     };

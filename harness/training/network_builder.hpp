@@ -5,18 +5,12 @@
 #include <memory>
 
 #include "harness/network/description.hpp"
+#include "harness/training/network_options.hpp"
 #include "harness/training/network_parts.hpp"
 #include "harness/training/plan_store.hpp"
 #include "harness/training/use_spec.hpp"
 
 namespace stepladder {
-
-struct NetworkOptions {
-  int threads = 1;         // inside an operation
-  int inter = 1;           // concurrent operations: 1 or 2 (input gradient and weight gradient)
-  std::uint64_t seed = 1;  // of weights and dropout
-  bool graph = true;       // on a device: a step is recorded once and launched as a whole
-};
 
 // The plans of `use` work in `place`. Throws std::runtime_error if the variant chosen for a layer
 // fails verification, NoVariant if none supports it.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/training/dependencies.hpp"
@@ -67,11 +68,15 @@ struct NetworkParts {
   std::vector<float*> activations;  // [layer + 1]: the images, then each layer's output
   Mirrored<float> probabilities;    // [batch, classes], the last activations
   Mirrored<float> loss;             // [batch]
+  std::vector<float*> activation_gradients;  // [layer + 1]; null for an input without a gradient
   Mirrored<float> parameters, gradients;
+  Mirrored<float> state1, state2;  // of the optimizer, for each parameter
   // The shared memory that the gradients live in; null with one rank, with ranks on several hosts,
   // and on a device.
   std::shared_ptr<const all_reduce::Window> window;
   std::vector<ParameterRange> parameter_list;
+  // The parameters of each operation of the update: [first, second) of all.
+  std::vector<std::pair<std::size_t, std::size_t>> updates;
 
   // Copies of the batch, if any; forward, backward, all-reduce, update.
   std::vector<Operation> operations;

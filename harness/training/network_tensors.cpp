@@ -40,7 +40,7 @@ float normal(Random& random, double deviation) {
 }
 
 void allocate_activations(const network::NetworkDescription& description, const LayerList& layers,
-                          NetworkTensors& tensors, NetworkParts& parts) {
+                          bool input_gradient, NetworkTensors& tensors, NetworkParts& parts) {
   Memory& memory = parts.memory;
   const auto batch = static_cast<std::size_t>(description.batch);
   const auto inputs = batch * static_cast<std::size_t>(description.input.features());
@@ -49,9 +49,9 @@ void allocate_activations(const network::NetworkDescription& description, const 
     one = {memory.mirrored<float>(inputs), memory.mirrored<std::uint8_t>(batch), {}};
   parts.activations = {nullptr};
   parts.use(parts.batches.front());
-  // No layer needs the gradient of the images, but softmax always writes it.
-  tensors.activation_gradients = {
-      is<network::SoftmaxCrossEntropy>(layers.front()) ? memory.array<float>(inputs) : nullptr};
+  // Softmax always writes the gradient of its input.
+  const bool has_gradient = input_gradient || is<network::SoftmaxCrossEntropy>(layers.front());
+  parts.activation_gradients = {has_gradient ? memory.array<float>(inputs) : nullptr};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const bool in_place = works_in_place(layers, i), last = i + 1 == layers.size();
     const auto count = batch * static_cast<std::size_t>(layers[i].output.features());
@@ -59,7 +59,7 @@ void allocate_activations(const network::NetworkDescription& description, const 
     parts.activations.push_back(in_place ? parts.activations.back()
                                 : last   ? parts.probabilities.here
                                          : memory.array<float>(count));
-    tensors.activation_gradients.push_back(in_place ? tensors.activation_gradients.back()
+    parts.activation_gradients.push_back(in_place ? parts.activation_gradients.back()
                                                     : memory.array<float>(count));
     tensors.argmax.push_back(is<network::MaxPool>(layers[i]) ? memory.array<std::uint8_t>(count)
                                                              : nullptr);
@@ -68,10 +68,11 @@ void allocate_activations(const network::NetworkDescription& description, const 
 }
 
 // Ranks of one host keep their gradients in shared memory, where an all-reduce needs no messages.
-Mirrored<float> allocate_gradients(std::size_t count, NetworkParts& parts) {
+Mirrored<float> allocate_gradients(std::size_t count, const NetworkOptions& options,
+                                   NetworkParts& parts) {
 #ifdef STEPLADDER_HAVE_MPI
   const MpiSession& mpi = mpi_session();
-  if (mpi.ranks() > 1 && mpi.hosts() == 1 && parts.memory.place() == Place::cpu) {
+  if (options.shared_gradients && mpi.ranks() > 1 && mpi.hosts() == 1 && parts.memory.place() == Place::cpu) {
     const MPI_Comm communicator = communicator_of({.communicator = mpi.communicator()});
     parts.window = std::make_shared<all_reduce::Window>(communicator, count * sizeof(float));
     auto* gradients = reinterpret_cast<float*>(parts.window->segment());
@@ -82,9 +83,11 @@ Mirrored<float> allocate_gradients(std::size_t count, NetworkParts& parts) {
 }
 
 // All parameters are in one array, so that one update serves the whole network: first the weights
-// that decay, then the other weights and the biases. The gaps between them stay 0.
+// that decay, then the other weights and the biases, each from the last layer to the first, as
+// backward() computes their gradients. The gaps between them stay 0.
 void allocate_parameters(const network::OptimizerDescription& optimizer, const LayerList& layers,
-                         NetworkTensors& tensors, NetworkParts& parts) {
+                         const NetworkOptions& options, NetworkTensors& tensors,
+                         NetworkParts& parts) {
   tensors.weights_at.resize(layers.size());
   tensors.biases_at.resize(layers.size());
   std::size_t end = 0;
@@ -96,19 +99,25 @@ void allocate_parameters(const network::OptimizerDescription& optimizer, const L
     parts.parameter_list.push_back({layer.name + "." + what, end, static_cast<std::size_t>(count)});
     end += static_cast<std::size_t>(count);
   };
-  for (std::size_t i = 0; i < layers.size(); ++i)
+  for (std::size_t i = layers.size(); i-- > 0;)
     if (decays(layers[i], optimizer))
       place(layers[i], "weights", layers[i].weights(), tensors.weights_at[i]);
   tensors.decayed = end;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
+  for (std::size_t i = layers.size(); i-- > 0;) {
     if (!decays(layers[i], optimizer))
       place(layers[i], "weights", layers[i].weights(), tensors.weights_at[i]);
     place(layers[i], "biases", layers[i].biases(), tensors.biases_at[i]);
   }
-  parts.parameters = parts.memory.mirrored<float>(end);
-  parts.gradients = allocate_gradients(end, parts);
-  tensors.state1 = parts.memory.array<float>(end);
-  tensors.state2 = parts.memory.array<float>(end);
+  parts.gradients = allocate_gradients(end, options, parts);
+  if (const NetworkParts* other = options.parameters_of) {
+    parts.parameters = other->parameters;
+    parts.state1 = other->state1;
+    parts.state2 = other->state2;
+  } else {
+    parts.parameters = parts.memory.mirrored<float>(end);
+    parts.state1 = parts.memory.mirrored<float>(end);
+    parts.state2 = parts.memory.mirrored<float>(end);
+  }
 }
 
 void draw_weights(const network::NetworkDescription& description, const LayerList& layers,
@@ -127,11 +136,13 @@ void draw_weights(const network::NetworkDescription& description, const LayerLis
 }  // namespace
 
 NetworkTensors allocate_tensors(const network::NetworkDescription& description,
-                                const LayerList& layers, std::uint64_t seed, NetworkParts& parts) {
+                                const LayerList& layers, const NetworkOptions& options,
+                                NetworkParts& parts) {
   NetworkTensors tensors;
-  allocate_activations(description, layers, tensors, parts);
-  allocate_parameters(description.optimizer, layers, tensors, parts);
-  draw_weights(description, layers, seed, tensors, parts);
+  allocate_activations(description, layers, options.input_gradient, tensors, parts);
+  allocate_parameters(description.optimizer, layers, options, tensors, parts);
+  if (options.parameters_of == nullptr)
+    draw_weights(description, layers, options.seed, tensors, parts);
   return tensors;
 }
 

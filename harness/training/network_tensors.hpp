@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/network/description.hpp"
+#include "harness/training/network_options.hpp"
 #include "harness/training/network_parts.hpp"
 
 namespace stepladder {
@@ -14,17 +15,16 @@ using LayerList = std::vector<network::LayerDescription>;  // in the order in wh
 
 // The tensors that only the plans use, all in the memory that the plans work in.
 struct NetworkTensors {
-  std::vector<float*> activation_gradients;    // [layer + 1]; null for images without a gradient
   std::vector<std::uint8_t*> argmax;           // [layer], of max_pool layers
-  float *state1 = nullptr, *state2 = nullptr;  // of the optimizer, for each parameter
   std::vector<std::size_t> weights_at, biases_at;  // [layer], offsets into the parameters
   std::size_t decayed = 0;  // parameters [0, decayed) decay, the others do not
 };
 
-// Allocates activations, parameters and gradients in parts.memory and draws the weights from
-// `seed`.
+// Allocates activations, parameters and gradients in parts.memory and draws the weights from the
+// seed, or takes the parameters of another network.
 NetworkTensors allocate_tensors(const network::NetworkDescription& description,
-                                const LayerList& layers, std::uint64_t seed, NetworkParts& parts);
+                                const LayerList& layers, const NetworkOptions& options,
+                                NetworkParts& parts);
 
 // Whether layer `index` overwrites its input: an element of y depends on the same element of x
 // only, its gradient is computed from y, and the layer before needs neither x nor y again.

@@ -37,6 +37,20 @@ std::vector<Variant> PlanStore::tuned(const Case& problem, std::vector<Variant> 
   return {*found};
 }
 
+std::string PlanStore::key_of(const Case& problem, const Resources& resources) {
+  return fmt::format("{} | {}", problem.info().name, resources.threads);
+}
+
+std::vector<Variant> PlanStore::preferred(const Case& problem, std::vector<Variant> candidates,
+                                          const Resources& resources) const {
+  const auto name = preferred_.find(key_of(problem, resources));
+  if (name == preferred_.end()) return candidates;
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Variant& v) {
+    return v.name == name->second;
+  });
+  return found == candidates.end() ? candidates : std::vector{*found};
+}
+
 Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates,
                            const Resources& resources) {
   const Variant* winner = nullptr;

@@ -45,10 +45,19 @@ class PlanStore {
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
     Case& known = case_of<Primitive>(problem, type, place);
     if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
+    candidates = preferred(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
     const Variant winner = fastest(known, candidates, resources);
+    chosen_[key_of(known, resources)] = winner.name;
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
+
+  // The variant chosen for each problem and number of threads, "matmul forward 64x512x784 nn | 2". A
+  // training that goes on prefers the same ones, where they are among the candidates: then it
+  // computes the same bits.
+  using Names = std::map<std::string, std::string>;
+  const Names& chosen() const { return chosen_; }
+  void prefer(Names names) { preferred_ = std::move(names); }
 
   // All choices so far, in order.
   struct Choice {
@@ -77,12 +86,16 @@ class PlanStore {
   // names another variant.
   std::vector<Variant> tuned(const Case& problem, std::vector<Variant> candidates,
                              const Resources& resources) const;
+  std::vector<Variant> preferred(const Case& problem, std::vector<Variant> candidates,
+                                 const Resources& resources) const;
+  static std::string key_of(const Case& problem, const Resources& resources);
   Variant fastest(Case& problem, const std::vector<Variant>& candidates,
                   const Resources& resources);
 
   std::uint64_t seed_;
   Tuning tuning_;
   std::vector<Choice> choices_;
+  Names chosen_, preferred_;
   std::map<std::pair<Place, std::string>, std::unique_ptr<Case>> cases_;  // by name
   std::map<std::string, double> verified_;  // "case | variant | threads" -> seconds of one run
 };

@@ -15,34 +15,49 @@ double learning_rate_after(const network::OptimizerDescription& optimizer, std::
   return optimizer.learning_rate * std::pow(optimizer.decay, static_cast<double>(times));
 }
 
-double accuracy_on(TrainableNetwork& network, const data::Dataset& data) {
+std::int64_t count_correct(TrainableNetwork& network, const data::Dataset& data, std::size_t first,
+                           std::size_t end) {
   const auto batch = static_cast<std::size_t>(network.batch());
   const auto classes = static_cast<std::size_t>(network.description().classes);
-  const std::size_t count = data.labels.size(), image = data.image_size();
-  std::size_t correct = 0;
-  for (std::size_t first = 0; first < count; first += batch) {
-    // The last batch overlaps the one before; its first images are not counted again.
-    const std::size_t from = std::min(first, count - batch);
+  const std::size_t image = data.image_size();
+  std::int64_t correct = 0;
+  for (; first < end; first += batch) {
+    // The last batch overlaps the images before it, which are not counted again.
+    const std::size_t from = std::min(first, data.labels.size() - batch);
     std::copy_n(data.images.data() + from * image, batch * image, network.images().begin());
     network.evaluate();
-    for (std::size_t n = first - from; n < batch; ++n) {
-      const auto row = network.probabilities().subspan(n * classes, classes);
+    for (std::size_t n = first; n < std::min(first + batch, end); ++n) {
+      const auto row = network.probabilities().subspan((n - from) * classes, classes);
       const auto predicted = std::max_element(row.begin(), row.end()) - row.begin();
-      correct += predicted == data.labels[from + n] ? 1 : 0;
+      correct += predicted == data.labels[n] ? 1 : 0;
     }
   }
-  return static_cast<double>(correct) / static_cast<double>(count);
+  return correct;
+}
+
+double accuracy_on(TrainableNetwork& network, const data::Dataset& data) {
+  const std::size_t count = data.labels.size();
+  return static_cast<double>(count_correct(network, data, 0, count)) / static_cast<double>(count);
 }
 
 Trainer::Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint64_t seed,
                  int shift)
     : network_(network), batches_(data, static_cast<int>(network.batch()), seed, shift) {}
 
+void Trainer::start_at(std::int64_t steps) {
+  steps_ = drawn_ = steps;
+  is_prefetched_ = false;
+}
+
 void Trainer::step() {
+  step(learning_rate_after(network_.description().optimizer, steps_ * network_.batch()));
+}
+
+void Trainer::step(double learning_rate) {
   const auto start = std::chrono::steady_clock::now();
   if (!is_prefetched_) draw();
-  epoch_ = batches_.epoch();
-  learning_rate_ = learning_rate_after(network_.description().optimizer, steps_ * network_.batch());
+  epoch_ = static_cast<int>(batches_.epoch_of(steps_));
+  learning_rate_ = learning_rate;
   network_.start_step(learning_rate_);
   is_prefetched_ = network_.can_prefetch();
   if (is_prefetched_) draw();  // drawn and uploaded while the step runs on the device
@@ -56,7 +71,7 @@ void Trainer::step() {
 }
 
 void Trainer::draw() {
-  batches_.next(network_.images(), network_.labels());
+  batches_.draw(drawn_++, 0, network_.images(), network_.labels());
   if (network_.can_prefetch()) network_.prefetch_batch();
 }
 

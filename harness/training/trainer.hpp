@@ -15,6 +15,9 @@ double learning_rate_after(const network::OptimizerDescription& optimizer, std::
 // The fraction of images, 0 to 1, whose largest probability is that of the label; without dropout.
 // The data set must hold at least one batch.
 double accuracy_on(TrainableNetwork& network, const data::Dataset& data);
+// The number of such images among [first, end).
+std::int64_t count_correct(TrainableNetwork& network, const data::Dataset& data, std::size_t first,
+                           std::size_t end);
 
 class Trainer {
  public:
@@ -22,8 +25,12 @@ class Trainer {
   // set is smaller than a batch.
   Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint64_t seed, int shift);
 
-  // One step on the next batch. Throws std::runtime_error if the loss is not finite.
+  // One step on the next batch, with the learning rate of the network's optimizer or another one.
+  // Throws std::runtime_error if the loss is not finite.
   void step();
+  void step(double learning_rate);
+  // Goes on after so many steps: the next batch is that of step number `steps`.
+  void start_at(std::int64_t steps);
 
   // State after the last step; 0 before the first.
   std::int64_t steps() const { return steps_; }
@@ -39,6 +46,7 @@ class Trainer {
   TrainableNetwork& network_;
   data::Batches batches_;
   bool is_prefetched_ = false;  // the batch of the next step
+  std::int64_t drawn_ = 0;      // batches
   int epoch_ = 0;
   std::int64_t steps_ = 0;
   double loss_ = 0, learning_rate_ = 0, seconds_ = 0;

@@ -382,8 +382,8 @@ TEST(Batches, AnEpochGivesEveryImageOnceExceptTheRemainder) {
   for (int epoch = 0; epoch < 12; ++epoch) {
     std::vector<int> order;
     for (int batch = 0; batch < 4; ++batch) {
-      batches.next(x, labels);
-      EXPECT_EQ(batches.epoch(), epoch);
+      batches.draw(4 * epoch + batch, 0, x, labels);
+      EXPECT_EQ(batches.epoch_of(4 * epoch + batch), epoch);
       for (std::size_t i = 0; i < 5; ++i) {
         order.push_back(labels[i]);
         for (std::size_t j = 0; j < 4; ++j) {
@@ -405,11 +405,30 @@ TEST(Batches, TheOrderFollowsFromTheSeed) {
     Batches batches(dataset, 50, seed);
     std::vector<float> x(200);
     Bytes labels(50);
-    batches.next(x, labels);
+    batches.draw(0, 0, x, labels);
     return labels;
   };
   EXPECT_EQ(first_labels(1), first_labels(1));
   EXPECT_NE(first_labels(1), first_labels(2));
+}
+
+// Replicas draw parts of batches, in any order; together they see what one process sees.
+TEST(Batches, APartDependsOnlyOnTheSeedAndTheNumberOfTheBatch) {
+  const Dataset dataset = counted(29);
+  Batches whole(dataset, 7, 3, 1), parts(dataset, 7, 3, 1);
+  std::vector<float> x(7 * 4), part_x(7 * 4);
+  Bytes labels(7), part_labels(7);
+  for (const std::int64_t number : {11, 0, 5, 4, 12}) {
+    whole.draw(number, 0, x, labels);
+    for (const auto& [first, count] : {std::pair{5, 2}, {0, 1}, {1, 4}})
+      parts.draw(number, first,
+                 std::span(part_x).subspan(static_cast<std::size_t>(first) * 4,
+                                           static_cast<std::size_t>(count) * 4),
+                 std::span(part_labels).subspan(static_cast<std::size_t>(first),
+                                                static_cast<std::size_t>(count)));
+    EXPECT_EQ(part_x, x);
+    EXPECT_EQ(part_labels, labels);
+  }
 }
 
 TEST(Batches, EveryImageComesFirstEquallyOften) {
@@ -419,7 +438,7 @@ TEST(Batches, EveryImageComesFirstEquallyOften) {
   Bytes labels(4);
   std::array<int, 4> first{};
   for (int epoch = 0; epoch < 4000; ++epoch) {
-    batches.next(x, labels);
+    batches.draw(epoch, 0, x, labels);
     ++first.at(labels[0]);
   }
   for (const int count : first) EXPECT_NEAR(count, 1000, 130);  // nearly five deviations
@@ -453,7 +472,7 @@ TEST(Batches, ShiftsMoveWholeImagesByUpToTheGivenPixelsEveryWay) {
   std::vector<float> x(dataset.image_size());
   Bytes labels(1);
   for (int i = 0; i < 1000; ++i) {
-    batches.next(x, labels);
+    batches.draw(i, 0, x, labels);
     seen.insert(x);
   }
   EXPECT_EQ(seen, expected);
@@ -467,7 +486,10 @@ TEST(Batches, ImpossibleSizesAreRefused) {
   Batches batches(dataset, 5, 1);
   std::vector<float> x(19);
   Bytes labels(5);
-  EXPECT_THROW(batches.next(x, labels), std::invalid_argument);
+  EXPECT_THROW(batches.draw(0, 0, x, labels), std::invalid_argument);
+  x.resize(20);
+  EXPECT_THROW(batches.draw(0, 1, x, labels), std::invalid_argument);
+  EXPECT_THROW(batches.draw(-1, 0, x, labels), std::invalid_argument);
 }
 
 TEST(Normalization, GivesTheTrainingSetZeroMeanAndUnitVarianceChannelByChannel) {

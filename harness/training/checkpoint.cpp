@@ -1,0 +1,300 @@
+#include "harness/training/checkpoint.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+#include "harness/io/file.hpp"
+
+namespace stepladder {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "the arrays are written as they are");
+
+constexpr std::string_view magic = "stepladder checkpoint ";
+constexpr std::string_view version_line = "stepladder checkpoint 1\n";
+constexpr std::string_view extension = ".checkpoint";
+constexpr std::size_t kept_files = 2;
+
+using HeaderSize = std::uint64_t;
+using Checksum = std::uint32_t;
+
+Checksum checksum(std::string_view bytes, Checksum before = 0) {
+  if (bytes.empty()) return before;  // of a null pointer zlib returns 0
+  return static_cast<Checksum>(
+      crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+template <class T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+std::string_view bytes_of(const std::vector<float>& array) {
+  return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(float)};
+}
+
+// Bytes that are no UTF-8, as a path may have, become U+FFFD.
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+}
+
+// How the names of the files of this identity end.
+std::string ending_of(const std::vector<std::string>& identity) {
+  return fmt::format("-{:08x}{}", checksum(text_of(identity)), extension);
+}
+
+// The step in the name of a checkpoint; nullopt for other files.
+std::optional<std::int64_t> step_of(std::string_view name) {
+  constexpr std::string_view begin = "step-";
+  if (!name.starts_with(begin) || !name.ends_with(extension)) return std::nullopt;
+  std::int64_t step = 0;
+  const auto [end, error] =
+      std::from_chars(name.data() + begin.size(), name.data() + name.size(), step);
+  if (error != std::errc()) return std::nullopt;
+  return step;
+}
+
+void sort_newest_first(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(step_of(a), a) > std::pair(step_of(b), b);
+  });
+}
+
+// Empty if they are the same: else the first line in which `theirs` differs from `ours`.
+std::string difference(const std::vector<std::string>& theirs,
+                       const std::vector<std::string>& ours) {
+  for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    if (i >= theirs.size()) return fmt::format("it has no line '{}'", ours[i]);
+    if (i >= ours.size()) return fmt::format("it has the line '{}'", theirs[i]);
+    if (theirs[i] == ours[i]) continue;
+    const std::size_t key = ours[i].find(": ");
+    if (key != std::string::npos && theirs[i].starts_with(ours[i].substr(0, key + 2)))
+      return fmt::format("{}, not {}", theirs[i], ours[i].substr(key + 2));
+    return fmt::format("'{}', not '{}'", theirs[i], ours[i]);
+  }
+  return "";
+}
+
+// Why a file is not used.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class File {
+ public:
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  explicit File(const std::filesystem::path& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+      const int reason = errno;
+      if (descriptor_ >= 0) close(descriptor_);
+      throw Refusal(fmt::format("cannot be opened: {}", std::strerror(reason)));
+    }
+    is_file_ = S_ISREG(status.st_mode);
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  ~File() { close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_file() const { return is_file_; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t left() const { return size_ - position_; }
+  Checksum sum() const { return sum_; }  // of what was read
+
+  void read(char* to, std::size_t count) {
+    const std::string_view bytes(to, count);
+    while (count > 0) {
+      const ssize_t got = ::read(descriptor_, to, count);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw Refusal(fmt::format("cannot be read: {}", std::strerror(errno)));
+      if (got == 0) throw Refusal(fmt::format("torn: {} of {} bytes", position_, size_));
+      to += got;
+      count -= static_cast<std::size_t>(got);
+      position_ += static_cast<std::uint64_t>(got);
+    }
+    sum_ = checksum(bytes, sum_);
+  }
+  template <class T>
+  T read() {
+    T value{};
+    read(reinterpret_cast<char*>(&value), sizeof value);
+    return value;
+  }
+  std::string read_text(std::size_t count) {
+    std::string text(count, '\0');
+    read(text.data(), count);
+    return text;
+  }
+
+ private:
+  int descriptor_;
+  bool is_file_ = false;
+  std::uint64_t size_ = 0, position_ = 0;
+  Checksum sum_ = 0;
+};
+
+void read_version(File& file) {
+  const std::string line =
+      file.read_text(std::min<std::uint64_t>(file.left(), version_line.size()));
+  if (line == version_line) return;
+  if (version_line.starts_with(line)) throw Refusal(fmt::format("torn: {} bytes", file.size()));
+  if (line.starts_with(magic))
+    throw Refusal("of another version of the format: it begins with '" +
+                  line.substr(0, line.find('\n')) + "'");
+  throw Refusal("no checkpoint: it does not begin with '" + std::string(magic) + "'");
+}
+
+json read_header(File& file) {
+  if (file.left() < sizeof(HeaderSize)) throw Refusal(fmt::format("torn: {} bytes", file.size()));
+  const auto size = file.read<HeaderSize>();
+  if (size > file.left())
+    throw Refusal(fmt::format("torn: {} bytes, and a header of {}", file.size(), size));
+  return json::parse(file.read_text(size));
+}
+
+// The arrays of a header, empty but with their lengths. They, and nothing else, follow in the file:
+// what is allocated for them is bounded by its size.
+std::vector<std::pair<std::string, std::uint64_t>> read_lengths(const json& header,
+                                                                const File& file) {
+  std::vector<std::pair<std::string, std::uint64_t>> lengths;
+  std::uint64_t expected = file.size() - file.left() + sizeof(Checksum);
+  for (const json& array : header.at("arrays")) {
+    const json& length = array.at("length");
+    constexpr std::uint64_t limit = std::uint64_t{1} << 60;
+    if (!length.is_number_unsigned() || length.get<std::uint64_t>() > limit || expected > limit)
+      throw Refusal("damaged: an array of " + text_of(length) + " numbers");
+    lengths.emplace_back(array.at("name").get<std::string>(), length.get<std::uint64_t>());
+    expected += lengths.back().second * sizeof(float);
+  }
+  if (file.size() < expected)
+    throw Refusal(fmt::format("torn: {} of {} bytes", file.size(), expected));
+  if (file.size() > expected)
+    throw Refusal(fmt::format("damaged: {} bytes instead of {}", file.size(), expected));
+  return lengths;
+}
+
+// Throws Refusal, and json::exception for a damaged header.
+Checkpoint read_checkpoint(const std::filesystem::path& path,
+                           const std::vector<std::string>& identity) {
+  File file(path);
+  if (!file.is_file()) throw Refusal("not a file");
+  read_version(file);
+  const json header = read_header(file);
+  Checkpoint checkpoint{.identity = header.at("identity").get<std::vector<std::string>>(),
+                        .progress = header.at("progress"),
+                        .arrays = {}};
+  const auto wanted = json::parse(text_of(identity)).get<std::vector<std::string>>();
+  const auto lengths = read_lengths(header, file);
+  if (const std::string differs = difference(checkpoint.identity, wanted); !differs.empty())
+    throw Refusal("of another training: " + differs);
+  for (const auto& [name, length] : lengths) {
+    std::vector<float>& array = checkpoint.arrays.emplace_back(name, length).second;
+    file.read(reinterpret_cast<char*>(array.data()), length * sizeof(float));
+  }
+  const Checksum sum = file.sum();
+  if (file.read<Checksum>() != sum) throw Refusal("damaged: its checksum is wrong");
+  return checkpoint;
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(std::filesystem::path directory)
+    : directory_(std::move(directory)) {
+  std::error_code error;
+  std::filesystem::create_directories(directory_, error);
+  if (!error && access(directory_.c_str(), R_OK | W_OK | X_OK) != 0)
+    error.assign(errno, std::generic_category());
+  if (!error && !std::filesystem::is_directory(directory_, error) && !error)
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (error)
+    throw std::runtime_error(fmt::format("{}: cannot be used as the folder of checkpoints: {}",
+                                         directory_.string(), error.message()));
+}
+
+std::vector<std::string> CheckpointFolder::names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error)
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read: {}", directory_.string(), error.message()));
+  return names;
+}
+
+std::vector<std::filesystem::path> CheckpointFolder::files_of(
+    const std::vector<std::string>& identity) const {
+  std::vector<std::string> own = names();
+  const std::string ending = ending_of(identity);
+  std::erase_if(own, [&](const std::string& name) {
+    return !step_of(name).has_value() || !name.ends_with(ending);
+  });
+  sort_newest_first(own);
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : own) files.push_back(directory_ / name);
+  return files;
+}
+
+void CheckpointFolder::save(std::int64_t step, const Checkpoint& checkpoint) const {
+  json header = {{"identity", checkpoint.identity},
+                 {"progress", checkpoint.progress},
+                 {"arrays", json::array()}};
+  for (const auto& [name, array] : checkpoint.arrays)
+    header["arrays"].push_back({{"name", name}, {"length", array.size()}});
+  const std::string text = text_of(header);
+  const HeaderSize size = text.size();
+  std::vector<std::string_view> parts = {version_line, bytes_of(size), text};
+  for (const auto& [name, array] : checkpoint.arrays) parts.push_back(bytes_of(array));
+  Checksum sum = 0;
+  for (const std::string_view part : parts) sum = checksum(part, sum);
+  parts.push_back(bytes_of(sum));
+
+  const std::string ending = ending_of(checkpoint.identity);
+  std::error_code ignored;  // what cannot be removed now may be removed with the next save
+  for (const std::string& name : names())
+    if (name.find(ending + ".tmp-") != std::string::npos)
+      std::filesystem::remove(directory_ / name, ignored);
+  replace_file(directory_ / fmt::format("step-{:06}{}", step, ending), parts);
+
+  std::size_t kept = 0;
+  for (const std::filesystem::path& file : files_of(checkpoint.identity))
+    if (*step_of(file.filename().string()) > step || ++kept > kept_files)
+      std::filesystem::remove(file, ignored);
+}
+
+std::optional<Checkpoint> CheckpointFolder::load(const std::vector<std::string>& identity,
+                                                 std::vector<std::string>& refused) const {
+  std::vector<std::string> all = names();
+  std::erase_if(all, [](const std::string& name) { return !step_of(name).has_value(); });
+  sort_newest_first(all);
+  for (const std::string& name : all) {
+    const std::filesystem::path file = directory_ / name;
+    try {
+      return read_checkpoint(file, identity);
+    } catch (const Refusal& refusal) {
+      refused.push_back(fmt::format("{}: {}", file.string(), refusal.what()));
+    } catch (const json::exception&) {
+      refused.push_back(
+          fmt::format("{}: damaged: its header is not as it was written", file.string()));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace stepladder

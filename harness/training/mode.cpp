@@ -1,0 +1,196 @@
+#include "harness/training/mode.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "harness/io/hash.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/training/trainer.hpp"
+
+namespace stepladder {
+
+double learning_rate_of(const TrainingSetup& setup, std::int64_t samples) {
+  const double plain = learning_rate_after(setup.description.optimizer, samples);
+  if (samples >= setup.warm_up) return plain * setup.scale;
+  const double grown = static_cast<double>(samples) / static_cast<double>(setup.warm_up);
+  return plain * (1 + (setup.scale - 1) * grown);
+}
+
+Mode::Mode(const TrainingSetup& setup, const char* name) : setup_(setup), communicator_(name) {}
+
+void Mode::train(std::int64_t step) {
+  started_ = training_clock();
+  train_to(step);
+  progress_.seconds += training_clock() - started_;
+  settle();
+}
+
+void Mode::restart(const Progress& progress) {
+  progress_ = progress;
+  if (communicator_.rank() != 0) progress_.staleness.clear();  // rank 0 has those of all
+  network().set_next_step(progress.step + 1);
+}
+
+// Where all ranks wait for each other, the last one to come waits least: its time is that of the
+// communication. Elsewhere that is the shortest of this rank's calls.
+void Mode::settle() {
+  std::vector<double> communication = blocked_;
+  if (waits_for_all_)
+    communicator_.minimum(communication);
+  else if (!blocked_.empty())
+    std::ranges::fill(communication, *std::ranges::min_element(blocked_));
+  for (std::size_t i = 0; i < blocked_.size(); ++i) {
+    progress_.exposed += communication[i];
+    progress_.waiting += blocked_[i] - communication[i];
+  }
+  blocked_.clear();
+}
+
+Progress Mode::total() const {
+  Progress total = progress_;
+  const double length =
+      communicator_.maximum(static_cast<double>(progress_.staleness.size()));
+  total.staleness.resize(static_cast<std::size_t>(length));
+  std::vector<double> sums = {total.compute, total.exposed, total.waiting, total.hidden,
+                              total.bytes};
+  for (const std::int64_t count : total.staleness) sums.push_back(static_cast<double>(count));
+  communicator_.sum(sums);
+  const double ranks = communicator_.ranks();
+  total.compute = sums[0] / ranks;
+  total.exposed = sums[1] / ranks;
+  total.waiting = sums[2] / ranks;
+  total.hidden = sums[3] / ranks;
+  total.bytes = sums[4] / ranks;
+  for (std::size_t s = 0; s < total.staleness.size(); ++s)
+    total.staleness[s] = static_cast<std::int64_t>(sums[5 + s]);
+  return total;
+}
+
+void Mode::slow_down(double seconds, double samples) {
+  if (setup_.simulated_seconds > 0)
+    seconds = setup_.simulated_seconds * samples / static_cast<double>(batch());
+  const bool is_slow = communicator_.rank() == setup_.slow.rank &&
+                       own_steps_ >= setup_.slow.from && own_steps_ < setup_.slow.to;
+  const double factor = is_slow ? setup_.slow.factor : 1;
+  if (samples > 0) ++own_steps_;
+  const double slept = setup_.simulated_seconds > 0 ? factor : factor - 1;
+  if (slept * seconds > 0) training_sleep(slept * seconds);
+}
+
+void Mode::stale(std::int64_t updates) {
+  const auto at = static_cast<std::size_t>(updates);
+  if (at >= progress_.staleness.size()) progress_.staleness.resize(at + 1);
+  ++progress_.staleness[at];
+}
+
+void Mode::finished(double loss, double learning_rate, std::int64_t steps) {
+  const std::int64_t before = progress_.step;
+  progress_.step += steps;
+  progress_.samples += steps * batch();
+  progress_.loss = loss;
+  progress_.learning_rate = learning_rate;
+  if (!std::isfinite(loss))
+    throw std::runtime_error(fmt::format(
+        "{}: the loss is {} after step {}: the learning rate {:g} is too high for this network",
+        setup_.description.name, loss, progress_.step, learning_rate));
+  const bool logs = progress_.step / setup_.log_every > before / setup_.log_every;
+  if (!on_step_ || communicator_.rank() != 0 || !logs) return;
+  Progress now = progress_;
+  now.seconds += training_clock() - started_;
+  on_step_(now);
+}
+
+// --- the list of modes ---------------------------------------------------------------------------
+
+namespace {
+
+std::vector<ModeEntry>& registered() {
+  static std::vector<ModeEntry> entries;
+  return entries;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(separator, from), text.size());
+    parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+ModeRegistration::ModeRegistration(ModeInfo info, ModeFactory make) {
+  std::vector<ModeEntry>& entries = registered();
+  const auto at = std::ranges::lower_bound(
+      entries, std::string(info.name), {},
+      [](const ModeEntry& entry) { return std::string(entry.info.name); });
+  entries.insert(at, {std::move(info), make});
+}
+
+const std::vector<ModeEntry>& modes() { return registered(); }
+
+const ModeEntry& mode_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ModeEntry& entry : modes()) {
+    if (name == entry.info.name) return entry;
+    names.emplace_back(entry.info.name);
+  }
+  throw UnknownName("mode", name, names);
+}
+
+ModeSpec::ModeSpec(const std::string& text) : text_(text) {
+  const std::vector<std::string> parts = split(text, ',');
+  name_ = parts.front();
+  const ModeInfo& info = mode_named(name_).info;
+  std::vector<std::string> names;
+  for (const ModeOption& option : info.options) {
+    values_[option.name] = option.value;
+    names.emplace_back(option.name);
+  }
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string option = parts[i].substr(0, equals);
+    if (equals == std::string::npos)
+      throw std::runtime_error(
+          fmt::format("mode {}: \"{}\": expected option=value", text, parts[i]));
+    if (!values_.contains(option))
+      throw UnknownName(fmt::format("option of mode {}", name_), option, names);
+    values_[option] = parts[i].substr(equals + 1);
+  }
+}
+
+std::int64_t ModeSpec::integer(const char* option, std::int64_t least) const {
+  const std::string& text = value(option);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least)
+    throw std::runtime_error(fmt::format("mode {}: {}={}: expected a whole number from {}", text_,
+                                         option, text, least));
+  return number;
+}
+
+double ModeSpec::number(const char* option) const {
+  const std::string& text = value(option);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
+      !std::isfinite(number))
+    throw std::runtime_error(
+        fmt::format("mode {}: {}={}: expected a number from 0", text_, option, text));
+  return number;
+}
+
+bool ModeSpec::flag(const char* option) const {
+  const std::string& text = value(option);
+  if (text != "yes" && text != "no")
+    throw std::runtime_error(fmt::format("mode {}: {}={}: expected yes or no", text_, option, text));
+  return text == "yes";
+}
+
+}  // namespace stepladder

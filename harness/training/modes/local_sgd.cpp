@@ -1,0 +1,103 @@
+// Local SGD (Stich, Local SGD converges fast and communicates little, 2019): every replica updates
+// weights of its own; every H steps all take the mean of the weights. Communication is 1/H of
+// synchronous SGD's. With H = 1 both are the same for optimizers that are linear in the gradient.
+//
+// Block momentum (Chen and Huo, Scalable training of deep learning machines by incremental block
+// training, 2016) treats the change of the mean over a block as a gradient:
+//
+//     change = m * change + (mean - weights);  weights = weights + change
+//
+// The optimizer's state stays with its replica.
+#include <vector>
+
+#include "harness/training/gradient_exchange.hpp"
+#include "harness/training/replica.hpp"
+#include "harness/training/synchronous_mode.hpp"
+
+namespace stepladder {
+namespace {
+
+class LocalSgd final : public SynchronousMode {
+ public:
+  LocalSgd(const TrainingSetup& setup, const ModeSpec& spec)
+      : SynchronousMode(setup, info.name),
+        replica_(setup, setup.use, communicator().rank(), communicator().ranks(),
+                 {.exchange = Exchange::none}),
+        mean_(setup, setup.use, replica_.network()),
+        every_(spec.integer("every", 1)),
+        momentum_(static_cast<float>(spec.number("block_momentum"))) {
+    forget_block();
+  }
+
+  TrainableNetwork& network() override { return replica_.network(); }
+  // The mean of the weights, in the middle of a block too.
+  void collect() override {
+    if (block_ > 0) average();
+  }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    forget_block();
+  }
+  std::string all_reduce() const override { return mean_.variant(); }
+
+  static const ModeInfo info;
+
+ private:
+  double step(double rate) override {
+    double loss = 0;
+    compute(replica_.samples(), [&] {
+      replica_.draw(progress().step);
+      loss = replica_.gradient();
+      replica_.update(rate);
+    });
+    if (++block_ == every_) average();
+    return loss;
+  }
+
+  // The all-reduce works on the memory of the gradients, which no replica needs now.
+  void average() {
+    const auto gradients = replica_.gradients();
+    const auto weights = replica_.parameters();
+    compute(0, [&] { std::ranges::copy(weights, gradients.begin()); });
+    blocked([&] { mean_.run(); });
+    sent(mean_.bytes());
+    compute(0, [&] {
+      if (momentum_ == 0) {
+        std::ranges::copy(gradients, weights.begin());
+        return;
+      }
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        change_[i] = momentum_ * change_[i] + (gradients[i] - start_[i]);
+        weights[i] = start_[i] += change_[i];
+      }
+    });
+    block_ = 0;
+  }
+
+  void forget_block() {
+    block_ = 0;
+    if (momentum_ == 0) return;
+    start_.assign(replica_.parameters().begin(), replica_.parameters().end());
+    change_.assign(start_.size(), 0.0F);
+  }
+
+  Replica replica_;
+  GradientExchange mean_;
+  std::int64_t every_, block_ = 0;  // steps of a block, and of the present one
+  float momentum_;
+  std::vector<float> start_, change_;  // of a block, with block momentum: weights; see above
+};
+
+const ModeInfo LocalSgd::info{
+    .name = "local_sgd",
+    .idea = "every replica updates weights of its own; every few steps all take their mean",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .options = {{"every", "8", "steps between two means"},
+                {"block_momentum", "0", "momentum of the change from mean to mean"}},
+};
+
+const ModeRegistration registration(LocalSgd::info, make_mode<LocalSgd>);
+
+}  // namespace
+}  // namespace stepladder

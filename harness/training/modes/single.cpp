@@ -1,0 +1,51 @@
+// One process, one replica: what the synchronous modes must equal, and the only mode on a device.
+#include "harness/training/mode.hpp"
+#include "harness/training/trainer.hpp"
+
+namespace stepladder {
+namespace {
+
+class Single final : public Mode {
+ public:
+  Single(const TrainingSetup& setup, const ModeSpec&)
+      : Mode(setup, info.name),
+        network_(setup.description, setup.use, {.threads = setup.threads, .seed = setup.seed},
+                 *setup.plans),
+        trainer_(network_, *setup.data, setup.seed, setup.shift) {
+    if (communicator().ranks() > 1)
+      throw std::runtime_error("mode single runs on one rank; start it without mpirun");
+  }
+
+  TrainableNetwork& network() override { return network_; }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    trainer_.start_at(progress.step);
+  }
+
+  static const ModeInfo info;
+
+ private:
+  void train_to(std::int64_t step) override {
+    while (progress().step < step) {
+      const double rate = learning_rate(progress().step);
+      compute(static_cast<double>(batch()), [&] { trainer_.step(rate); });
+      finished(trainer_.loss(), rate);
+    }
+  }
+
+  TrainableNetwork network_;
+  Trainer trainer_;
+};
+
+const ModeInfo Single::info{
+    .name = "single",
+    .idea = "one process trains the network on whole batches",
+    .replicas = ModeInfo::Replicas::one,
+    .synchronous = true,
+    .options = {},
+};
+
+const ModeRegistration registration(Single::info, make_mode<Single>);
+
+}  // namespace
+}  // namespace stepladder

@@ -1,0 +1,69 @@
+// Data parallel with threads of one process, as on many-core processors: each thread runs the whole
+// network on its part of the batch, with weights that all share; then the threads add the gradients,
+// each a slice, and update the weights. Against threads inside every operation this has one barrier
+// per step in place of one per operation, and smaller operands.
+#include "harness/training/replica.hpp"
+#include "harness/training/thread_replicas.hpp"
+#include "kernels/common/cpu/partition.hpp"
+
+namespace stepladder {
+namespace {
+
+class ThreadsOverSamples final : public Mode {
+ public:
+  ThreadsOverSamples(const TrainingSetup& setup, const ModeSpec&)
+      : Mode(setup, info.name), team_(setup, info.name, setup.replicas) {}
+
+  TrainableNetwork& network() override { return team_.network(); }
+  int replicas() const override { return team_.count(); }
+
+  static const ModeInfo info;
+
+ private:
+  void train_to(std::int64_t last) override {
+    while (progress().step < last) {
+      const double rate = learning_rate(progress().step);
+      double loss = 0;
+      compute(static_cast<double>(batch()), [&] {
+        team_.run([&](int thread) {
+          Replica& replica = team_[thread];
+          replica.draw(progress().step);
+          team_.loss(thread) = replica.gradient();
+        });
+        team_.run([&](int thread) { add_slice(thread); });
+        for (int thread = 0; thread < team_.count(); ++thread) loss += team_.loss(thread);
+        team_[0].update(rate);
+      });
+      progress_of_mode().waiting += team_.take_waiting();
+      finished(loss, rate);
+    }
+  }
+
+  // The mean of one slice of the gradients, in those of replica 0.
+  void add_slice(int thread) {
+    const auto [begin, end] = partition(
+        static_cast<std::int64_t>(team_[0].gradients().size()), team_.count(), thread, 16);
+    const auto threads = static_cast<float>(team_.count());
+    float* mean = team_[0].gradients().data();
+    for (int other = 1; other < team_.count(); ++other) {
+      const float* g = team_[other].gradients().data();
+      for (std::int64_t i = begin; i < end; ++i) mean[i] += g[i];
+    }
+    for (std::int64_t i = begin; i < end; ++i) mean[i] /= threads;
+  }
+
+  ThreadReplicas team_;
+};
+
+const ModeInfo ThreadsOverSamples::info{
+    .name = "threads_over_samples",
+    .idea = "threads of one process run the network on parts of the batch and share the weights",
+    .replicas = ModeInfo::Replicas::threads,
+    .synchronous = true,
+    .options = {},
+};
+
+const ModeRegistration registration(ThreadsOverSamples::info, make_mode<ThreadsOverSamples>);
+
+}  // namespace
+}  // namespace stepladder
