@@ -289,6 +289,9 @@ int run(const Options& options) {
   const MpiSession& mpi = mpi_session();
   const bool of_threads = mode_entry.info.replicas == ModeInfo::Replicas::threads;
   const int replicas = of_threads ? options.replicas : mpi.ranks();
+  if (options.check_ranks && !mode_entry.info.synchronous)
+    throw std::runtime_error(fmt::format(
+        "--check-ranks: the ranks of mode {} have different weights", mode_entry.info.name));
   network::NetworkDescription description = options.network.load();
   if (options.batch_per_rank) {
     if (!mode_entry.info.synchronous)
@@ -387,6 +390,7 @@ int run(const Options& options) {
                                                total.staleness[s]}));
     run.folder().table(staleness_columns()).append(rows);
   }
+  if (const std::string remark = mode->remark(total); !remark.empty()) fmt::print("{}\n", remark);
   fmt::print("weights fnv1a {:016x}\n",
              fnv1a(std::as_bytes(std::span(mode->network().parameters()))));
   fmt::print("{:.2f} % after {:.1f} s of training (data={})\n{}\n", 100 * accuracy, total.seconds,

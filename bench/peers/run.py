@@ -12,17 +12,23 @@ interrupted run keeps them:
 
 With --device cuda the steps are those of our CUDA rungs, beside PyTorch in modes eager, cuda_graph
 and compile, each with and without TF32; nothing is tuned.
+
+With --ranks the steps are synchronous data-parallel ones on that many ranks of one thread: ours
+over MPI, PyTorch's with DistributedDataParallel over gloo. peers_data_parallel.csv compares them.
 """
 
 import argparse
 import csv
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from all_reduce import interval, mpi_environment, mpirun
 
 HERE = Path(__file__).resolve().parent
 # Columns and their types, for the CSV files and for columns.json.
@@ -32,10 +38,18 @@ COLUMNS = {
              "variant": "text", "median_s": "number", "predicted_s": "number"},
     "samples": {"network": "text", "use": "text", "mode": "text", "threads": "integer",
                 "device": "text", "round": "integer", "median_s": "number"},
+    # With --ranks; README.md explains the columns.
+    "peers_data_parallel": {
+        "network": "text", "use": "text", "mode": "text", "threads": "integer", "ranks": "integer",
+        "batch": "integer", "rounds": "integer", "median_s": "number", "ci_low_s": "number",
+        "ci_high_s": "number", "samples_per_s": "number", "ratio": "number",
+        "ratio_ci_low": "number", "ratio_ci_high": "number", "exposed_share": "number",
+        "status": "text", "reason": "text"},
 }
-PHASES = ["forward", "backward", "update"]
+PHASES = ["forward", "backward", "all_reduce", "update"]
 # Per device, use and mode of our step with which PyTorch is compared.
 OURS = {"cpu": ("best", "single"), "cuda": ("cuda", "graph")}
+OVER_RANKS = ("best", "synchronous")
 TF32 = "_tf32"  # suffix of PyTorch's modes that may use TF32
 
 
@@ -50,29 +64,50 @@ def last_line(text):
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
-def run_stepladder(program, network, use, threads, tuned):
+def reason_of(errors):
+    """Our own sentence; mpirun writes a block of its own after it."""
+    own = [line for line in errors.splitlines() if line.startswith("stepladder: ")]
+    return own[0] if own else last_line(errors)
+
+
+def run_stepladder(program, network, use, threads, tuned, ranks):
     """Seconds of a step, and of its phases."""
+    launcher = mpirun(ranks, len(os.sched_getaffinity(0))) if ranks > 1 else []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
+        out.mkdir()
         choices = ["--tuned", tuned] if tuned else []
-        done = subprocess.run([program, "step", "--network", network, "--use", use,
+        ceilings = tuned.with_name("ceilings.json") if tuned else None
+        if ranks > 1 and ceilings.exists():
+            shutil.copy(ceilings, out)  # measuring them takes longer than the steps
+        done = subprocess.run([*launcher, program, "step", "--network", network, "--use", use,
                                "--threads", str(threads), *choices, "--out", out],
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env=mpi_environment() if ranks > 1 else None)
         if done.returncode != 0:
-            raise RuntimeError(last_line(done.stderr))
+            raise RuntimeError(reason_of(done.stderr))
         rows = list(csv.DictReader((out / "step.csv").open()))
-    total = next(float(r["median_s"]) for r in rows if r["layer"] == "total")
-    phases = {p: sum(float(r["median_s"]) for r in rows if r["phase"] == p) for p in PHASES}
-    return total, phases, {}
+        if ranks > 1:
+            shutil.copy(out / "ceilings.json", ceilings)
+    total = next(r for r in rows if r["layer"] == "total")
+    if int(total["ranks"]) != ranks:
+        raise RuntimeError(f"the step ran on {total['ranks']} rank, expected {ranks}: the program "
+                           "was built for another MPI library than that of mpirun")
+    phases = {p: sum(float(r["median_s"]) for r in rows if r["phase"] == p)
+              for p in PHASES if any(r["phase"] == p for r in rows)}
+    return float(total["median_s"]), phases, {}
 
 
-def run_pytorch(file, network, mode, threads, device, seconds):
+def run_pytorch(file, network, mode, threads, device, seconds, ranks):
+    command = [sys.executable, HERE / "pytorch_step.py", network, "--threads", str(threads),
+               "--device", device]
     places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+    if ranks > 1:
+        command = [sys.executable, HERE / "pytorch_distributed.py", network, "--ranks", str(ranks)]
+        places = {}
     arithmetic = ["--tf32"] if mode.endswith(TF32) else []
-    done = subprocess.run([sys.executable, HERE / "pytorch_step.py", network, "--file", file,
-                           "--mode", mode.removesuffix(TF32), *arithmetic,
-                           "--threads", str(threads), "--device", device,
-                           "--seconds", str(seconds)],
+    done = subprocess.run([*command, "--file", file, "--mode", mode.removesuffix(TF32),
+                           *arithmetic, "--seconds", str(seconds)],
                           capture_output=True, text=True, env=os.environ | places)
     if done.returncode != 0:
         raise RuntimeError(last_line(done.stderr))
@@ -88,17 +123,17 @@ def write_columns(out):
         json.dumps({"schema_version": 1, "tables": tables}, indent=1) + "\n")
 
 
-def write_results(out, seconds, phases, rounds, versions):
+def write_results(out, seconds, phases, rounds, versions, ranks):
     """Medians over the rounds so far."""
     about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch"),
-             "device": versions.get("device", "cpu")}
+             "device": versions.get("device", "cpu"), "ranks": ranks}
     (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
     with (out / "step.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(COLUMNS["step"])
         for key, totals in seconds.items():
             network, use, mode, threads, device = key
-            head = [network, use, mode, threads, 1, device]
+            head = [network, use, mode, threads, ranks, device]
             for phase in PHASES:
                 times = [p[phase] for p in phases[key] if phase in p]  # a CUDA graph has none
                 if times:
@@ -106,8 +141,54 @@ def write_results(out, seconds, phases, rounds, versions):
             rows.writerow([*head, "total", "total", "", f"{statistics.median(totals):.6g}", ""])
 
 
-def configurations_of(networks, threads, device, descriptions):
+def write_data_parallel(out, configurations, seconds, phases, failed, ranks, descriptions):
+    """Compares what the rounds so far have measured; returns the rows."""
+    rows = []
+    for key in configurations:
+        network, use, mode, threads, device = key
+        batch = descriptions[network]["batch"]
+        row = {"network": network, "use": use, "mode": mode, "threads": threads, "ranks": ranks,
+               "batch": batch}
+        totals = seconds.get(key, [])
+        if key in failed:
+            row |= {"status": "failed", "reason": failed[key]}
+        elif totals:
+            row |= {"rounds": len(totals), "median_s": statistics.median(totals), "status": "ok"}
+            row["ci_low_s"], row["ci_high_s"] = interval(totals)
+            row["samples_per_s"] = ranks * batch / row["median_s"]
+            row["exposed_share"] = statistics.median(
+                p["all_reduce"] / total for p, total in zip(phases[key], totals))
+            own = seconds.get((network, *OVER_RANKS, threads, device), [])
+            if (use, mode) != OVER_RANKS and own:
+                ratios = [total / of_best for total, of_best in zip(totals, own)]  # same batch
+                row["ratio"] = statistics.median(ratios)
+                row["ratio_ci_low"], row["ratio_ci_high"] = interval(ratios)
+        else:
+            continue
+        rows.append(row)
+    with (out / "peers_data_parallel.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS["peers_data_parallel"], restval="")
+        table.writeheader()
+        table.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
+                         for name, value in row.items()} for row in rows)
+    return rows
+
+
+def print_data_parallel(rows, ranks):
+    print(f"{ranks} ranks of one thread, synchronous;\nsamples/s, the share of communication that "
+          "computing waits for, and samples/s of best / of the row")
+    for row in rows:
+        if row["status"] == "ok":
+            low, high = row.get("ratio_ci_low"), row.get("ratio_ci_high")
+            ratio = f"{row['ratio']:6.2f}x ({low:.2f} to {high:.2f})" if "ratio" in row else ""
+            text = (f"  {row['network']:10} {row['use']:8} {row['mode']:15} "
+                    f"{row['samples_per_s']:9.1f} {100 * row['exposed_share']:5.1f} %  {ratio}")
+            print(text.rstrip())
+
+
+def configurations_of(networks, threads, device, descriptions, ranks):
     """(network, use, mode, threads, device) of all measurements; the slowest modes come last."""
+    own_mode = OVER_RANKS[1] if ranks > 1 else OURS["cpu"][1]
     if device == "cuda":
         modes = [mode + arithmetic for mode in ("eager", "cuda_graph", "compile")
                  for arithmetic in ("", TF32)]
@@ -118,7 +199,7 @@ def configurations_of(networks, threads, device, descriptions):
         types = {layer["type"] for layer in descriptions[network]["layers"]}
         modes = ["eager", *(["channels_last"] if "convolution" in types else []), "compile"]
         for count in threads:
-            found += [(network, use, "single", count, "cpu") for use in ("best", "vendor")]
+            found += [(network, use, own_mode, count, "cpu") for use in ("best", "vendor")]
             found += [(network, "pytorch", mode, count, "cpu") for mode in modes]
     return found
 
@@ -128,26 +209,43 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/stepladder")
     parser.add_argument("--file", default="bench/networks.json")
-    parser.add_argument("--networks", default="mlp,mnist_cnn,cifar_cnn")
-    parser.add_argument("--threads", default=f"1,{len(os.sched_getaffinity(0))}")
+    parser.add_argument("--networks",
+                        help="mlp,mnist_cnn,cifar_cnn by default; with --ranks mnist_cnn")
+    parser.add_argument("--threads", default=f"1,{len(os.sched_getaffinity(0))}",
+                        help="with --ranks each rank has one")
+    parser.add_argument("--ranks", type=number_of_ranks, default=1,
+                        help="processes of a data-parallel step")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0,
                         help="time of a measurement in PyTorch")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    if options.ranks > 1 and options.device == "cuda":
+        parser.error("--ranks needs --device cpu")
+    if options.ranks > 1 and shutil.which(mpirun(2, 2)[0]) is None:
+        raise SystemExit("peers: --ranks needs mpirun, which is not installed (Debian: "
+                         "openmpi-bin)")
     if (options.out / "step.csv").exists():
         raise SystemExit(f"{options.out}: holds a run already; choose another folder with --out")
+    descriptions = json.loads(Path(options.file).read_text())
+    default = "mnist_cnn" if options.ranks > 1 else "mlp,mnist_cnn,cifar_cnn"
+    networks = (options.networks or default).split(",")
+    for network in networks:
+        if network not in descriptions:
+            raise SystemExit(f"peers: {options.file} has no network '{network}'; it has "
+                             f"{', '.join(descriptions)}")
     options.out.mkdir(parents=True, exist_ok=True)
     write_columns(options.out)
 
     threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
-    networks = options.networks.split(",")
+    if options.ranks > 1:
+        threads = [1]
     tuned = options.out / "tuned.csv" if options.device == "cpu" else None
     if tuned:
         tune(options.program, networks, threads, tuned)
-    descriptions = json.loads(Path(options.file).read_text())
-    configurations = configurations_of(networks, threads, options.device, descriptions)
+    configurations = configurations_of(networks, threads, options.device, descriptions,
+                                       options.ranks)
 
     seconds, phases, failed, versions = {}, {}, {}, {}
     with (options.out / "samples.csv").open("w", newline="") as file:
@@ -163,10 +261,11 @@ def main():
                 try:
                     if use == "pytorch":
                         total, of_phases, version = run_pytorch(
-                            options.file, network, mode, count, device, options.seconds)
+                            options.file, network, mode, count, device, options.seconds,
+                            options.ranks)
                     else:
                         total, of_phases, version = run_stepladder(
-                            options.program, network, use, count, tuned)
+                            options.program, network, use, count, tuned, options.ranks)
                 except RuntimeError as error:
                     failed[key] = str(error)
                     continue
@@ -175,23 +274,42 @@ def main():
                 phases.setdefault(key, []).append(of_phases)
                 samples.writerow([*key, round_number, f"{total:.6g}"])
                 file.flush()
-                write_results(options.out, seconds, phases, round_number, versions)
+                write_results(options.out, seconds, phases, round_number, versions, options.ranks)
+                if options.ranks > 1:
+                    write_data_parallel(options.out, configurations, seconds, phases, failed,
+                                        options.ranks, descriptions)
 
-    print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; "
-          "milliseconds of a step, and the ratio of medians to ours")
-    use, mode = OURS[options.device]
+    print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; ",
+          end="")
+    if options.ranks > 1:
+        rows = write_data_parallel(options.out, configurations, seconds, phases, failed,
+                                   options.ranks, descriptions)
+        print_data_parallel(rows, options.ranks)
+    else:
+        print_steps(seconds, options.device)
+    for key, why in failed.items():
+        print(f"  FAILED {' '.join(map(str, key))}: {why}")
+    print(f"\n{options.out / ('peers_data_parallel.csv' if options.ranks > 1 else 'step.csv')}")
+    return 1 if failed else 0
+
+
+def number_of_ranks(text):
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of ranks; expected 2 or more")
+    return int(text)
+
+
+def print_steps(seconds, device):
+    print("milliseconds of a step, and the ratio of medians to ours")
+    use, mode = OURS[device]
     for network, count in dict.fromkeys((key[0], key[3]) for key in sorted(seconds)):
-        own_key = (network, use, mode, count, options.device)
+        own_key = (network, use, mode, count, device)
         own = statistics.median(seconds.get(own_key, [float("nan")]))
         for key, totals in seconds.items():
             if (key[0], key[3]) == (network, count):
                 median = statistics.median(totals)
                 print(f"  {network:10} {count} threads  {key[1]:8} {key[2]:15} {key[4]:4} "
                       f"{median * 1e3:9.3f} {median / own:6.2f}x")
-    for key, why in failed.items():
-        print(f"  FAILED {' '.join(map(str, key))}: {why}")
-    print(f"\n{options.out / 'step.csv'}")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

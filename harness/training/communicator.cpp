@@ -1,5 +1,6 @@
 #include "harness/training/communicator.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -203,6 +204,21 @@ void Communicator::gather(std::span<float> all, const std::vector<Part>& parts) 
   wait_for(request);
 }
 
+void Communicator::reduce_scatter(std::span<const float> all,
+                                  const std::vector<std::int64_t>& lengths,
+                                  std::span<float> own) const {
+  if (!handle_) {
+    std::copy(all.begin(), all.end(), own.begin());
+    return;
+  }
+  const RankWatch::Call call = mpi_session().watch(name_);
+  const std::vector<int> counts(lengths.begin(), lengths.end());
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ireduce_scatter(all.data(), own.data(), counts.data(), MPI_FLOAT, MPI_SUM,
+                      handle_->communicator, &request);
+  wait_for(request);
+}
+
 bool Communicator::same_on_all_ranks(std::uint64_t hash) const {
   if (!handle_) return true;
   std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
@@ -240,6 +256,10 @@ void Communicator::sum(std::span<double>) const {}
 void Communicator::minimum(std::span<double>) const {}
 double Communicator::maximum(double value) const { return value; }
 void Communicator::gather(std::span<float>, const std::vector<Part>&) const {}
+void Communicator::reduce_scatter(std::span<const float> all, const std::vector<std::int64_t>&,
+                                  std::span<float> own) const {
+  std::copy(all.begin(), all.end(), own.begin());
+}
 bool Communicator::same_on_all_ranks(std::uint64_t) const { return true; }
 
 #endif

@@ -76,6 +76,10 @@ class Communicator {
     std::int64_t from, count;
   };
   void gather(std::span<float> all, const std::vector<Part>& parts) const;
+  // all: consecutive arrays, lengths[r] values for rank r. own: [lengths[rank]], their sum over the
+  // ranks.
+  void reduce_scatter(std::span<const float> all, const std::vector<std::int64_t>& lengths,
+                      std::span<float> own) const;
   bool same_on_all_ranks(std::uint64_t hash) const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -79,6 +80,15 @@ void Mode::slow_down(double seconds, double samples) {
   if (samples > 0) ++own_steps_;
   const double slept = setup_.simulated_seconds > 0 ? factor : factor - 1;
   if (slept * seconds > 0) training_sleep(slept * seconds);
+}
+
+void Mode::check_ranks() {
+  if (!setup_.check_ranks) return;
+  collect();
+  const std::uint64_t hash = fnv1a(std::as_bytes(network().parameters()));
+  if (!communicator_.same_on_all_ranks(hash))
+    throw std::runtime_error(
+        fmt::format("after step {} the weights differ between ranks", progress_.step + 1));
 }
 
 void Mode::stale(std::int64_t updates) {

@@ -88,6 +88,8 @@ class Mode {
   void on_step(std::function<void(const Progress&)> call) { on_step_ = std::move(call); }
   // The rung that reduces the gradients; empty if none does.
   virtual std::string all_reduce() const { return ""; }
+  // What else there is to report at the end, for the progress of all ranks; empty if nothing.
+  virtual std::string remark(const Progress&) const { return ""; }
   virtual int replicas() const { return communicator_.ranks(); }
 
  protected:
@@ -110,6 +112,13 @@ class Mode {
     wait();
     blocked_.push_back(training_clock() - start);
   }
+  // Of the last compute(), so many seconds were such a wait.
+  void exchanged_within(double seconds) {
+    progress_.compute -= seconds;
+    blocked_.push_back(seconds);
+  }
+  // With setup.check_ranks: throws std::runtime_error unless all ranks have the same weights.
+  void check_ranks();
   void hidden(double seconds) { progress_.hidden += seconds; }
   void sent(double bytes) { progress_.bytes += bytes; }
   void stale(std::int64_t updates);

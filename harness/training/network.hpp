@@ -86,11 +86,21 @@ class TrainableNetwork {
   std::int64_t next_step() const { return parts_->step; }
   void set_next_step(std::int64_t step) { parts_->step = step; }
 
-  // Tensors for the modes of training that split a network.
+  // For the modes of training that split a network, on the CPU: the output of the last layer and its
+  // gradient, which backward() reads; and the gradient of the input, if the options ask for it.
+  std::span<float> output() { return {parts_->activations.back(), output_count()}; }
+  std::span<float> output_gradient() {
+    return {parts_->activation_gradients.back(), output_count()};
+  }
+  std::span<float> input_gradient() {
+    return {parts_->activation_gradients.front(), images().size()};
+  }
   NetworkParts& parts() { return *parts_; }
 
  private:
   using Operations = std::span<Operation>;
+
+  std::size_t output_count() const { return parts_->probabilities.host.size(); }
 
   Batch& host_batch() const { return parts_->batches[host_batch_]; }
   void set_learning_rate(double learning_rate);

@@ -152,7 +152,7 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   const int threads = phase == Phase::update && options_.update_threads > 0
                           ? options_.update_threads
                           : options_.threads;
-  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads);
+  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, options_.alone);
   std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
   const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
   return {.layer = layer,

@@ -19,6 +19,8 @@ struct NetworkOptions {
   Exchange exchange = Exchange::all_reduce;
   // Whether ranks of one host keep their gradients in shared memory. Collective over all ranks.
   bool shared_gradients = true;
+  // Whether this rank chooses its rungs by itself, because other ranks build other networks.
+  bool alone = false;
   // On the CPU: a network of the same layers, whose parameters and optimizer state this one uses
   // instead of its own. It must outlive this one.
   const NetworkParts* parameters_of = nullptr;

@@ -52,7 +52,10 @@ std::vector<Variant> PlanStore::preferred(const Case& problem, std::vector<Varia
 }
 
 Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates,
-                           const Resources& resources) {
+                           const Resources& resources, bool alone) {
+  const auto slowest = [alone](double seconds) {
+    return alone ? seconds : mpi_session().max(seconds);
+  };
   const Variant* winner = nullptr;
   double shortest = std::numeric_limits<double>::infinity();
   std::string reasons;
@@ -74,10 +77,10 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
       // candidates uses the best of a few more runs.
       const Place place = variant.info->place;
       // The slowest rank's: all ranks must make the same number of runs.
-      double seconds = mpi_session().max(verdict.seconds);
+      double seconds = slowest(verdict.seconds);
       if (place == Place::cuda && candidates.size() > 1) seconds = time_run(*runner, place);
       for (int i = 0; i < 3 && candidates.size() > 1 && seconds < 3 * shortest; ++i)
-        seconds = std::min(seconds, mpi_session().max(time_run(*runner, place)));
+        seconds = std::min(seconds, slowest(time_run(*runner, place)));
       known = verified_.emplace(key, seconds).first;
     }
     if (known->second < shortest) shortest = known->second, winner = &variant;

@@ -36,10 +36,11 @@ class PlanStore {
 
   // The fastest candidate of `use` for this problem; or the tuned one, if `use` selects `best` and
   // the tuning has an entry. The candidates must work in one place. Throws NoVariant if none
-  // supports the problem, std::runtime_error if one fails verification.
+  // supports the problem, std::runtime_error if one fails verification. Collective, and the same on all
+  // ranks, unless `alone`.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
-                           const UseSpec& use, int threads) {
+                           const UseSpec& use, int threads, bool alone = false) {
     const Resources resources{threads, mpi_session().communicator()};
     std::vector<Variant> candidates = use.candidates(type);
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
@@ -47,7 +48,7 @@ class PlanStore {
     if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
     candidates = preferred(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
-    const Variant winner = fastest(known, candidates, resources);
+    const Variant winner = fastest(known, candidates, resources, alone);
     chosen_[key_of(known, resources)] = winner.name;
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
@@ -90,7 +91,7 @@ class PlanStore {
                                  const Resources& resources) const;
   static std::string key_of(const Case& problem, const Resources& resources);
   Variant fastest(Case& problem, const std::vector<Variant>& candidates,
-                  const Resources& resources);
+                  const Resources& resources, bool alone);
 
   std::uint64_t seed_;
   Tuning tuning_;

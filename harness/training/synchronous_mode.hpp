@@ -18,7 +18,6 @@ class SynchronousMode : public Mode {
 
  private:
   void train_to(std::int64_t step) final;
-  void require_equal_weights();
 };
 
 }  // namespace stepladder

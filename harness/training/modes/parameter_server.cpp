@@ -97,6 +97,7 @@ class ParameterServer final : public Mode {
           computes[static_cast<std::size_t>(rank)] = step + 1 < last;
         }
       });
+      if (first_ == ranks) check_ranks();
     }
     for (int rank = 1; rank < ranks; ++rank)
       if (computes[static_cast<std::size_t>(rank)]) {
@@ -118,6 +119,7 @@ class ParameterServer final : public Mode {
       blocked([&] { communicator().receive(0, replica_.parameters()); });
       sent(static_cast<double>(replica_.gradients().size_bytes()));
       finished(report.loss, learning_rate(step), next - step);
+      if (first_ == communicator().ranks()) check_ranks();
     }
   }
 

@@ -1,0 +1,61 @@
+// Model parallel: the filters and neurons of every layer are divided among the ranks, all of which
+// work on the same batch (split_network.hpp). Nothing is exchanged but activations and their
+// gradients: this pays where a layer has more weights than activations, as fully connected ones do.
+#include "harness/training/replica.hpp"
+#include "harness/training/split_network.hpp"
+#include "harness/training/synchronous_mode.hpp"
+
+namespace stepladder {
+namespace {
+
+class ModelParallel final : public SynchronousMode {
+ public:
+  ModelParallel(const TrainingSetup& setup, const ModeSpec&)
+      : SynchronousMode(setup, info.name),
+        split_(setup, communicator()),
+        batches_(*setup.data, static_cast<int>(batch()), setup.seed, setup.shift) {}
+
+  TrainableNetwork& network() override { return split_.whole(); }
+  void collect() override { split_.collect(); }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    split_.take_weights();
+    split_.take_state();
+    split_.set_next_step(progress.step + 1);
+  }
+  std::string remark(const Progress&) const override { return split_.exchanges(); }
+
+  static const ModeInfo info;
+
+ private:
+  // Computing and exchanging alternate: the time of exchanges is taken out of that of computing.
+  double step(double rate) override {
+    const double exchanged = split_.exchange_seconds(), bytes = split_.bytes_sent();
+    double loss = 0;
+    compute(static_cast<double>(batch()) / communicator().ranks(), [&] {
+      batches_.draw(progress().step, 0, network().images(), network().labels());
+      loss = split_.forward();
+      split_.backward();
+      split_.update(rate);
+    });
+    exchanged_within(split_.exchange_seconds() - exchanged);
+    sent(split_.bytes_sent() - bytes);
+    return loss / communicator().ranks();
+  }
+
+  SplitNetwork split_;
+  data::Batches batches_;
+};
+
+const ModeInfo ModelParallel::info{
+    .name = "model_parallel",
+    .idea = "filters and neurons are divided among the ranks, which exchange activations",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .options = {},
+};
+
+const ModeRegistration registration(ModelParallel::info, make_mode<ModelParallel>);
+
+}  // namespace
+}  // namespace stepladder

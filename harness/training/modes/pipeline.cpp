@@ -1,0 +1,309 @@
+// Pipeline: every rank has a stage, consecutive layers of the network. A batch is divided into m
+// micro-batches; while a stage works on one, the stages before it work on the next ones. p equal
+// stages are idle for (p-1) / (m+p-1) of a step, the bubble (Huang et al., GPipe, 2019).
+//
+//     fill_drain  all forward passes, then all backward passes: m sets of activations per stage
+//     1f1b        a backward pass as soon as there is one (Narayanan et al., PipeDream, 2019):
+//                 at most p sets of activations, the same bubble
+//
+// Gradients are added over the micro-batches; the update equals that of one process. Stages are
+// chosen so that the longest is as short as possible, from the measured times of the layers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/data/batches.hpp"
+#include "harness/training/network_split.hpp"
+#include "harness/training/synchronous_mode.hpp"
+
+namespace stepladder {
+namespace {
+
+network::NetworkDescription with_batch(network::NetworkDescription description,
+                                       std::int64_t batch) {
+  description.batch = batch;
+  return description;
+}
+
+// The first segment of each stage: contiguous stages whose longest is shortest.
+std::vector<int> balanced(const std::vector<double>& seconds, int stages) {
+  const auto count = static_cast<int>(seconds.size());
+  constexpr double never = std::numeric_limits<double>::infinity();
+  // longest[s][n]: of the first n segments in s stages
+  std::vector<std::vector<double>> longest(
+      static_cast<std::size_t>(stages) + 1,
+      std::vector<double>(static_cast<std::size_t>(count) + 1, never));
+  std::vector<std::vector<int>> begin(longest.size(),
+                                      std::vector<int>(static_cast<std::size_t>(count) + 1, 0));
+  longest[0][0] = 0;
+  for (int s = 1; s <= stages; ++s)
+    for (int n = s; n <= count; ++n) {
+      double last = 0;
+      for (int from = n - 1; from >= s - 1; --from) {
+        last += seconds[static_cast<std::size_t>(from)];
+        const auto at = static_cast<std::size_t>(s), end = static_cast<std::size_t>(n);
+        const double whole = std::max(longest[at - 1][static_cast<std::size_t>(from)], last);
+        if (whole < longest[at][end]) longest[at][end] = whole, begin[at][end] = from;
+      }
+    }
+  std::vector<int> firsts;
+  for (int s = stages, n = count; s > 0; --s) {
+    n = begin[static_cast<std::size_t>(s)][static_cast<std::size_t>(n)];
+    firsts.insert(firsts.begin(), n);
+  }
+  return firsts;
+}
+
+class Pipeline final : public SynchronousMode {
+ public:
+  Pipeline(const TrainingSetup& setup, const ModeSpec& spec)
+      : SynchronousMode(setup, info.name),
+        micro_batches_(choose_micro_batches(spec)),
+        ordered_(network::pool_before_relu(
+            with_batch(setup.description, setup.description.batch / micro_batches_))),
+        whole_(ordered_, setup.use, options(), *setup.plans),
+        batches_(*setup.data, static_cast<int>(batch()), setup.seed, setup.shift) {
+    waits_for_all_ = false;
+    const std::string& schedule = spec.value("schedule");
+    if (schedule != "1f1b" && schedule != "fill_drain")
+      throw std::runtime_error(
+          fmt::format("mode {}: schedule={}: expected 1f1b or fill_drain", spec.text(), schedule));
+    is_1f1b_ = schedule == "1f1b";
+    const std::vector<Segment> segments = segments_of(ordered_, false);
+    stages_ = std::min(communicator().ranks(), static_cast<int>(segments.size()));
+    first_ranges_ = balanced(agreed_times(segments), stages_);
+    for (int s = 0; s < stages_; ++s)
+      layers_.push_back({segments[static_cast<std::size_t>(first_segment(s))].first,
+                         s + 1 < stages_
+                             ? segments[static_cast<std::size_t>(first_segment(s + 1))].first
+                             : ordered_.layers.size()});
+    if (is_idle()) return;
+    const int in_flight = is_1f1b_ ? std::min(stages_ - stage(), micro_batches_) : micro_batches_;
+    const Segment& own = layers_[static_cast<std::size_t>(stage())];
+    for (int i = 0; i < in_flight; ++i) {
+      NetworkOptions of_stage = options();
+      of_stage.input_gradient = stage() > 0;
+      if (i > 0) of_stage.parameters_of = &slots_.front().network->parts();
+      slots_.push_back({std::make_unique<TrainableNetwork>(
+                            network::part_of(ordered_, own.first, own.end), setup.use, of_stage,
+                            *setup.plans),
+                        {}, {}});
+      slots_.back().network->after_operations([this](const Operation&) { progress_transfers(); });
+    }
+    slices_ = slices_of(whole_, stage_network(), 0);
+    sums_.resize(stage_network().parameters().size());
+    if (is_last()) images_.resize(whole_.images().size());
+    labels_.resize(whole_.labels().size());
+    take_weights();
+  }
+
+  TrainableNetwork& network() override { return whole_; }
+  void collect() override {
+    const auto each = [&](std::span<float> whole, std::span<float> own) {
+      if (!is_idle()) put_slices(slices_, own, whole);
+      for (int s = 0; s < stages_; ++s) broadcast_stage(s, whole);
+    };
+    if (is_idle()) {
+      for (const std::span<float> whole : {whole_.parameters(), whole_.state1(), whole_.state2()})
+        each(whole, {});
+      return;
+    }
+    each(whole_.parameters(), stage_network().parameters());
+    each(whole_.state1(), stage_network().state1());
+    each(whole_.state2(), stage_network().state2());
+  }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    take_weights();
+    if (!is_idle()) stage_network().set_next_step(progress.step + 1);
+  }
+  // The bubble: the share of the time in which a stage does not compute, mean over the stages.
+  std::string remark(const Progress& total) const override {
+    const double formula = (stages_ - 1.0) / (micro_batches_ + stages_ - 1.0),
+                 computes = total.compute / total.seconds * communicator().ranks() / stages_;
+    return fmt::format(
+        "pipeline: {} stages, {} micro-batches; idle {:.1f} % of the time, (p-1)/(m+p-1) = {:.1f} %",
+        stages_, micro_batches_, 100 * (1 - computes), 100 * formula);
+  }
+
+  static const ModeInfo info;
+
+ private:
+  // A set of activations.
+  struct Slot {
+    std::unique_ptr<TrainableNetwork> network;
+    Communicator::Transfer output, input_gradient;  // on their way to the next and previous stage
+  };
+
+  int choose_micro_batches(const ModeSpec& spec) const {
+    std::int64_t count = spec.integer("micro_batches");
+    if (count == 0)  // about four per stage
+      for (count = std::min<std::int64_t>(4 * communicator().ranks(), batch());
+           batch() % count != 0;)
+        --count;
+    if (batch() % count != 0)
+      throw std::runtime_error(fmt::format(
+          "mode {}: a batch of {} cannot be divided into {} equal micro-batches", spec.text(),
+          batch(), count));
+    return static_cast<int>(count);
+  }
+
+  NetworkOptions options() const {
+    return {.threads = setup().threads,
+            .seed = setup().seed,
+            .exchange = Exchange::none,
+            .shared_gradients = false,
+            .alone = true};
+  }
+
+  int stage() const { return communicator().rank(); }
+  bool is_idle() const { return stage() >= stages_; }
+  bool is_last() const { return stage() == stages_ - 1; }
+  int first_segment(int s) const { return first_ranges_[static_cast<std::size_t>(s)]; }
+  TrainableNetwork& stage_network() { return *slots_.front().network; }
+  Slot& slot(int micro_batch) {
+    return slots_[static_cast<std::size_t>(micro_batch) % slots_.size()];
+  }
+
+  // Seconds of forward and backward of each segment, those of rank 0.
+  std::vector<double> agreed_times(const std::vector<Segment>& segments) {
+    batches_.draw(0, 0, whole_.images(), whole_.labels());
+    std::vector<double> seconds(segments.size(), 0);
+    constexpr int runs = 3;  // the first one warms up
+    for (int run = 0; run < runs; ++run) {
+      whole_.forward();
+      whole_.backward();
+      for (const Operation& operation : whole_.operations()) {
+        const std::string layer = operation.layer.substr(0, operation.layer.find('.'));
+        for (std::size_t s = 0; s < segments.size() && run > 0; ++s)
+          for (std::size_t i = segments[s].first; i < segments[s].end; ++i)
+            if (ordered_.layers[i].name == layer && operation.phase != Phase::update)
+              seconds[s] += operation.seconds / (runs - 1);
+      }
+    }
+    if (communicator().rank() != 0) std::ranges::fill(seconds, 0);
+    communicator().sum(std::span<double>(seconds));
+    return seconds;
+  }
+
+  void take_weights() {
+    if (is_idle()) return;
+    take_slices(slices_, whole_.parameters(), stage_network().parameters());
+    take_slices(slices_, whole_.state1(), stage_network().state1());
+    take_slices(slices_, whole_.state2(), stage_network().state2());
+  }
+
+  void broadcast_stage(int s, std::span<float> whole) {
+    const Segment& layers = layers_[static_cast<std::size_t>(s)];
+    for (const ParameterRange& range : whole_.parameter_list()) {
+      const std::string layer = range.name.substr(0, range.name.rfind('.'));
+      for (std::size_t i = layers.first; i < layers.end; ++i)
+        if (ordered_.layers[i].name == layer)
+          communicator().broadcast(s, whole.subspan(range.offset, range.count));
+    }
+  }
+
+  double step(double rate) override {
+    if (is_idle()) return 0;
+    loss_ = 0;
+    std::ranges::fill(sums_, 0.0F);
+    const int ahead = is_1f1b_ ? std::min(stages_ - stage() - 1, micro_batches_) : micro_batches_;
+    int forwards = 0, backwards = 0;
+    while (forwards < ahead) forward(forwards++);
+    while (backwards < micro_batches_) {
+      if (forwards < micro_batches_) forward(forwards++);
+      backward(backwards++);
+    }
+    compute(0, [&] {
+      const std::span<float> gradients = stage_network().parts().gradients.host;
+      for (std::size_t i = 0; i < sums_.size(); ++i)
+        gradients[i] = sums_[i] / static_cast<float>(micro_batches_);
+      stage_network().set_next_step(progress().step + 1);  // for Adam
+      stage_network().update(rate);
+    });
+    return loss_;
+  }
+
+  void forward(int micro_batch) {
+    Slot& slot = this->slot(micro_batch);
+    TrainableNetwork& network = *slot.network;
+    const int samples = static_cast<int>(network.batch());
+    if (stage() > 0)
+      blocked([&] {
+        slot.input_gradient.wait();
+        communicator().start_receive(stage() - 1, network.images()).wait();
+      });
+    network.set_next_step(progress().step * micro_batches_ + micro_batch + 1);  // for dropout
+    compute(samples, [&] {
+      if (stage() == 0)
+        batches_.draw(progress().step, micro_batch * samples, network.images(),
+                      is_last() ? network.labels() : std::span<std::uint8_t>(labels_));
+      else if (is_last())
+        batches_.draw(progress().step, micro_batch * samples, images_, network.labels());
+      slot.output.wait();  // of the micro-batch before
+      loss_ += network.forward() / micro_batches_;
+    });
+    if (is_last()) return;
+    const std::span<float> output = network.output();
+    slot.output = communicator().start_send(stage() + 1, output);
+    sent(static_cast<double>(output.size_bytes()));
+  }
+
+  void backward(int micro_batch) {
+    Slot& slot = this->slot(micro_batch);
+    TrainableNetwork& network = *slot.network;
+    if (!is_last())
+      blocked([&] {
+        communicator().start_receive(stage() + 1, network.output_gradient()).wait();
+      });
+    compute(0, [&] {
+      network.backward();
+      const std::span<const float> gradients = network.parts().gradients.host;
+      for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += gradients[i];
+    });
+    if (stage() == 0) return;
+    slot.input_gradient = communicator().start_send(stage() - 1, network.input_gradient());
+    sent(static_cast<double>(network.images().size_bytes()));
+  }
+
+  void progress_transfers() {
+    for (Slot& slot : slots_) {
+      slot.output.done();
+      slot.input_gradient.done();
+    }
+  }
+
+  int micro_batches_;
+  bool is_1f1b_ = true;
+  network::NetworkDescription ordered_;  // of a micro-batch
+  TrainableNetwork whole_;
+  data::Batches batches_;
+  int stages_ = 1;
+  std::vector<int> first_ranges_;  // [stage], the first segment
+  std::vector<Segment> layers_;    // [stage]
+  std::vector<Slot> slots_;
+  std::vector<ParameterSlice> slices_;
+  std::vector<float> sums_;  // of the gradients
+  std::vector<float> images_;
+  std::vector<std::uint8_t> labels_;
+  double loss_ = 0;
+};
+
+const ModeInfo Pipeline::info{
+    .name = "pipeline",
+    .idea = "every rank has consecutive layers; micro-batches pass through them",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .options = {{"micro_batches", "0", "parts of a batch; 0: about four per rank"},
+                {"schedule", "1f1b", "1f1b or fill_drain"}},
+};
+
+const ModeRegistration registration(Pipeline::info, make_mode<Pipeline>);
+
+}  // namespace
+}  // namespace stepladder
