@@ -27,15 +27,25 @@ NODES ?=
 NETWORK ?=
 PROBLEM ?=
 STEP_RUN ?=
+MODES ?=
+SEEDS ?=
+EPOCHS ?=
+TARGET ?=
+BATCH ?=
+BATCH_PER_RANK ?=
+EVALUATE_EVERY ?=
+USE ?=
+DATA ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN
+export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test bench bench-network simulate peers gpu gpu-bundle plots report compare \
-	format lint clean
+.PHONY: help setup data build test bench bench-network compare-modes simulate peers gpu gpu-bundle plots report \
+	compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -56,6 +66,14 @@ help: ## list the targets and the variables
 	@echo '  RATE=1gbit LATENCY=0ms      of the link of each host'
 	@echo '  HOSTFILE=FILE               machines reached by ssh instead (docs/cluster.md)'
 	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host'
+	@echo 'Variables of compare-modes: THREADS OUT RESUME as above; with HOSTS or HOSTFILE the ranks are on hosts, and'
+	@echo "  MODES='synchronous;ssp,bound=2'  modes of stepladder train, separated by ; (all; single is always one)"
+	@echo '  NETWORK=mnist_cnn RANKS=4   several counts of ranks, such as 2,4, also show the scaling'
+	@echo '  SEEDS=1,2,3,4,5 EPOCHS=10   every mode trains so long with every seed'
+	@echo '  TARGET=0.97                 held-out accuracy whose time is compared'
+	@echo '  EVALUATE_EVERY=1000         samples between two evaluations'
+	@echo '  BATCH=64                    samples of an update; of each rank with BATCH_PER_RANK=1'
+	@echo '  USE=best DATA=FOLDER        the rungs and the images, as for stepladder train'
 	@echo 'Variables of simulate: VARIANT OUT RESUME as above, LIMIT=120 (CPU seconds of one simulation), and'
 	@echo '  NODES=64,256,1024           numbers of nodes; one rank on each'
 	@echo '  NETWORK=flat-10g,fattree-100g  or flat-1g; measured:RUN compares with a run of bench-network'
@@ -85,6 +103,9 @@ bench: build ## verify and measure, draw the charts, print the main results
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
 	@scripts/bench_network.sh
+
+compare-modes: build ## train a network in several modes: time to an accuracy, where the time goes
+	@scripts/compare_modes.sh
 
 simulate: setup ## simulate all_reduce and training steps on clusters of up to 1,024 nodes (SimGrid)
 	@python3 scripts/simulate.py

@@ -29,7 +29,8 @@ int dispatch(int count, char** arguments) {
   const std::vector<Command> commands = {list_command(program),   machine_command(program),
                                          verify_command(program), bench_command(program),
                                          step_command(program),   train_command(program),
-                                         tune_command(program),   compare_command(program)};
+                                         plan_command(program),   tune_command(program),
+                                         compare_command(program)};
   try {
     // CLI11 would not suggest the nearest subcommands.
     if (count > 1 && arguments[1][0] != '-') {

@@ -47,9 +47,10 @@ Slowdown slowdown_of(const std::string& text) {
   double factor = 0;
   int used = 0;
   const auto is_whole = [&] { return used == static_cast<int>(text.size()); };
-  const int read = std::sscanf(text.c_str(), "%lld:%lf%n:%lld:%lld%n", &rank, &factor, &used, &from,
-                               &to, &used);
-  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) || from < 0 || to < from)
+  const int read =
+      std::sscanf(text.c_str(), "%lld:%lf%n:%lld:%lld%n", &rank, &factor, &used, &from, &to, &used);
+  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) || from < 0 ||
+      to < from)
     throw std::runtime_error(fmt::format(
         "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps", text));
   return {static_cast<int>(rank), factor, from, to};
@@ -139,7 +140,8 @@ void restore(const Checkpoint& checkpoint, Mode& mode) {
   const Communicator communicator("the checkpoint");
   const std::span<float> into[] = {network.parameters(), network.state1(), network.state2()};
   for (std::size_t i = 0; i < std::size(into); ++i) {
-    if (mpi_session().rank() == 0) std::ranges::copy(checkpoint.arrays.at(i).second, into[i].begin());
+    if (mpi_session().rank() == 0)
+      std::ranges::copy(checkpoint.arrays.at(i).second, into[i].begin());
     communicator.broadcast(0, into[i]);
   }
   network.upload_parameters();
@@ -147,13 +149,34 @@ void restore(const Checkpoint& checkpoint, Mode& mode) {
   mode.restart(progress_of(checkpoint.progress));
 }
 
+// --- rungs.json ----------------------------------------------------------------------------------
+
+// The trainings in one run folder use the same rungs for the same problems: they are compared with
+// each other, and only the first one tries all candidates.
+constexpr const char* rungs_file = "rungs.json";
+
+PlanStore::Names known_rungs(const Run& run) {
+  std::string text;
+  if (run.writes())
+    if (const nlohmann::json json = run.folder().read_json(rungs_file); json.is_object())
+      text = json.dump();
+  text = mpi_session().broadcast(text);
+  return text.empty() ? PlanStore::Names() : nlohmann::json::parse(text).get<PlanStore::Names>();
+}
+
+void save_rungs(const Run& run, const PlanStore& plans) {
+  nlohmann::json all = run.folder().read_json(rungs_file);
+  if (!all.is_object()) all = nlohmann::json::object();
+  for (const auto& [problem, variant] : plans.chosen()) all.emplace(problem, variant);
+  run.folder().write_json(rungs_file, all);
+}
+
 // --- a training ----------------------------------------------------------------------------------
 
 class Training {
  public:
-  Training(const Options& options, const data::DatasetPair& data,
-           std::vector<std::string> identity, const PlanStore& plans, Mode& mode,
-           std::int64_t batch, TrainingId id, const Run& run)
+  Training(const Options& options, const data::DatasetPair& data, std::vector<std::string> identity,
+           const PlanStore& plans, Mode& mode, std::int64_t batch, TrainingId id, const Run& run)
       : options_(options),
         data_(data),
         identity_(std::move(identity)),
@@ -191,9 +214,8 @@ class Training {
     while (mode_.progress().step < steps) {
       const std::int64_t from = mode_.progress().step;
       const std::int64_t evaluation = (from / evaluate_every_ + 1) * evaluate_every_;
-      const std::int64_t save = options_.checkpoint.empty()
-                                    ? steps
-                                    : (from / options_.every + 1) * options_.every;
+      const std::int64_t save =
+          options_.checkpoint.empty() ? steps : (from / options_.every + 1) * options_.every;
       boundary_ = std::min({steps, evaluation, save});
       mode_.train(boundary_);
       const std::int64_t step = mode_.progress().step;
@@ -277,9 +299,9 @@ class Training {
 // Where the replicas run must fit how the program was started.
 void require_replicas(const ModeInfo& info) {
   if (info.replicas != ModeInfo::Replicas::ranks && mpi_session().ranks() > 1)
-    throw std::runtime_error(fmt::format(
-        "mode {} runs in one process; start it without mpirun{}", info.name,
-        info.replicas == ModeInfo::Replicas::threads ? ", with --replicas" : ""));
+    throw std::runtime_error(
+        fmt::format("mode {} runs in one process; start it without mpirun{}", info.name,
+                    info.replicas == ModeInfo::Replicas::threads ? ", with --replicas" : ""));
 }
 
 int run(const Options& options) {
@@ -302,8 +324,8 @@ int run(const Options& options) {
   const UseSpec use(options.use);
   const Place place = place_of(description, use);  // throws if a rung is missing, before data load
   if (place == Place::cuda && spec.name() != "single")
-    throw std::runtime_error(
-        fmt::format("mode {} runs on the CPU; --use {} selects the device", spec.name(), use.text()));
+    throw std::runtime_error(fmt::format("mode {} runs on the CPU; --use {} selects the device",
+                                         spec.name(), use.text()));
   const Tuning tuning = load_tuning(options.tuned);
   const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
@@ -346,18 +368,20 @@ int run(const Options& options) {
   std::optional<Checkpoint> checkpoint;
   if (!options.checkpoint.empty() && options.resume)
     checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity);
-  if (checkpoint) plans.prefer(checkpoint->progress.at("rungs"));
+  plans.prefer(checkpoint ? checkpoint->progress.at("rungs").get<PlanStore::Names>()
+                          : known_rungs(run));
   const std::unique_ptr<Mode> mode = mode_entry.make(setup, spec);
+  if (run.writes()) save_rungs(run, plans);
   if (mpi.rank() == 0)
-    fmt::print("{}: {} parameters, batch {}, mode {}, {}, use={}, data={} ({} to train on, {} held "
-               "out)\n",
-               description.name, network::parameter_count(description), description.batch,
-               spec.text(),
-               place == Place::cuda ? device()->name()
-               : replicas == 1      ? fmt::format("{} threads", threads)
-                                    : fmt::format("{} {}, {} threads each", replicas,
-                                                  of_threads ? "replicas" : "ranks", threads),
-               use.text(), data.train.origin, data.train.count(), data.test.count());
+    fmt::print(
+        "{}: {} parameters, batch {}, mode {}, {}, use={}, data={} ({} to train on, {} held "
+        "out)\n",
+        description.name, network::parameter_count(description), description.batch, spec.text(),
+        place == Place::cuda ? device()->name()
+        : replicas == 1      ? fmt::format("{} threads", threads)
+                             : fmt::format("{} {}, {} threads each", replicas,
+                                      of_threads ? "replicas" : "ranks", threads),
+        use.text(), data.train.origin, data.train.count(), data.test.count());
   const TrainingId id{.network = description.name,
                       .use = use.text(),
                       .mode = spec.text(),
@@ -386,8 +410,8 @@ int run(const Options& options) {
   if (!total.staleness.empty()) {
     std::vector<std::vector<std::string>> rows;
     for (std::size_t s = 0; s < total.staleness.size(); ++s)
-      rows.push_back(staleness_columns().line({id, static_cast<std::int64_t>(s),
-                                               total.staleness[s]}));
+      rows.push_back(
+          staleness_columns().line({id, static_cast<std::int64_t>(s), total.staleness[s]}));
     run.folder().table(staleness_columns()).append(rows);
   }
   if (const std::string remark = mode->remark(total); !remark.empty()) fmt::print("{}\n", remark);

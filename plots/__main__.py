@@ -1,4 +1,4 @@
-"""Command line: python -m plots charts|table|network|tables|report RUN_DIR."""
+"""Command line: python -m plots charts|table|network|modes|tables|report RUN_DIR."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from plots import network, report, screen, tables
+from plots import modes, modes_screen, network, report, screen, tables
 from plots.errors import InputError
 from plots.reading import load_run
 
@@ -20,15 +20,32 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     table_parser = commands.add_parser("table", help="print the main results on one screen")
     network_parser = commands.add_parser(
         "network", help="print the fastest all-reduce between hosts at each size")
+    modes_parser = commands.add_parser(
+        "modes", help="write RUN_DIR/modes.csv and modes.json, and print the training modes side by side")
     tables_parser = commands.add_parser("tables", help="write every table to RUN_DIR/tables.md")
     report_parser = commands.add_parser(
         "report", help="rewrite the result blocks of README.md and kernels/*/README.md")
-    for sub in (charts_parser, table_parser, network_parser, tables_parser, report_parser):
+    for sub in (charts_parser, table_parser, network_parser, modes_parser, tables_parser,
+                report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
+    modes_parser.add_argument(
+        "--target", type=accuracy, metavar="A",
+        help="held-out accuracy whose time is compared (default: that of modes.json, "
+             f"else {modes.DEFAULT_TARGET})")
     report_parser.add_argument(
         "--root", type=Path, default=Path(__file__).resolve().parent.parent,
         help="folder that holds README.md and kernels/ (default: this repository)")
     return parser.parse_args(arguments)
+
+
+def accuracy(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"'{text}': expected an accuracy above 0 and at most 1")
+    return value
 
 
 def run_charts(options: argparse.Namespace) -> list[str]:
@@ -59,6 +76,14 @@ def run_network(options: argparse.Namespace) -> list[str]:
     return run.warnings
 
 
+def run_modes(options: argparse.Namespace) -> list[str]:
+    run = load_run(options.run_dir, ("environment", "train"))
+    found = modes.compare(run, options.target)
+    modes.write(run, found)
+    print(modes_screen.render(run, found), flush=True)
+    return run.warnings
+
+
 def run_tables(options: argparse.Namespace) -> list[str]:
     run = load_run(options.run_dir)
     print(f"wrote {tables.write(run)}")
@@ -78,7 +103,7 @@ def run_report(options: argparse.Namespace) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     commands = {"charts": run_charts, "table": run_table, "network": run_network,
-                "tables": run_tables, "report": run_report}
+                "modes": run_modes, "tables": run_tables, "report": run_report}
     try:
         warnings = commands[options.command](options)
     except InputError as error:

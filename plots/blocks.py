@@ -13,6 +13,7 @@ all-reduce-peers   our fastest all-reduce beside other communication libraries, 
                    all_reduce/peers/
 simulation         predicted training steps on clusters, from the folder simulation/
 training           the last row of every training
+modes              the training modes side by side, from the folder modes/ of the run, or from the run
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
                    over the first one
 chart-NAME         the chart of that name in the charts folder of the run
@@ -24,7 +25,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from plots import markdown, network, schema
+from plots import markdown, modes, modes_screen, network, schema
 from plots.names import Rung, is_rung
 from plots.numbers import MISSING, binary_size, microseconds, milliseconds, number, percent, times
 from plots.overview import best_rung, fastest
@@ -32,7 +33,7 @@ from plots.provenance import provenance
 from plots.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
 from plots.reading import Run, load_run, read_json, read_table
 from plots.steps import Configuration, baseline, configurations, thread_sweep
-from plots.trainings import split_trainings
+from plots.trainings import name_of, split_trainings
 
 # Makes the block for a file in the given folder; None if the run has no rows for it.
 Block = Callable[[Path], str | None]
@@ -49,6 +50,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
+        "modes": lambda _: training_modes(run),
         "all-reduce": lambda _: all_reduce(run, "all_reduce"),
         "all-reduce-network": lambda _: all_reduce(run, "network"),
         "all-reduce-peers": lambda _: all_reduce_peers(run),
@@ -327,6 +329,13 @@ def simulation(run: Run) -> str | None:
             f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
 
 
+def training_modes(run: Run) -> str | None:
+    folder = run.folder / "modes"
+    compared = load_run(folder, ("environment", "train")) if folder.is_dir() else run
+    table = modes_screen.markdown_tables(modes.compare(compared))
+    return f"{source(compared)}\n\n{table}" if table else None
+
+
 def training(run: Run) -> str | None:
     table = training_table(run)
     return f"{source(run)}\n\n{table}" if table else None
@@ -339,8 +348,9 @@ def training_table(run: Run) -> str | None:
     rows = []
     for training_rows in trainings:
         last = training_rows[-1]
+        seed = f", seed {last['seed']}" if last.get("seed") is not None else ""
         accuracy = [row["accuracy"] for row in training_rows if row["accuracy"] is not None]
-        rows.append([last["mode"] or "single", number(last["step"], "d"),
+        rows.append([name_of(last) + seed, number(last["step"], "d"),
                      number(last["seconds"], ".1f"), number(last["samples_per_s"], ".0f"),
                      number(last["loss"], ".3f"),
                      f"{100 * accuracy[-1]:.1f} %" if accuracy else MISSING])

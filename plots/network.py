@@ -10,7 +10,7 @@ from plots.names import is_rung
 from plots.numbers import binary_size, microseconds, percent, times
 from plots.ratios import latest
 from plots.reading import Row, Run
-from plots.screen import WIDTH, clipped, columns
+from plots.text import WIDTH, clipped, columns
 
 LABELS = ("hosts", "ranks", "length", "fastest rung", "us", "predicted, us", "of bound",
           "library, us", "library / ours")

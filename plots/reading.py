@@ -29,7 +29,7 @@ class Row(dict):
 
 
 PARTS = ("environment", "ceilings", *schema.TABLES)
-EVERYTHING = (*PARTS, *schema.SIMULATION_TABLES)
+EVERYTHING = (*PARTS, *schema.MODE_TABLES, *schema.SIMULATION_TABLES)
 
 
 @dataclass
@@ -41,6 +41,7 @@ class Run:
     step: list[Row] | None = None
     train: list[Row] | None = None
     samples: list[Row] | None = None
+    staleness: list[Row] | None = None
     simulation: list[Row] | None = None
     scaling: list[Row] | None = None
     warnings: list[str] = field(default_factory=list)
@@ -60,7 +61,7 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
     if "ceilings" in parts:
         run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
-    for name in (*schema.TABLES, *schema.SIMULATION_TABLES):
+    for name in (*schema.TABLES, *schema.MODE_TABLES, *schema.SIMULATION_TABLES):
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
     return run

@@ -16,11 +16,13 @@ CHARTS_FOLDER = "charts"
 
 # The CSV files, by name.
 TABLES = ("summary", "step", "train", "samples")
+MODE_TABLES = ("staleness",)  # of asynchronous trainings
 SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder of its own
 
 # What a run folder may hold, in the order in which tables.md lists it.
 RUN_FILES = (ENVIRONMENT_FILE, CEILINGS_FILE, "benchmark.json", COLUMNS_FILE, SUMMARY_FILE,
              "summary.json", SAMPLES_FILE, "step.csv", "step.json", "train.csv")
+MODE_FILES = ("staleness.csv", "modes.csv", "modes.json")
 SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
 
 CEILING_FIELDS = {"name": str, "unit": str, "threads": int, "level": str, "value": (int, float)}

@@ -18,8 +18,8 @@ from plots.provenance import provenance
 from plots.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
 from plots.reading import Row, Run
 from plots.steps import Configuration, configurations
+from plots.text import WIDTH, clipped, columns
 
-WIDTH = 110
 MOST_LINES = 40
 MOST_RUNGS = 11
 MOST_STEPS = 6
@@ -48,10 +48,6 @@ def heading(run: Run) -> str:
     sentence = (run.environment or {}).get("quiet_sentence") or ""
     return "\n".join([clipped(line, WIDTH),
                       *textwrap.wrap(sentence, WIDTH, max_lines=2, placeholder=" …")])
-
-
-def clipped(text: str, width: int) -> str:
-    return text if len(text) <= width else text[:width - 1] + "…"
 
 
 def rungs_block(found: Sequence[Ladder]) -> str:
@@ -117,14 +113,6 @@ def limited(lines: list[list[str]], most: int) -> list[list[str]]:
     if len(lines) <= most:
         return lines
     return [*lines[:most - 1], [f"{len(lines) - most + 1} more", "", "", "", "", "", ""]]
-
-
-def columns(labels: Sequence[str], lines: Sequence[Sequence[str]], text_columns: int) -> str:
-    widths = [max(map(len, column)) for column in zip(labels, *lines)]
-    return "\n".join("  " + "  ".join(
-        cell.ljust(width) if i < text_columns else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths))).rstrip()
-        for cells in [labels, *lines])
 
 
 def rows_block(summary: Sequence[Row], folder: str) -> str:

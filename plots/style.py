@@ -1,4 +1,4 @@
-"""The look of all charts: one colour and one marker per technique.
+"""The look of all charts: one colour and one marker per technique, and one per training mode.
 
 The colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers
 can distinguish, and grey for serial. Variants of one technique differ in shade, marker filling,
@@ -83,6 +83,24 @@ RC = {
 }
 
 
+# Training modes by family: single black, synchronous blue and green, asynchronous red and orange,
+# threads of one process purple, parts of the model brown. A mode with other options has a shade of
+# the colour of its name.
+MODE_FAMILIES = {
+    "one replica": {"single": "#000000"},
+    "synchronous": {"synchronous": "#1565C0", "synchronous,compressed=one_bit": "#64B5F6",
+                    "synchronous,compressed=top_k": "#00ACC1", "sharded": "#2E7D32",
+                    "parameter_server": "#8BC34A", "synchronous,overlap=yes": "#1A237E"},
+    "asynchronous and local steps": {"downpour": "#C62828", "ssp": "#F57C00", "local_sgd": "#EC407A",
+                                     "token_ring": "#FFB300"},
+    "threads of one process": {"hogwild": "#6A1B9A", "threads_over_samples": "#B388EB",
+                               "actors_learner": "#7A7A8C"},
+    "parts of the model": {"model_parallel": "#6D4C41", "pipeline": "#C49A6C"},
+    "hybrid": {},
+}
+HYBRID_COLOUR = "#827717"
+
+
 @dataclass(frozen=True)
 class Style:
     colour: str
@@ -160,6 +178,28 @@ def shade(colour: str, index: int, count: int) -> str:
     else:
         towards, amount = 0.0, 0.45 * (2 * place - 1)
     return to_hex([c + (towards - c) * amount for c in (red, green, blue)])
+
+
+def mode_family(mode: str) -> str:
+    name = mode.partition(",")[0]
+    return next((family for family, modes in MODE_FAMILIES.items() if name in modes), "hybrid")
+
+
+def mode_styles(modes: Iterable[str]) -> dict[str, Style]:
+    """A style per mode. Modes of one family differ in marker and dashes too."""
+    known = {mode: (colour, i) for family in MODE_FAMILIES.values()
+             for i, (mode, colour) in enumerate(family.items())}
+    others: dict[str, list[str]] = {}  # modes with a colour of their name only
+    for mode in dict.fromkeys(modes):
+        if mode not in known:
+            others.setdefault(mode.partition(",")[0], []).append(mode)
+    for name, same in others.items():
+        colour, i = known.get(name, (HYBRID_COLOUR, 0))
+        for k, mode in enumerate(sorted(same)):
+            known[mode] = shade(colour, k, len(same)), i + k
+    markers = tuple(MARKERS.values())
+    return {mode: Style(colour, markers[i % len(markers)], dashes=DASHES[i % len(DASHES)])
+            for mode, (colour, i) in known.items()}
 
 
 def phase_patch(phase: str) -> dict:

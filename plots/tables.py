@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plots import blocks, markdown, schema
+from plots import blocks, markdown, modes, modes_screen, schema
 from plots.names import Rung
 from plots.numbers import milliseconds, plural, times
 from plots.overview import counts
@@ -42,6 +42,9 @@ def render(run: Run) -> str:
     sweep = blocks.sweep_table(run)
     if sweep:
         parts.append(f"## Thread sweep\n\n{sweep}")
+    compared = modes_screen.markdown_tables(modes.compare(run))
+    if compared:
+        parts.append(f"## Training modes\n\n{compared}")
     training = blocks.training_table(run)
     if training:
         parts.append(f"## Training\n\n{training}")
@@ -125,7 +128,8 @@ def step_section(found: Sequence[Configuration], network: str) -> str:
 
 
 def files_section(folder: Path) -> str:
-    lines = [f"- [{name}]({name})" for name in schema.RUN_FILES if (folder / name).exists()]
+    lines = [f"- [{name}]({name})" for name in (*schema.RUN_FILES, *schema.MODE_FILES)
+             if (folder / name).exists()]
     charts = sorted((folder / schema.CHARTS_FOLDER).glob("*.svg"))
     if charts:
         lines.append(f"- [{schema.CHARTS_FOLDER}]({schema.CHARTS_FOLDER}): "

@@ -2,6 +2,9 @@
 # Installs PyTorch and MKL into an environment of their own and measures beside them: the training
 # steps with PyTorch, and the matmul ladder with the newest MKL among the vendors' libraries.
 #   OUT=FOLDER   the run folder (results/local/<time>-peers); the matmul rows go to matmul/ in it
+#   NETWORK=mlp,mnist_cnn   networks in bench/networks.json
+#   RANKS=2      measures data-parallel training steps over that many ranks instead, beside PyTorch
+#                with DistributedDataParallel over gloo (NETWORK=mnist_cnn)
 # With PRIMITIVE=all_reduce it measures all-reduce in other communication libraries instead; each
 # MPI library from PyPI is a folder of its own, .venv-peers/libraries/<name>.
 #   SUITE=sweep RANKS=2 VARIANT=… BUDGET=…   as in make bench
@@ -82,7 +85,12 @@ if [[ ${PRIMITIVE:-} == all_reduce ]]; then
     --out "$out"
 fi
 
-"$environment/bin/python" bench/peers/run.py --program "$program" --out "$out"
+options=(--program "$program" --out "$out")
+[[ -z ${NETWORK:-} ]] || options+=(--networks "$NETWORK")
+if [[ -n ${RANKS:-} ]]; then
+  exec "$environment/bin/python" bench/peers/run.py "${options[@]}" --ranks "$RANKS"
+fi
+"$environment/bin/python" bench/peers/run.py "${options[@]}"
 
 say "The matmul ladder with MKL"
 LD_LIBRARY_PATH=$PWD/$environment/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \

@@ -1,5 +1,6 @@
-# Sourced by bench.sh and bench_network.sh when `run`, the run folder, is set: runs their commands one
-# after another, with the output in bench.log, and ends with the charts, the tables and one screen.
+# Sourced by bench.sh, bench_network.sh and compare_modes.sh when `run`, the run folder, is set: runs
+# their commands one after another, with the output in bench.log, and ends with the charts, the tables
+# and one screen.
 # Defined by the script: resume_command, and clean_up, which runs at the end however it comes.
 # shellcheck shell=bash disable=SC2034,SC2154
 
@@ -70,10 +71,15 @@ nothing_measured() {
   exit "$status"
 }
 
-finish() { # SCREEN: the command of plots that prints the last screen
+finish() { # SCREEN [OPTION…]: the command of plots that prints the last screen; with options, which
+  # it keeps in the run folder, it runs before the charts too
   say "Measured in $(elapsed)"
   if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
     local output
+    if (($# > 1)); then
+      run_to_end .venv/bin/python -m plots "$@" "$run"
+      ((status == 0)) || fail "$1"
+    fi
     for output in charts tables; do
       run_to_end .venv/bin/python -m plots "$output" "$run"
       ((status == 0)) || fail "$output"

@@ -184,6 +184,23 @@ class Job:
         return self.platform.name, str(self.nodes), self.variant, self.direction, self.problem
 
 
+# Of SimGrid. A message takes the time of its links alone, and computing none.
+OPTIONS = ("smpi/bw-factor:0:1", "smpi/lat-factor:0:1", "network/crosstraffic:no", "smpi/host-speed:1Gf",
+           "smpi/simulate-computation:no")
+LOG = ("--log=root.thres:critical",)
+
+
+def arithmetic_text(arithmetic):
+    """The variable SIMULATED_ARITHMETIC (simulation/arithmetic.hpp)."""
+    return arithmetic and " ".join(
+        f"{name} " + " ".join(f"{size:.9g}:{seconds:.9g}" for size, seconds in arithmetic[name]) for name in ("add", "copy"))
+
+
+def crash(text, status):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f"SimGrid ended with status {status}: {lines[0][:200] if lines else ''}"
+
+
 class Simulator:
     """Runs stepladder_smpi. Each run has a process group of its own, so that stop() ends it."""
 
@@ -212,25 +229,12 @@ class Simulator:
                 stem.with_suffix(".xml").write_text(platform.xml(nodes))
         return stem.with_suffix(".xml"), stem.with_suffix(".hosts")
 
-    def run(self, platform, nodes, *arguments, arithmetic=None, options=(), limit=None):
-        """Last line of the output, wall time, CPU time. The line is "" if the CPU time ran out."""
-        limit = limit or self.limit
-        xml, hosts = self.files(platform, nodes)
-        # Rungs: a send ends with its transfer, as in the cost model. Libraries: Open MPI's choice of algorithm, and
-        # SMPI's default for sends, which end at once up to 64 KiB (SimGrid 3.32 sums wrongly without, in place).
-        library = any(argument in self.libraries for argument in arguments)
-        options = options or (("smpi/coll-selector:ompi",) if library else ("smpi/send-is-detached-thresh:0",))
-        command = ["smpirun", "-np", str(nodes), "-no-privatize", "-hostfile", hosts, "-platform", xml,
-                   "--log=root.thres:critical", *(f"--cfg={option}" for option in (
-                       "smpi/bw-factor:0:1", "smpi/lat-factor:0:1", "network/crosstraffic:no", "smpi/host-speed:1Gf",
-                       "smpi/simulate-computation:no", "contexts/guard-size:0", "contexts/stack-size:256", *options)),
-                   self.program, *map(str, arguments)]
+    def execute(self, command, arithmetic, limit):
+        """Output, exit status, wall time, CPU time. The status is None if the CPU time ran out."""
         environment = dict(os.environ)
         environment.pop("SIMULATED_ARITHMETIC", None)
         if arithmetic:
-            environment["SIMULATED_ARITHMETIC"] = " ".join(
-                f"{name} " + " ".join(f"{size:.9g}:{seconds:.9g}" for size, seconds in arithmetic[name])
-                for name in ("add", "copy"))
+            environment["SIMULATED_ARITHMETIC"] = arithmetic
         started = time.monotonic()
         with tempfile.TemporaryFile("w+") as output:
             with self.lock:
@@ -250,17 +254,31 @@ class Simulator:
             output.seek(0)
             text = output.read()
         cpu = usage.ru_utime + usage.ru_stime
-        out_of_time = process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU)
-        if out_of_time or (process.returncode != 0 and cpu >= limit - 1):
-            return "", time.monotonic() - started, cpu
+        status = process.returncode
+        out_of_time = status in (-signal.SIGXCPU, 128 + signal.SIGXCPU) or (status != 0 and cpu >= limit - 1)
+        return text, None if out_of_time else status, time.monotonic() - started, cpu
+
+    def run(self, platform, nodes, *arguments, arithmetic=None, options=(), limit=None):
+        """Last line of the output, wall time, CPU time. The line is "" if the CPU time ran out."""
+        xml, hosts = self.files(platform, nodes)
+        # Rungs: a send ends with its transfer, as in the cost model. Libraries: Open MPI's choice of algorithm, and
+        # SMPI's default for sends, which end at once up to 64 KiB (SimGrid 3.32 sums wrongly without, in place).
+        library = any(argument in self.libraries for argument in arguments)
+        options = options or (("smpi/coll-selector:ompi",) if library else ("smpi/send-is-detached-thresh:0",))
+        command = ["smpirun", "-np", str(nodes), "-no-privatize", "-hostfile", hosts, "-platform", xml,
+                   *LOG, *(f"--cfg={option}" for option in (*OPTIONS, "contexts/guard-size:0", "contexts/stack-size:256",
+                                                            *options)),
+                   self.program, *arguments]
+        text, status, wall, cpu = self.execute(command, arithmetic_text(arithmetic), limit or self.limit)
+        if status is None:
+            return "", wall, cpu
         answers = [line for line in text.splitlines() if line.split(":")[0].split(" ")[0] in ("ok", "unavailable", "failed")
                    or "\t" in line]
         if arguments[0] == "list":
             return "\n".join(answers), 0, cpu
-        if not answers or (process.returncode != 0 and not answers[-1].startswith("failed")):
-            lines = [line for line in text.splitlines() if line.strip()]
-            answers = [f"failed: SimGrid ended with status {process.returncode}: {lines[0][:200] if lines else ''}"]
-        return answers[-1], time.monotonic() - started, cpu
+        if not answers or (status != 0 and not answers[-1].startswith("failed")):
+            answers = [f"failed: {crash(text, status)}"]
+        return answers[-1], wall, cpu
 
 
 # --- all of them ---------------------------------------------------------------------------------
@@ -578,13 +596,13 @@ def require_simgrid():
         raise UsageError("simulate: unavailable, SimGrid is not on this machine (Debian: libsimgrid-dev)")
 
 
-def build(folder):
-    built = subprocess.run(["scripts/build.sh", "release", folder, "stepladder_smpi"], cwd=ROOT, text=True,
+def build(folder, program="stepladder_smpi"):
+    built = subprocess.run(["scripts/build.sh", "release", folder, program], cwd=ROOT, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if built.returncode != 0:
         print(*built.stdout.splitlines()[-20:], sep="\n", file=sys.stderr)
-        raise UsageError("simulate: building stepladder_smpi failed")
-    return ROOT / folder / "stepladder_smpi"
+        raise UsageError(f"simulate: building {program} failed")
+    return ROOT / folder / program
 
 
 def simgrid_version():

@@ -274,7 +274,8 @@ const ColumnsOf<TrainRow>& train_columns() {
        {"staleness_mean", "",
         "updates between reading the weights and applying the gradient computed with them, mean",
         [](const Row& r) { return r.staleness_mean; }},
-       {"staleness_max", "", "the largest of these", [](const Row& r) { return r.staleness_max; }}});
+       {"staleness_max", "", "the largest of these",
+        [](const Row& r) { return r.staleness_max; }}});
   return columns;
 }
 
@@ -297,9 +298,54 @@ const ColumnsOf<StalenessRow>& staleness_columns() {
   return columns;
 }
 
+const ColumnsOf<PlanRow>& plan_columns() {
+  using Row = PlanRow;
+  static const ColumnsOf<Row> columns(
+      "plan",
+      {{"network", "", "name of the network", [](const Row& r) { return r.network; }},
+       {"use", "", "rungs, such as best or simd,matmul=serial",
+        [](const Row& r) { return r.use; }},
+       {"mode", "", "mode of training with its options, such as ssp,bound=2",
+        [](const Row& r) { return r.mode; }},
+       {"all_reduce", "", "rung that reduces the gradients; empty: none does",
+        [](const Row& r) { return r.all_reduce; }},
+       {"threads", "", "number of threads inside an operation",
+        [](const Row& r) { return r.threads; }},
+       {"ranks", "", "number of replicas", [](const Row& r) { return r.ranks; }},
+       {"hosts", "", "number of hosts on which they run", [](const Row& r) { return r.hosts; }},
+       {"batch", "", "samples of one update of the weights", [](const Row& r) { return r.batch; }},
+       {"compute_s", "s", "predicted time that a rank computes per update, mean over the ranks",
+        [](const Row& r) { return r.compute_seconds; }},
+       {"exposed_s", "s", "predicted time that it communicates and computes nothing",
+        [](const Row& r) { return r.exposed_seconds; }},
+       {"waiting_s", "s", "predicted time that it waits for other ranks",
+        [](const Row& r) { return r.waiting_seconds; }},
+       {"predicted_s", "s", "predicted time of one update of the weights: the sum of these",
+        [](const Row& r) { return r.predicted_seconds; }},
+       {"samples_per_s", "1/s", "batch / predicted_s",
+        [](const Row& r) {
+          return r.predicted_seconds
+                     ? std::optional(static_cast<double>(r.batch) / *r.predicted_seconds)
+                     : std::nullopt;
+        }},
+       {"bytes_per_step", "B", "predicted bytes that a rank sends per update, mean over the ranks",
+        [](const Row& r) { return r.bytes_per_step; }},
+       {"measured_s", "s", "measured time of one update, median of short trainings",
+        [](const Row& r) { return r.measured_seconds; }},
+       {"error_percent", "%", "predicted_s / measured_s - 1",
+        [](const Row& r) {
+          return r.predicted_seconds && r.measured_seconds
+                     ? std::optional(100 * (*r.predicted_seconds / *r.measured_seconds - 1))
+                     : std::nullopt;
+        }},
+       {"why_not", "", "why there is no prediction", [](const Row& r) { return r.why_not; }}});
+  return columns;
+}
+
 std::span<const Columns* const> all_columns() {
-  static const Columns* const all[] = {&summary_columns(), &samples_columns(), &step_columns(),
-                                       &train_columns(), &staleness_columns()};
+  static const Columns* const all[] = {&summary_columns(), &samples_columns(),
+                                       &step_columns(),    &train_columns(),
+                                       &staleness_columns(), &plan_columns()};
   return all;
 }
 

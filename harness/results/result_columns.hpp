@@ -53,11 +53,23 @@ struct StalenessRow {
   std::int64_t staleness = 0, updates = 0;
 };
 
+// A mode of training as `stepladder plan` predicts it, and measures it with --measure. Seconds and
+// bytes are of one update of the weights, means over the ranks.
+struct PlanRow {
+  std::string network, use, mode, all_reduce;
+  int threads = 1, ranks = 1, hosts = 1;
+  std::int64_t batch = 1;
+  std::string why_not;  // there is no prediction; else empty
+  std::optional<double> compute_seconds = {}, exposed_seconds = {}, waiting_seconds = {};
+  std::optional<double> predicted_seconds = {}, bytes_per_step = {}, measured_seconds = {};
+};
+
 const ColumnsOf<BenchRow>& summary_columns();
 const ColumnsOf<SampleRow>& samples_columns();
 const ColumnsOf<StepCsvRow>& step_columns();
 const ColumnsOf<TrainRow>& train_columns();
 const ColumnsOf<StalenessRow>& staleness_columns();
+const ColumnsOf<PlanRow>& plan_columns();
 std::span<const Columns* const> all_columns();
 
 // The text of columns.json: {"schema_version", "tables": {name: [{name, type, unit, meaning}]}}.

@@ -153,8 +153,8 @@ void Communicator::broadcast(int root, std::span<float> values) const {
   if (!handle_) return;
   const RankWatch::Call call = mpi_session().watch(name_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibcast(values.data(), static_cast<int>(values.size()), MPI_FLOAT, root,
-             handle_->communicator, &request);
+  MPI_Ibcast(values.data(), static_cast<int>(values.size()), MPI_FLOAT, root, handle_->communicator,
+             &request);
   wait_for(request);
 }
 
@@ -185,8 +185,8 @@ void Communicator::minimum(std::span<double> values) const {
 }
 
 double Communicator::maximum(double value) const {
-  if (handle_) reduce(name_, std::span<double>(&value, 1), MPI_DOUBLE, MPI_MAX,
-                      handle_->communicator);
+  if (handle_)
+    reduce(name_, std::span<double>(&value, 1), MPI_DOUBLE, MPI_MAX, handle_->communicator);
   return value;
 }
 

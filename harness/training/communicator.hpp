@@ -52,8 +52,8 @@ class Communicator {
     Transfer();
     Transfer(Transfer&&) noexcept;
     Transfer& operator=(Transfer&&) noexcept;
-    ~Transfer();         // waits
-    bool done();         // and makes progress
+    ~Transfer();  // waits
+    bool done();  // and makes progress
     void wait();
 
    private:
@@ -66,7 +66,7 @@ class Communicator {
 
   // Collective: all ranks make the same calls in the same order.
   void broadcast(int root, std::span<float> values) const;
-  void sum(std::span<float> values) const;   // over the ranks, on every rank
+  void sum(std::span<float> values) const;  // over the ranks, on every rank
   void sum(std::span<double> values) const;
   void minimum(std::span<double> values) const;
   double maximum(double value) const;

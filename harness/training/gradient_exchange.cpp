@@ -117,7 +117,8 @@ GradientExchange::GradientExchange(const TrainingSetup& setup, const UseSpec& us
   first_operation_ = network.operations().data();
   const std::size_t least = bucket_bytes / sizeof(float);
   if (least == 0) {
-    buckets_.push_back(std::make_unique<Bucket>(Bucket{0, count, network.operations().size(), {}, {}}));
+    buckets_.push_back(
+        std::make_unique<Bucket>(Bucket{0, count, network.operations().size(), {}, {}}));
   } else {
     const std::vector<ParameterRange>& ranges = network.parameter_list();
     const std::vector<std::size_t> last = last_writers(network);
@@ -137,14 +138,14 @@ GradientExchange::GradientExchange(const TrainingSetup& setup, const UseSpec& us
     const all_reduce::Problem problem{.operation = all_reduce::Operation::mean,
                                       .count = static_cast<std::int64_t>(bucket->count),
                                       .ranks = ranks};
-    Chosen<all_reduce::AllReduce> chosen = setup.plans->choose<all_reduce::AllReduce>(
-        problem, all_reduce_type(), use, setup.threads);
+    Chosen<all_reduce::AllReduce> chosen =
+        setup.plans->choose<all_reduce::AllReduce>(problem, all_reduce_type(), use, setup.threads);
     float* at = parts.gradients.here + bucket->from;
     bucket->plan = std::move(chosen.plan);
     bucket->operands = {at, at, parts.window.get()};
     const VariantInfo& info = *chosen.variant.info;
-    bytes_ += all_reduce::bus_bytes(problem) * info.encoded_share *
-              (info.gathers ? ranks / 2.0 : 1);
+    bytes_ +=
+        all_reduce::bus_bytes(problem) * info.encoded_share * (info.gathers ? ranks / 2.0 : 1);
     if (variant_.find(chosen.variant.name) == std::string::npos)
       variant_ += (variant_.empty() ? "" : "+") + chosen.variant.name;
   }

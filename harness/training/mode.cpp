@@ -24,9 +24,10 @@ double learning_rate_of(const TrainingSetup& setup, std::int64_t samples) {
 Mode::Mode(const TrainingSetup& setup, const char* name) : setup_(setup), communicator_(name) {}
 
 void Mode::train(std::int64_t step) {
+  communicator_.maximum(0);  // all ranks begin together
   started_ = training_clock();
   train_to(step);
-  progress_.seconds += training_clock() - started_;
+  progress_.seconds += communicator_.maximum(training_clock() - started_);
   settle();
 }
 
@@ -53,8 +54,7 @@ void Mode::settle() {
 
 Progress Mode::total() const {
   Progress total = progress_;
-  const double length =
-      communicator_.maximum(static_cast<double>(progress_.staleness.size()));
+  const double length = communicator_.maximum(static_cast<double>(progress_.staleness.size()));
   total.staleness.resize(static_cast<std::size_t>(length));
   std::vector<double> sums = {total.compute, total.exposed, total.waiting, total.hidden,
                               total.bytes};
@@ -73,9 +73,10 @@ Progress Mode::total() const {
 
 void Mode::slow_down(double seconds, double samples) {
   if (setup_.simulated_seconds > 0)
-    seconds = setup_.simulated_seconds * samples / static_cast<double>(batch());
-  const bool is_slow = communicator_.rank() == setup_.slow.rank &&
-                       own_steps_ >= setup_.slow.from && own_steps_ < setup_.slow.to;
+    seconds = samples > 0 ? setup_.simulated_seconds * samples / static_cast<double>(batch())
+                          : setup_.simulated_pass;
+  const bool is_slow = communicator_.rank() == setup_.slow.rank && own_steps_ >= setup_.slow.from &&
+                       own_steps_ < setup_.slow.to;
   const double factor = is_slow ? setup_.slow.factor : 1;
   if (samples > 0) ++own_steps_;
   const double slept = setup_.simulated_seconds > 0 ? factor : factor - 1;
@@ -137,9 +138,9 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 ModeRegistration::ModeRegistration(ModeInfo info, ModeFactory make) {
   std::vector<ModeEntry>& entries = registered();
-  const auto at = std::ranges::lower_bound(
-      entries, std::string(info.name), {},
-      [](const ModeEntry& entry) { return std::string(entry.info.name); });
+  const auto at =
+      std::ranges::lower_bound(entries, std::string(info.name), {},
+                               [](const ModeEntry& entry) { return std::string(entry.info.name); });
   entries.insert(at, {std::move(info), make});
 }
 
@@ -157,10 +158,18 @@ const ModeEntry& mode_named(const std::string& name) {
 ModeSpec::ModeSpec(const std::string& text) : text_(text) {
   const std::vector<std::string> parts = split(text, ',');
   name_ = parts.front();
+  const std::size_t slash = name_.find('/');
+  const std::string between = name_.substr(0, slash);
+  if (slash != std::string::npos) {
+    values_ = {{"between", between}, {"inside", name_.substr(slash + 1)}};
+    mode_named(between);
+    mode_named(values_.at("inside"));
+    name_ = "hybrid";
+  }
   const ModeInfo& info = mode_named(name_).info;
   std::vector<std::string> names;
   for (const ModeOption& option : info.options) {
-    values_[option.name] = option.value;
+    values_.emplace(option.name, option.value);
     names.emplace_back(option.name);
   }
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -180,8 +189,8 @@ std::int64_t ModeSpec::integer(const char* option, std::int64_t least) const {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least)
-    throw std::runtime_error(fmt::format("mode {}: {}={}: expected a whole number from {}", text_,
-                                         option, text, least));
+    throw std::runtime_error(
+        fmt::format("mode {}: {}={}: expected a whole number from {}", text_, option, text, least));
   return number;
 }
 
@@ -199,7 +208,8 @@ double ModeSpec::number(const char* option) const {
 bool ModeSpec::flag(const char* option) const {
   const std::string& text = value(option);
   if (text != "yes" && text != "no")
-    throw std::runtime_error(fmt::format("mode {}: {}={}: expected yes or no", text_, option, text));
+    throw std::runtime_error(
+        fmt::format("mode {}: {}={}: expected yes or no", text_, option, text));
   return text == "yes";
 }
 

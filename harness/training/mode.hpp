@@ -37,10 +37,11 @@ struct TrainingSetup {
   double scale = 1;            // of the learning rate
   std::int64_t warm_up = 0;    // samples in which the scale grows from 1 to `scale`
   std::int64_t log_every = 1;  // updates between two calls of on_step
-  bool check_ranks = false;    // compare the weights of all ranks after each step (synchronous modes)
-  Slowdown slow;
-  // In a simulation: the seconds that forward and backward take for a whole batch. 0: as measured.
-  double simulated_seconds = 0;
+  bool check_ranks = false;  // compare the weights of all ranks after each step (synchronous modes)
+  Slowdown slow = {};
+  // In a simulation: the seconds that forward and backward take for a whole batch, and those of a
+  // pass over the weights: an update, a sum or a copy. 0: as measured.
+  double simulated_seconds = 0, simulated_pass = 0;
 };
 
 // learning_rate_after(), scaled. With warm-up the scale grows linearly from 1 (Goyal et al.,
@@ -96,7 +97,7 @@ class Mode {
   virtual void train_to(std::int64_t step) = 0;
 
   // Runs `work` and adds its time. A slow rank then sleeps; a simulated one sleeps for the time of
-  // `samples` samples.
+  // `samples` samples, or without any for that of a pass over the weights.
   template <class Work>
   void compute(double samples, const Work& work) {
     const double start = training_clock();

@@ -59,8 +59,8 @@ class TrainableNetwork {
   // One step on images() and labels(): forward, backward, all-reduce with several ranks, update.
   // Returns the batch's mean loss before the update.
   double step(double learning_rate);
-  double forward();  // only; with dropout, as in training. Returns the mean loss.
-  void backward();   // after forward()
+  double forward();                   // only; with dropout, as in training. Returns the mean loss.
+  void backward();                    // after forward()
   void update(double learning_rate);  // after backward(); ends the step
   // Forward without dropout, for probabilities(). Needs no labels.
   void evaluate();

@@ -419,17 +419,16 @@ void NetworkBuilder::add_updates() {
   const auto update = [&](const char* name, std::size_t from, std::size_t to, double weight_decay) {
     if (from == to) return;
     parts_->updates.emplace_back(from, to);
-    const sgd_update::Problem problem{.optimizer = optimizer.type,
-                                      .count = static_cast<std::int64_t>(to - from),
-                                      .weight_decay = static_cast<float>(weight_decay),
-                                      .momentum = static_cast<float>(optimizer.momentum),
-                                      .rho = static_cast<float>(optimizer.rho),
-                                      .beta1 = static_cast<float>(optimizer.beta1),
-                                      .beta2 = static_cast<float>(optimizer.beta2),
-                                      .epsilon = static_cast<float>(optimizer.epsilon),
-                                      .ranks = options_.exchange == Exchange::update
-                                                   ? mpi_session().ranks()
-                                                   : 1};
+    const sgd_update::Problem problem{
+        .optimizer = optimizer.type,
+        .count = static_cast<std::int64_t>(to - from),
+        .weight_decay = static_cast<float>(weight_decay),
+        .momentum = static_cast<float>(optimizer.momentum),
+        .rho = static_cast<float>(optimizer.rho),
+        .beta1 = static_cast<float>(optimizer.beta1),
+        .beta2 = static_cast<float>(optimizer.beta2),
+        .epsilon = static_cast<float>(optimizer.epsilon),
+        .ranks = options_.exchange == Exchange::update ? mpi_session().ranks() : 1};
     const auto operands = [&parts, from] {
       return sgd_update::Operands{.weights = parts.parameters.here + from,
                                   .gradient = parts.gradients.here + from,

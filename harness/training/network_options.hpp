@@ -24,7 +24,7 @@ struct NetworkOptions {
   // On the CPU: a network of the same layers, whose parameters and optimizer state this one uses
   // instead of its own. It must outlive this one.
   const NetworkParts* parameters_of = nullptr;
-  int replica = 0;  // replicas of one training draw other dropout masks
+  int replica = 0;              // replicas of one training draw other dropout masks
   int update_threads = 0;       // threads of the update; 0: as many as of the other operations
   bool input_gradient = false;  // whether backward() computes the gradient of the input
 };

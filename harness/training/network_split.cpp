@@ -36,8 +36,7 @@ std::vector<Segment> segments_of(const network::NetworkDescription& ordered, boo
     const network::LayerDescription& layer = ordered.layers[i];
     const bool needs_channels = network::is<network::LocalResponseNormalization>(layer) ||
                                 network::is<network::SoftmaxCrossEntropy>(layer);
-    if (i == 0 || layer.weights() > 0 || (by_channel && needs_channels))
-      segments.push_back({i, i});
+    if (i == 0 || layer.weights() > 0 || (by_channel && needs_channels)) segments.push_back({i, i});
     segments.back().end = i + 1;
   }
   return segments;
@@ -47,15 +46,14 @@ std::vector<ParameterSlice> slices_of(TrainableNetwork& whole, TrainableNetwork&
                                       std::int64_t from) {
   std::vector<ParameterSlice> slices;
   for (const ParameterRange& range : part.parameter_list()) {
-    const auto same =
-        std::ranges::find(whole.parameter_list(), range.name, &ParameterRange::name);
+    const auto same = std::ranges::find(whole.parameter_list(), range.name, &ParameterRange::name);
     const std::string layer = range.name.substr(0, range.name.rfind('.'));
     const network::LayerDescription& of_whole = layer_named(whole.description(), layer);
     const std::int64_t all = of_whole.output.channels,
                        count = layer_named(part.description(), layer).output.channels;
-    slices.push_back({*same, range, all, from, count,
-                      network::is<network::FullyConnected>(of_whole) &&
-                          range.name.ends_with(".weights")});
+    slices.push_back(
+        {*same, range, all, from, count,
+         network::is<network::FullyConnected>(of_whole) && range.name.ends_with(".weights")});
   }
   return slices;
 }

@@ -60,7 +60,7 @@ void allocate_activations(const network::NetworkDescription& description, const 
                                 : last   ? parts.probabilities.here
                                          : memory.array<float>(count));
     parts.activation_gradients.push_back(in_place ? parts.activation_gradients.back()
-                                                    : memory.array<float>(count));
+                                                  : memory.array<float>(count));
     tensors.argmax.push_back(is<network::MaxPool>(layers[i]) ? memory.array<std::uint8_t>(count)
                                                              : nullptr);
   }
@@ -72,7 +72,8 @@ Mirrored<float> allocate_gradients(std::size_t count, const NetworkOptions& opti
                                    NetworkParts& parts) {
 #ifdef STEPLADDER_HAVE_MPI
   const MpiSession& mpi = mpi_session();
-  if (options.shared_gradients && mpi.ranks() > 1 && mpi.hosts() == 1 && parts.memory.place() == Place::cpu) {
+  if (options.shared_gradients && mpi.ranks() > 1 && mpi.hosts() == 1 &&
+      parts.memory.place() == Place::cpu) {
     const MPI_Comm communicator = communicator_of({.communicator = mpi.communicator()});
     parts.window = std::make_shared<all_reduce::Window>(communicator, count * sizeof(float));
     auto* gradients = reinterpret_cast<float*>(parts.window->segment());

@@ -15,7 +15,7 @@ using LayerList = std::vector<network::LayerDescription>;  // in the order in wh
 
 // The tensors that only the plans use, all in the memory that the plans work in.
 struct NetworkTensors {
-  std::vector<std::uint8_t*> argmax;           // [layer], of max_pool layers
+  std::vector<std::uint8_t*> argmax;               // [layer], of max_pool layers
   std::vector<std::size_t> weights_at, biases_at;  // [layer], offsets into the parameters
   std::size_t decayed = 0;  // parameters [0, decayed) decay, the others do not
 };

@@ -45,9 +45,8 @@ std::vector<Variant> PlanStore::preferred(const Case& problem, std::vector<Varia
                                           const Resources& resources) const {
   const auto name = preferred_.find(key_of(problem, resources));
   if (name == preferred_.end()) return candidates;
-  const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Variant& v) {
-    return v.name == name->second;
-  });
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [&](const Variant& v) { return v.name == name->second; });
   return found == candidates.end() ? candidates : std::vector{*found};
 }
 

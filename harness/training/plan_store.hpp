@@ -31,8 +31,10 @@ class NoVariant : public std::runtime_error {
 
 class PlanStore {
  public:
-  explicit PlanStore(std::uint64_t seed, Tuning tuning = {})
-      : seed_(seed), tuning_(std::move(tuning)) {}
+  // Without `verifies` an only candidate is used as it is: for simulations of many ranks, after one
+  // of few ranks that has verified it.
+  explicit PlanStore(std::uint64_t seed, Tuning tuning = {}, bool verifies = true)
+      : seed_(seed), tuning_(std::move(tuning)), verifies_(verifies) {}
 
   // The fastest candidate of `use` for this problem; or the tuned one, if `use` selects `best` and
   // the tuning has an entry. The candidates must work in one place. Throws NoVariant if none
@@ -43,6 +45,9 @@ class PlanStore {
                            const UseSpec& use, int threads, bool alone = false) {
     const Resources resources{threads, mpi_session().communicator()};
     std::vector<Variant> candidates = use.candidates(type);
+    if (!verifies_ && candidates.size() == 1)
+      return {plan_variant<Primitive>(candidates.front().entry, problem, resources),
+              candidates.front()};
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
     Case& known = case_of<Primitive>(problem, type, place);
     if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
@@ -72,8 +77,9 @@ class PlanStore {
   template <class Primitive>
   Case& case_of(const typename Primitive::Problem& problem, const PrimitiveType& type,
                 Place place) {
-    const std::string name =
-        fmt::format("{} {} {}", type.name(), direction(problem), shape(problem));
+    std::string name = fmt::format("{} {} {}", type.name(), direction(problem), shape(problem));
+    if constexpr (requires { problem.ranks; })
+      if (problem.ranks > 1) name += fmt::format(" on {} ranks", problem.ranks);
     std::unique_ptr<Case>& known = cases_[{place, name}];
     if (!known) {
       known = make_case<Primitive>(problem, "network", name);
@@ -90,11 +96,12 @@ class PlanStore {
   std::vector<Variant> preferred(const Case& problem, std::vector<Variant> candidates,
                                  const Resources& resources) const;
   static std::string key_of(const Case& problem, const Resources& resources);
-  Variant fastest(Case& problem, const std::vector<Variant>& candidates,
-                  const Resources& resources, bool alone);
+  Variant fastest(Case& problem, const std::vector<Variant>& candidates, const Resources& resources,
+                  bool alone);
 
   std::uint64_t seed_;
   Tuning tuning_;
+  bool verifies_;
   std::vector<Choice> choices_;
   Names chosen_, preferred_;
   std::map<std::pair<Place, std::string>, std::unique_ptr<Case>> cases_;  // by name

@@ -33,14 +33,14 @@ bool can_split_groups(std::int64_t groups, int ranks) {
 
 // A segment of the network on this rank.
 struct SplitNetwork::Part {
-  bool is_split;                   // each rank has some of its channels; else each has all
-  std::vector<Channels> outputs;   // [rank]
-  std::vector<Channels> inputs;    // [rank], that the rank needs
+  bool is_split;                  // each rank has some of its channels; else each has all
+  std::vector<Channels> outputs;  // [rank]
+  std::vector<Channels> inputs;   // [rank], that the rank needs
   std::int64_t in_channels, in_spatial, out_channels, out_spatial;  // of the whole segment
   std::unique_ptr<TrainableNetwork> network;  // null if this rank has no channel
   std::vector<ParameterSlice> slices;
-  std::string layer;               // its first one
-  bool receives_own = false;       // the inputs of each rank are its outputs of the part before
+  std::string layer;          // its first one
+  bool receives_own = false;  // the inputs of each rank are its outputs of the part before
   std::vector<float> full_input, full_gradient;  // [batch, in_channels, in_spatial] if exchanged
 };
 
@@ -65,9 +65,9 @@ SplitNetwork::SplitNetwork(const TrainingSetup& setup, const Communicator& commu
     part->in_spatial = first.input.spatial();
     part->out_channels = first.output.channels;
     part->out_spatial = description.layers.back().output.spatial();
-    part->is_split = ranks > 1 && (connected != nullptr ||
-                                   (convolution != nullptr &&
-                                    can_split_groups(convolution->groups, ranks)));
+    part->is_split =
+        ranks > 1 && (connected != nullptr ||
+                      (convolution != nullptr && can_split_groups(convolution->groups, ranks)));
     for (int r = 0; r < ranks; ++r) {
       const std::int64_t groups = convolution != nullptr ? convolution->groups : 1;
       const Channels all_in{0, part->in_channels}, all_out{0, part->out_channels};
@@ -102,8 +102,8 @@ SplitNetwork::SplitNetwork(const TrainingSetup& setup, const Communicator& commu
     if (!parts_.empty()) {
       const Part& before = *parts_.back();
       part->receives_own = before.is_split && part->is_split && before.outputs == part->inputs;
-      const auto values = static_cast<std::size_t>(ordered.batch * part->in_channels *
-                                                   part->in_spatial);
+      const auto values =
+          static_cast<std::size_t>(ordered.batch * part->in_channels * part->in_spatial);
       if (!part->receives_own) {
         part->full_input.resize(values);
         part->full_gradient.resize(values);
@@ -201,8 +201,7 @@ void SplitNetwork::pass_back(std::size_t to) {
   Part &before = *parts_[to - 1], &next = *parts_[to];
   const std::int64_t batch = whole_->batch(), spatial = next.in_spatial;
   const auto rank = static_cast<std::size_t>(communicator_.rank());
-  const float* gradient =
-      next.network ? next.network->input_gradient().data() : nullptr;
+  const float* gradient = next.network ? next.network->input_gradient().data() : nullptr;
   float* const wanted = before.network ? before.network->output_gradient().data() : nullptr;
   const std::int64_t wanted_count =
       batch * spatial * (before.network ? before.outputs[rank].count : 0);
@@ -309,17 +308,19 @@ std::string SplitNetwork::exchanges() const {
     if (next.receives_own) continue;
     const double values =
         4 * batch * static_cast<double>(next.in_channels * next.in_spatial) * (ranks - 1);
-    const double forward = before.is_split ? values : 0,
-                 backward = !next.is_split ? 0 : before.is_split ? values : 2 * values;
+    const double forward = before.is_split ? values : 0, backward = !next.is_split    ? 0
+                                                                    : before.is_split ? values
+                                                                                      : 2 * values;
     all_forward += forward;
     all_backward += backward;
     if (forward + backward > 0)
       text += fmt::format("{} to {}: {:.2f} MB forward, {:.2f} MB backward\n", before.layer,
                           next.layer, forward / 1e6, backward / 1e6);
   }
-  return text + fmt::format("model parallel: {:.2f} MB forward, {:.2f} MB backward per batch, all "
-                            "ranks together",
-                            all_forward / 1e6, all_backward / 1e6);
+  return text + fmt::format(
+                    "model parallel: {:.2f} MB forward, {:.2f} MB backward per batch, all "
+                    "ranks together",
+                    all_forward / 1e6, all_backward / 1e6);
 }
 
 }  // namespace stepladder

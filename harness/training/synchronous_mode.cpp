@@ -13,7 +13,7 @@ void SynchronousMode::train_to(std::int64_t last) {
     check_ranks();
     const std::int64_t number = progress().step + 1;
     if (number == last || number % setup().log_every == 0)
-      communicator().sum(std::span<double>(&loss, 1));
+      blocked([&] { communicator().sum(std::span<double>(&loss, 1)); });
     else if (std::isfinite(loss))
       loss = progress().loss;
     finished(loss, rate);

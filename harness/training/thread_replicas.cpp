@@ -4,10 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <utility>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace stepladder {
 

@@ -19,7 +19,8 @@ void run_on_any_core();
 class ThreadReplicas {
  public:
   // Replica r computes part r of each batch, or whole batches. The first one owns the weights.
-  ThreadReplicas(const TrainingSetup& setup, const char* mode, int count, bool whole_batches = false);
+  ThreadReplicas(const TrainingSetup& setup, const char* mode, int count,
+                 bool whole_batches = false);
 
   int count() const { return static_cast<int>(replicas_.size()); }
   Replica& operator[](int thread) { return *replicas_[static_cast<std::size_t>(thread)]; }

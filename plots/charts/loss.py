@@ -1,20 +1,20 @@
-"""loss: training loss against time and against the step."""
+"""loss: training loss against time and against the step. A line is the median over the seeds of a
+network, mode and number of ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-import numpy as np
+from statistics import median
 
 from plots import style
 from plots.numbers import plural
-from plots.page import Page, caption
-from plots.reading import Row, Run
-from plots.trainings import split_trainings
+from plots.page import Page, caption, plain_log
+from plots.reading import Run
+from plots.trainings import Training, groups_of, median_curve, points_of, thinned
 
-COLOURS = ("#000000", "#8C8C8C", "#555555", "#B0B0B0")
 MOST_POINTS = 400   # longer series are drawn as the means of this many ranges of steps
 MOST_MARKERS = 8
+MOST_LINEAR = 4     # more lines come apart on a logarithmic axis only
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -24,52 +24,60 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 def draw_loss(run: Run) -> Page | str:
     if run.train is None:
         return "no train.csv"
-    runs = split_trainings([row for row in run.train if row["loss"] is not None])
-    if not runs:
+    groups = groups_of([row for row in run.train if row["loss"] is not None])
+    if not groups:
         return "train.csv has no row with a loss"
-    page = Page("training: loss against time and steps",
-                caption(run, (), remark(runs)), 1, 2, panel_height=2.25, share_y=True,
-                legend=[look(i).handle(label(rows)) for i, rows in enumerate(runs)],
+    looks = looks_of(groups)
+    networks = {group[0][0].get("network") for group in groups.values()}
+    only = next(iter(networks)) if len(networks) == 1 else None
+    page = Page(f"{only or 'training'}: loss against time and steps",
+                caption(run, (), remark([training for group in groups.values() for training in group])),
+                1, 2, panel_height=2.25, share_y=True,
+                legend=[looks[name].handle(label(name.removeprefix(f"{only}, "), group))
+                        for name, group in groups.items()],
                 legend_columns=3)
     by_time, by_step = page.panels()
-    for i, rows in enumerate(runs):
+    for name, group in groups.items():
         for axes, column in ((by_time, "seconds"), (by_step, "step")):
-            points = np.array([(row[column], row["loss"]) for row in rows
-                               if row[column] is not None], dtype=float)
-            if not len(points):
-                continue
-            points = thinned(points)
-            markers = max(1, len(points) // MOST_MARKERS)
-            axes.plot(points[:, 0], points[:, 1], markevery=markers, **look(i).line)
+            curve = median_curve([thinned(points_of(training, column, "loss"), MOST_POINTS)
+                                  for training in group])
+            if len(curve):
+                axes.plot(curve[:, 0], curve[:, 1], markevery=max(1, len(curve) // MOST_MARKERS),
+                          **looks[name].line)
     by_time.set_xlabel("training time (s)")
     by_step.set_xlabel("training step")
     by_time.set_ylabel("training loss")
-    by_time.set_ylim(bottom=0)
+    if len(groups) > MOST_LINEAR:
+        by_time.set_yscale("log")
+        plain_log(by_time.yaxis)
+    else:
+        by_time.set_ylim(bottom=0)
     return page
 
 
-def thinned(points: np.ndarray) -> np.ndarray:
-    if len(points) <= MOST_POINTS:
-        return points
-    return np.array([part.mean(axis=0) for part in np.array_split(points, MOST_POINTS)])
+def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
+    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes."""
+    modes = {name: group[0][0]["mode"] or "single" for name, group in groups.items()}
+    of_mode = style.mode_styles(modes.values())
+    looks = {}
+    for i, (name, mode) in enumerate(modes.items()):
+        earlier = list(modes.values())[:i].count(mode)
+        looks[name] = of_mode[mode] if not earlier else style.Style(
+            of_mode[mode].colour, of_mode[mode].marker, style.FILLS[earlier % len(style.FILLS)], "",
+            style.DASHES[(style.DASHES.index(of_mode[mode].dashes) + earlier) % len(style.DASHES)])
+    return looks
 
 
-def look(index: int) -> style.Style:
-    markers = tuple(style.MARKERS.values())
-    return style.Style(COLOURS[index % len(COLOURS)], markers[index % len(markers)],
-                       style.FILLS[index % 2], "", style.DASHES[index % len(style.DASHES)])
+def label(name: str, group: Sequence[Training]) -> str:
+    final = [accuracies[-1] for training in group
+             if (accuracies := [row["accuracy"] for row in training if row["accuracy"] is not None])]
+    return f"{name}: {100 * median(final):.1f} %" if final else name
 
 
-def label(rows: Sequence[Row]) -> str:
-    accuracies = [row["accuracy"] for row in rows if row["accuracy"] is not None]
-    name = rows[0]["mode"] or "single"
-    return f"{name}, final accuracy {100 * accuracies[-1]:.1f} %" if accuracies else name
-
-
-def remark(runs: Sequence[Sequence[Row]]) -> str:
-    longest = max(len(rows) for rows in runs)
-    rows = plural(longest, "row")
-    if longest <= MOST_POINTS:
-        return f"Up to {rows} of train.csv per training; accuracy is that on held-out pictures."
-    return (f"Up to {rows} of train.csv per training, drawn as {MOST_POINTS} means of consecutive "
-            "rows; accuracy is that on held-out pictures.")
+def remark(trainings: Sequence[Training]) -> str:
+    longest = max(map(len, trainings))
+    parts = f", drawn as {MOST_POINTS} means of consecutive rows" if longest > MOST_POINTS else ""
+    seeds = len({training[0].get("seed") for training in trainings})
+    medians = f" Medians over {seeds} seeds." if seeds > 1 else ""
+    return (f"Up to {plural(longest, 'row')} of train.csv per training{parts}; percentages: final "
+            f"accuracy on held-out images.{medians}")

@@ -2,6 +2,8 @@
 
 import csv
 import importlib.util
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,17 +15,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def peers(monkeypatch):
+def module(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench/peers")
     spec = importlib.util.spec_from_file_location("peers_run", ROOT / "bench/peers/run.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def peers(module, monkeypatch):
     phases = {"forward": 0.25, "backward": 0.5, "update": 0.25}
 
-    def of_stepladder(program, network, use, threads, tuned):
+    def of_stepladder(program, network, use, threads, tuned, ranks):
         assert (tuned is None) if use == "cuda" else tuned.exists()
         return 1.0 / threads, {p: s / threads for p, s in phases.items()}, {}
 
-    def of_pytorch(file, network, mode, threads, device, seconds):
+    def of_pytorch(file, network, mode, threads, device, seconds, ranks):
         if mode == "compile":
             raise RuntimeError("no compiler")
         versions = {"torch": "2.0", "device": device}
@@ -105,3 +113,134 @@ def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_
     rows = reading.read_table(tmp_path / "run/step.csv", [])
     assert measured
     assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)
+
+
+@pytest.fixture
+def over_ranks(peers, run, monkeypatch):
+    """A run with --ranks; `seconds`: per use, of the first round, the second one and so on."""
+    def call(seconds, *options, broken=""):
+        left = {}
+
+        def measured(use, mode, ranks, network):
+            assert ranks == 2
+            if mode == broken:
+                raise RuntimeError("no compiler")
+            total = left.setdefault((use, mode, network), list(seconds[use])).pop(0)
+            return total, {"forward": total / 2, "all_reduce": total / 4}, {"torch": "2.0"}
+
+        monkeypatch.setattr(peers, "run_stepladder", lambda program, network, use, threads, tuned,
+                            ranks: measured(use, "synchronous", ranks, network))
+        monkeypatch.setattr(peers, "run_pytorch", lambda file, network, mode, threads, device,
+                            seconds, ranks: measured("pytorch", mode, ranks, network))
+        monkeypatch.setattr(peers.shutil, "which", lambda name: name)
+        return run("--ranks", "2", *options)
+    return call
+
+
+SECONDS = {"best": [0.5, 2.0, 1.0], "vendor": [1.0] * 3, "pytorch": [2.0, 4.0, 8.0]}
+
+
+def test_over_ranks_the_rates_and_the_ratios_of_the_rounds_are_written(over_ranks):
+    status, shown, out = over_ranks(SECONDS, "--networks", "mnist_cnn", "--rounds", "3")
+    assert status == 0
+    rows = {(r["use"], r["mode"]): r
+            for r in reading.read_table(out / "peers_data_parallel.csv", [])}
+    assert rows.keys() == {("best", "synchronous"), ("vendor", "synchronous"),
+                           ("pytorch", "eager"), ("pytorch", "channels_last"),
+                           ("pytorch", "compile")}
+    best, peer = rows["best", "synchronous"], rows["pytorch", "eager"]
+    assert (best["ranks"], best["threads"], best["batch"], best["rounds"]) == (2, 1, 64, 3)
+    assert (best["median_s"], best["ci_low_s"], best["ci_high_s"]) == (1.0, 0.5, 2.0)
+    assert (best["samples_per_s"], best["ratio"]) == (128.0, None)
+    assert peer["samples_per_s"] == 32.0
+    # 2 / 0.5, 4 / 2 and 8 / 1 in turn, not the ratio of the medians
+    assert (peer["ratio"], peer["ratio_ci_low"], peer["ratio_ci_high"]) == (4.0, 2.0, 8.0)
+    assert peer["exposed_share"] == 0.25
+    assert re.search(r"pytorch +eager +32\.0 +25\.0 % +4\.00x \(2\.00 to 8\.00\)", shown)
+
+    step = reading.read_table(out / "step.csv", [])
+    assert {(r["ranks"], r["threads"]) for r in step} == {(2, 1)}
+    assert {r["mode"] for r in step if r["use"] == "best"} == {"synchronous"}
+    assert {r["phase"] for r in step} == {"forward", "all_reduce", "total"}
+    assert json.loads((out / "environment.json").read_text())["ranks"] == 2
+
+
+def test_over_ranks_a_mode_that_fails_is_a_row_with_the_reason(over_ranks):
+    status, shown, out = over_ranks(SECONDS, "--networks", "mlp", broken="compile")
+    rows = {r["mode"]: r for r in reading.read_table(out / "peers_data_parallel.csv", [])}
+    assert status == 1 and "FAILED mlp pytorch compile 1 cpu: no compiler" in shown
+    assert (rows["compile"]["status"], rows["compile"]["reason"]) == ("failed", "no compiler")
+    assert rows["compile"]["median_s"] is None and rows["eager"]["status"] == "ok"
+
+
+def test_one_rank_alone_has_no_comparison_over_ranks(run):
+    _, _, out = run()
+    assert not (out / "peers_data_parallel.csv").exists()
+
+
+@pytest.mark.parametrize("value", ["1", "two", "-2", "2,4"])
+def test_a_wrong_number_of_ranks_is_an_error(run, capsys, tmp_path, value):
+    with pytest.raises(SystemExit):
+        run("--ranks", value)
+    assert f"'{value}' is not a number of ranks; expected 2 or more" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_network_is_an_error_and_leaves_no_folder(run, tmp_path):
+    with pytest.raises(SystemExit, match="has no network 'lenet'; it has mlp, mnist_cnn"):
+        run("--networks", "mlp,lenet")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_columns_over_ranks_are_documented(peers):
+    text = (ROOT / "bench/peers/README.md").read_text()
+    documented = dict(re.findall(r"^\| `(\w+)` \| (text|integer|number) \|", text, re.MULTILINE))
+    assert documented == peers.COLUMNS["peers_data_parallel"]
+
+
+# The header of step.csv and the rows of a step on the given ranks; copies its arguments.
+FAKE_STEP = """#!/bin/sh
+echo "$@" > {arguments}
+{failure}
+while [ "$1" != --out ]; do shift; done
+touch "$2/ceilings.json"
+cat > "$2/step.csv" <<END
+layer,phase,ranks,median_s
+conv1,forward,{ranks},0.25
+conv2,forward,{ranks},0.5
+gradients,all_reduce,{ranks},0.125
+total,total,{ranks},1.5
+END
+"""
+
+
+@pytest.fixture
+def step_of(module, monkeypatch, tmp_path):
+    """run_stepladder on two ranks, with a program in place of mpirun."""
+    def call(ranks, failure=""):
+        launcher = tmp_path / "launcher.sh"
+        launcher.write_text(FAKE_STEP.format(arguments=tmp_path / "arguments", ranks=ranks,
+                                             failure=failure))
+        launcher.chmod(0o755)
+        monkeypatch.setattr(module, "mpirun",
+                            lambda ranks, cores: [str(launcher), "-np", str(ranks)])
+        return module.run_stepladder("stepladder", "mlp", "best", 1, tmp_path / "tuned.csv", 2)
+    return call
+
+
+def test_our_step_over_ranks_runs_under_mpirun(step_of, tmp_path):
+    assert step_of(ranks=2) == (1.5, {"forward": 0.75, "all_reduce": 0.125}, {})
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("-np 2 stepladder step --network mlp --use best --threads 1 ")
+    assert (tmp_path / "ceilings.json").exists()  # for the next round
+
+
+def test_a_program_of_another_mpi_library_is_an_error(step_of):
+    with pytest.raises(RuntimeError, match="the step ran on 1 rank, expected 2"):
+        step_of(ranks=1)
+
+
+def test_the_reason_is_our_sentence_and_not_that_of_mpirun(step_of):
+    failure = "echo 'stepladder: no such rung' >&2; echo 'mpirun detected' >&2; exit 2"
+    with pytest.raises(RuntimeError, match="^stepladder: no such rung$"):
+        step_of(ranks=2, failure=failure)

@@ -15,7 +15,7 @@ namespace stepladder {
 namespace {
 
 struct PreparedBatch {
-  std::int64_t number = 0;   // that is in it, or comes next
+  std::int64_t number = 0;  // that is in it, or comes next
   bool is_full = false;
   std::vector<float> images;
   std::vector<std::uint8_t> labels;
@@ -49,7 +49,8 @@ class ActorsLearner final : public Mode {
     }
     std::vector<std::thread> actors;
     for (int actor = 0; actor < setup().replicas; ++actor)
-      actors.emplace_back([this, actor, first = progress().step, last] { act(actor, first, last); });
+      actors.emplace_back(
+          [this, actor, first = progress().step, last] { act(actor, first, last); });
     const auto join = [&] {
       {
         const std::lock_guard lock(mutex_);

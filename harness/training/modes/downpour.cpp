@@ -121,7 +121,8 @@ class Downpour final : public Mode {
 
 const ModeInfo Downpour::info{
     .name = "downpour",
-    .idea = "a server applies each rank's gradient as it comes and answers at once with the weights",
+    .idea =
+        "a server applies each rank's gradient as it comes and answers at once with the weights",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
     .options = {},

@@ -44,8 +44,9 @@ class Hogwild final : public Mode {
         finished(loss, rate);
       }
     });
-    progress_of_mode().waiting += team_.take_waiting();
-    progress_of_mode().compute += training_clock() - start;
+    const double waiting = team_.take_waiting();
+    progress_of_mode().waiting += waiting;
+    progress_of_mode().compute += training_clock() - start - waiting;
     team_.network().set_next_step(last + 1);
   }
 

@@ -89,10 +89,11 @@ class Pipeline final : public SynchronousMode {
       NetworkOptions of_stage = options();
       of_stage.input_gradient = stage() > 0;
       if (i > 0) of_stage.parameters_of = &slots_.front().network->parts();
-      slots_.push_back({std::make_unique<TrainableNetwork>(
-                            network::part_of(ordered_, own.first, own.end), setup.use, of_stage,
-                            *setup.plans),
-                        {}, {}});
+      slots_.push_back(
+          {std::make_unique<TrainableNetwork>(network::part_of(ordered_, own.first, own.end),
+                                              setup.use, of_stage, *setup.plans),
+           {},
+           {}});
       slots_.back().network->after_operations([this](const Operation&) { progress_transfers(); });
     }
     slices_ = slices_of(whole_, stage_network(), 0);
@@ -127,7 +128,8 @@ class Pipeline final : public SynchronousMode {
     const double formula = (stages_ - 1.0) / (micro_batches_ + stages_ - 1.0),
                  computes = total.compute / total.seconds * communicator().ranks() / stages_;
     return fmt::format(
-        "pipeline: {} stages, {} micro-batches; idle {:.1f} % of the time, (p-1)/(m+p-1) = {:.1f} %",
+        "pipeline: {} stages, {} micro-batches; idle {:.1f} % of the time, (p-1)/(m+p-1) = {:.1f} "
+        "%",
         stages_, micro_batches_, 100 * (1 - computes), 100 * formula);
   }
 
@@ -147,9 +149,9 @@ class Pipeline final : public SynchronousMode {
            batch() % count != 0;)
         --count;
     if (batch() % count != 0)
-      throw std::runtime_error(fmt::format(
-          "mode {}: a batch of {} cannot be divided into {} equal micro-batches", spec.text(),
-          batch(), count));
+      throw std::runtime_error(
+          fmt::format("mode {}: a batch of {} cannot be divided into {} equal micro-batches",
+                      spec.text(), batch(), count));
     return static_cast<int>(count);
   }
 
@@ -258,9 +260,7 @@ class Pipeline final : public SynchronousMode {
     Slot& slot = this->slot(micro_batch);
     TrainableNetwork& network = *slot.network;
     if (!is_last())
-      blocked([&] {
-        communicator().start_receive(stage() + 1, network.output_gradient()).wait();
-      });
+      blocked([&] { communicator().start_receive(stage() + 1, network.output_gradient()).wait(); });
     compute(0, [&] {
       network.backward();
       const std::span<const float> gradients = network.parts().gradients.host;

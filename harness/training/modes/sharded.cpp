@@ -13,11 +13,11 @@ class Sharded final : public SynchronousMode {
  public:
   Sharded(const TrainingSetup& setup, const ModeSpec&)
       : SynchronousMode(setup, info.name),
-        replica_(setup,
-                 communicator().ranks() > 1 ? setup.use.with("sgd_update", "sharded_update")
-                                            : setup.use,
-                 communicator().rank(), communicator().ranks(),
-                 {.exchange = Exchange::update, .shared_gradients = false}) {}
+        replica_(
+            setup,
+            communicator().ranks() > 1 ? setup.use.with("sgd_update", "sharded_update") : setup.use,
+            communicator().rank(), communicator().ranks(),
+            {.exchange = Exchange::update, .shared_gradients = false}) {}
 
   TrainableNetwork& network() override { return replica_.network(); }
 
@@ -58,7 +58,8 @@ class Sharded final : public SynchronousMode {
 
 const ModeInfo Sharded::info{
     .name = "sharded",
-    .idea = "reduce-scatter of the gradients, update of one shard per rank, all-gather of the weights",
+    .idea =
+        "reduce-scatter of the gradients, update of one shard per rank, all-gather of the weights",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
     .options = {},

@@ -34,15 +34,17 @@ class ThreadsOverSamples final : public Mode {
         for (int thread = 0; thread < team_.count(); ++thread) loss += team_.loss(thread);
         team_[0].update(rate);
       });
-      progress_of_mode().waiting += team_.take_waiting();
+      const double waiting = team_.take_waiting();
+      progress_of_mode().waiting += waiting;
+      progress_of_mode().compute -= waiting;
       finished(loss, rate);
     }
   }
 
   // The mean of one slice of the gradients, in those of replica 0.
   void add_slice(int thread) {
-    const auto [begin, end] = partition(
-        static_cast<std::int64_t>(team_[0].gradients().size()), team_.count(), thread, 16);
+    const auto [begin, end] = partition(static_cast<std::int64_t>(team_[0].gradients().size()),
+                                        team_.count(), thread, 16);
     const auto threads = static_cast<float>(team_.count());
     float* mean = team_[0].gradients().data();
     for (int other = 1; other < team_.count(); ++other) {

@@ -424,8 +424,8 @@ TEST(Batches, APartDependsOnlyOnTheSeedAndTheNumberOfTheBatch) {
       parts.draw(number, first,
                  std::span(part_x).subspan(static_cast<std::size_t>(first) * 4,
                                            static_cast<std::size_t>(count) * 4),
-                 std::span(part_labels).subspan(static_cast<std::size_t>(first),
-                                                static_cast<std::size_t>(count)));
+                 std::span(part_labels)
+                     .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     EXPECT_EQ(part_x, x);
     EXPECT_EQ(part_labels, labels);
   }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t seed = 5;
 
-// The loss has an error of 1e-15 and a small curvature: both errors of the quotient are below 1e-9.
+// The loss has an error of 1e-15 and a small curvature: both errors of the quotient are below 1e-9,
+// and below 1e-6 along all elements of a tensor together.
 constexpr double h = 1e-6;
 
 // The error that single precision may cause, as a fraction of a tensor's largest derivative.
@@ -29,14 +30,16 @@ class Derivatives {
   double loss() const { return reference_.loss(parameters_, 1); }
 
   // The derivative of the loss along `direction`, whose elements begin at `offset` in the
-  // parameters.
+  // parameters. The length of the step does not grow with the number of elements: fewer activations
+  // cross the kinks of relu and max_pool.
   double along(std::size_t offset, const Doubles& direction) const {
     Doubles above = parameters_, below = parameters_;
+    const double step = h / std::sqrt(static_cast<double>(direction.size()));
     for (std::size_t i = 0; i < direction.size(); ++i) {
-      above[offset + i] += h * direction[i];
-      below[offset + i] -= h * direction[i];
+      above[offset + i] += step * direction[i];
+      below[offset + i] -= step * direction[i];
     }
-    return (reference_.loss(above, 1) - reference_.loss(below, 1)) / (2 * h);
+    return (reference_.loss(above, 1) - reference_.loss(below, 1)) / (2 * step);
   }
 
  private:

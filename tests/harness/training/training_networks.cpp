@@ -50,6 +50,41 @@ network::Layer random_spatial_layer(Random& random, std::int64_t channels) {
 
 }  // namespace
 
+network::NetworkDescription small_network(std::int64_t batch) {
+  network::NetworkDescription small;
+  small.name = "small";
+  small.input = {1, 6, 6};
+  small.classes = 3;
+  small.batch = batch;
+  const auto add = [&](const char* name, network::Layer layer) {
+    network::LayerDescription& added = small.layers.emplace_back();
+    added.name = name;
+    added.layer = std::move(layer);
+  };
+  add("conv", network::Convolution{.filters = 4, .kernel_h = 3, .kernel_w = 3});
+  add("relu", network::Relu{});
+  add("hidden", network::FullyConnected{20});
+  add("dropout", network::Dropout{0.8});
+  add("output", network::FullyConnected{3});
+  add("loss", network::SoftmaxCrossEntropy{});
+  small.layers[3].optional = true;
+  small.optimizer.learning_rate = 0.1;
+  network::infer_shapes(small);
+  return small;
+}
+
+data::Dataset bright_rows(int count, std::uint64_t seed) {
+  data::Dataset set{1, 6, 6, 3, {}, {}, "generated"};
+  Random random(seed, "rows");
+  for (int n = 0; n < count; ++n) {
+    const auto label = random.integer(0, 2);
+    set.labels.push_back(static_cast<std::uint8_t>(label));
+    for (int pixel = 0; pixel < 36; ++pixel)
+      set.images.push_back(random.uniform(-1, 1) + (pixel / 6 == 2 * label ? 1.0F : 0.0F));
+  }
+  return set;
+}
+
 network::NetworkDescription random_network(std::uint64_t seed) {
   Random random(seed, "network");
   for (;;) {

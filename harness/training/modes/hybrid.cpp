@@ -1,0 +1,379 @@
+// One mode between nodes and another inside, "between/inside". A node is a group of consecutive
+// ranks that acts as one replica; its weights change by one step, and then nodes exchange changes.
+//
+//     inside   parameter_server   the first rank adds the gradients of the node and updates
+//              token_ring         the weights go round the node, every rank adds its change
+//              model_parallel     filters and neurons are divided among the ranks of the node
+//     between  parameter_server   the first node adds the mean of all nodes' changes: synchronous
+//              token_ring         the weights go round the nodes, none waits
+//
+// The seven combinations that clusters of GPUs use: token_ring/token_ring,
+// parameter_server/parameter_server, model_parallel/model_parallel, token_ring/parameter_server,
+// parameter_server/token_ring, token_ring/model_parallel, parameter_server/model_parallel.
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/training/replica.hpp"
+#include "harness/training/split_network.hpp"
+#include "harness/training/weight_token.hpp"
+
+namespace stepladder {
+namespace {
+
+// A node: its ranks make steps together.
+class Node {
+ public:
+  explicit Node(const Communicator& ranks) : ranks_(ranks) {}
+  virtual ~Node() = default;
+  virtual TrainableNetwork& network() = 0;
+  virtual double samples() = 0;  // of this rank in a step
+  // A step on a batch. Returns this rank's contribution to the loss.
+  virtual double gradient(std::int64_t batch) = 0;
+  // After gradient(): updates the weights of the ranks that represent the node, and returns whether
+  // this is one. All do in model parallel, each for its own weights.
+  virtual bool update(double rate) = 0;
+  virtual std::size_t count() const = 0;  // of the weights that this rank represents
+  virtual void read(std::span<float> into) = 0;
+  virtual void write(std::span<const float> from) = 0;
+  virtual void share() = 0;  // what write() has changed, with the other ranks of the node
+  virtual void collect() {}  // completes network() on every rank of the node
+  virtual void restart(std::int64_t step) = 0;
+  double bytes_sent() const { return bytes_; }
+
+ protected:
+  const Communicator& ranks_;
+  double bytes_ = 0;
+};
+
+// Ranks with the whole network, which divide the batch.
+class ReplicaNode : public Node {
+ public:
+  ReplicaNode(const TrainingSetup& setup, const Communicator& ranks, int part, int parts)
+      : Node(ranks),
+        replica_(setup, setup.use, part, parts,
+                 {.exchange = Exchange::none, .shared_gradients = false}),
+        received_(replica_.parameters().size()) {}
+
+  TrainableNetwork& network() override { return replica_.network(); }
+  double samples() override { return replica_.samples(); }
+  double gradient(std::int64_t batch) override {
+    replica_.draw(batch);
+    return replica_.gradient();
+  }
+  std::size_t count() const override { return received_.size(); }
+  void read(std::span<float> into) override {
+    std::ranges::copy(replica_.parameters(), into.begin());
+  }
+  void write(std::span<const float> from) override {
+    std::ranges::copy(from, replica_.parameters().begin());
+  }
+  void restart(std::int64_t step) override { network().set_next_step(step + 1); }
+
+ protected:
+  void send(int to, std::span<const float> values) {
+    ranks_.send(to, values);
+    bytes_ += static_cast<double>(values.size_bytes());
+  }
+
+  Replica replica_;
+  std::vector<float> received_;
+};
+
+class ServerNode final : public ReplicaNode {
+ public:
+  using ReplicaNode::ReplicaNode;
+
+  bool update(double rate) override {
+    const std::span<float> gradients = replica_.gradients();
+    if (ranks_.rank() != 0) {
+      send(0, std::span<const float>(gradients));
+      return false;
+    }
+    for (int rank = 1; rank < ranks_.ranks(); ++rank) {
+      ranks_.receive(rank, std::span<float>(received_));
+      for (std::size_t i = 0; i < received_.size(); ++i) gradients[i] += received_[i];
+    }
+    for (float& g : gradients) g /= static_cast<float>(ranks_.ranks());
+    replica_.update(rate);
+    return true;
+  }
+  void share() override {
+    if (ranks_.rank() != 0) {
+      ranks_.receive(0, replica_.parameters());
+      return;
+    }
+    for (int rank = 1; rank < ranks_.ranks(); ++rank)
+      send(rank, std::span<const float>(replica_.parameters()));
+  }
+};
+
+class RingNode final : public ReplicaNode {
+ public:
+  using ReplicaNode::ReplicaNode;
+
+  bool update(double rate) override {
+    const int rank = ranks_.rank(), ranks = ranks_.ranks();
+    const std::span<float> weights = replica_.parameters();
+    std::ranges::copy(weights, received_.begin());
+    replica_.update(rate);
+    if (ranks == 1) return true;
+    // This rank's change, and the token: weights and the changes of the ranks before.
+    const auto parts = static_cast<float>(ranks);
+    std::vector<float>& before = received_;
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = (weights[i] - before[i]) / parts;
+    if (rank > 0) ranks_.receive(rank - 1, std::span<float>(before));
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += before[i];
+    send((rank + 1) % ranks, std::span<const float>(weights));
+    if (rank == 0) ranks_.receive(ranks - 1, weights);
+    return rank == 0;
+  }
+  void share() override {
+    const int rank = ranks_.rank(), ranks = ranks_.ranks();
+    if (rank > 0) ranks_.receive(rank - 1, replica_.parameters());
+    if (rank + 1 < ranks) send(rank + 1, std::span<const float>(replica_.parameters()));
+  }
+};
+
+class SplitNode final : public Node {
+ public:
+  SplitNode(const TrainingSetup& setup, const Communicator& ranks, int part, int parts)
+      : Node(ranks),
+        split_(with_part(setup, part, parts), ranks),
+        first_(share(setup, part, parts).first),
+        batches_(*setup.data, static_cast<int>(setup.description.batch), setup.seed, setup.shift) {}
+
+  TrainableNetwork& network() override { return split_.whole(); }
+  double samples() override { return static_cast<double>(split_.whole().batch()) / ranks_.ranks(); }
+  double gradient(std::int64_t batch) override {
+    batches_.draw(batch, first_, network().images(), network().labels());
+    const double loss = split_.forward();
+    split_.backward();
+    bytes_ = split_.bytes_sent();
+    return loss / ranks_.ranks();
+  }
+  bool update(double rate) override {
+    split_.update(rate);
+    return true;
+  }
+  std::size_t count() const override { return split_.parameter_count(); }
+  void read(std::span<float> into) override { split_.read_parameters(into); }
+  void write(std::span<const float> from) override { split_.write_parameters(from); }
+  void share() override {}
+  void collect() override { split_.collect(); }
+  void restart(std::int64_t step) override {
+    split_.take_weights();
+    split_.take_state();
+    split_.set_next_step(step + 1);
+  }
+
+ private:
+  struct Share {
+    int first;
+    std::int64_t count;
+  };
+  static Share share(const TrainingSetup& setup, int part, int parts) {
+    const std::int64_t batch = setup.description.batch;
+    if (batch % parts != 0)
+      throw std::runtime_error(
+          fmt::format("model_parallel inside nodes: a batch of {} cannot be divided among {} nodes",
+                      batch, parts));
+    return {static_cast<int>(batch / parts * part), batch / parts};
+  }
+  static TrainingSetup with_part(TrainingSetup setup, int part, int parts) {
+    setup.description.batch = share(setup, part, parts).count;
+    return setup;
+  }
+
+  SplitNetwork split_;
+  int first_;
+  data::Batches batches_;
+};
+
+class Hybrid final : public Mode {
+ public:
+  Hybrid(const TrainingSetup& setup, const ModeSpec& spec)
+      : Mode(setup, "hybrid"),
+        is_ring_(spec.value("between") == "token_ring"),
+        node_ranks_(node_ranks(spec)),
+        inside_(communicator().split(communicator().rank() / node_ranks_)),
+        between_(communicator().split(communicator().rank() % node_ranks_)),
+        node_(make_node(setup, spec)) {
+    base_.resize(node_->count());
+    change_.resize(node_->count());
+    if (is_ring_) {
+      token_ = std::make_unique<WeightToken>(between_, node_->count());
+      network().after_operations([this](const Operation&) { token_->poll(); });
+    }
+  }
+
+  TrainableNetwork& network() override { return node_->network(); }
+  // Every node has the same weights after train().
+  void collect() override { node_->collect(); }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    node_->restart(progress.step);
+  }
+
+  static const ModeInfo info;
+
+ private:
+  int node_ranks(const ModeSpec& spec) const {
+    const std::string &between = spec.value("between"), &inside = spec.value("inside");
+    const bool everywhere = between == "model_parallel" && inside == "model_parallel";
+    if (!everywhere && (between != "token_ring" && between != "parameter_server"))
+      throw std::runtime_error(fmt::format(
+          "mode {}: between nodes: expected token_ring or parameter_server", spec.text()));
+    if (inside != "token_ring" && inside != "parameter_server" && inside != "model_parallel")
+      throw std::runtime_error(fmt::format(
+          "mode {}: inside a node: expected token_ring, parameter_server or model_parallel",
+          spec.text()));
+    const int ranks = communicator().ranks(), hosts = mpi_session().hosts();
+    if (everywhere) return ranks;
+    auto node = static_cast<int>(spec.integer("node"));
+    if (node == 0) node = hosts > 1 ? ranks / hosts : std::min(2, ranks);
+    if (ranks % node != 0)
+      throw std::runtime_error(fmt::format(
+          "mode {}: {} ranks cannot be divided into nodes of {}; expected a divisor as node=N",
+          spec.text(), ranks, node));
+    return node;
+  }
+
+  int nodes() const { return communicator().ranks() / node_ranks_; }
+  int node() const { return communicator().rank() / node_ranks_; }
+
+  // Nodes divide a batch if they make their steps together; else each takes whole ones.
+  std::unique_ptr<Node> make_node(const TrainingSetup& setup, const ModeSpec& spec) const {
+    const int nodes = is_ring_ ? 1 : this->nodes(), node = is_ring_ ? 0 : this->node();
+    const std::string& inside = spec.value("inside");
+    if (inside == "model_parallel") return std::make_unique<SplitNode>(setup, inside_, node, nodes);
+    const int part = node * node_ranks_ + inside_.rank(), parts = nodes * node_ranks_;
+    if (inside == "token_ring") return std::make_unique<RingNode>(setup, inside_, part, parts);
+    return std::make_unique<ServerNode>(setup, inside_, part, parts);
+  }
+
+  void train_to(std::int64_t last) override {
+    const double bytes = node_->bytes_sent() + (token_ ? token_->bytes_sent() : 0);
+    node_->read(base_);
+    is_ring_ ? train_ring(last) : train_together(last);
+    sent(node_->bytes_sent() + (token_ ? token_->bytes_sent() : 0) - bytes);
+  }
+
+  double gradient(std::int64_t batch) {
+    double loss = 0;
+    compute(node_->samples(), [&] { loss = node_->gradient(batch); });
+    return loss;
+  }
+
+  void train_together(std::int64_t last) {
+    while (progress().step < last) {
+      const double rate = learning_rate(progress().step);
+      double loss = gradient(progress().step);
+      blocked([&] {
+        if (node_->update(rate)) add_mean_change();
+        node_->share();
+        communicator().sum(std::span<double>(&loss, 1));
+      });
+      check_ranks();
+      finished(is_split() ? loss / nodes() : loss, rate);
+    }
+  }
+
+  // The first node adds the mean of the changes of all to the weights, and sends them.
+  void add_mean_change() {
+    if (between_.ranks() == 1) return;
+    const auto nodes = static_cast<float>(between_.ranks());
+    node_->read(change_);
+    if (between_.rank() != 0) {
+      for (std::size_t i = 0; i < base_.size(); ++i) change_[i] -= base_[i];
+      between_.send(0, std::span<const float>(change_));
+      between_.receive(0, std::span<float>(base_));
+    } else {
+      std::vector<float>& sum = sum_;
+      sum.resize(base_.size());
+      for (std::size_t i = 0; i < base_.size(); ++i) sum[i] = change_[i] - base_[i];
+      for (int other = 1; other < between_.ranks(); ++other) {
+        between_.receive(other, std::span<float>(change_));
+        for (std::size_t i = 0; i < base_.size(); ++i) sum[i] += change_[i];
+      }
+      for (std::size_t i = 0; i < base_.size(); ++i) base_[i] += sum[i] / nodes;
+      for (int other = 1; other < between_.ranks(); ++other)
+        between_.send(other, std::span<const float>(base_));
+      sent(static_cast<double>(base_.size() * sizeof(float)) * (between_.ranks() - 1));
+    }
+    node_->write(base_);
+  }
+
+  bool is_split() const { return dynamic_cast<const SplitNode*>(node_.get()) != nullptr; }
+
+  // Ranks of a node make their steps together until the tokens of all have ended.
+  void train_ring(std::int64_t last) {
+    const bool represents = is_split() || inside_.rank() == 0;
+    if (represents) token_->begin(base_, progress().step);
+    std::int64_t own = 0;
+    double loss = 0, rate = 0, all_ended = 0, updates = static_cast<double>(progress().step);
+    while (all_ended == 0) {
+      rate = learning_rate(static_cast<std::int64_t>(updates));
+      loss = gradient(own_batches_++ * nodes() + node());
+      blocked([&] {
+        bool ended = true;
+        if (node_->update(rate)) {
+          ++own;
+          if (token_->arrived()) {
+            node_->read(change_);
+            const std::int64_t missed = token_->exchange(change_, own, last);
+            node_->write(change_);
+            for (; own > 0; --own) stale(missed);
+          }
+          ended = token_->ended();
+        }
+        node_->share();
+        all_ended = ended ? 1 : 0;
+        inside_.minimum(std::span<double>(&all_ended, 1));
+        double sums[] = {loss, inside_.rank() == 0 ? static_cast<double>(token_->updates()) : 0};
+        inside_.sum(std::span<double>(sums));
+        loss = sums[0];
+        updates = sums[1];
+      });
+      if (communicator().rank() == 0 && token_->updates() > progress().step)
+        finished(loss, rate, token_->updates() - progress().step);
+    }
+    std::int64_t all = 0;
+    blocked([&] {
+      // The ranks that represent their node have the weights; the others get them.
+      if (represents) {
+        all = token_->finish(change_);
+        node_->write(change_);
+      }
+      node_->share();
+      all = static_cast<std::int64_t>(communicator().maximum(static_cast<double>(all)));
+    });
+    finished(loss, rate, all - progress().step);
+  }
+
+  bool is_ring_;
+  int node_ranks_;
+  Communicator inside_, between_;  // the ranks of this node; those of other nodes in this position
+  std::unique_ptr<Node> node_;
+  std::unique_ptr<WeightToken> token_;
+  std::vector<float> base_, change_, sum_;  // base_: the weights after the last exchange
+  std::int64_t own_batches_ = 0;
+};
+
+const ModeInfo Hybrid::info{
+    .name = "hybrid",
+    .idea =
+        "one mode between nodes and another inside: between/inside, as token_ring/model_parallel",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .options = {{"between", "token_ring", "token_ring or parameter_server"},
+                {"inside", "parameter_server", "token_ring, parameter_server or model_parallel"},
+                {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},
+};
+
+const ModeRegistration registration(Hybrid::info, make_mode<Hybrid>);
+
+}  // namespace
+}  // namespace stepladder

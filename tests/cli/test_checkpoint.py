@@ -1,0 +1,212 @@
+"""A training that was stopped or killed goes on from its checkpoint and ends with the same weights, bit for bit."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, read_csv
+from test_train import stripes  # noqa: F401  (a fixture)
+
+OPTIMIZERS = {
+    "sgd": {"type": "sgd", "learning_rate": 0.1, "decay": 0.95, "decay_every_samples": 120},
+    "momentum": {"type": "momentum", "momentum": 0.9, "learning_rate": 0.02},
+    "adam": {"type": "adam", "learning_rate": 0.005}}
+
+
+def tiny_network(optimizer="momentum", dropout=False):
+    return {
+        "input": {"channels": 1, "height": 6, "width": 6}, "classes": 10, "batch": 12,
+        "layers": [{"type": "fully_connected", "outputs": 16}, {"type": "relu"},
+                   *([{"type": "dropout", "rate": 0.2}] if dropout else []),
+                   {"type": "fully_connected", "outputs": 10}, {"type": "softmax_cross_entropy"}],
+        "optimizer": OPTIMIZERS[optimizer]}
+
+
+class Trainings:
+    """Trainings of one network; each name has a folder of its own for the run and the checkpoints."""
+
+    def __init__(self, program, data, folder, network):
+        self.program = program
+        self.folder = folder
+        self.network = folder / "tiny.json"
+        self.network.write_text(json.dumps(network))
+        # A named rung: `best` is chosen by timing. Shifted images: the draws must go on, too.
+        self.fixed = ["--network", self.network, "--data", data, "--shift", "1", "--threads", "1", "--use", "simd"]
+
+    def run(self, name, *arguments, **options):
+        run = self.folder / name / "run"
+        if not run.exists():
+            self.program.new_run(run)
+        return self.program("train", *self.fixed, "--out", run, "--checkpoint", self.checkpoints(name),
+                            *arguments, **options)
+
+    def checkpoints(self, name):
+        return self.folder / name / "checkpoints"
+
+    def newest_first(self, name):
+        return sorted(self.checkpoints(name).glob("step-*.checkpoint"), reverse=True)
+
+    def rows(self, name):
+        return read_csv(self.folder / name / "run/train.csv")
+
+
+@pytest.fixture
+def trainings(stepladder, stripes, tmp_path):  # noqa: F811
+    return Trainings(stepladder, stripes, tmp_path, tiny_network())
+
+
+def weights(done):
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^weights fnv1a ([0-9a-f]{16})$", done.stdout, re.MULTILINE)
+    assert len(found) == 1, done.stdout
+    return found[0]
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_resumed_training_ends_with_the_same_weights(stepladder, stripes, tmp_path, optimizer, dropout):  # noqa: F811
+    trainings = Trainings(stepladder, stripes, tmp_path, tiny_network(optimizer, dropout))
+    whole = weights(trainings.run("whole", "--steps", "60", "--every", "10", "--log-every", "1"))
+    # an epoch is 16 steps: the last of these stops are in the middle of one
+    parts = [weights(trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "1", "--resume"))
+             for steps in ("16", "25", "60")]
+    assert parts[-1] == whole
+    assert len({whole, *parts}) == 3  # the weights change, and the hash with them
+    assert weights(trainings.run("other", "--steps", "60", "--every", "10", "--seed", "2")) != whole
+
+
+def test_rows_go_on_where_the_checkpoint_was(trainings):
+    columns = ("step", "epoch", "samples", "loss", "accuracy", "learning_rate")
+    weights(trainings.run("whole", "--steps", "60", "--every", "10", "--log-every", "4"))
+    for steps in ("30", "60"):
+        weights(trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "4", "--resume"))
+    wanted, found = ([[row[column] for column in columns] for row in trainings.rows(name)]
+                     for name in ("whole", "parts"))
+    assert [row for row in found if row[0] != "30"] == wanted  # that of step 30 ended the first part
+    seconds = [float(row["seconds"]) for row in trainings.rows("parts")]
+    assert seconds == sorted(seconds)
+
+
+def test_the_newest_two_are_kept(trainings):
+    weights(trainings.run("a", "--steps", "40", "--every", "10"))
+    assert [path.name[:11] for path in trainings.newest_first("a")] == ["step-000040", "step-000030"]
+    assert len(list(trainings.checkpoints("a").iterdir())) == 2
+
+
+def test_without_a_checkpoint_resume_starts_anew(trainings):
+    whole = weights(trainings.run("whole", "--steps", "20", "--every", "10"))
+    assert weights(trainings.run("new", "--steps", "20", "--every", "10", "--resume")) == whole
+
+
+def test_a_finished_training_can_be_resumed(trainings):
+    whole = weights(trainings.run("a", "--steps", "20", "--every", "10"))
+    assert weights(trainings.run("a", "--steps", "20", "--every", "10", "--resume")) == whole
+
+
+@pytest.mark.parametrize("damage", ["torn", "damaged"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(trainings, damage):
+    whole = weights(trainings.run("whole", "--steps", "60", "--every", "10"))
+    weights(trainings.run("a", "--steps", "30", "--every", "10"))
+    newest = trainings.newest_first("a")[0]
+    content = newest.read_bytes()
+    if damage == "torn":
+        newest.write_bytes(content[:-100])
+    else:
+        newest.write_bytes(content[:-100] + bytes([content[-100] ^ 1]) + content[-99:])
+    done = trainings.run("a", "--steps", "60", "--every", "10", "--resume")
+    assert weights(done) == whole
+    assert done.stderr.count(".checkpoint: ") == 1
+    assert f"{newest}: {damage}: " in done.stderr
+
+
+@pytest.mark.parametrize("option,value,reason", [
+    ("--batch", "6", "batch: 12, not 6"), ("--seed", "2", "seed: 1.*, not 2"), ("--shift", "0", "shift 1, not .* shift 0"),
+    ("--use", "serial", "use: simd, not serial")])
+def test_the_checkpoint_of_another_training_is_refused_and_left_alone(trainings, option, value, reason):
+    weights(trainings.run("a", "--steps", "20", "--every", "10"))
+    before = {path.name: path.read_bytes() for path in trainings.newest_first("a")}
+    if option in trainings.fixed:
+        trainings.fixed[trainings.fixed.index(option) + 1] = value
+    else:
+        trainings.fixed += [option, value]
+    done = trainings.run("a", "--steps", "20", "--every", "10", "--resume")
+    assert re.search(f"of another training: .*{reason}", done.stderr)
+    after = {path.name: path.read_bytes() for path in trainings.newest_first("a")}
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_training(trainings):
+    trainings.checkpoints("a").parent.mkdir()
+    trainings.checkpoints("a").write_text("a file")
+    done = trainings.run("a", "--steps", "20", "--every", "10")
+    assert done.returncode == 1
+    assert f"{trainings.checkpoints('a')}: " in done.stderr and "Not a directory" in done.stderr
+    assert not (trainings.folder / "a/run/train.csv").exists() or not trainings.rows("a")
+
+
+# --- killed ----------------------------------------------------------------------------------------
+
+
+def kill_training(trainings, *options, launcher=(), arguments=(), timeout=300):
+    command = [sys.executable, ROOT / "scripts/kill_training.py", "--folder", trainings.folder / "kills", *options,
+               "--", *launcher, trainings.program.path, "train", *trainings.fixed, *arguments]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False,
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                               "OMP_NUM_THREADS": "2"})
+
+
+def test_a_dozen_kills_lose_nothing(trainings):
+    done = kill_training(trainings, "--kills", "12", arguments=("--steps", "400", "--every", "3"))
+    assert done.returncode == 0, done.stderr
+    assert "12 kills" in done.stdout
+
+
+# --- several ranks -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mpirun(stepladder):
+    path = shutil.which("mpirun")
+    if path is None or not stepladder.is_built_with("MPI"):
+        pytest.skip("no MPI on this machine")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" not in version:
+        pytest.skip("mpirun is not Open MPI's")
+    return lambda ranks: [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks)]
+
+
+def test_two_ranks_resume_bit_for_bit_and_three_go_on(trainings, mpirun):
+    arguments = ("--mode", "synchronous", "--every", "10", "--log-every", "10")
+    whole = weights(trainings.run("whole", "--steps", "60", *arguments, launcher=mpirun(2)))
+    weights(trainings.run("parts", "--steps", "30", *arguments, launcher=mpirun(2)))
+    shutil.copytree(trainings.folder / "parts", trainings.folder / "three")
+    assert weights(trainings.run("parts", "--steps", "60", *arguments, "--resume", launcher=mpirun(2))) == whole
+
+    weights(trainings.run("three", "--steps", "60", *arguments, "--resume", launcher=mpirun(3)))
+    losses = {name: {int(row["step"]): float(row["loss"]) for row in trainings.rows(name) if row["ranks"] == ranks}
+              for name, ranks in (("whole", "2"), ("three", "3"))}
+    assert min(losses["three"]) > 30 and max(losses["three"]) == 60
+    # three ranks add the gradients in another order
+    assert [losses["three"][step] for step in (40, 50, 60)] == pytest.approx(
+        [losses["whole"][step] for step in (40, 50, 60)], rel=1e-3)
+
+
+def test_a_torn_checkpoint_is_named_once_by_all_ranks_together(trainings, mpirun):
+    arguments = ("--mode", "synchronous", "--every", "10")
+    weights(trainings.run("a", "--steps", "30", *arguments, launcher=mpirun(2)))
+    newest = trainings.newest_first("a")[0]
+    newest.write_bytes(newest.read_bytes()[:200])
+    done = trainings.run("a", "--steps", "40", *arguments, "--resume", launcher=mpirun(2))
+    weights(done)
+    assert done.stderr.count(f"{newest}: torn: ") == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--one-rank",)])
+def test_kills_of_two_ranks_lose_nothing(trainings, mpirun, options):
+    done = kill_training(trainings, "--kills", "4", *options, launcher=mpirun(2),
+                         arguments=("--mode", "synchronous", "--steps", "300", "--every", "3"))
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,159 @@
+// Modes of training: their names and options, the schedule of the learning rate, and those whose
+// replicas are threads of one process. tests/mpi has those over ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/io/nearest.hpp"
+#include "harness/training/mode.hpp"
+#include "harness/training/network_split.hpp"
+#include "harness/training/trainer.hpp"
+#include "tests/error_messages.hpp"
+#include "tests/harness/training/training_networks.hpp"
+
+namespace stepladder {
+namespace {
+
+TEST(Modes, EachHasANameAnIdeaAndOptionsThatAreExplained) {
+  std::set<std::string> names;
+  for (const ModeEntry& entry : modes()) {
+    EXPECT_TRUE(names.insert(entry.info.name).second) << entry.info.name;
+    EXPECT_GT(std::string(entry.info.idea).size(), 20U) << entry.info.name;
+    for (const ModeOption& option : entry.info.options)
+      EXPECT_FALSE(std::string(option.meaning).empty()) << entry.info.name;
+    EXPECT_EQ(&mode_named(entry.info.name), &entry);
+  }
+  for (const char* name : {"single", "hogwild", "threads_over_samples", "actors_learner", "hybrid"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST(Modes, SpecsAreReadWithTheirOptions) {
+  const ModeSpec plain("ssp");
+  EXPECT_EQ(plain.name(), "ssp");
+  EXPECT_EQ(plain.integer("bound"), 2);
+  const ModeSpec both("local_sgd,block_momentum=0.5,every=4");
+  EXPECT_EQ(both.integer("every", 1), 4);
+  EXPECT_EQ(both.number("block_momentum"), 0.5);
+  EXPECT_TRUE(ModeSpec("synchronous,overlap=yes").flag("overlap"));
+  const ModeSpec hybrid("token_ring/model_parallel,node=4");
+  EXPECT_EQ(hybrid.name(), "hybrid");
+  EXPECT_EQ(hybrid.value("between"), "token_ring");
+  EXPECT_EQ(hybrid.value("inside"), "model_parallel");
+  EXPECT_EQ(hybrid.integer("node"), 4);
+}
+
+TEST(Modes, BadSpecsAreOneSentence) {
+  EXPECT_THROW(ModeSpec("synchronus"), UnknownName);
+  EXPECT_THROW(ModeSpec("ssp,bond=3"), UnknownName);
+  EXPECT_THROW(ModeSpec("token_ring/nothing"), UnknownName);
+  EXPECT_THROW(ModeSpec(""), UnknownName);
+  EXPECT_TRUE(says(error_of([] { ModeSpec("ssp,bound"); }), {"\"bound\"", "option=value"}));
+  for (const char* bad : {"-1", "two", "", "3x"})
+    EXPECT_TRUE(says(error_of([&] { ModeSpec(std::string("ssp,bound=") + bad).integer("bound"); }),
+                     {"bound=", "whole number from 0"}))
+        << bad;
+  EXPECT_TRUE(says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
+                   {"expected a number"}));
+  EXPECT_TRUE(says(error_of([] { ModeSpec("synchronous,overlap=true").flag("overlap"); }),
+                   {"yes or no"}));
+}
+
+TEST(LearningRate, GrowsDuringTheWarmUpToItsScaledValue) {
+  TrainingSetup setup{.description = small_network(4), .use = UseSpec("serial"), .plans = nullptr, .data = nullptr};
+  setup.description.optimizer.learning_rate = 0.1;
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 50), 0.1);
+  setup.scale = 4;
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 0), 0.4);
+  setup.warm_up = 100;
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 0), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 50), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 100), 0.4);
+  EXPECT_DOUBLE_EQ(learning_rate_of(setup, 1000), 0.4);
+}
+
+TEST(Segments, BeginAtLayersWithWeights) {
+  const network::NetworkDescription cnn =
+      network::pool_before_relu(builtin_network("mnist_cnn", 2));
+  const auto firsts = [&](bool by_channel) {
+    std::vector<std::string> names;
+    std::size_t end = 0;
+    for (const Segment& segment : segments_of(cnn, by_channel)) {
+      EXPECT_EQ(segment.first, end);
+      end = segment.end;
+      names.push_back(cnn.layers[segment.first].name);
+    }
+    EXPECT_EQ(end, cnn.layers.size());
+    return names;
+  };
+  EXPECT_EQ(firsts(false), (std::vector<std::string>{"conv1", "conv2", "fc1", "fc2"}));
+  EXPECT_EQ(firsts(true), (std::vector<std::string>{"conv1", "lrn1", "conv2", "lrn2", "fc1", "fc2",
+                                                    "softmax1"}));
+}
+
+struct Trained {
+  std::vector<float> weights;
+  Progress progress;
+};
+
+class TrainingModes : public testing::Test {
+ protected:
+  Trained train(const std::string& text, std::int64_t batch, int replicas, std::int64_t steps,
+                sgd_update::Optimizer optimizer = sgd_update::Optimizer::adam) {
+    TrainingSetup setup{.description = network::without_optional(small_network(batch)),
+                        .use = UseSpec("serial"),
+                        .plans = &plans_,
+                        .data = &images_,
+                        .replicas = replicas,
+                        .shift = 1,
+                        .seed = 3};
+    setup.description.optimizer.type = optimizer;
+    setup.description.optimizer.learning_rate = optimizer == sgd_update::Optimizer::adam ? 0.01 : 0.1;
+    const ModeSpec spec(text);
+    const std::unique_ptr<Mode> mode = mode_named(spec.name()).make(setup, spec);
+    std::int64_t calls = 0;
+    mode->on_step([&](const Progress& progress) { EXPECT_EQ(progress.step, ++calls); });
+    mode->train(steps / 2);
+    mode->train(steps);
+    EXPECT_EQ(calls, steps);
+    accuracy_ = accuracy_on(mode->network(), bright_rows(300, 2));
+    const auto weights = mode->network().parameters();
+    return {{weights.begin(), weights.end()}, mode->total()};
+  }
+
+  PlanStore plans_{1};
+  data::Dataset images_ = bright_rows(200, 1);
+  double accuracy_ = 0;
+};
+
+TEST_F(TrainingModes, ThreadsOverSamplesMakeTheWeightsOfOneProcess) {
+  for (const auto& [batch, threads] : {std::pair{8, 2}, {7, 3}, {2, 4}, {5, 1}}) {
+    const Trained alone = train("single", batch, 1, 10),
+                  together = train("threads_over_samples", batch, threads, 10);
+    for (std::size_t i = 0; i < alone.weights.size(); ++i)
+      ASSERT_NEAR(alone.weights[i], together.weights[i], 5e-5) << batch << " samples on " << threads;
+    EXPECT_EQ(together.progress.samples, 10 * batch);
+    EXPECT_TRUE(together.progress.staleness.empty());
+  }
+}
+
+TEST_F(TrainingModes, AnActorsLearnerMakesTheBitsOfOneProcess) {
+  const Trained alone = train("single", 8, 1, 30);
+  for (const int actors : {1, 2, 5}) {
+    EXPECT_EQ(train("actors_learner", 8, actors, 30).weights, alone.weights) << actors;
+    EXPECT_EQ(train("actors_learner,queue=1", 8, actors, 30).weights, alone.weights) << actors;
+  }
+}
+
+TEST_F(TrainingModes, HogwildWithOneThreadIsOneProcessAndWithSeveralLearns) {
+  EXPECT_EQ(train("hogwild", 8, 1, 20).weights, train("single", 8, 1, 20).weights);
+  const Trained several = train("hogwild", 8, 4, 400, sgd_update::Optimizer::sgd);
+  EXPECT_GT(accuracy_, 0.9);
+  std::int64_t updates = 0;
+  for (const std::int64_t count : several.progress.staleness) updates += count;
+  EXPECT_EQ(updates, 400);
+}
+
+}  // namespace
+}  // namespace stepladder
