@@ -114,7 +114,23 @@ if [[ -z ${PRIMITIVE:-} ]]; then
         --use best,all_reduce=mpi_allreduce --use best,all_reduce=gather_broadcast
     done
   fi
-  add_part "training of mlp, 2 epochs" "$program" train --network mlp --epochs 2
+  # `make compare-modes` in short: one process, threads, and ranks with and without waiting.
+  train=(train --network mlp --epochs 2)
+  add_part "training of mlp, 2 epochs" "$program" "${train[@]}"
+  if ((cores > 1)); then
+    add_part "training of mlp, 2 epochs: hogwild, $cores threads" \
+      "$program" "${train[@]}" --mode hogwild --replicas "$cores" --threads 1
+  fi
+  if command -v mpirun >/dev/null; then
+    for count in "${rank_counts[@]}"; do
+      ((count > 1)) || continue
+      set_launcher "$count"
+      for mode in synchronous local_sgd token_ring; do
+        add_part "training of mlp, 2 epochs: $mode, $count ranks" \
+          "${launcher[@]}" "$program" "${train[@]}" --mode "$mode" --threads 1
+      done
+    done
+  fi
 fi
 ((${#commands[@]})) || die "Nothing to measure."
 

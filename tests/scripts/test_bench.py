@@ -52,7 +52,10 @@ def test_one_run_folder_holds_everything(project):
         ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
         ("mnist_cnn", ["openmp"]), ("mnist_cnn", over_ranks), ("mnist_cnn", over_ranks)]
     assert " ".join(steps[3]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
-    assert calls[-1] == "train --network mlp --epochs 2 --out run --resume"
+    train = "train --network mlp --epochs 2"
+    over_ranks = [f"{train} --mode {mode} --threads 1" for mode in ("synchronous", "local_sgd", "token_ring")]
+    assert [call.split(" --out")[0] for call in calls if call.startswith("train ")] == \
+        [train, f"{train} --mode hogwild --replicas 4 --threads 1", *over_ranks, *over_ranks]
     assert project.calls("python")[-3:] == ["-m plots charts run", "-m plots tables run",
                                             "-m plots table run"]
 
@@ -135,10 +138,10 @@ esac""",
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0] == "Run folder: run"
-    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/12]" for i in range(1, 13)]
+    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/19]" for i in range(1, 20)]
     assert lines[-3].startswith("Measured in ") and lines[-2:] == ["", "the last screen"]
     log = (project.root / "run/bench.log").read_text()
-    assert log.count("on stdout\n") == log.count("on stderr\n") == 12 * 50
+    assert log.count("on stdout\n") == log.count("on stderr\n") == 19 * 50
     assert "29 charts" in log and "+ build/stepladder step --network mlp " in log
 
 
@@ -167,7 +170,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 1
+    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 8
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -176,7 +179,7 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 1
+    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 8
     assert result.stderr.count("exit status 139") == 6
 
 
