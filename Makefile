@@ -29,6 +29,8 @@ PROBLEM ?=
 STEP_RUN ?=
 MODES ?=
 SEEDS ?=
+SLOW ?=
+SAMPLES ?=
 EPOCHS ?=
 TARGET ?=
 BATCH ?=
@@ -39,18 +41,18 @@ DATA ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
-export NODES NETWORK PROBLEM STEP_RUN
+export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test bench bench-network compare-modes simulate peers gpu gpu-bundle plots report \
-	compare format lint clean
+.PHONY: help setup data build test bench bench-network compare-modes simulate simulate-training peers gpu gpu-bundle \
+	plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 17
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 20
 	@echo
 	@echo 'Variables of bench, all optional:'
 	@echo '  PRIMITIVE=matmul,max_pool   only these, and no training steps'
@@ -79,6 +81,11 @@ help: ## list the targets and the variables
 	@echo '  NETWORK=flat-10g,fattree-100g  or flat-1g; measured:RUN compares with a run of bench-network'
 	@echo '  PROBLEM=mnist_cnn,alexnet   names in bench/suites/all_reduce.csv'
 	@echo '  STEP_RUN=RUN                the run with the compute time of a training step'
+	@echo 'Variables of simulate-training: NODES NETWORK PROBLEM STEP_RUN LIMIT OUT RESUME as above, and'
+	@echo "  MODES='synchronous;downpour'  modes of stepladder train, separated by ;"
+	@echo '  SLOW=none,permanent,passing  the slow rank; or RANK:FACTOR[:FROM:TO]'
+	@echo '  SAMPLES=40000 BATCH=8       of a training, and of a step of one rank'
+	@echo '  TARGET=0.85 USE=serial,...  accuracy whose time is shown, rungs'
 	@echo 'Variables of peers: PRIMITIVE=all_reduce measures it in other MPI libraries, gloo and (ONECCL=1,'
 	@echo '  2 GB) oneCCL, with SUITE (sweep) RANKS (2) VARIANT BUDGET as above'
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
@@ -109,6 +116,9 @@ compare-modes: build ## train a network in several modes: time to an accuracy, w
 
 simulate: setup ## simulate all_reduce and training steps on clusters of up to 1,024 nodes (SimGrid)
 	@python3 scripts/simulate.py
+
+simulate-training: setup ## train a small network in several modes on simulated clusters, with a slow rank
+	@python3 scripts/simulate_training.py
 
 peers: build ## measure the same training steps in PyTorch (installs it into .venv-peers)
 	@scripts/peers.sh

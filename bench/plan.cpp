@@ -163,7 +163,7 @@ void print_table(const std::vector<Planned>& all, std::int64_t batch, bool measu
   for (const Planned& mode : all) width = std::max(width, mode.prediction.mode.size());
   fmt::print("{:<{}}  {:>10}  {:>16}  {:>10}  {:>9}  {:>9}  {:>11}{}\n", "mode", width,
              "compute ms", "communication ms", "waiting ms", "step ms", "samples/s", "sent KiB",
-             measured ? "  measured ms  error %" : "");
+             measured ? "  measured ms  error %  all_reduce" : "  all_reduce");
   for (const Planned& mode : all) {
     const Prediction& p = mode.prediction;
     if (!can_run(mode)) {
@@ -175,7 +175,9 @@ void print_table(const std::vector<Planned>& all, std::int64_t batch, bool measu
                static_cast<double>(batch) / p.seconds(), p.bytes / 1024);
     if (mode.measured > 0)
       fmt::print("  {:>11.3f}  {:>+7.1f}", 1e3 * mode.measured, mode.error());
-    fmt::print("\n");
+    else if (measured)
+      fmt::print("  {:>11}  {:>7}", "", "");
+    fmt::print("{}{}\n", p.all_reduce.empty() ? "" : "  ", p.all_reduce);
   }
   fmt::print("Times and bytes of one update of the weights, means over the ranks.\n");
 }
@@ -197,9 +199,10 @@ void print_choice(const std::vector<Planned>& all, std::int64_t batch) {
   const auto exact = std::ranges::find_if(
       all, [](const Planned& mode) { return can_run(mode) && mode.prediction.synchronous; });
   if (exact != all.end())
-    fmt::print("Its updates differ from those of one process and may need more samples; {} makes "
-               "the same ones, in {:.3f} ms each.\n",
-               exact->prediction.mode, 1e3 * exact->prediction.seconds());
+    fmt::print(
+        "Its updates differ from those of one process and may need more samples; {} makes "
+        "the same ones, in {:.3f} ms each.\n",
+        exact->prediction.mode, 1e3 * exact->prediction.seconds());
 }
 
 void print_errors(const std::vector<Planned>& all) {
@@ -211,8 +214,9 @@ void print_errors(const std::vector<Planned>& all) {
     if (fastest == nullptr || mode.measured < fastest->measured) fastest = &mode;
   }
   if (errors.empty()) {
-    fmt::print("Nothing was measured: modes whose replicas are ranks need mpirun, those whose "
-               "replicas are threads one process.\n");
+    fmt::print(
+        "Nothing was measured: modes whose replicas are ranks need mpirun, those whose "
+        "replicas are threads one process.\n");
     return;
   }
   std::ranges::sort(errors);
@@ -221,10 +225,11 @@ void print_errors(const std::vector<Planned>& all) {
              errors.size(), summarize(errors).median, errors[at]);
   const auto choice =
       std::ranges::find_if(all, [](const Planned& mode) { return mode.measured > 0; });
-  fmt::print("The choice, {}, took {:.3f} ms; the fastest measured, {}, {:.3f} ms: the choice is "
-             "{:.1f} % slower.\n",
-             choice->prediction.mode, 1e3 * choice->measured, fastest->prediction.mode,
-             1e3 * fastest->measured, 100 * (choice->measured / fastest->measured - 1));
+  fmt::print(
+      "The choice, {}, took {:.3f} ms; the fastest measured, {}, {:.3f} ms: the choice is "
+      "{:.1f} % slower.\n",
+      choice->prediction.mode, 1e3 * choice->measured, fastest->prediction.mode,
+      1e3 * fastest->measured, 100 * (choice->measured / fastest->measured - 1));
 }
 
 // --- model parallelism in bytes ------------------------------------------------------------------
@@ -233,9 +238,10 @@ int print_bytes(const network::NetworkDescription& description, int ranks) {
   if (mpi_session().rank() != 0) return 0;
   constexpr double mib = 1 << 20;
   double forward = 0, backward = 0, survey = 0;
-  fmt::print("{}, batch {}, filters and neurons divided among {} ranks: MiB that all ranks together "
-             "send per batch\n",
-             description.name, description.batch, ranks);
+  fmt::print(
+      "{}, batch {}, filters and neurons divided among {} ranks: MiB that all ranks together "
+      "send per batch\n",
+      description.name, description.batch, ranks);
   const auto print = [](const std::string& from, const std::string& to, double forward,
                         double backward, double survey) {
     fmt::print("{:<10}  {:<10}  {:>8.2f}  {:>8.2f}  {:>15.2f}\n", from, to, forward / mib,
@@ -251,7 +257,8 @@ int print_bytes(const network::NetworkDescription& description, int ranks) {
   }
   print("all", "", forward, backward, survey);
   fmt::print(
-      "The survey divides grouped layers among any number of ranks, counts no exchange before them, "
+      "The survey divides grouped layers among any number of ranks, counts no exchange before "
+      "them, "
       "and gives the last layer and the loss to one rank; here a convolution is divided along its "
       "groups or not at all, every rank computes one that is not and needs all of its input, the "
       "last layer is divided, and its outputs are gathered for the loss.\n");
@@ -319,8 +326,8 @@ Cluster cluster_of(const Options& options) {
   if (mpi.ranks() > 1) {
     cluster.ranks = started("--ranks", options.ranks, mpi.ranks());
     cluster.hosts = started("--hosts", options.hosts, mpi.hosts());
-    for (const auto& [option, value] : {std::pair{"--links", options.links},
-                                        std::pair{"--rate", options.rate}})
+    for (const auto& [option, value] :
+         {std::pair{"--links", options.links}, std::pair{"--rate", options.rate}})
       if (!value.empty())
         throw std::runtime_error(
             fmt::format("{}: under mpirun the links are measured; leave the option out", option));
@@ -328,12 +335,13 @@ Cluster cluster_of(const Options& options) {
   cluster.ranks = std::max(1, cluster.ranks);
   cluster.hosts = std::max(1, cluster.hosts);
   if (cluster.ranks % cluster.hosts != 0)
-    throw std::runtime_error(fmt::format(
-        "{} ranks on {} hosts: expected as many ranks on every host", cluster.ranks, cluster.hosts));
+    throw std::runtime_error(
+        fmt::format("{} ranks on {} hosts: expected as many ranks on every host", cluster.ranks,
+                    cluster.hosts));
   cluster.cores = default_threads().back();
-  cluster.threads = options.threads > 0  ? options.threads
+  cluster.threads = options.threads > 0 ? options.threads
                     : cluster.ranks > 1 ? 1
-                                         : default_threads().back();
+                                        : default_threads().back();
   return cluster;
 }
 
@@ -357,8 +365,11 @@ Network network_of(const Options& options, const Cluster& cluster, Run* run) {
   }
   if (!options.rate.empty()) {
     constexpr double latency = 30e-6;  // of TCP over Ethernet
-    const CostCurve line = CostCurve::line(latency, 8 / rate_of(options.rate));
-    network.links.between = {line, line, line};
+    const double per_byte = 8 / rate_of(options.rate);
+    const CostCurve line = CostCurve::line(latency, per_byte);
+    // A swap is of all ranks of a host at once, with one link.
+    network.links.between = {line, line,
+                             CostCurve::line(latency, per_byte * cluster.ranks / cluster.hosts)};
     network.has_messages = true;
     network.origin += fmt::format("{}{} and {:.0f} us between hosts",
                                   network.origin.empty() ? "" : ", ", options.rate, 1e6 * latency);
@@ -510,9 +521,10 @@ Command plan_command(CLI::App& program) {
                   "Threads inside an operation; all cores by default, 1 with several ranks")
       ->check(CLI::PositiveNumber);
   app->add_option("--data", options->data, "Folder of images, or `generated`, as in train");
-  app->add_flag("--measure", options->measure,
-                "Also train in each mode for a moment and compare; with mpirun modes whose replicas "
-                "are ranks, else those of one process");
+  app->add_flag(
+      "--measure", options->measure,
+      "Also train in each mode for a moment and compare; with mpirun modes whose replicas "
+      "are ranks, else those of one process");
   app->add_flag("--bytes", options->bytes,
                 "Only print the bytes that model parallelism exchanges between layers");
   app->add_option("--seed", options->seed, "Seed of weights, batches and data");

@@ -64,23 +64,51 @@ std::optional<double> share(double seconds, const Progress& progress) {
 
 // What a training must have in common with the one that wrote a checkpoint. The number of ranks is
 // not among it: the weights of synchronous modes do not depend on it but for rounding.
+std::string text_of(const network::LayerDescription& layer) {
+  const auto details = [&]() -> std::string {
+    if (const auto* c = std::get_if<network::Convolution>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{} groups {}", c->kernel_h, c->kernel_w,
+                         c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->groups);
+    if (const auto* p = std::get_if<network::MaxPool>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{}", p->window_h, p->window_w, p->stride_h,
+                         p->stride_w, p->pad_h, p->pad_w);
+    if (const auto* d = std::get_if<network::Dropout>(&layer.layer))
+      return fmt::format("{:g}", d->rate);
+    if (const auto* n = std::get_if<network::LocalResponseNormalization>(&layer.layer))
+      return fmt::format("{} {:g} {:g} {:g}", n->size, n->alpha, n->beta, n->k);
+    return "";
+  };
+  return fmt::format("{} {} {} {}x{}x{}", layer.name, layer.type(), details(), layer.output.channels,
+                     layer.output.height, layer.output.width);
+}
+
 std::vector<std::string> identity_of(const Options& options,
                                      const network::NetworkDescription& description,
                                      const data::Dataset& data) {
-  const network::OptimizerDescription& optimizer = description.optimizer;
-  return {fmt::format("network: {}, {} parameters", description.name,
-                      network::parameter_count(description)),
-          fmt::format("batch: {}", description.batch),
-          fmt::format("optimizer: {}, learning rate {:g}, decay {:g} every {}, weight decay {:g}",
-                      sgd_update::name_of(optimizer.type), optimizer.learning_rate, optimizer.decay,
-                      optimizer.decay_every_samples, optimizer.weight_decay),
-          fmt::format("data: {}, {} images, shift {}", data.origin, data.count(), options.shift),
-          fmt::format("mode: {}", options.mode),
-          fmt::format("use: {}", options.use),
-          fmt::format("seed: {}, warm-up {}", options.seed, options.warm_up)};
+  const network::OptimizerDescription& o = description.optimizer;
+  std::vector<std::string> lines = {
+      fmt::format("network: {}", description.name),
+      fmt::format("input: {}x{}x{}", description.input.channels, description.input.height,
+                  description.input.width),
+      fmt::format("batch: {}", description.batch),
+      fmt::format("optimizer: {}", sgd_update::name_of(o.type)),
+      fmt::format("learning rate: {:g}, decay {:g} every {} samples", o.learning_rate, o.decay,
+                  o.decay_every_samples),
+      fmt::format("weight decay: {:g} on {}", o.weight_decay, static_cast<int>(o.weight_decay_on)),
+      fmt::format("momentum, rho, betas, epsilon: {:g} {:g} {:g} {:g} {:g}", o.momentum, o.rho,
+                  o.beta1, o.beta2, o.epsilon),
+      fmt::format("data: {}, {} images", data.origin, data.count()),
+      fmt::format("shift: {}", options.shift),
+      fmt::format("mode: {}", options.mode),
+      fmt::format("use: {}", options.use),
+      fmt::format("seed: {}", options.seed),
+      fmt::format("warm-up: {}", options.warm_up)};
+  for (const network::LayerDescription& layer : description.layers)
+    lines.push_back("layer: " + text_of(layer));
+  return lines;
 }
 
-Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& total,
+Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& total, double accuracy,
                          const PlanStore& plans, TrainableNetwork& network) {
   network.download();
   const auto copy = [](std::span<const float> values) {
@@ -88,6 +116,7 @@ Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& tota
   };
   return {std::move(identity),
           {{"step", total.step},
+           {"accuracy", accuracy},
            {"samples", total.samples},
            {"loss", total.loss},
            {"seconds", total.seconds},
@@ -140,8 +169,14 @@ void restore(const Checkpoint& checkpoint, Mode& mode) {
   const Communicator communicator("the checkpoint");
   const std::span<float> into[] = {network.parameters(), network.state1(), network.state2()};
   for (std::size_t i = 0; i < std::size(into); ++i) {
-    if (mpi_session().rank() == 0)
-      std::ranges::copy(checkpoint.arrays.at(i).second, into[i].begin());
+    if (mpi_session().rank() == 0) {
+      const std::vector<float>& values = checkpoint.arrays.at(i).second;
+      if (values.size() != into[i].size())
+        throw std::runtime_error(fmt::format("checkpoint: {} has {} values, the network {}",
+                                             checkpoint.arrays[i].first, values.size(),
+                                             into[i].size()));
+      std::ranges::copy(values, into[i].begin());
+    }
     communicator.broadcast(0, into[i]);
   }
   network.upload_parameters();
@@ -208,10 +243,12 @@ class Training {
       });
   }
 
-  // Returns the last accuracy on the held-out images.
-  double run(std::int64_t steps) {
-    double accuracy = 0;
-    while (mode_.progress().step < steps) {
+  // Returns the last accuracy on the held-out images, `accuracy` if there is no step to make.
+  double run(std::int64_t steps, double accuracy) {
+    const auto reached = [&] {
+      return options_.target_accuracy > 0 && accuracy >= options_.target_accuracy;
+    };
+    while (mode_.progress().step < steps && !reached()) {
       const std::int64_t from = mode_.progress().step;
       const std::int64_t evaluation = (from / evaluate_every_ + 1) * evaluate_every_;
       const std::int64_t save =
@@ -230,8 +267,7 @@ class Training {
         append(total, {}, true);
       }
       if (folder_ && (step >= save || step >= steps))
-        folder_->save(step, checkpoint_of(identity_, total, plans_, mode_.network()));
-      if (options_.target_accuracy > 0 && accuracy >= options_.target_accuracy) break;
+        folder_->save(step, checkpoint_of(identity_, total, accuracy, plans_, mode_.network()));
     }
     return accuracy;
   }
@@ -365,6 +401,11 @@ int run(const Options& options) {
   const std::vector<std::string> identity = identity_of(options, description, data.train);
   std::optional<CheckpointFolder> folder;
   if (!options.checkpoint.empty() && mpi.rank() == 0) folder.emplace(options.checkpoint);
+  if (folder && !options.resume)
+    if (const auto files = folder->files_of(identity); !files.empty())
+      throw std::runtime_error(fmt::format(
+          "{} is a checkpoint of this training; --resume goes on from it, or name another folder",
+          files.front().string()));
   std::optional<Checkpoint> checkpoint;
   if (!options.checkpoint.empty() && options.resume)
     checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity);
@@ -402,7 +443,8 @@ int run(const Options& options) {
 
   const std::int64_t per_epoch = data.train.count() / description.batch;
   const double accuracy =
-      training.run(options.steps > 0 ? options.steps : options.epochs * per_epoch);
+      training.run(options.steps > 0 ? options.steps : options.epochs * per_epoch,
+                   checkpoint ? checkpoint->progress.at("accuracy").get<double>() : 0);
   mode->network().download();
   const Progress total = mode->total();
   run.save();

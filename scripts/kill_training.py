@@ -255,7 +255,7 @@ def main():
             raise Failure(f"Without a kill, the weights are {expected}, and another time {again}: "
                           "name all rungs in --use, or do not compare (--any-weights).")
         longest = arguments.longest or (seconds - first) / 4
-        print(f"Uninterrupted: {seconds:.1f} s, weights {expected}. Kills come up to {longest:.2f} s after a checkpoint.",
+        print(f"Uninterrupted: {seconds:.1f} s, weights {expected}. Kills come up to {longest:.2f} s after a save.",
               flush=True)
         resumed, ended = run_killed(trainings[2], arguments, expected, first, longest, ceilings, 60 + 10 * seconds)
         if resumed == 0:

@@ -19,7 +19,7 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN
 
 scripts/build.sh "$preset" "$folder"
 if grep -q '^STEPLADDER_HAVE_SIMGRID:INTERNAL=ON' "$folder/CMakeCache.txt"; then
-  scripts/build.sh "$preset" "$folder" stepladder_smpi
+  scripts/build.sh "$preset" "$folder" stepladder_smpi stepladder_smpi_train
 fi
 
 failed=()
@@ -29,6 +29,7 @@ ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure --no-t
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi
+  export STEPLADDER_SMPI_TRAIN=$root/$folder/stepladder_smpi_train
   # One call per folder, because folders may have files of the same name.
   for tests in tests/plots tests/scripts tests/peers tests/cli tests/simulation; do
     .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")

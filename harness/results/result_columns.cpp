@@ -303,8 +303,7 @@ const ColumnsOf<PlanRow>& plan_columns() {
   static const ColumnsOf<Row> columns(
       "plan",
       {{"network", "", "name of the network", [](const Row& r) { return r.network; }},
-       {"use", "", "rungs, such as best or simd,matmul=serial",
-        [](const Row& r) { return r.use; }},
+       {"use", "", "rungs, such as best or simd,matmul=serial", [](const Row& r) { return r.use; }},
        {"mode", "", "mode of training with its options, such as ssp,bound=2",
         [](const Row& r) { return r.mode; }},
        {"all_reduce", "", "rung that reduces the gradients; empty: none does",
@@ -343,9 +342,8 @@ const ColumnsOf<PlanRow>& plan_columns() {
 }
 
 std::span<const Columns* const> all_columns() {
-  static const Columns* const all[] = {&summary_columns(), &samples_columns(),
-                                       &step_columns(),    &train_columns(),
-                                       &staleness_columns(), &plan_columns()};
+  static const Columns* const all[] = {&summary_columns(), &samples_columns(),   &step_columns(),
+                                       &train_columns(),   &staleness_columns(), &plan_columns()};
   return all;
 }
 

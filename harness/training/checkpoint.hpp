@@ -28,9 +28,9 @@ class CheckpointFolder {
  public:
   explicit CheckpointFolder(std::filesystem::path directory);  // makes it; throws if not writable
 
-  // When it returns, the file is whole on the disk under its final name. Of the other files of this
-  // identity it removes those of later steps and all but the newest of the rest; before it writes,
-  // what killed writers left. If it throws, all checkpoints are as they were before.
+  // When it returns, the file is whole on the disk under its final name, and of the other files of
+  // this identity only the newest of an earlier step is left. Before it writes, it removes what
+  // killed writers left. If it throws, all checkpoints are as they were before.
   void save(std::int64_t step, const Checkpoint& checkpoint) const;
 
   // The newest checkpoint that is whole and of this identity. `refused` gets a line for each newer

@@ -46,12 +46,11 @@ std::vector<SplitSegment> split_segments(const NetworkDescription& network, int 
     segment.values = static_cast<double>(first.input.features());
     const std::int64_t groups = convolution != nullptr ? convolution->groups : 1;
     segment.is_split =
-        ranks > 1 && (connected != nullptr ||
-                      (convolution != nullptr &&
-                       (groups == 1 || groups % ranks == 0 || ranks % groups == 0)));
+        ranks > 1 &&
+        (connected != nullptr ||
+         (convolution != nullptr && (groups == 1 || groups % ranks == 0 || ranks % groups == 0)));
     if (segment.is_split) {
-      segment.receives_own =
-          !segments.empty() && segments.back().is_split && groups % ranks == 0;
+      segment.receives_own = !segments.empty() && segments.back().is_split && groups % ranks == 0;
       if (convolution != nullptr) {
         segment.part.input.channels /= groups % ranks == 0 ? ranks : groups;
         convolution->filters = ceil_div(convolution->filters, std::int64_t{ranks});
@@ -132,7 +131,7 @@ class MeasuredLayerTimes::Replica {
   }
   StepTimes medians() const {
     StepTimes times;
-    const auto of = [&](double Phases::* phase) {
+    const auto of = [&](double Phases::*phase) {
       std::vector<double> seconds;
       for (const Phases& phases : phases_) seconds.push_back(phases.*phase);
       return median(std::move(seconds));

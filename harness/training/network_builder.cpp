@@ -152,7 +152,11 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   const int threads = phase == Phase::update && options_.update_threads > 0
                           ? options_.update_threads
                           : options_.threads;
-  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, options_.alone);
+  // In a training mode the ranks may have batches of different size, and therefore other problems,
+  // in all phases but the update.
+  const bool alone = options_.alone || (options_.exchange != Exchange::all_reduce &&
+                                        phase != Phase::update);
+  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
   std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
   const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
   return {.layer = layer,

@@ -109,6 +109,15 @@ class Predictor {
   CommunicationCost cost(double bytes) const {
     return {.p = p(), .n = bytes, .g = static_cast<double>(of_host()), .l = links_};
   }
+  // Rungs that exchange through shared memory are as fast with any links between hosts, and cannot
+  // run there.
+  bool leaves_the_host(detail::CostFunction rung, double bytes) const {
+    Links slow = links_;
+    const CostCurve line = CostCurve::line(1, 1);
+    slow.between = {line, line, line};
+    const CommunicationCost on_slow{.p = p(), .n = bytes, .g = cost(bytes).g, .l = slow};
+    return rung(on_slow) > rung(cost(bytes));
+  }
 
   struct Reduction {
     double seconds = 0;
@@ -118,15 +127,17 @@ class Predictor {
   // By the rung that `use` names, or the fastest of several. Those in a window need one host.
   Reduction all_reduce(const UseSpec& use, double bytes) const {
     if (cluster_.ranks == 1) return {};
-    Reduction best{.seconds = std::numeric_limits<double>::infinity()};
+    Reduction best;
+    best.seconds = std::numeric_limits<double>::infinity();
     std::string without;
     for (const Variant& variant : use.candidates(all_reduce_type())) {
       const VariantInfo& info = *variant.info;
-      if (!variant.why_unavailable.empty() || (info.window && !one_host())) continue;
+      if (!variant.why_unavailable.empty()) continue;
       if (variant.entry.cost == nullptr) {
         without += (without.empty() ? "" : ", ") + variant.name;
         continue;
       }
+      if (!one_host() && !leaves_the_host(variant.entry.cost, bytes)) continue;
       const double seconds = variant.entry.cost(cost(bytes));
       if (seconds >= best.seconds) continue;
       const double ring = 2 * (p() - 1) / p() * bytes;
@@ -143,8 +154,8 @@ class Predictor {
   // The gradient of a part of the batch and the update, on all ranks. Parts may differ in size.
   void compute_parts(double update) {
     const StepTimes& times = times_.whole(part(cluster_.ranks), cluster_.ranks);
-    const double share = static_cast<double>(batch()) / p() /
-                         static_cast<double>(part(cluster_.ranks));
+    const double share =
+        static_cast<double>(batch()) / p() / static_cast<double>(part(cluster_.ranks));
     now_.compute = times.slowest_gradient * share + update;
     now_.waiting = times.slowest_gradient * (1 - share);
   }
@@ -167,8 +178,8 @@ class Predictor {
     now_.exposed = reduction.seconds;
     compute_parts(update_of_all());
     if (mode_.flag("overlap") && cluster_.ranks > 1)
-      now_.exposed = exposed_of_buckets(use, 1024.0 * static_cast<double>(
-                                                          mode_.integer("bucket_kib", 1)));
+      now_.exposed =
+          exposed_of_buckets(use, 1024.0 * static_cast<double>(mode_.integer("bucket_kib", 1)));
   }
 
   // A bucket is reduced when the one before it is, and when the gradients of its layers are there.
@@ -240,9 +251,9 @@ class Predictor {
     const double cycle = s.gradient + s.messages + s.server;
     double seconds = std::max(cycle / s.workers, s.busy);
     if (one_host())
-      seconds = std::max(seconds, (s.gradient / std::max(1.0, s.workers / cores()) + s.messages +
-                                   s.server) /
-                                      std::min(cores(), p()));
+      seconds = std::max(seconds,
+                         (s.gradient / std::max(1.0, s.workers / cores()) + s.messages + s.server) /
+                             std::min(cores(), p()));
     now_.compute = (s.gradient + s.server) / p();
     now_.exposed = 2 * s.messages / p();
     now_.compute = std::min(now_.compute, seconds);
@@ -276,8 +287,8 @@ class Predictor {
                          ? times.slowest_gradient + busy
                          : std::max(gradient + of_worker + add(n()) + server, busy);
     if (one_host())
-      seconds = std::max(
-          seconds, (workers * gradient / std::max(1.0, workers / cores()) + busy) / std::min(cores(), p()));
+      seconds = std::max(seconds, (workers * gradient / std::max(1.0, workers / cores()) + busy) /
+                                      std::min(cores(), p()));
     now_.compute = (workers * (gradient + add(n())) + server) / p();
     now_.exposed = 4 * messages / p();
     now_.compute = std::min(now_.compute, seconds);
@@ -291,9 +302,11 @@ class Predictor {
   // The rank that has the token adds its change at the end of a step and hands the token on. The
   // next one comes to the end of a step half a step later on average, so a round of r ranks takes
   // r/2 steps, but at least one. Returns the seconds of a step with its share of the token.
+  // Within a host the receiver copies the message itself.
   double with_token(double step, double ranks, double bytes, double message) {
     if (ranks == 1) return step;
-    const double handling = message + 2 * add(bytes) + copy(bytes);
+    const double received = one_host() ? message : copy(bytes);
+    const double handling = received + 2 * add(bytes) + copy(bytes);
     const double round = std::max(1.0, ranks / 2 + ranks * message / step);
     now_.bytes += bytes / round / ranks;
     return step + handling / round;
@@ -332,8 +345,9 @@ class Predictor {
     std::vector<StageTimes> all;
     double work = 0;
     for (std::size_t s = 0; s < stages; ++s) {
-      const std::size_t first = segments[firsts[s]].first,
-                        end = s + 1 < stages ? segments[firsts[s + 1]].first : ordered.layers.size();
+      const std::size_t first = segments[firsts[s]].first, end = s + 1 < stages
+                                                                     ? segments[firsts[s + 1]].first
+                                                                     : ordered.layers.size();
       StageTimes stage;
       double parameters = 0;
       for (std::size_t i = first; i < end; ++i) {
@@ -416,7 +430,8 @@ class Predictor {
     const int nodes = cluster_.ranks / node;
     const bool is_ring = between == "token_ring", is_split = inside == "model_parallel";
     if (is_split && !is_ring && batch() % nodes != 0)
-      throw CannotRun(fmt::format("a batch of {} cannot be divided among {} nodes", batch(), nodes));
+      throw CannotRun(
+          fmt::format("a batch of {} cannot be divided among {} nodes", batch(), nodes));
     // Consecutive ranks are a node: messages inside it stay on a host if it fits there.
     const bool is_on_host = of_host() % node == 0;
     const auto near = [&](double bytes) {
@@ -433,9 +448,9 @@ class Predictor {
     } else {
       const StepTimes& times = times_.whole(ceil_div(samples, std::int64_t{node}), cluster_.ranks);
       const double hops = inside == "token_ring" ? k : k - 1;
-      now_.compute = times.slowest_gradient +
-                     (inside == "token_ring" ? times.update + copy(n()) + 2 * add(n())
-                                             : times.update_alone + copy(n()));
+      now_.compute =
+          times.slowest_gradient + (inside == "token_ring" ? times.update + copy(n()) + 2 * add(n())
+                                                           : times.update_alone + copy(n()));
       now_.exposed = node == 1 ? 0 : hops * (near(n()) + add(n())) + (k - 1) * near(n());
       now_.bytes += ((inside == "token_ring" ? k : k - 1) + (k - 1)) * n() / k;
     }
@@ -478,8 +493,8 @@ class Predictor {
     const double learner = times.free_step - times.draw +
                            copy(4.0 * static_cast<double>(batch() * network_.input.features())),
                  actors = times.draw / p(),
-                 seconds = std::max({learner, actors,
-                                     (learner + times.draw) / std::max(1, cluster_.cores)});
+                 seconds = std::max(
+                     {learner, actors, (learner + times.draw) / std::max(1, cluster_.cores)});
     now_.compute = learner;
     now_.waiting = seconds - learner;
   }
@@ -536,7 +551,8 @@ double pipeline_seconds(const std::vector<StageTimes>& stages, int micro_batches
             if (moves) ready = ended[static_cast<std::size_t>(number)];
           }
           if (!moves) break;
-          state.free = std::max(state.free, ready) + (goes_forward ? times.forward : times.backward);
+          state.free =
+              std::max(state.free, ready) + (goes_forward ? times.forward : times.backward);
           (goes_forward ? state.forward_at : state.backward_at).push_back(state.free);
           ++(goes_forward ? state.forwards : state.backwards);
         }
@@ -549,8 +565,7 @@ double pipeline_seconds(const std::vector<StageTimes>& stages, int micro_batches
   return ends[1] - ends[0];
 }
 
-std::vector<ActivationExchange> activation_exchanges(const NetworkDescription& network,
-                                                     int ranks) {
+std::vector<ActivationExchange> activation_exchanges(const NetworkDescription& network, int ranks) {
   const std::vector<SplitSegment> segments = split_segments(network, ranks);
   std::vector<ActivationExchange> exchanges;
   const double others = ranks - 1;

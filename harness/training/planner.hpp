@@ -23,10 +23,10 @@ struct Prediction {
   std::string mode;        // as typed
   std::string all_reduce;  // the rung that reduces the gradients, if one does
   bool synchronous = true;
-  double compute = 0;  // seconds
-  double exposed = 0;  // seconds of communication in which a rank computes nothing
-  double waiting = 0;  // seconds of waiting for other ranks; the bubble of a pipeline
-  double bytes = 0;    // that a rank sends
+  double compute = 0;   // seconds
+  double exposed = 0;   // seconds of communication in which a rank computes nothing
+  double waiting = 0;   // seconds of waiting for other ranks; the bubble of a pipeline
+  double bytes = 0;     // that a rank sends
   std::string why_not;  // the mode cannot run, or has no prediction; else empty
   double seconds() const { return compute + exposed + waiting; }
 };

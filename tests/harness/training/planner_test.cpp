@@ -134,7 +134,8 @@ TEST(Planner, TheFastestRungIsTakenAndSharedMemoryNeedsOneHost) {
       if (variant.entry.cost == nullptr) continue;
       plan.use = "best,all_reduce=" + variant.name;
       const Prediction one = plan("synchronous");
-      EXPECT_EQ(one.why_not.empty(), hosts == 1 || !variant.info->window) << variant.name;
+      const bool in_memory = std::string(variant.info->name).starts_with("shared_window");
+      EXPECT_EQ(one.why_not.empty(), hosts == 1 || !in_memory) << variant.name;
       if (one.why_not.empty()) {
         EXPECT_LE(best.exposed, one.exposed) << variant.name;
       }
@@ -198,7 +199,7 @@ TEST(Planner, AMasterReceivesAndSendsOneMessageAfterAnother) {
 TEST(Planner, DownpourIsBoundByItsWorkersOrByItsServer) {
   Plan plan;
   const double message = plan.message(), gradient = plan.times.gradient(48);
-  for (const int ranks : {2, 4, 64}) {
+  for (const int ranks : {2, 4, 64, 256}) {  // the last one is bound by its server
     plan.cluster.ranks = ranks;
     plan.cluster.cores = 2 * ranks;
     const double workers = ranks - 1, of_worker = (gradient + 2 * message + update) / workers,
@@ -206,10 +207,7 @@ TEST(Planner, DownpourIsBoundByItsWorkersOrByItsServer) {
     EXPECT_NEAR(plan("downpour").seconds(), std::max(of_worker, of_server), 1e-9) << ranks;
     EXPECT_EQ(plan.times.last_active, ranks - 1) << "the server computes no gradient";
   }
-  EXPECT_GT(gradient / 63, 0);
-  // Workers that share a core gain nothing.
-  plan.cluster = {.ranks = 64, .hosts = 1, .cores = 1, .threads = 1};
-  EXPECT_GT(plan("downpour").seconds(), plan("downpour").compute);
+  EXPECT_LT((gradient + 2 * message + update) / 255, 2 * message + update);
 }
 
 TEST(Planner, SspWithoutABoundWaitsForTheServer) {
