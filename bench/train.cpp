@@ -49,8 +49,8 @@ Slowdown slowdown_of(const std::string& text) {
   const auto is_whole = [&] { return used == static_cast<int>(text.size()); };
   const int read =
       std::sscanf(text.c_str(), "%lld:%lf%n:%lld:%lld%n", &rank, &factor, &used, &from, &to, &used);
-  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) || from < 0 ||
-      to < from)
+  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) ||
+      !std::isfinite(factor) || from < 0 || to < from)
     throw std::runtime_error(fmt::format(
         "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps", text));
   return {static_cast<int>(rank), factor, from, to};
@@ -63,7 +63,7 @@ std::optional<double> share(double seconds, const Progress& progress) {
 // --- checkpoints ---------------------------------------------------------------------------------
 
 // What a training must have in common with the one that wrote a checkpoint. The number of ranks is
-// not among it: the weights of synchronous modes do not depend on it but for rounding.
+// not part of it in synchronous modes, whose weights depend on it by rounding only.
 std::string text_of(const network::LayerDescription& layer) {
   const auto details = [&]() -> std::string {
     if (const auto* c = std::get_if<network::Convolution>(&layer.layer))
@@ -78,13 +78,13 @@ std::string text_of(const network::LayerDescription& layer) {
       return fmt::format("{} {:g} {:g} {:g}", n->size, n->alpha, n->beta, n->k);
     return "";
   };
-  return fmt::format("{} {} {} {}x{}x{}", layer.name, layer.type(), details(), layer.output.channels,
-                     layer.output.height, layer.output.width);
+  return fmt::format("{} {} {} {}x{}x{}", layer.name, layer.type(), details(),
+                     layer.output.channels, layer.output.height, layer.output.width);
 }
 
 std::vector<std::string> identity_of(const Options& options,
                                      const network::NetworkDescription& description,
-                                     const data::Dataset& data) {
+                                     const data::Dataset& data, bool synchronous) {
   const network::OptimizerDescription& o = description.optimizer;
   std::vector<std::string> lines = {
       fmt::format("network: {}", description.name),
@@ -103,13 +103,15 @@ std::vector<std::string> identity_of(const Options& options,
       fmt::format("use: {}", options.use),
       fmt::format("seed: {}", options.seed),
       fmt::format("warm-up: {}", options.warm_up)};
+  if (!synchronous) lines.push_back(fmt::format("ranks: {}", mpi_session().ranks()));
   for (const network::LayerDescription& layer : description.layers)
     lines.push_back("layer: " + text_of(layer));
   return lines;
 }
 
+// `rungs`: of each rank.
 Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& total, double accuracy,
-                         const PlanStore& plans, TrainableNetwork& network) {
+                         const nlohmann::json& rungs, TrainableNetwork& network) {
   network.download();
   const auto copy = [](std::span<const float> values) {
     return std::vector<float>(values.begin(), values.end());
@@ -126,8 +128,7 @@ Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& tota
            {"hidden", total.hidden},
            {"bytes", total.bytes},
            {"staleness", total.staleness},
-           {"ranks", mpi_session().ranks()},
-           {"rungs", plans.chosen()}},
+           {"rungs", rungs}},
           {{"parameters", copy(network.parameters())},
            {"state1", copy(network.state1())},
            {"state2", copy(network.state2())}}};
@@ -162,6 +163,13 @@ std::optional<Checkpoint> load_checkpoint(const CheckpointFolder* folder,
   if (progress.empty()) return std::nullopt;
   if (!loaded) loaded = Checkpoint{identity, nlohmann::json::parse(progress), {}};
   return loaded;
+}
+
+// Those that this rank used; if there were fewer ranks, those of rank 0.
+PlanStore::Names rungs_of(const Checkpoint& checkpoint) {
+  const nlohmann::json& rungs = checkpoint.progress.at("rungs");
+  const auto rank = static_cast<std::size_t>(mpi_session().rank());
+  return rungs.at(rank < rungs.size() ? rank : 0).get<PlanStore::Names>();
 }
 
 void restore(const Checkpoint& checkpoint, Mode& mode) {
@@ -208,6 +216,15 @@ void save_rungs(const Run& run, const PlanStore& plans) {
 
 // --- a training ----------------------------------------------------------------------------------
 
+bool is_of(const CsvRow& row, const TrainingId& id) {
+  return row.text("network") == id.network && row.text("use") == id.use &&
+         row.text("mode") == id.mode && row.text("seed") == fmt::format("{}", id.seed) &&
+         row.text("batch") == fmt::format("{}", id.batch) &&
+         row.text("threads") == fmt::format("{}", id.threads) &&
+         row.text("ranks") == fmt::format("{}", id.ranks) &&
+         row.text("hosts") == fmt::format("{}", id.hosts);
+}
+
 class Training {
  public:
   Training(const Options& options, const data::DatasetPair& data, std::vector<std::string> identity,
@@ -236,9 +253,7 @@ class Training {
   void forget_rows_after(std::int64_t step) {
     if (table_)
       table_->remove_rows([&](const CsvRow& row) {
-        return row.text("network") == id_.network && row.text("use") == id_.use &&
-               row.text("mode") == id_.mode && row.text("seed") == std::to_string(id_.seed) &&
-               row.text("batch") == std::to_string(id_.batch) &&
+        return is_of(row, id_) && row.text("device") == id_.device &&
                std::stoll(row.text("step")) > step;
       });
   }
@@ -256,7 +271,6 @@ class Training {
       boundary_ = std::min({steps, evaluation, save});
       mode_.train(boundary_);
       const std::int64_t step = mode_.progress().step;
-      if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
       const Progress total = mode_.total();
       mode_.collect();
       if (step >= steps || step >= evaluation) {
@@ -266,13 +280,23 @@ class Training {
       } else if (step % options_.log_every == 0) {
         append(total, {}, true);
       }
-      if (folder_ && (step >= save || step >= steps))
-        folder_->save(step, checkpoint_of(identity_, total, accuracy, plans_, mode_.network()));
+      if (!options_.checkpoint.empty() && (step >= save || step >= steps || reached()))
+        save_checkpoint(total, accuracy);
+      if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
     }
     return accuracy;
   }
 
  private:
+  void save_checkpoint(const Progress& total, double accuracy) {
+    nlohmann::json rungs = nlohmann::json::array();
+    for (const std::string& text :
+         Communicator("the checkpoint").texts(nlohmann::json(plans_.chosen()).dump()))
+      rungs.push_back(nlohmann::json::parse(text));
+    if (folder_)
+      folder_->save(total.step, checkpoint_of(identity_, total, accuracy, rungs, mode_.network()));
+  }
+
   // Every rank takes a part of the images.
   double accuracy() {
     const auto count = static_cast<std::size_t>(data_.test.count());
@@ -347,12 +371,17 @@ int run(const Options& options) {
   const MpiSession& mpi = mpi_session();
   const bool of_threads = mode_entry.info.replicas == ModeInfo::Replicas::threads;
   const int replicas = of_threads ? options.replicas : mpi.ranks();
+  const Slowdown slow = slowdown_of(options.slow);
+  if (slow.rank >= 0 && (of_threads || slow.rank >= replicas))
+    throw std::runtime_error(
+        fmt::format("--slow {}: there is no rank {}; mode {} runs on {} rank(s)", options.slow,
+                    slow.rank, mode_entry.info.name, mpi.ranks()));
   if (options.check_ranks && !mode_entry.info.synchronous)
     throw std::runtime_error(fmt::format(
         "--check-ranks: the ranks of mode {} have different weights", mode_entry.info.name));
   network::NetworkDescription description = options.network.load();
   if (options.batch_per_rank) {
-    if (!mode_entry.info.synchronous)
+    if (!mode_entry.info.divides_batches)
       throw std::runtime_error(fmt::format(
           "--batch-per-rank: mode {} does not divide batches among ranks", mode_entry.info.name));
     description.batch *= replicas;
@@ -383,7 +412,7 @@ int run(const Options& options) {
                       .warm_up = options.warm_up,
                       .log_every = options.log_every,
                       .check_ranks = options.check_ranks,
-                      .slow = slowdown_of(options.slow)};
+                      .slow = slow};
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
@@ -398,7 +427,8 @@ int run(const Options& options) {
 
   PlanStore plans(options.seed, tuning);
   setup.plans = &plans;
-  const std::vector<std::string> identity = identity_of(options, description, data.train);
+  const std::vector<std::string> identity =
+      identity_of(options, description, data.train, mode_entry.info.synchronous);
   std::optional<CheckpointFolder> folder;
   if (!options.checkpoint.empty() && mpi.rank() == 0) folder.emplace(options.checkpoint);
   if (folder && !options.resume)
@@ -409,8 +439,7 @@ int run(const Options& options) {
   std::optional<Checkpoint> checkpoint;
   if (!options.checkpoint.empty() && options.resume)
     checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity);
-  plans.prefer(checkpoint ? checkpoint->progress.at("rungs").get<PlanStore::Names>()
-                          : known_rungs(run));
+  plans.prefer(checkpoint ? rungs_of(*checkpoint) : known_rungs(run));
   const std::unique_ptr<Mode> mode = mode_entry.make(setup, spec);
   if (run.writes()) save_rungs(run, plans);
   if (mpi.rank() == 0)
@@ -450,11 +479,13 @@ int run(const Options& options) {
   run.save();
   if (!run.writes()) return 0;
   if (!total.staleness.empty()) {
+    Table table = run.folder().table(staleness_columns());
+    if (checkpoint) table.remove_rows([&](const CsvRow& row) { return is_of(row, id); });
     std::vector<std::vector<std::string>> rows;
     for (std::size_t s = 0; s < total.staleness.size(); ++s)
       rows.push_back(
           staleness_columns().line({id, static_cast<std::int64_t>(s), total.staleness[s]}));
-    run.folder().table(staleness_columns()).append(rows);
+    table.append(rows);
   }
   if (const std::string remark = mode->remark(total); !remark.empty()) fmt::print("{}\n", remark);
   fmt::print("weights fnv1a {:016x}\n",

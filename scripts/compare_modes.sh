@@ -52,8 +52,8 @@ of_one_process() { # MODE: its replicas are threads
   [[ ${1%%,*} =~ ^(hogwild|threads_over_samples|actors_learner)$ ]]
 }
 
-divides_batches() { # MODE: the others take a whole batch on every rank anyway
-  [[ ! ${1%%,*} =~ ^(single|token_ring|downpour|ssp|local_sgd|hogwild)$ ]]
+divides_batches() { # MODE: the others take whole batches anyway
+  [[ ${1%%,*} =~ ^(synchronous|sharded|parameter_server|ssp|local_sgd|threads_over_samples)$ ]]
 }
 
 modes=(single)

@@ -246,7 +246,7 @@ const ColumnsOf<TrainRow>& train_columns() {
        {"device", "", "cpu, or the name of the GPU",
         [](const Row& r) { return r.training.device; }},
        {"seed", "", "seed of weights, batches and data",
-        [](const Row& r) { return static_cast<std::int64_t>(r.training.seed); }},
+        [](const Row& r) { return r.training.seed; }},
        {"batch", "", "samples of one update of the weights",
         [](const Row& r) { return r.training.batch; }},
        {"step", "", "number of updates of the weights so far", [](const Row& r) { return r.step; }},
@@ -261,7 +261,8 @@ const ColumnsOf<TrainRow>& train_columns() {
         [](const Row& r) { return r.accuracy; }},
        {"learning_rate", "", "learning rate of the last step",
         [](const Row& r) { return r.learning_rate; }},
-       {"bytes_per_step", "B", "bytes that a rank sent per update, mean over the ranks",
+       {"bytes_per_step", "B",
+        "bytes that a rank sent per update, mean over the ranks; of an all-reduce, those of a ring",
         [](const Row& r) { return r.bytes_per_step; }},
        {"compute_share", "", "share of the training time in which a rank computed, mean over ranks",
         [](const Row& r) { return r.compute; }},
@@ -289,11 +290,11 @@ const ColumnsOf<StalenessRow>& staleness_columns() {
        {"threads", "", "as in train.csv", [](const Row& r) { return r.training.threads; }},
        {"ranks", "", "as in train.csv", [](const Row& r) { return r.training.ranks; }},
        {"hosts", "", "as in train.csv", [](const Row& r) { return r.training.hosts; }},
-       {"seed", "", "as in train.csv",
-        [](const Row& r) { return static_cast<std::int64_t>(r.training.seed); }},
+       {"seed", "", "as in train.csv", [](const Row& r) { return r.training.seed; }},
+       {"batch", "", "as in train.csv", [](const Row& r) { return r.training.batch; }},
        {"staleness", "", "updates between reading the weights and applying the gradient",
         [](const Row& r) { return r.staleness; }},
-       {"updates", "", "number of updates with this staleness",
+       {"updates", "", "number of gradients with this staleness",
         [](const Row& r) { return r.updates; }}});
   return columns;
 }

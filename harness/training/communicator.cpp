@@ -1,6 +1,10 @@
 #include "harness/training/communicator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <exception>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -23,11 +27,23 @@ struct Communicator::Handle {
 
 struct Communicator::Transfer::State {
   MPI_Request request = MPI_REQUEST_NULL;
+  std::string name;
+  double expected = 0;  // see Communicator::expect()
 };
 
 namespace {
 
 constexpr int tag = 15;
+
+// MPI counts in int.
+template <class Count>
+int count_of(Count count) {
+  if (static_cast<std::uint64_t>(count) > std::numeric_limits<int>::max())
+    throw std::runtime_error(
+        fmt::format("a message of {} elements is too long for MPI: expected at most {}", count,
+                    std::numeric_limits<int>::max()));
+  return static_cast<int>(count);
+}
 
 // The MPI library of a simulator has no time while a rank polls.
 #ifdef STEPLADDER_SIMULATED
@@ -75,7 +91,7 @@ Communicator::Communicator(std::string name, std::unique_ptr<Handle> handle)
 
 Communicator Communicator::split(int color) const {
   if (!handle_) return Communicator(name_);
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(handle_->communicator, color, rank_, &part);
   return {name_, std::make_unique<Handle>(Handle{part, true})};
@@ -89,23 +105,23 @@ Communicator::~Communicator() {
 Communicator::Communicator(Communicator&&) noexcept = default;
 
 void Communicator::send_bytes(int to, std::span<const std::byte> bytes) const {
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, handle_->communicator,
+  MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, tag, handle_->communicator,
             &request);
   wait_for(request);
 }
 
 void Communicator::receive_bytes(int from, std::span<std::byte> bytes) const {
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, tag,
-            handle_->communicator, &request);
+  MPI_Irecv(bytes.data(), count_of(bytes.size()), MPI_BYTE, from, tag, handle_->communicator,
+            &request);
   wait_for(request);
 }
 
 int Communicator::await_message() const {
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Status status;
 #ifdef STEPLADDER_SIMULATED
   MPI_Probe(MPI_ANY_SOURCE, tag, handle_->communicator, &status);
@@ -128,32 +144,36 @@ bool Communicator::Transfer::done() {
 }
 
 void Communicator::Transfer::wait() {
-  if (state_) wait_for(state_->request);
+  if (!state_) return;
+  const RankWatch::Call call = mpi_session().watch(state_->name, state_->expected);
+  wait_for(state_->request);
   state_.reset();
 }
 
 // Of messages that use another tag than the blocking calls.
 Communicator::Transfer Communicator::start_send(int to, std::span<const float> values) const {
   Transfer transfer;
-  transfer.state_ = std::make_unique<Transfer::State>();
-  MPI_Isend(values.data(), static_cast<int>(values.size()), MPI_FLOAT, to, tag + 1,
-            handle_->communicator, &transfer.state_->request);
+  transfer.state_ =
+      std::make_unique<Transfer::State>(Transfer::State{MPI_REQUEST_NULL, name_, expected_});
+  MPI_Isend(values.data(), count_of(values.size()), MPI_FLOAT, to, tag + 1, handle_->communicator,
+            &transfer.state_->request);
   return transfer;
 }
 
 Communicator::Transfer Communicator::start_receive(int from, std::span<float> values) const {
   Transfer transfer;
-  transfer.state_ = std::make_unique<Transfer::State>();
-  MPI_Irecv(values.data(), static_cast<int>(values.size()), MPI_FLOAT, from, tag + 1,
-            handle_->communicator, &transfer.state_->request);
+  transfer.state_ =
+      std::make_unique<Transfer::State>(Transfer::State{MPI_REQUEST_NULL, name_, expected_});
+  MPI_Irecv(values.data(), count_of(values.size()), MPI_FLOAT, from, tag + 1, handle_->communicator,
+            &transfer.state_->request);
   return transfer;
 }
 
 void Communicator::broadcast(int root, std::span<float> values) const {
   if (!handle_) return;
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibcast(values.data(), static_cast<int>(values.size()), MPI_FLOAT, root, handle_->communicator,
+  MPI_Ibcast(values.data(), count_of(values.size()), MPI_FLOAT, root, handle_->communicator,
              &request);
   wait_for(request);
 }
@@ -165,7 +185,7 @@ void reduce(const std::string& name, std::span<T> values, MPI_Datatype type, MPI
             MPI_Comm communicator) {
   const RankWatch::Call call = mpi_session().watch(name);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), type, operation,
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), type, operation,
                  communicator, &request);
   wait_for(request);
 }
@@ -192,11 +212,11 @@ double Communicator::maximum(double value) const {
 
 void Communicator::gather(std::span<float> all, const std::vector<Part>& parts) const {
   if (!handle_) return;
-  const RankWatch::Call call = mpi_session().watch(name_);
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
   std::vector<int> counts, offsets;
   for (const Part& part : parts) {
-    counts.push_back(static_cast<int>(part.count));
-    offsets.push_back(static_cast<int>(part.from));
+    counts.push_back(count_of(part.count));
+    offsets.push_back(count_of(part.from));
   }
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, all.data(), counts.data(), offsets.data(), MPI_FLOAT,
@@ -211,12 +231,36 @@ void Communicator::reduce_scatter(std::span<const float> all,
     std::copy(all.begin(), all.end(), own.begin());
     return;
   }
-  const RankWatch::Call call = mpi_session().watch(name_);
-  const std::vector<int> counts(lengths.begin(), lengths.end());
+  const RankWatch::Call call = mpi_session().watch(name_, expected_);
+  std::vector<int> counts;
+  for (const std::int64_t length : lengths) counts.push_back(count_of(length));
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ireduce_scatter(all.data(), own.data(), counts.data(), MPI_FLOAT, MPI_SUM,
                       handle_->communicator, &request);
   wait_for(request);
+}
+
+std::vector<std::string> Communicator::texts(const std::string& own) const {
+  if (!handle_) return {own};
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  std::vector<double> lengths(ranks, 0);
+  lengths[static_cast<std::size_t>(rank_)] = static_cast<double>(own.size());
+  sum(std::span<double>(lengths));
+  std::vector<int> counts, offsets;
+  int end = 0;
+  for (const double length : lengths) {
+    counts.push_back(static_cast<int>(length));
+    offsets.push_back(end);
+    end += counts.back();
+  }
+  std::string all(static_cast<std::size_t>(end), '\0');
+  MPI_Allgatherv(own.data(), count_of(own.size()), MPI_CHAR, all.data(), counts.data(),
+                 offsets.data(), MPI_CHAR, handle_->communicator);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < ranks; ++r)
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(counts[r])));
+  return texts;
 }
 
 bool Communicator::same_on_all_ranks(std::uint64_t hash) const {
@@ -261,12 +305,17 @@ void Communicator::reduce_scatter(std::span<const float> all, const std::vector<
   std::copy(all.begin(), all.end(), own.begin());
 }
 bool Communicator::same_on_all_ranks(std::uint64_t) const { return true; }
+std::vector<std::string> Communicator::texts(const std::string& own) const { return {own}; }
 
 #endif
 
 Communicator::Transfer::Transfer() = default;
 Communicator::Transfer::Transfer(Transfer&&) noexcept = default;
-Communicator::Transfer& Communicator::Transfer::operator=(Transfer&&) noexcept = default;
+Communicator::Transfer& Communicator::Transfer::operator=(Transfer&& other) noexcept {
+  wait();
+  state_ = std::move(other.state_);
+  return *this;
+}
 Communicator::Transfer::~Transfer() {
   if (std::uncaught_exceptions() == 0) wait();
 }

@@ -81,6 +81,10 @@ class Communicator {
   void reduce_scatter(std::span<const float> all, const std::vector<std::int64_t>& lengths,
                       std::span<float> own) const;
   bool same_on_all_ranks(std::uint64_t hash) const;
+  std::vector<std::string> texts(const std::string& own) const;  // of all ranks, on every rank
+
+  // A call may wait for so many seconds beyond the limit of the watch. It grows only.
+  void expect(double seconds) const { expected_ = seconds > expected_ ? seconds : expected_; }
 
  private:
   struct Handle;
@@ -91,6 +95,7 @@ class Communicator {
   std::string name_;
   std::unique_ptr<Handle> handle_;  // null: one rank
   int rank_ = 0, ranks_ = 1;
+  mutable double expected_ = 0;
 };
 
 }  // namespace stepladder

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "harness/adapters/primitives.hpp"
@@ -134,6 +135,7 @@ GradientExchange::GradientExchange(const TrainingSetup& setup, const UseSpec& us
     std::ranges::stable_sort(buckets_, {}, [](const auto& bucket) { return bucket->ready; });
   }
   if (ranks == 1) return;
+  std::set<std::string> names;
   for (const std::unique_ptr<Bucket>& bucket : buckets_) {
     const all_reduce::Problem problem{.operation = all_reduce::Operation::mean,
                                       .count = static_cast<std::int64_t>(bucket->count),
@@ -146,9 +148,9 @@ GradientExchange::GradientExchange(const TrainingSetup& setup, const UseSpec& us
     const VariantInfo& info = *chosen.variant.info;
     bytes_ +=
         all_reduce::bus_bytes(problem) * info.encoded_share * (info.gathers ? ranks / 2.0 : 1);
-    if (variant_.find(chosen.variant.name) == std::string::npos)
-      variant_ += (variant_.empty() ? "" : "+") + chosen.variant.name;
+    names.insert(chosen.variant.name);
   }
+  for (const std::string& name : names) variant_ += (variant_.empty() ? "" : "+") + name;
 }
 
 GradientExchange::~GradientExchange() = default;
@@ -164,6 +166,7 @@ void GradientExchange::run() {
 
 void GradientExchange::begin() {
   if (!thread_) thread_ = std::make_unique<Thread>(*this);
+  announced_ = 0;
   thread_->begin();
 }
 
@@ -171,7 +174,7 @@ void GradientExchange::after(const Operation& operation) {
   const auto number = static_cast<std::size_t>(&operation - first_operation_);
   std::size_t ready = 0;
   while (ready < buckets_.size() && buckets_[ready]->ready <= number) ++ready;
-  if (ready > 0) thread_->ready(ready);
+  if (ready > announced_) thread_->ready(announced_ = ready);
 }
 
 void GradientExchange::end() {

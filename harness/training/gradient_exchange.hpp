@@ -30,7 +30,7 @@ class GradientExchange {
   double seconds() const;  // of the thread in all-reduces, between the last begin() and end()
 
   const std::string& variant() const { return variant_; }
-  double bytes() const { return bytes_; }  // that this rank sends
+  double bytes() const { return bytes_; }  // that a rank sends, as in a ring
 
  private:
   struct Bucket;
@@ -42,6 +42,7 @@ class GradientExchange {
   std::string variant_;
   double bytes_ = 0;
   const Operation* first_operation_ = nullptr;
+  std::size_t announced_ = 0;  // buckets that the thread may reduce
   std::unique_ptr<Thread> thread_;
 };
 

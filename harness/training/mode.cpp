@@ -38,16 +38,23 @@ void Mode::restart(const Progress& progress) {
 }
 
 // Where all ranks wait for each other, the last one to come waits least: its time is that of the
-// communication. Elsewhere that is the shortest of this rank's calls.
+// communication. Elsewhere a message takes as long per byte as the fastest one did, and the rest of a
+// call is waiting.
 void Mode::settle() {
-  std::vector<double> communication = blocked_;
-  if (waits_for_all_)
+  std::vector<double> communication;
+  for (const Blocked& call : blocked_) communication.push_back(call.seconds);
+  if (waits_for_all_) {
     communicator_.minimum(communication);
-  else if (!blocked_.empty())
-    std::ranges::fill(communication, *std::ranges::min_element(blocked_));
+  } else {
+    double per_byte = std::numeric_limits<double>::infinity();
+    for (const Blocked& call : blocked_)
+      if (call.bytes > 0) per_byte = std::min(per_byte, call.seconds / call.bytes);
+    for (std::size_t i = 0; i < blocked_.size(); ++i)
+      communication[i] = blocked_[i].bytes > 0 ? per_byte * blocked_[i].bytes : 0;
+  }
   for (std::size_t i = 0; i < blocked_.size(); ++i) {
     progress_.exposed += communication[i];
-    progress_.waiting += blocked_[i] - communication[i];
+    progress_.waiting += blocked_[i].seconds - communication[i];
   }
   blocked_.clear();
 }
@@ -83,13 +90,28 @@ void Mode::slow_down(double seconds, double samples) {
   if (slept * seconds > 0) training_sleep(slept * seconds);
 }
 
-void Mode::check_ranks() {
+void Mode::check_ranks(std::int64_t step) {
   if (!setup_.check_ranks) return;
   collect();
   const std::uint64_t hash = fnv1a(std::as_bytes(network().parameters()));
   if (!communicator_.same_on_all_ranks(hash))
-    throw std::runtime_error(
-        fmt::format("after step {} the weights differ between ranks", progress_.step + 1));
+    throw std::runtime_error(fmt::format("after step {} the weights differ between ranks", step));
+}
+
+void Mode::add_compute(double seconds) {
+  progress_.compute += seconds;
+  expect(seconds);
+}
+
+void Mode::add_blocked(double seconds, double bytes) {
+  blocked_.push_back({seconds, bytes});
+  expect(seconds);
+}
+
+// Other ranks may make many steps before they come to where this one waits.
+void Mode::expect(double seconds) {
+  const double steps = 4 * static_cast<double>(std::max<std::int64_t>(setup_.log_every, 16));
+  communicator_.expect(std::min(600.0, steps * seconds));
 }
 
 void Mode::stale(std::int64_t updates) {
@@ -98,10 +120,10 @@ void Mode::stale(std::int64_t updates) {
   ++progress_.staleness[at];
 }
 
-void Mode::finished(double loss, double learning_rate, std::int64_t steps) {
+void Mode::finished(double loss, double learning_rate, std::int64_t steps, std::int64_t samples) {
   const std::int64_t before = progress_.step;
   progress_.step += steps;
-  progress_.samples += steps * batch();
+  progress_.samples += samples < 0 ? steps * batch() : samples;
   progress_.loss = loss;
   progress_.learning_rate = learning_rate;
   if (!std::isfinite(loss))

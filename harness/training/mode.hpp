@@ -96,35 +96,41 @@ class Mode {
  protected:
   virtual void train_to(std::int64_t step) = 0;
 
-  // Runs `work` and adds its time. A slow rank then sleeps; a simulated one sleeps for the time of
-  // `samples` samples, or without any for that of a pass over the weights.
+  // Runs `work` and adds its time to compute. A slow rank then sleeps; a simulated one sleeps for the
+  // time of `samples` samples. So many of its seconds as `exchange` grows by were communication.
   template <class Work>
   void compute(double samples, const Work& work) {
-    const double start = training_clock();
-    work();
-    slow_down(training_clock() - start, samples);
-    progress_.compute += training_clock() - start;
+    compute_and_exchange(samples, no_exchange_, work);
   }
-  // Runs `wait`, which communicates or waits for other ranks: exposed or waiting. Modes in which
-  // all ranks wait for each other make these calls equally often on every rank.
+  template <class Work>
+  void compute_and_exchange(double samples, const double& exchange, const Work& work) {
+    const double start = training_clock(), exchanged_before = exchange;
+    work();
+    const double exchanged = exchange - exchanged_before;
+    slow_down(training_clock() - start - exchanged, samples);
+    add_compute(training_clock() - start - exchanged);
+    if (&exchange == &no_exchange_) return;
+    add_blocked(exchanged, 0);
+  }
+  // Runs `wait`, which communicates or waits for other ranks: exposed or waiting. Where all ranks
+  // wait for each other, they make these calls equally often. Elsewhere `bytes` are those of the
+  // messages in the call, 0 if it only waits.
   template <class Wait>
-  void blocked(const Wait& wait) {
+  void blocked(const Wait& wait, double bytes = 0) {
     const double start = training_clock();
     wait();
-    blocked_.push_back(training_clock() - start);
+    add_blocked(training_clock() - start, bytes);
   }
-  // Of the last compute(), so many seconds were such a wait.
-  void exchanged_within(double seconds) {
-    progress_.compute -= seconds;
-    blocked_.push_back(seconds);
-  }
-  // With setup.check_ranks: throws std::runtime_error unless all ranks have the same weights.
-  void check_ranks();
+  // With setup.check_ranks: throws std::runtime_error unless all ranks have the same weights after
+  // so many steps.
+  void check_ranks(std::int64_t step);
   void hidden(double seconds) { progress_.hidden += seconds; }
   void sent(double bytes) { progress_.bytes += bytes; }
   void stale(std::int64_t updates);
-  // `steps` more updates, with the loss of the last one.
-  void finished(double loss, double learning_rate, std::int64_t steps = 1);
+  // `steps` more updates, with the loss of the last one. `samples`: those of whole batches, unless
+  // given.
+  void finished(double loss, double learning_rate, std::int64_t steps = 1,
+                std::int64_t samples = -1);
 
   const TrainingSetup& setup() const { return setup_; }
   std::int64_t batch() const { return setup_.description.batch; }
@@ -134,15 +140,23 @@ class Mode {
   bool waits_for_all_ = false;  // see blocked()
 
  private:
+  struct Blocked {
+    double seconds, bytes;
+  };
+
   void slow_down(double seconds, double samples);
+  void add_compute(double seconds);
+  void add_blocked(double seconds, double bytes);
+  void expect(double seconds);
   void settle();
 
   TrainingSetup setup_;
   Communicator communicator_;
   Progress progress_;
-  double started_ = 0;           // of the present train()
-  std::int64_t own_steps_ = 0;   // calls of compute() with samples
-  std::vector<double> blocked_;  // seconds of each call since the last settle()
+  double started_ = 0;          // of the present train()
+  std::int64_t own_steps_ = 0;  // calls of compute() with samples
+  static constexpr double no_exchange_ = 0;
+  std::vector<Blocked> blocked_;  // calls since the last settle()
   std::function<void(const Progress&)> on_step_;
 };
 
@@ -155,7 +169,7 @@ struct ModeOption {
   const char* meaning;
 };
 
-// "ssp,bound=2": the name of a mode and values of its options. A hybrid, "token_ring/downpour", has
+// "ssp,bound=2": the name of a mode and values of its options. A hybrid, "token_ring/parameter_server", has
 // the name "hybrid" and both names as options.
 class ModeSpec {
  public:
@@ -179,6 +193,7 @@ struct ModeInfo {
   const char* idea;  // one sentence
   Replicas replicas;
   bool synchronous;  // all replicas have the same weights after every update, as one process has
+  bool divides_batches;  // among the replicas
   std::vector<ModeOption> options;
 };
 

@@ -79,7 +79,8 @@ class TrainableNetwork {
   void prefetch_batch();
 
   std::vector<Operation>& operations() { return parts_->operations; }
-  // On the CPU: called after each operation of forward(), backward() and update().
+  // On the CPU: called after each operation of forward(), backward() and update(), unless
+  // operations run concurrently (inter = 2).
   void after_operations(std::function<void(const Operation&)> call) { after_ = std::move(call); }
 
   // The number of the next step, from 1: for dropout and for Adam.

@@ -1,6 +1,7 @@
 #include "harness/training/network_builder.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "harness/adapters/make_case.hpp"
 #include "harness/adapters/primitives.hpp"
@@ -154,8 +155,8 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
                           : options_.threads;
   // In a training mode the ranks may have batches of different size, and therefore other problems,
   // in all phases but the update.
-  const bool alone = options_.alone || (options_.exchange != Exchange::all_reduce &&
-                                        phase != Phase::update);
+  const bool alone =
+      options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
   Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
   std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
   const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
@@ -196,7 +197,7 @@ void NetworkBuilder::add_layer(std::size_t index) {
   } else if (const auto* dropout = std::get_if<network::Dropout>(&layer.layer)) {
     layers::Problem problem = pointwise(layers::Layer::dropout);
     problem.rate = static_cast<float>(dropout->rate);
-    problem.seed = options_.seed + index + 1'000'003 * static_cast<std::uint64_t>(options_.replica);
+    problem.seed = dropout_seed(options_.seed, layer.name, options_.replica);
     add_pointwise(index, problem);
   } else if (const auto* lrn = std::get_if<network::LocalResponseNormalization>(&layer.layer)) {
     layers::Problem problem = pointwise(layers::Layer::local_response_normalization);

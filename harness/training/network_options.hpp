@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "harness/io/hash.hpp"
 
 namespace stepladder {
 
@@ -28,5 +32,11 @@ struct NetworkOptions {
   int update_threads = 0;       // threads of the update; 0: as many as of the other operations
   bool input_gradient = false;  // whether backward() computes the gradient of the input
 };
+
+// Of the masks of a layer, which do not depend on the other layers of the network or part.
+inline std::uint64_t dropout_seed(std::uint64_t seed, std::string_view layer, int replica) {
+  return fnv1a(std::as_bytes(std::span(layer)),
+               seed + 1'000'003 * static_cast<std::uint64_t>(replica));
+}
 
 }  // namespace stepladder

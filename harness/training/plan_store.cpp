@@ -41,13 +41,20 @@ std::string PlanStore::key_of(const Case& problem, const Resources& resources) {
   return fmt::format("{} | {}", problem.info().name, resources.threads);
 }
 
-std::vector<Variant> PlanStore::preferred(const Case& problem, std::vector<Variant> candidates,
-                                          const Resources& resources) const {
+// A preferred variant that cannot run here, as on other hosts, leaves the choice open.
+Variant PlanStore::preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,
+                                        const Resources& resources, bool alone) {
   const auto name = preferred_.find(key_of(problem, resources));
-  if (name == preferred_.end()) return candidates;
-  const auto found = std::find_if(candidates.begin(), candidates.end(),
-                                  [&](const Variant& v) { return v.name == name->second; });
-  return found == candidates.end() ? candidates : std::vector{*found};
+  if (name != preferred_.end())
+    for (const Variant& variant : candidates)
+      if (variant.name == name->second) {
+        try {
+          return fastest(problem, {variant}, resources, alone);
+        } catch (const NoVariant&) {
+          break;
+        }
+      }
+  return fastest(problem, candidates, resources, alone);
 }
 
 Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates,

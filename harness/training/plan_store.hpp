@@ -51,9 +51,8 @@ class PlanStore {
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
     Case& known = case_of<Primitive>(problem, type, place);
     if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
-    candidates = preferred(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
-    const Variant winner = fastest(known, candidates, resources, alone);
+    const Variant winner = preferred_or_fastest(known, candidates, resources, alone);
     chosen_[key_of(known, resources)] = winner.name;
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
@@ -93,8 +92,8 @@ class PlanStore {
   // names another variant.
   std::vector<Variant> tuned(const Case& problem, std::vector<Variant> candidates,
                              const Resources& resources) const;
-  std::vector<Variant> preferred(const Case& problem, std::vector<Variant> candidates,
-                                 const Resources& resources) const;
+  Variant preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,
+                               const Resources& resources, bool alone);
   static std::string key_of(const Case& problem, const Resources& resources);
   Variant fastest(Case& problem, const std::vector<Variant>& candidates, const Resources& resources,
                   bool alone);

@@ -38,6 +38,7 @@ Replica::Replica(const TrainingSetup& setup, const UseSpec& use, int part, int p
       batches_(*setup.data, static_cast<int>(whole_), setup.seed, setup.shift) {}
 
 void Replica::draw(std::int64_t number) {
+  network_.set_next_step(number + 1);  // for dropout
   if (count_ > 0) batches_.draw(number, first_, network_.images(), network_.labels());
 }
 

@@ -12,8 +12,8 @@ namespace stepladder {
 class Replica {
  public:
   // Part `part` of `parts` of each batch of setup.description; parts differ by one sample at most,
-  // and are empty if there are more parts than samples. `options`: but for threads, seed and
-  // replica, which follow from `setup` and `part`.
+  // and are empty if there are more parts than samples. Threads, seed and replica of `options` are
+  // overwritten.
   Replica(const TrainingSetup& setup, const UseSpec& use, int part, int parts,
           NetworkOptions options);
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <stdexcept>
 
 #include "kernels/common/cpu/partition.hpp"
 
 namespace stepladder {
 namespace {
 
-using network::is;
 using network::NetworkDescription;
 
 // Channels [from, from + count).
@@ -65,9 +64,11 @@ SplitNetwork::SplitNetwork(const TrainingSetup& setup, const Communicator& commu
     part->in_spatial = first.input.spatial();
     part->out_channels = first.output.channels;
     part->out_spatial = description.layers.back().output.spatial();
-    part->is_split =
-        ranks > 1 && (connected != nullptr ||
-                      (convolution != nullptr && can_split_groups(convolution->groups, ranks)));
+    if (convolution != nullptr && !can_split_groups(convolution->groups, ranks))
+      throw std::runtime_error(
+          fmt::format("model_parallel: the {} groups of {} cannot be divided among {} ranks",
+                      convolution->groups, first.name, ranks));
+    part->is_split = ranks > 1 && (connected != nullptr || convolution != nullptr);
     for (int r = 0; r < ranks; ++r) {
       const std::int64_t groups = convolution != nullptr ? convolution->groups : 1;
       const Channels all_in{0, part->in_channels}, all_out{0, part->out_channels};
@@ -95,6 +96,7 @@ SplitNetwork::SplitNetwork(const TrainingSetup& setup, const Communicator& commu
       }
       NetworkOptions of_part = options;
       of_part.input_gradient = !parts_.empty();
+      of_part.replica = part->is_split ? rank : 0;
       part->network =
           std::make_unique<TrainableNetwork>(description, setup.use, of_part, *setup.plans);
       part->slices = slices_of(*whole_, *part->network, part->is_split ? own.from : 0);
@@ -275,6 +277,11 @@ void SplitNetwork::update(double learning_rate) {
 void SplitNetwork::set_next_step(std::int64_t step) {
   for (const auto& part : parts_)
     if (part->network) part->network->set_next_step(step);
+}
+
+void SplitNetwork::after_operations(const std::function<void(const Operation&)>& call) {
+  for (const auto& part : parts_)
+    if (part->network) part->network->after_operations(call);
 }
 
 std::size_t SplitNetwork::parameter_count() const {

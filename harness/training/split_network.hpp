@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +18,12 @@ namespace stepladder {
 
 class SplitNetwork {
  public:
-  // Over the ranks of `communicator`. Collective.
+  // Over the ranks of `communicator`. Collective. Throws std::runtime_error if the groups of a
+  // convolution cannot be divided among the ranks.
   SplitNetwork(const TrainingSetup& setup, const Communicator& communicator);
   ~SplitNetwork();
 
-  // The whole network: the initial weights, and those of put_weights().
+  // The whole network: the initial weights, and those of collect().
   TrainableNetwork& whole() { return *whole_; }
   // From the whole network to the parts.
   void take_weights();
@@ -34,14 +36,15 @@ class SplitNetwork {
   void backward();
   void update(double learning_rate);
   void set_next_step(std::int64_t step);
+  void after_operations(const std::function<void(const Operation&)>& call);
 
   // The parameters of this rank, all parts after one another.
   std::size_t parameter_count() const;
   void read_parameters(std::span<float> into);
   void write_parameters(std::span<const float> from);
 
-  double exchange_seconds() const { return seconds_; }  // so far
-  double bytes_sent() const { return bytes_; }          // so far
+  const double& exchange_seconds() const { return seconds_; }  // so far
+  double bytes_sent() const { return bytes_; }                 // so far
   // A line for each exchange: the layer, bytes of all ranks forward and backward per batch.
   std::string exchanges() const;
 

@@ -15,6 +15,8 @@ class SynchronousMode : public Mode {
   // One step on batch number progress().step. Returns this rank's contribution to the loss of the
   // batch: the loss is the sum over the ranks.
   virtual double step(double learning_rate) = 0;
+  // Whether all ranks have the same weights after the present step.
+  virtual bool may_stop() const { return true; }
 
  private:
   void train_to(std::int64_t step) final;

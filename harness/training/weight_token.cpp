@@ -1,6 +1,12 @@
 #include "harness/training/weight_token.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
+
+#include "harness/io/rank_watch.hpp"
+#include "harness/training/clock.hpp"
 
 namespace stepladder {
 namespace {
@@ -24,7 +30,22 @@ void WeightToken::begin(std::span<const float> weights, std::int64_t updates) {
   if (communicator_.rank() == 0) hand_on(false);
 }
 
+bool WeightToken::arrived() {
+  if (ended_) return false;
+  const double away = training_clock() - left_at_;
+  if (arriving_.done()) {
+    longest_round_ = std::max(longest_round_, away);
+    return true;
+  }
+  static const double limit = RankWatch::limit_from_environment();
+  if (limit > 0 && away > limit + 20 * longest_round_)
+    throw std::runtime_error(
+        fmt::format("the token has not come for {:.0f} s: a rank of the ring hangs", away));
+  return false;
+}
+
 void WeightToken::receive() {
+  left_at_ = training_clock();
   const int ranks = communicator_.ranks();
   if (ranks > 1)
     arriving_ = communicator_.start_receive((communicator_.rank() + ranks - 1) % ranks, incoming_);

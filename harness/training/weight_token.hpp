@@ -20,7 +20,9 @@ class WeightToken {
   // Collective. All ranks have the same weights, which contain so many updates.
   void begin(std::span<const float> weights, std::int64_t updates);
   void poll() { arriving_.done(); }
-  bool arrived() { return !ended_ && arriving_.done(); }
+  // Throws std::runtime_error if it is away for the limit of the watch of ranks and for much longer
+  // than ever before.
+  bool arrived();
   // After arrived(). `own`: updates that this rank has made since the last time. Returns how many
   // of others these missed. When the token contains `last` updates, it goes round once more.
   std::int64_t exchange(std::span<float> weights, std::int64_t own, std::int64_t last);
@@ -42,6 +44,7 @@ class WeightToken {
   std::int64_t total_ = 0;  // updates in base_
   bool closing_ = false, ended_ = false;
   double bytes_ = 0;
+  double left_at_ = 0, longest_round_ = 0;  // seconds
 };
 
 }  // namespace stepladder

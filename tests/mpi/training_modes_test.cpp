@@ -10,6 +10,7 @@
 #include "harness/io/hash.hpp"
 #include "harness/training/mode.hpp"
 #include "harness/training/trainer.hpp"
+#include "tests/error_messages.hpp"
 #include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
@@ -37,7 +38,8 @@ NetworkDescription network_with(std::int64_t batch, sgd_update::Optimizer optimi
   network.optimizer.type = optimizer;
   network.optimizer.learning_rate = optimizer == sgd_update::Optimizer::adam ? 0.01 : 0.05;
   network.optimizer.weight_decay = 0.001;
-  network.optimizer.weight_decay_on = network::OptimizerDescription::DecayedWeights::fully_connected;
+  network.optimizer.weight_decay_on =
+      network::OptimizerDescription::DecayedWeights::fully_connected;
   network.optimizer.decay = 0.9;
   network.optimizer.decay_every_samples = 20;
   return network;
@@ -55,10 +57,13 @@ NetworkDescription deeper_network(std::int64_t batch) {
     added.name = name;
     added.layer = std::move(layer);
   };
-  add("conv1", network::Convolution{.filters = 8, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1});
+  add("conv1",
+      network::Convolution{.filters = 8, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1});
   add("relu1", network::Relu{});
   add("pool1", network::MaxPool{2, 2, 2, 2, 0, 0});
-  add("conv2", network::Convolution{.filters = 8, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1, .groups = 2});
+  add("conv2",
+      network::Convolution{
+          .filters = 8, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1, .groups = 2});
   add("relu2", network::Relu{});
   add("conv3", network::Convolution{.filters = 4, .kernel_h = 2, .kernel_w = 2, .groups = 4});
   add("tanh", network::Tanh{});
@@ -96,7 +101,8 @@ Result train(const std::string& text, TrainingSetup setup, std::int64_t steps) {
   const Progress total = mode->total();
   mode->collect();
   const auto weights = mode->network().parameters(), state = mode->network().state1();
-  return {{weights.begin(), weights.end()}, {state.begin(), state.end()}, mode->progress().loss, total};
+  return {
+      {weights.begin(), weights.end()}, {state.begin(), state.end()}, mode->progress().loss, total};
 }
 
 Result train_alone(const TrainingSetup& setup, std::int64_t steps) {
@@ -105,7 +111,8 @@ Result train_alone(const TrainingSetup& setup, std::int64_t steps) {
       {.seed = setup.seed, .exchange = Exchange::none, .shared_gradients = false, .alone = true},
       *setup.plans);
   Trainer trainer(network, *setup.data, setup.seed, setup.shift);
-  for (std::int64_t step = 0; step < steps; ++step) trainer.step(learning_rate_of(setup, step * setup.description.batch));
+  for (std::int64_t step = 0; step < steps; ++step)
+    trainer.step(learning_rate_of(setup, step * setup.description.batch));
   const auto weights = network.parameters(), state = network.state1();
   return {{weights.begin(), weights.end()}, {state.begin(), state.end()}, trainer.loss(), {}};
 }
@@ -129,43 +136,62 @@ void check_synchronous(const std::string& mode, const NetworkDescription& descri
   TrainingSetup setup = setup_of(description, plans);
   setup.check_ranks = ranks_compared;
   const Result alone = train_alone(setup, steps), together = train(mode, setup, steps);
-  const std::string what = fmt::format("{} on {}, batch {}", mode, description.name, description.batch);
+  const std::string what =
+      fmt::format("{} on {}, batch {}", mode, description.name, description.batch);
   const double difference = largest_difference(alone.weights, together.weights);
   // 12 steps of fp32: rounding in another order grows to a few 1e-6
-  expect(difference < 5e-5, fmt::format("{}: weights differ from one process by {:g}", what, difference));
-  expect(mpi_session().rank() > 0 || std::abs(alone.loss - together.loss) < 1e-4, fmt::format("{}: loss {} instead of {}", what, together.loss, alone.loss));
-  expect(mpi_session().same_on_all_ranks(hash_of(together.weights)), what + ": weights differ between ranks");
+  expect(difference < 5e-5,
+         fmt::format("{}: weights differ from one process by {:g}", what, difference));
+  expect(mpi_session().rank() > 0 || std::abs(alone.loss - together.loss) < 1e-4,
+         fmt::format("{}: loss {} instead of {}", what, together.loss, alone.loss));
+  expect(mpi_session().same_on_all_ranks(hash_of(together.weights)),
+         what + ": weights differ between ranks");
   expect(together.total.step == steps && together.total.samples == steps * description.batch,
          what + ": steps and samples");
   expect(together.total.bytes > 0 || mpi_session().ranks() == 1, what + ": bytes");
   const double accounted = together.total.compute + together.total.exposed + together.total.waiting;
-  expect((ranks_compared || accounted > 0.2 * together.total.seconds) && accounted < 1.02 * together.total.seconds,
-         fmt::format("{}: {} s of {} s are accounted for", what, accounted, together.total.seconds));
+  expect(
+      (ranks_compared || accounted > 0.2 * together.total.seconds) &&
+          accounted < 1.02 * together.total.seconds,
+      fmt::format("{}: {} s of {} s are accounted for", what, accounted, together.total.seconds));
 }
 
 void check_all_synchronous(int ranks) {
   using sgd_update::Optimizer;
-  for (const char* mode : {"synchronous", "synchronous,overlap=yes,bucket_kib=1", "sharded", "parameter_server",
-                           "model_parallel", "pipeline,micro_batches=2", "pipeline,micro_batches=4,schedule=fill_drain"})
+  for (const char* mode : {"synchronous", "synchronous,overlap=yes,bucket_kib=1", "sharded",
+                           "parameter_server", "model_parallel", "pipeline,micro_batches=2",
+                           "pipeline,micro_batches=4,schedule=fill_drain"})
     for (const Optimizer optimizer : {Optimizer::momentum, Optimizer::adam})
       check_synchronous(mode, network_with(8, optimizer));
   // Batches that ranks cannot divide evenly, and fewer samples than ranks.
-  for (const char* mode : {"synchronous", "synchronous,overlap=yes,bucket_kib=1", "sharded", "parameter_server", "model_parallel", "pipeline"})
-    for (const std::int64_t batch : {1, 2, 7}) check_synchronous(mode, network_with(batch, Optimizer::momentum));
+  for (const char* mode : {"synchronous", "synchronous,overlap=yes,bucket_kib=1", "sharded",
+                           "parameter_server", "model_parallel", "pipeline"})
+    for (const std::int64_t batch : {1, 2, 7})
+      check_synchronous(mode, network_with(batch, Optimizer::momentum));
   // Equal to synchronous by their definition, for optimizers that are linear in the gradient.
   for (const char* mode : {"local_sgd,every=1", "ssp,bound=0"})
     for (const std::int64_t batch : {8, 7})
       check_synchronous(mode, network_with(batch, Optimizer::momentum), false);
   check_synchronous("ssp,bound=0", network_with(8, Optimizer::adam), false);
-  for (const char* mode : {"parameter_server/parameter_server", "parameter_server/token_ring", "parameter_server/model_parallel", "model_parallel/model_parallel"})
+  for (const char* mode : {"parameter_server/parameter_server", "parameter_server/token_ring",
+                           "parameter_server/model_parallel", "model_parallel/model_parallel"})
     if (ranks % 2 == 0) check_synchronous(mode, network_with(8, Optimizer::momentum), false);
-  for (const char* mode : {"model_parallel", "pipeline,micro_batches=3", "synchronous"})
+  for (const char* mode : {"pipeline,micro_batches=3", "synchronous"})
     check_synchronous(mode, deeper_network(6));
+  if (ranks != 3) {
+    check_synchronous("model_parallel", deeper_network(6));
+  } else {
+    const std::string error =
+        error_of([] { check_synchronous("model_parallel", deeper_network(6)); });
+    expect(error.find("the 2 groups of conv2 cannot be divided among 3 ranks") != std::string::npos,
+           "groups that cannot be divided are an error: " + error);
+  }
 }
 
 // A checkpoint: the weights of steps 1 to 7 and the state, and then the rest, with other objects.
 void check_restart() {
-  for (const char* text : {"synchronous", "sharded", "parameter_server", "model_parallel", "pipeline"}) {
+  for (const char* text :
+       {"synchronous", "sharded", "parameter_server", "model_parallel", "pipeline"}) {
     PlanStore plans(1);
     const TrainingSetup setup = setup_of(network_with(8, sgd_update::Optimizer::adam), plans);
     const Result whole = train(text, setup, 10);
@@ -214,7 +240,8 @@ void check_asynchronous(int ranks) {
       expect(mpi_session().same_on_all_ranks(fnv1a(std::as_bytes(mode->network().parameters()))),
              what + ": the same weights on all ranks at the end");
       if (text.starts_with("ssp"))
-        expect(total.staleness.size() <= 3, fmt::format("{}: staleness {} above the bound", what, total.staleness.size() - 1));
+        expect(total.staleness.size() <= 3,
+               fmt::format("{}: staleness {} above the bound", what, total.staleness.size() - 1));
       if (text == "downpour" && ranks > 2)
         expect(total.staleness.size() > 1, what + ": no update was stale");
     }

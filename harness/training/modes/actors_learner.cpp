@@ -128,6 +128,7 @@ const ModeInfo ActorsLearner::info{
     .idea = "threads prepare batches in queues, one learner trains on them",
     .replicas = ModeInfo::Replicas::threads,
     .synchronous = true,
+    .divides_batches = false,
     .options = {{"queue", "2", "batches that an actor may be ahead"}},
 };
 

@@ -59,6 +59,8 @@ class Downpour final : public Mode {
     return loss;
   }
 
+  double bytes() { return static_cast<double>(replica_.gradients().size_bytes()); }
+
   void alone(std::int64_t last) {
     while (progress().step < last) {
       const double loss = gradient(progress().step), rate = learning_rate(progress().step);
@@ -85,33 +87,40 @@ class Downpour final : public Mode {
     while (working > 0) {
       int from = 0;
       Report report{};
-      blocked([&] {
-        from = communicator().await_message();
-        report = communicator().receive<Report>(from);
-        communicator().receive(from, replica_.gradients());
-      });
+      blocked(
+          [&] {
+            from = communicator().await_message();
+            report = communicator().receive<Report>(from);
+            communicator().receive(from, replica_.gradients());
+          },
+          bytes());
       --working;
       const double rate = learning_rate(progress().step);
       compute(0, [&] { replica_.update(rate); });
       stale(progress().step - report.version);
       finished(report.loss, rate);
-      blocked([&] { give_task(from); });
+      const bool is_last = next >= last;
+      blocked([&] { give_task(from); }, is_last ? 0 : bytes());
     }
   }
 
   void work() {
     for (;;) {
       Task task{};
-      blocked([&] {
-        task = communicator().receive<Task>(0);
-        if (task.batch != none) communicator().receive(0, replica_.parameters());
-      });
+      blocked(
+          [&] {
+            task = communicator().receive<Task>(0);
+            if (task.batch != none) communicator().receive(0, replica_.parameters());
+          },
+          bytes());
       if (task.batch == none) return;
       const Report report{task.version, gradient(task.batch)};
-      blocked([&] {
-        communicator().send(0, report);
-        communicator().send(0, std::span<const float>(replica_.gradients()));
-      });
+      blocked(
+          [&] {
+            communicator().send(0, report);
+            communicator().send(0, std::span<const float>(replica_.gradients()));
+          },
+          bytes());
       sent(static_cast<double>(replica_.gradients().size_bytes()));
     }
   }
@@ -125,6 +134,7 @@ const ModeInfo Downpour::info{
         "a server applies each rank's gradient as it comes and answers at once with the weights",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
+    .divides_batches = false,
     .options = {},
 };
 

@@ -1,7 +1,7 @@
 // Lock-free threads on shared weights (Recht et al., Hogwild!, 2011; A3C: Mnih et al., 2016): each
 // thread of one process computes the gradient of a whole batch with the weights as they are, and
 // updates them in place without a lock. Threads overwrite each other's updates now and then, and
-// read weights that are half updated; with small steps training bears both. By the rules of C++
+// read weights that are half updated; training converges in spite of both. By the rules of C++
 // these are data races: the update is the same vectorized rung as in the other modes.
 #include <atomic>
 #include <mutex>
@@ -36,7 +36,6 @@ class Hogwild final : public Mode {
         const double rate = learning_rate(number);
         replica.draw(number);
         const double loss = replica.gradient();
-        replica.network().set_next_step(number + 1);  // all threads together, for Adam
         replica.update(rate);
         const std::int64_t before = updates.fetch_add(1);
         const std::lock_guard lock(reporting);
@@ -58,6 +57,7 @@ const ModeInfo Hogwild::info{
     .idea = "threads of one process update shared weights without locks",
     .replicas = ModeInfo::Replicas::threads,
     .synchronous = false,
+    .divides_batches = false,
     .options = {},
 };
 

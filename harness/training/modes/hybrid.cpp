@@ -7,11 +7,12 @@
 //     between  parameter_server   the first node adds the mean of all nodes' changes: synchronous
 //              token_ring         the weights go round the nodes, none waits
 //
-// The seven combinations that clusters of GPUs use: token_ring/token_ring,
+// The seven combinations of ring, master-slave and model parallelism that clusters use: token_ring/token_ring,
 // parameter_server/parameter_server, model_parallel/model_parallel, token_ring/parameter_server,
 // parameter_server/token_ring, token_ring/model_parallel, parameter_server/model_parallel.
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -41,11 +42,17 @@ class Node {
   virtual void share() = 0;  // what write() has changed, with the other ranks of the node
   virtual void collect() {}  // completes network() on every rank of the node
   virtual void restart(std::int64_t step) = 0;
+  // True if all ranks represent the node, each for its own weights.
+  virtual bool is_split() const { return false; }
+  virtual void after_operations(const std::function<void(const Operation&)>& call) {
+    network().after_operations(call);
+  }
   double bytes_sent() const { return bytes_; }
+  virtual const double& exchange_seconds() const { return seconds_; }  // so far
 
  protected:
   const Communicator& ranks_;
-  double bytes_ = 0;
+  double bytes_ = 0, seconds_ = 0;
 };
 
 // Ranks with the whole network, which divide the batch.
@@ -74,8 +81,15 @@ class ReplicaNode : public Node {
 
  protected:
   void send(int to, std::span<const float> values) {
+    const double start = training_clock();
     ranks_.send(to, values);
+    seconds_ += training_clock() - start;
     bytes_ += static_cast<double>(values.size_bytes());
+  }
+  void receive(int from, std::span<float> values) {
+    const double start = training_clock();
+    ranks_.receive(from, values);
+    seconds_ += training_clock() - start;
   }
 
   Replica replica_;
@@ -93,7 +107,7 @@ class ServerNode final : public ReplicaNode {
       return false;
     }
     for (int rank = 1; rank < ranks_.ranks(); ++rank) {
-      ranks_.receive(rank, std::span<float>(received_));
+      receive(rank, received_);
       for (std::size_t i = 0; i < received_.size(); ++i) gradients[i] += received_[i];
     }
     for (float& g : gradients) g /= static_cast<float>(ranks_.ranks());
@@ -102,7 +116,7 @@ class ServerNode final : public ReplicaNode {
   }
   void share() override {
     if (ranks_.rank() != 0) {
-      ranks_.receive(0, replica_.parameters());
+      receive(0, replica_.parameters());
       return;
     }
     for (int rank = 1; rank < ranks_.ranks(); ++rank)
@@ -124,15 +138,15 @@ class RingNode final : public ReplicaNode {
     const auto parts = static_cast<float>(ranks);
     std::vector<float>& before = received_;
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = (weights[i] - before[i]) / parts;
-    if (rank > 0) ranks_.receive(rank - 1, std::span<float>(before));
+    if (rank > 0) receive(rank - 1, before);
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += before[i];
     send((rank + 1) % ranks, std::span<const float>(weights));
-    if (rank == 0) ranks_.receive(ranks - 1, weights);
+    if (rank == 0) receive(ranks - 1, weights);
     return rank == 0;
   }
   void share() override {
     const int rank = ranks_.rank(), ranks = ranks_.ranks();
-    if (rank > 0) ranks_.receive(rank - 1, replica_.parameters());
+    if (rank > 0) receive(rank - 1, replica_.parameters());
     if (rank + 1 < ranks) send(rank + 1, std::span<const float>(replica_.parameters()));
   }
 };
@@ -149,6 +163,7 @@ class SplitNode final : public Node {
   double samples() override { return static_cast<double>(split_.whole().batch()) / ranks_.ranks(); }
   double gradient(std::int64_t batch) override {
     batches_.draw(batch, first_, network().images(), network().labels());
+    split_.set_next_step(batch + 1);  // for dropout
     const double loss = split_.forward();
     split_.backward();
     bytes_ = split_.bytes_sent();
@@ -163,6 +178,11 @@ class SplitNode final : public Node {
   void write(std::span<const float> from) override { split_.write_parameters(from); }
   void share() override {}
   void collect() override { split_.collect(); }
+  bool is_split() const override { return true; }
+  void after_operations(const std::function<void(const Operation&)>& call) override {
+    split_.after_operations(call);
+  }
+  const double& exchange_seconds() const override { return split_.exchange_seconds(); }
   void restart(std::int64_t step) override {
     split_.take_weights();
     split_.take_state();
@@ -205,7 +225,7 @@ class Hybrid final : public Mode {
     change_.resize(node_->count());
     if (is_ring_) {
       token_ = std::make_unique<WeightToken>(between_, node_->count());
-      network().after_operations([this](const Operation&) { token_->poll(); });
+      node_->after_operations([this](const Operation&) { token_->poll(); });
     }
   }
 
@@ -215,6 +235,7 @@ class Hybrid final : public Mode {
   void restart(const Progress& progress) override {
     Mode::restart(progress);
     node_->restart(progress.step);
+    own_batches_ = progress.step / nodes();
   }
 
   static const ModeInfo info;
@@ -261,9 +282,15 @@ class Hybrid final : public Mode {
     sent(node_->bytes_sent() + (token_ ? token_->bytes_sent() : 0) - bytes);
   }
 
+  // Work of the node, in which its ranks exchange messages.
+  template <class Work>
+  void compute_in_node(double samples, const Work& work) {
+    compute_and_exchange(samples, node_->exchange_seconds(), work);
+  }
+
   double gradient(std::int64_t batch) {
     double loss = 0;
-    compute(node_->samples(), [&] { loss = node_->gradient(batch); });
+    compute_in_node(node_->samples(), [&] { loss = node_->gradient(batch); });
     return loss;
   }
 
@@ -271,65 +298,70 @@ class Hybrid final : public Mode {
     while (progress().step < last) {
       const double rate = learning_rate(progress().step);
       double loss = gradient(progress().step);
-      blocked([&] {
-        if (node_->update(rate)) add_mean_change();
-        node_->share();
-        communicator().sum(std::span<double>(&loss, 1));
-      });
-      check_ranks();
-      finished(is_split() ? loss / nodes() : loss, rate);
+      bool represents = false;
+      compute_in_node(0, [&] { represents = node_->update(rate); });
+      if (represents && nodes() > 1) add_mean_change();
+      compute_in_node(0, [&] { node_->share(); });
+      blocked([&] { communicator().sum(std::span<double>(&loss, 1)); });
+      finished(node_->is_split() ? loss / nodes() : loss, rate);
     }
   }
 
   // The first node adds the mean of the changes of all to the weights, and sends them.
   void add_mean_change() {
-    if (between_.ranks() == 1) return;
-    const auto nodes = static_cast<float>(between_.ranks());
-    node_->read(change_);
-    if (between_.rank() != 0) {
+    const double bytes = static_cast<double>(base_.size() * sizeof(float));
+    compute(0, [&] {
+      node_->read(change_);
       for (std::size_t i = 0; i < base_.size(); ++i) change_[i] -= base_[i];
-      between_.send(0, std::span<const float>(change_));
-      between_.receive(0, std::span<float>(base_));
+    });
+    if (between_.rank() != 0) {
+      blocked([&] { between_.send(0, std::span<const float>(change_)); }, bytes);
+      blocked([&] { between_.receive(0, std::span<float>(base_)); }, bytes);
+      sent(bytes);
     } else {
-      std::vector<float>& sum = sum_;
-      sum.resize(base_.size());
-      for (std::size_t i = 0; i < base_.size(); ++i) sum[i] = change_[i] - base_[i];
-      for (int other = 1; other < between_.ranks(); ++other) {
-        between_.receive(other, std::span<float>(change_));
-        for (std::size_t i = 0; i < base_.size(); ++i) sum[i] += change_[i];
+      received_.resize(base_.size());
+      for (int other = 1; other < nodes(); ++other) {
+        blocked([&] { between_.receive(other, std::span<float>(received_)); }, bytes);
+        compute(0, [&] {
+          for (std::size_t i = 0; i < base_.size(); ++i) change_[i] += received_[i];
+        });
       }
-      for (std::size_t i = 0; i < base_.size(); ++i) base_[i] += sum[i] / nodes;
-      for (int other = 1; other < between_.ranks(); ++other)
-        between_.send(other, std::span<const float>(base_));
-      sent(static_cast<double>(base_.size() * sizeof(float)) * (between_.ranks() - 1));
+      compute(0, [&] {
+        const auto count = static_cast<float>(nodes());
+        for (std::size_t i = 0; i < base_.size(); ++i) base_[i] += change_[i] / count;
+      });
+      for (int other = 1; other < nodes(); ++other)
+        blocked([&] { between_.send(other, std::span<const float>(base_)); }, bytes);
+      sent(bytes * (nodes() - 1));
     }
-    node_->write(base_);
+    compute(0, [&] { node_->write(base_); });
   }
-
-  bool is_split() const { return dynamic_cast<const SplitNode*>(node_.get()) != nullptr; }
 
   // Ranks of a node make their steps together until the tokens of all have ended.
   void train_ring(std::int64_t last) {
-    const bool represents = is_split() || inside_.rank() == 0;
+    const bool represents = node_->is_split() || inside_.rank() == 0;
     if (represents) token_->begin(base_, progress().step);
     std::int64_t own = 0;
     double loss = 0, rate = 0, all_ended = 0, updates = static_cast<double>(progress().step);
     while (all_ended == 0) {
       rate = learning_rate(static_cast<std::int64_t>(updates));
       loss = gradient(own_batches_++ * nodes() + node());
-      blocked([&] {
-        bool ended = true;
-        if (node_->update(rate)) {
-          ++own;
-          if (token_->arrived()) {
-            node_->read(change_);
-            const std::int64_t missed = token_->exchange(change_, own, last);
-            node_->write(change_);
-            for (; own > 0; --own) stale(missed);
-          }
-          ended = token_->ended();
+      bool ended = true, updates_node = false;
+      compute_in_node(0, [&] { updates_node = node_->update(rate); });
+      compute(0, [&] {
+        if (!updates_node) return;
+        ++own;
+        if (token_->arrived()) {
+          node_->read(change_);
+          const std::int64_t missed = token_->exchange(change_, own, last);
+          node_->write(change_);
+          for (; own > 0; --own)
+            if (inside_.rank() == 0) stale(missed);
         }
-        node_->share();
+        ended = token_->ended();
+      });
+      compute_in_node(0, [&] { node_->share(); });
+      blocked([&] {
         all_ended = ended ? 1 : 0;
         inside_.minimum(std::span<double>(&all_ended, 1));
         double sums[] = {loss, inside_.rank() == 0 ? static_cast<double>(token_->updates()) : 0};
@@ -358,7 +390,7 @@ class Hybrid final : public Mode {
   Communicator inside_, between_;  // the ranks of this node; those of other nodes in this position
   std::unique_ptr<Node> node_;
   std::unique_ptr<WeightToken> token_;
-  std::vector<float> base_, change_, sum_;  // base_: the weights after the last exchange
+  std::vector<float> base_, change_, received_;  // base_: the weights after the last exchange
   std::int64_t own_batches_ = 0;
 };
 
@@ -368,6 +400,7 @@ const ModeInfo Hybrid::info{
         "one mode between nodes and another inside: between/inside, as token_ring/model_parallel",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
+    .divides_batches = false,
     .options = {{"between", "token_ring", "token_ring or parameter_server"},
                 {"inside", "parameter_server", "token_ring, parameter_server or model_parallel"},
                 {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},

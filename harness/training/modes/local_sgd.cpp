@@ -30,10 +30,6 @@ class LocalSgd final : public SynchronousMode {
   }
 
   TrainableNetwork& network() override { return replica_.network(); }
-  // The mean of the weights, in the middle of a block too.
-  void collect() override {
-    if (block_ > 0) average();
-  }
   void restart(const Progress& progress) override {
     Mode::restart(progress);
     forget_block();
@@ -43,6 +39,8 @@ class LocalSgd final : public SynchronousMode {
   static const ModeInfo info;
 
  private:
+  // A training ends with a block: it may make up to every - 1 steps more.
+  bool may_stop() const override { return block_ == 0; }
   double step(double rate) override {
     double loss = 0;
     compute(replica_.samples(), [&] {
@@ -93,6 +91,7 @@ const ModeInfo LocalSgd::info{
     .idea = "every replica updates weights of its own; every few steps all take their mean",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
+    .divides_batches = true,
     .options = {{"every", "8", "steps between two means"},
                 {"block_momentum", "0", "momentum of the change from mean to mean"}},
 };

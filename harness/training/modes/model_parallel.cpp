@@ -1,7 +1,7 @@
 // Model parallel: the filters and neurons of every layer are divided among the ranks, all of which
 // work on the same batch (split_network.hpp). Nothing is exchanged but activations and their
 // gradients: this pays where a layer has more weights than activations, as fully connected ones do.
-#include "harness/training/replica.hpp"
+#include "harness/data/batches.hpp"
 #include "harness/training/split_network.hpp"
 #include "harness/training/synchronous_mode.hpp"
 
@@ -28,17 +28,18 @@ class ModelParallel final : public SynchronousMode {
   static const ModeInfo info;
 
  private:
-  // Computing and exchanging alternate: the time of exchanges is taken out of that of computing.
   double step(double rate) override {
-    const double exchanged = split_.exchange_seconds(), bytes = split_.bytes_sent();
+    const double bytes = split_.bytes_sent();
     double loss = 0;
-    compute(static_cast<double>(batch()) / communicator().ranks(), [&] {
+    const auto work = [&] {
       batches_.draw(progress().step, 0, network().images(), network().labels());
       loss = split_.forward();
       split_.backward();
       split_.update(rate);
-    });
-    exchanged_within(split_.exchange_seconds() - exchanged);
+    };
+    split_.set_next_step(progress().step + 1);
+    compute_and_exchange(static_cast<double>(batch()) / communicator().ranks(),
+                         split_.exchange_seconds(), work);
     sent(split_.bytes_sent() - bytes);
     return loss / communicator().ranks();
   }
@@ -52,6 +53,7 @@ const ModeInfo ModelParallel::info{
     .idea = "filters and neurons are divided among the ranks, which exchange activations",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
+    .divides_batches = false,
     .options = {},
 };
 

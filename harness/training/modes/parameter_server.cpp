@@ -1,6 +1,6 @@
 // Master-slave, synchronous: every rank sends the gradient of its part of the batch to the master,
-// rank 0, which updates the weights and sends them back. The master computes too: it would only
-// wait. It receives and sends (p-1) n bytes a step, which an all-reduce spreads over all ranks.
+// rank 0, which updates the weights and sends them back. The master computes too: otherwise it would
+// be idle. It receives and sends (p-1) n bytes a step, which an all-reduce spreads over all ranks.
 //
 // With first=k the master goes on with the first k gradients, its own among them (Chen et al.,
 // Revisiting distributed synchronous SGD, 2016). A gradient that comes late is dropped; its rank gets
@@ -70,7 +70,7 @@ class ParameterServer final : public Mode {
       const std::int64_t step = progress().step;
       double loss = gradient(step);
       std::vector<int> in_time;
-      blocked([&] {
+      const auto gather = [&] {
         for (int next = 1; static_cast<int>(in_time.size()) + 1 < first_; ++next) {
           const int from = first_ == ranks ? next : communicator().await_message();
           const Report report = receive_gradient(from);
@@ -83,21 +83,26 @@ class ParameterServer final : public Mode {
           loss += report.loss;
           in_time.push_back(from);
         }
-      });
+      };
+      const double bytes = static_cast<double>(replica_.gradients().size_bytes());
+      blocked(gather, bytes * (first_ - 1));
       const auto parts = static_cast<float>(in_time.size() + 1);
       const double rate = learning_rate(step);
       compute(0, [&] {
         for (float& g : replica_.gradients()) g /= parts;
         replica_.update(rate);
       });
-      finished(loss * ranks / double{parts}, rate);
-      blocked([&] {
-        for (const int rank : in_time) {
-          send_weights(rank, step + 1);
-          computes[static_cast<std::size_t>(rank)] = step + 1 < last;
-        }
-      });
-      if (first_ == ranks) check_ranks();
+      finished(loss * ranks / double{parts}, rate, 1,
+               batch() * static_cast<std::int64_t>(in_time.size() + 1) / ranks);
+      blocked(
+          [&] {
+            for (const int rank : in_time) {
+              send_weights(rank, step + 1);
+              computes[static_cast<std::size_t>(rank)] = step + 1 < last;
+            }
+          },
+          bytes * static_cast<double>(in_time.size()));
+      if (first_ == ranks) check_ranks(progress().step);
     }
     for (int rank = 1; rank < ranks; ++rank)
       if (computes[static_cast<std::size_t>(rank)]) {
@@ -110,16 +115,19 @@ class ParameterServer final : public Mode {
     while (progress().step < last) {
       const std::int64_t step = progress().step;
       const Report report{step, gradient(step)};
+      const double bytes = static_cast<double>(replica_.gradients().size_bytes());
       std::int64_t next = 0;
-      blocked([&] {
-        communicator().send(0, report);
-        communicator().send(0, std::span<const float>(replica_.gradients()));
-        next = communicator().receive<std::int64_t>(0);
-      });
-      blocked([&] { communicator().receive(0, replica_.parameters()); });
-      sent(static_cast<double>(replica_.gradients().size_bytes()));
+      blocked(
+          [&] {
+            communicator().send(0, report);
+            communicator().send(0, std::span<const float>(replica_.gradients()));
+            next = communicator().receive<std::int64_t>(0);
+          },
+          bytes);
+      blocked([&] { communicator().receive(0, replica_.parameters()); }, bytes);
+      sent(bytes);
       finished(report.loss, learning_rate(step), next - step);
-      if (first_ == communicator().ranks()) check_ranks();
+      if (first_ == communicator().ranks()) check_ranks(progress().step);
     }
   }
 
@@ -146,6 +154,7 @@ const ModeInfo ParameterServer::info{
     .idea = "a master adds the gradients of all ranks, updates the weights and sends them back",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
+    .divides_batches = true,
     .options = {{"first", "0", "go on with the first so many gradients; 0: with all"}},
 };
 

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -236,10 +235,13 @@ class Pipeline final : public SynchronousMode {
     TrainableNetwork& network = *slot.network;
     const int samples = static_cast<int>(network.batch());
     if (stage() > 0)
-      blocked([&] {
-        slot.input_gradient.wait();
-        communicator().start_receive(stage() - 1, network.images()).wait();
-      });
+      blocked(
+          [&] {
+            slot.input_gradient.wait();
+            communicator().start_receive(stage() - 1, network.images()).wait();
+          },
+          static_cast<double>(network.images().size_bytes()));
+    blocked([&] { slot.output.wait(); });  // of the micro-batch before
     network.set_next_step(progress().step * micro_batches_ + micro_batch + 1);  // for dropout
     compute(samples, [&] {
       if (stage() == 0)
@@ -247,7 +249,6 @@ class Pipeline final : public SynchronousMode {
                       is_last() ? network.labels() : std::span<std::uint8_t>(labels_));
       else if (is_last())
         batches_.draw(progress().step, micro_batch * samples, images_, network.labels());
-      slot.output.wait();  // of the micro-batch before
       loss_ += network.forward() / micro_batches_;
     });
     if (is_last()) return;
@@ -260,7 +261,8 @@ class Pipeline final : public SynchronousMode {
     Slot& slot = this->slot(micro_batch);
     TrainableNetwork& network = *slot.network;
     if (!is_last())
-      blocked([&] { communicator().start_receive(stage() + 1, network.output_gradient()).wait(); });
+      blocked([&] { communicator().start_receive(stage() + 1, network.output_gradient()).wait(); },
+              static_cast<double>(network.output_gradient().size_bytes()));
     compute(0, [&] {
       network.backward();
       const std::span<const float> gradients = network.parts().gradients.host;
@@ -299,6 +301,7 @@ const ModeInfo Pipeline::info{
     .idea = "every rank has consecutive layers; micro-batches pass through them",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
+    .divides_batches = false,
     .options = {{"micro_batches", "0", "parts of a batch; 0: about four per rank"},
                 {"schedule", "1f1b", "1f1b or fill_drain"}},
 };

@@ -47,6 +47,10 @@ class Sharded final : public SynchronousMode {
       replica_.draw(progress().step);
       loss = replica_.gradient();
     });
+    if (communicator().ranks() == 1) {
+      compute(0, [&] { replica_.update(rate); });
+      return loss;
+    }
     blocked([&] { replica_.update(rate); });
     const double ranks = communicator().ranks();
     sent(2 * (ranks - 1) / ranks * static_cast<double>(replica_.gradients().size_bytes()));
@@ -62,6 +66,7 @@ const ModeInfo Sharded::info{
         "reduce-scatter of the gradients, update of one shard per rank, all-gather of the weights",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
+    .divides_batches = true,
     .options = {},
 };
 

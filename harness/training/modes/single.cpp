@@ -1,4 +1,6 @@
-// One process, one replica: what the synchronous modes must equal, and the only mode on a device.
+// One process, one replica: the reference for the synchronous modes, and the only mode on a device.
+#include <stdexcept>
+
 #include "harness/training/mode.hpp"
 #include "harness/training/trainer.hpp"
 
@@ -42,6 +44,7 @@ const ModeInfo Single::info{
     .idea = "one process trains the network on whole batches",
     .replicas = ModeInfo::Replicas::one,
     .synchronous = true,
+    .divides_batches = false,
     .options = {},
 };
 

@@ -60,6 +60,8 @@ class Ssp final : public Mode {
     return loss;
   }
 
+  double bytes() { return static_cast<double>(replica_.gradients().size_bytes()); }
+
   void alone(std::int64_t last) {
     while (progress().step < last) {
       const double loss = gradient(progress().step), rate = learning_rate(progress().step);
@@ -75,25 +77,30 @@ class Ssp final : public Mode {
     std::vector<std::int64_t> wants(static_cast<std::size_t>(workers_) + 1, progress().step);
     std::vector<bool> waits(wants.size(), true);
     std::vector<float> received(replica_.gradients().size());
+    int answered = 0;
     const auto answer = [&] {  // those that wait and are not too far ahead
+      answered = 0;
       for (int rank = 1; rank <= workers_; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         if (!waits[r] || wants[r] - progress().step > bound_) continue;
         waits[r] = false;
+        ++answered;
         communicator().send(rank, progress().step);
         communicator().send(rank, std::span<const float>(replica_.parameters()));
         sent(static_cast<double>(replica_.parameters().size_bytes()));
       }
     };
-    blocked(answer);
+    answer_in_time(answer, answered);
     while (progress().step < last) {
       int from = 0;
       Report report{};
-      blocked([&] {
-        from = communicator().await_message();
-        report = communicator().receive<Report>(from);
-        communicator().receive(from, std::span<float>(received));
-      });
+      blocked(
+          [&] {
+            from = communicator().await_message();
+            report = communicator().receive<Report>(from);
+            communicator().receive(from, std::span<float>(received));
+          },
+          bytes());
       stale(report.step - report.version);
       const auto at = static_cast<std::size_t>(report.step - progress().step);
       if (at >= sums.size()) sums.resize(at + 1);
@@ -111,8 +118,19 @@ class Ssp final : public Mode {
         sums.pop_front();
         finished(loss, rate);
       }
-      blocked(answer);
+      answer_in_time(answer, answered);
     }
+  }
+
+  // blocked(), with the bytes that `answer` has sent.
+  template <class Answer>
+  void answer_in_time(const Answer& answer, const int& answered) {
+    double bytes = 0;
+    const auto count = [&] {
+      answer();
+      bytes = answered * this->bytes();
+    };
+    blocked(count, bytes);
   }
 
   static void add(Sum& sum, const std::vector<float>& gradients, double loss) {
@@ -127,16 +145,20 @@ class Ssp final : public Mode {
   void work(std::int64_t last) {
     while (progress().step < last) {
       std::int64_t version = 0;
-      blocked([&] {
-        version = communicator().receive<std::int64_t>(0);
-        communicator().receive(0, replica_.parameters());
-      });
+      blocked(
+          [&] {
+            version = communicator().receive<std::int64_t>(0);
+            communicator().receive(0, replica_.parameters());
+          },
+          bytes());
       const std::int64_t step = progress().step;
       const Report report{step, version, gradient(step)};
-      blocked([&] {
-        communicator().send(0, report);
-        communicator().send(0, std::span<const float>(replica_.gradients()));
-      });
+      blocked(
+          [&] {
+            communicator().send(0, report);
+            communicator().send(0, std::span<const float>(replica_.gradients()));
+          },
+          bytes());
       sent(static_cast<double>(replica_.gradients().size_bytes()));
       finished(report.loss, learning_rate(step));
     }
@@ -152,6 +174,7 @@ const ModeInfo Ssp::info{
     .idea = "a rank may be a bounded number of steps ahead of the updates",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
+    .divides_batches = true,
     .options = {{"bound", "2", "steps that a rank may be ahead; 0 is synchronous"}},
 };
 

@@ -4,7 +4,8 @@
 // With overlap a thread reduces the gradients of a layer while backward() computes those of the
 // layers before it (Li et al., PyTorch Distributed, 2020). This hides the messages where the thread
 // finds an idle core, or waits for a network.
-#include <fmt/format.h>
+#include <algorithm>
+#include <exception>
 
 #include "harness/training/gradient_exchange.hpp"
 #include "harness/training/replica.hpp"
@@ -38,9 +39,7 @@ class Synchronous final : public SynchronousMode {
     double loss = 0;
     compute(replica_.samples(), [&] {
       replica_.draw(progress().step);
-      if (overlaps_) begin_exchange();
-      loss = replica_.gradient();
-      replica_.network().after_operations({});
+      loss = overlaps_ ? gradient_and_exchange() : replica_.gradient();
     });
     double exposed = training_clock();
     blocked([&] { overlaps_ ? exchange_.end() : exchange_.run(); });
@@ -49,6 +48,16 @@ class Synchronous final : public SynchronousMode {
     sent(exchange_.bytes());
     compute(0, [&] { replica_.update(rate); });
     return loss;
+  }
+
+  // The thread may wait for other ranks: an error must end the run at once.
+  double gradient_and_exchange() try {
+    begin_exchange();
+    const double loss = replica_.gradient();
+    replica_.network().after_operations({});
+    return loss;
+  } catch (const std::exception& error) {
+    mpi_session().abort(error.what());
   }
 
   void begin_exchange() {
@@ -70,6 +79,7 @@ const ModeInfo Synchronous::info{
     .idea = "every rank computes the gradient of a part of the batch; an all-reduce gives the mean",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = true,
+    .divides_batches = true,
     .options = {{"overlap", "no", "yes: all-reduce of a layer during the backward pass of others"},
                 {"bucket_kib", "1024", "with overlap: KiB of gradients in an all-reduce, at least"},
                 {"compressed", "", "rung of all_reduce that compresses, with error feedback"}},

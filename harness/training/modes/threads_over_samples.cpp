@@ -1,7 +1,7 @@
 // Data parallel with threads of one process, as on many-core processors: each thread runs the whole
 // network on its part of the batch, with weights that all share; then the threads add the gradients,
-// each a slice, and update the weights. Against threads inside every operation this has one barrier
-// per step in place of one per operation, and smaller operands.
+// each a slice, and update the weights. Against threads inside every operation this has three
+// barriers per step in place of one per operation, and smaller operands.
 #include "harness/training/replica.hpp"
 #include "harness/training/thread_replicas.hpp"
 #include "kernels/common/cpu/partition.hpp"
@@ -62,6 +62,7 @@ const ModeInfo ThreadsOverSamples::info{
     .idea = "threads of one process run the network on parts of the batch and share the weights",
     .replicas = ModeInfo::Replicas::threads,
     .synchronous = true,
+    .divides_batches = true,
     .options = {},
 };
 

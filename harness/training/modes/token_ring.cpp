@@ -18,6 +18,10 @@ class TokenRing final : public Mode {
   }
 
   TrainableNetwork& network() override { return replica_.network(); }
+  void restart(const Progress& progress) override {
+    Mode::restart(progress);
+    own_batches_ = progress.step / communicator().ranks();
+  }
 
   static const ModeInfo info;
 
@@ -43,7 +47,8 @@ class TokenRing final : public Mode {
       if (communicator().rank() == 0) finished(loss, rate, token_.updates() - progress().step);
     }
     std::int64_t all = 0;
-    blocked([&] { all = token_.finish(replica_.parameters()); });
+    blocked([&] { all = token_.finish(replica_.parameters()); },
+            static_cast<double>(replica_.parameters().size_bytes()));
     sent(token_.bytes_sent() - bytes);
     finished(loss, rate, all - progress().step);
   }
@@ -58,6 +63,7 @@ const ModeInfo TokenRing::info{
     .idea = "the weights go round; every rank adds its change and hands them on, none waits",
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
+    .divides_batches = false,
     .options = {},
 };
 

@@ -9,6 +9,7 @@
 #include "harness/io/nearest.hpp"
 #include "harness/training/mode.hpp"
 #include "harness/training/network_split.hpp"
+#include "harness/training/replica.hpp"
 #include "harness/training/trainer.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/training/training_networks.hpp"
@@ -54,14 +55,16 @@ TEST(Modes, BadSpecsAreOneSentence) {
     EXPECT_TRUE(says(error_of([&] { ModeSpec(std::string("ssp,bound=") + bad).integer("bound"); }),
                      {"bound=", "whole number from 0"}))
         << bad;
-  EXPECT_TRUE(says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
-                   {"expected a number"}));
-  EXPECT_TRUE(says(error_of([] { ModeSpec("synchronous,overlap=true").flag("overlap"); }),
-                   {"yes or no"}));
+  EXPECT_TRUE(
+      says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
+           {"expected a number"}));
+  EXPECT_TRUE(
+      says(error_of([] { ModeSpec("synchronous,overlap=true").flag("overlap"); }), {"yes or no"}));
 }
 
 TEST(LearningRate, GrowsDuringTheWarmUpToItsScaledValue) {
-  TrainingSetup setup{.description = small_network(4), .use = UseSpec("serial"), .plans = nullptr, .data = nullptr};
+  TrainingSetup setup{
+      .description = small_network(4), .use = UseSpec("serial"), .plans = nullptr, .data = nullptr};
   setup.description.optimizer.learning_rate = 0.1;
   EXPECT_DOUBLE_EQ(learning_rate_of(setup, 50), 0.1);
   setup.scale = 4;
@@ -88,8 +91,32 @@ TEST(Segments, BeginAtLayersWithWeights) {
     return names;
   };
   EXPECT_EQ(firsts(false), (std::vector<std::string>{"conv1", "conv2", "fc1", "fc2"}));
-  EXPECT_EQ(firsts(true), (std::vector<std::string>{"conv1", "lrn1", "conv2", "lrn2", "fc1", "fc2",
-                                                    "softmax1"}));
+  EXPECT_EQ(firsts(true),
+            (std::vector<std::string>{"conv1", "lrn1", "conv2", "lrn2", "fc1", "fc2", "softmax1"}));
+}
+
+// The batch is the whole data set: only its order changes from one batch to the next.
+TEST(Replicas, DrawAnotherDropoutMaskInEveryStepAndPart) {
+  const data::Dataset images = bright_rows(8, 1);
+  PlanStore plans(1);
+  const auto losses = [&](network::NetworkDescription description, int part, int parts) {
+    description.batch = 8;
+    const TrainingSetup setup{
+        .description = description, .use = UseSpec("serial"), .plans = &plans, .data = &images};
+    Replica replica(setup, setup.use, part, parts, {.exchange = Exchange::none});
+    std::vector<double> all;
+    for (int number = 0; number < 3; ++number) {
+      replica.draw(number);
+      all.push_back(replica.gradient());
+    }
+    return all;
+  };
+  const std::vector<double> without = losses(network::without_optional(small_network(8)), 0, 1),
+                            with = losses(small_network(8), 0, 1);
+  EXPECT_NEAR(without[0], without[1], 1e-5);
+  EXPECT_GT(std::abs(with[0] - with[1]), 1e-3);
+  EXPECT_GT(std::abs(with[1] - with[2]), 1e-3);
+  EXPECT_EQ(with, losses(small_network(8), 0, 1)) << "they follow from the seed";
 }
 
 struct Trained {
@@ -109,7 +136,8 @@ class TrainingModes : public testing::Test {
                         .shift = 1,
                         .seed = 3};
     setup.description.optimizer.type = optimizer;
-    setup.description.optimizer.learning_rate = optimizer == sgd_update::Optimizer::adam ? 0.01 : 0.1;
+    setup.description.optimizer.learning_rate =
+        optimizer == sgd_update::Optimizer::adam ? 0.01 : 0.1;
     const ModeSpec spec(text);
     const std::unique_ptr<Mode> mode = mode_named(spec.name()).make(setup, spec);
     std::int64_t calls = 0;
@@ -132,7 +160,8 @@ TEST_F(TrainingModes, ThreadsOverSamplesMakeTheWeightsOfOneProcess) {
     const Trained alone = train("single", batch, 1, 10),
                   together = train("threads_over_samples", batch, threads, 10);
     for (std::size_t i = 0; i < alone.weights.size(); ++i)
-      ASSERT_NEAR(alone.weights[i], together.weights[i], 5e-5) << batch << " samples on " << threads;
+      ASSERT_NEAR(alone.weights[i], together.weights[i], 5e-5)
+          << batch << " samples on " << threads;
     EXPECT_EQ(together.progress.samples, 10 * batch);
     EXPECT_TRUE(together.progress.staleness.empty());
   }

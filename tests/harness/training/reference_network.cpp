@@ -172,7 +172,9 @@ Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
     }
     Doubles operator()(const network::SoftmaxCrossEntropy&) const { return x; }  // see loss()
   };
-  return std::visit(Visitor{layer, batch, x, weights, biases, seed_ + index, step}, layer.layer);
+  return std::visit(
+      Visitor{layer, batch, x, weights, biases, dropout_seed(seed_, layer.name, 0), step},
+      layer.layer);
 }
 
 double ReferenceNetwork::loss(std::span<const double> parameters, std::int64_t step) const {
