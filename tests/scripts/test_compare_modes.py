@@ -13,9 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_ONE_PROCESS = ["hogwild", "threads_over_samples", "actors_learner"]
-OVER_RANKS = ["synchronous", "synchronous,compressed=one_bit", "synchronous,compressed=top_k", "sharded",
+OVER_RANKS = ["synchronous", "synchronous,overlap=yes", "synchronous,compressed=one_bit", "synchronous,compressed=top_k", "sharded",
               "parameter_server", "token_ring", "downpour", "ssp,bound=2", "local_sgd,every=8",
-              "model_parallel", "pipeline"]
+              "model_parallel", "pipeline", "token_ring/parameter_server"]
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_ranks_above_the_cores_yield_and_the_first_lines_say_so(project):
 def test_a_batch_per_rank_is_for_modes_that_divide_batches(project):
     project.run("compare_modes.sh", OUT="run", SEEDS="1", BATCH_PER_RANK="1", MODES="synchronous;downpour;ssp;hogwild")
     assert [word_after(call, "--mode") for call in project.calls("stepladder") if "--batch-per-rank" in call] \
-        == ["synchronous"]
+        == ["synchronous", "ssp"]
 
 
 @pytest.mark.parametrize("name, value, expected", [
