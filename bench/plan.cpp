@@ -1,6 +1,7 @@
 // stepladder plan: predicts the time of one update of the weights for every mode of training and
 // chooses one; with --measure it trains in each mode for a moment and compares.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -143,8 +144,18 @@ Links links_of_memory() {
 
 struct Planned {
   ModeSpec spec;
-  Prediction prediction;
+  std::vector<Prediction> predictions = {};  // of each round
+  std::vector<double> trainings = {};        // seconds of an update in each round
+  Prediction prediction = {};
   double measured = 0;  // seconds; 0: not measured
+
+  // The medians.
+  void settle() {
+    const auto middle = predictions.begin() + static_cast<std::ptrdiff_t>(predictions.size() / 2);
+    std::ranges::nth_element(predictions, middle, {}, &Prediction::seconds);
+    prediction = *middle;
+    if (!trainings.empty()) measured = summarize(trainings).median;
+  }
   double error() const { return 100 * (prediction.seconds() / measured - 1); }
 };
 
@@ -267,26 +278,20 @@ int print_bytes(const network::NetworkDescription& description, int ranks) {
 
 // --- measuring -----------------------------------------------------------------------------------
 
-// Seconds of an update: the median of several short trainings after a warm-up. With learning rate 0
-// the weights stay finite.
+// Seconds of an update in a short training after a warm-up. With learning rate 0 the weights stay
+// finite.
 double measure(const ModeSpec& spec, TrainingSetup setup, double predicted) {
-  constexpr double enough = 0.4;  // seconds of a training
-  constexpr int trainings = 3;
+  constexpr double enough = 0.3;  // seconds
   setup.scale = 0;
   setup.log_every = std::numeric_limits<std::int64_t>::max();
   const std::unique_ptr<Mode> mode = mode_named(spec.name()).make(setup, spec);
   const std::int64_t steps =
-      std::clamp<std::int64_t>(std::llround(enough / mpi_session().broadcast(predicted)), 3, 5000);
-  mode->train(std::clamp<std::int64_t>(steps / 4, 2, 50));
-  std::vector<double> seconds;
-  for (int i = 0; i < trainings; ++i) {
-    const Progress before = mode->progress();
-    mode->train(mpi_session().broadcast(before.step) + steps);
-    const Progress& after = mode->progress();
-    seconds.push_back((after.seconds - before.seconds) /
-                      static_cast<double>(after.step - before.step));
-  }
-  return summarize(seconds).median;
+      std::clamp<std::int64_t>(std::llround(enough / mpi_session().broadcast(predicted)), 4, 5000);
+  mode->train(std::clamp<std::int64_t>(steps / 4, 2, 20));
+  const Progress before = mode->progress();
+  mode->train(mpi_session().broadcast(before.step) + steps);
+  const Progress& after = mode->progress();
+  return (after.seconds - before.seconds) / static_cast<double>(after.step - before.step);
 }
 
 bool is_measurable(const ModeInfo& info, int ranks) {
@@ -338,7 +343,9 @@ Cluster cluster_of(const Options& options) {
     throw std::runtime_error(
         fmt::format("{} ranks on {} hosts: expected as many ranks on every host", cluster.ranks,
                     cluster.hosts));
-  cluster.cores = default_threads().back();
+  // mpirun may have bound this rank to one core of its host.
+  cluster.cores =
+      mpi.ranks() > 1 ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) : default_threads().back();
   cluster.threads = options.threads > 0 ? options.threads
                     : cluster.ranks > 1 ? 1
                                         : default_threads().back();
@@ -395,7 +402,7 @@ int run(const Options& options) {
         fmt::format("--use {}: plan predicts trainings on the CPU", use.text()));
   std::vector<Planned> all;
   for (const std::string& text : options.modes.empty() ? all_modes(cluster) : options.modes)
-    all.push_back({.spec = ModeSpec(text), .prediction = {}});
+    all.push_back({.spec = ModeSpec(text)});
   const Tuning tuning = load_tuning(options.tuned);
   const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   if (data.train.count() < description.batch)
@@ -420,22 +427,28 @@ int run(const Options& options) {
                             .replicas = cluster.ranks,
                             .shift = 2,
                             .seed = options.seed};
-  MeasuredLayerTimes times(setup, cluster.hosts, cluster.cores);
-  for (Planned& mode : all) {
-    const ModeInfo& info = mode_named(mode.spec.name()).info;
-    const bool of_ranks = info.replicas == ModeInfo::Replicas::ranks;
-    mode.prediction.mode = mode.spec.text();
-    if (of_ranks && !network.has_messages)
-      mode.prediction.why_not = "the links are not known: start it with mpirun, or add --links RUN";
-    else if (!of_ranks && mpi.ranks() > 1)
-      mode.prediction.why_not = "it runs in one process: start plan without mpirun";
-    else
-      mode.prediction = predict(description, use, cluster, network.links, times, mode.spec);
+  // The medians of several rounds, each of which times the layers again and trains in all modes:
+  // what disturbs the machine for a moment disturbs one round.
+  const int rounds = options.measure ? 5 : 3;
+  for (int round = 0; round < rounds; ++round) {
+    MeasuredLayerTimes times(setup, cluster.hosts, cluster.cores);
+    for (Planned& mode : all) {
+      const ModeInfo& info = mode_named(mode.spec.name()).info;
+      const bool of_ranks = info.replicas == ModeInfo::Replicas::ranks;
+      Prediction now;
+      now.mode = mode.spec.text();
+      if (of_ranks && !network.has_messages)
+        now.why_not = "the links are not known: start it with mpirun, or add --links RUN";
+      else if (!of_ranks && mpi.ranks() > 1)
+        now.why_not = "it runs in one process: start plan without mpirun";
+      else
+        now = predict(description, use, cluster, network.links, times, mode.spec);
+      mode.predictions.push_back(now);
+      if (options.measure && now.why_not.empty() && is_measurable(info, cluster.ranks))
+        mode.trainings.push_back(measure(mode.spec, setup, now.seconds()));
+    }
   }
-  if (options.measure)
-    for (Planned& mode : all)
-      if (can_run(mode) && is_measurable(mode_named(mode.spec.name()).info, cluster.ranks))
-        mode.measured = measure(mode.spec, setup, mode.prediction.seconds());
+  for (Planned& mode : all) mode.settle();
   sort(all);
   if (mpi.rank() != 0) return 0;
 

@@ -193,7 +193,8 @@ LOG = ("--log=root.thres:critical",)
 def arithmetic_text(arithmetic):
     """The variable SIMULATED_ARITHMETIC (simulation/arithmetic.hpp)."""
     return arithmetic and " ".join(
-        f"{name} " + " ".join(f"{size:.9g}:{seconds:.9g}" for size, seconds in arithmetic[name]) for name in ("add", "copy"))
+        f"{name} " + " ".join(f"{size:.9g}:{seconds:.9g}" for size, seconds in arithmetic[name])
+        for name in ("add", "copy"))
 
 
 def crash(text, status):
@@ -229,8 +230,12 @@ class Simulator:
                 stem.with_suffix(".xml").write_text(platform.xml(nodes))
         return stem.with_suffix(".xml"), stem.with_suffix(".hosts")
 
-    def execute(self, command, arithmetic, limit):
-        """Output, exit status, wall time, CPU time. The status is None if the CPU time ran out."""
+    def execute(self, command, arithmetic, limit, memory=resource.RLIM_INFINITY):
+        """Output, exit status, wall time, CPU time. The status is None if the CPU time ran out. memory: in bytes."""
+        def set_limits():
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
         environment = dict(os.environ)
         environment.pop("SIMULATED_ARITHMETIC", None)
         if arithmetic:
@@ -242,8 +247,7 @@ class Simulator:
                     raise KeyboardInterrupt
                 process = subprocess.Popen(
                     [*map(str, command)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                    env=environment, start_new_session=True, cwd=self.folder,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5)))
+                    env=environment, start_new_session=True, cwd=self.folder, preexec_fn=set_limits)
                 self.running.add(process)
             _, status, usage = os.wait4(process.pid, 0)
             with self.lock:
@@ -266,8 +270,8 @@ class Simulator:
         library = any(argument in self.libraries for argument in arguments)
         options = options or (("smpi/coll-selector:ompi",) if library else ("smpi/send-is-detached-thresh:0",))
         command = ["smpirun", "-np", str(nodes), "-no-privatize", "-hostfile", hosts, "-platform", xml,
-                   *LOG, *(f"--cfg={option}" for option in (*OPTIONS, "contexts/guard-size:0", "contexts/stack-size:256",
-                                                            *options)),
+                   *LOG, *(f"--cfg={option}" for option in (
+                       *OPTIONS, "contexts/guard-size:0", "contexts/stack-size:256", *options)),
                    self.program, *arguments]
         text, status, wall, cpu = self.execute(command, arithmetic_text(arithmetic), limit or self.limit)
         if status is None:

@@ -24,10 +24,13 @@ Arithmetic from_environment() {
   if (text == nullptr) return {};
   std::vector<CostCurve::Point> add, copy;
   std::vector<CostCurve::Point>* points = nullptr;
+  bool computes = false;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     const std::size_t colon = word.find(':');
-    if (word == "add")
+    if (word == "compute")
+      computes = true;
+    else if (word == "add")
       points = &add;
     else if (word == "copy")
       points = &copy;
@@ -36,7 +39,7 @@ Arithmetic from_environment() {
     else
       points->push_back({std::stod(word.substr(0, colon)), std::stod(word.substr(colon + 1))});
   }
-  return {false, CostCurve(std::move(add)), CostCurve(std::move(copy))};
+  return {computes, CostCurve(std::move(add)), CostCurve(std::move(copy))};
 }
 
 const Arithmetic values = from_environment();
@@ -60,24 +63,20 @@ using simulation::arithmetic;
 void add(const float* a, const float* b, float* sum, std::int64_t count) {
   if (arithmetic().computes)
     std::transform(a, a + count, b, sum, [](float x, float y) { return x + y; });
-  else if (count > 0)
-    simulation::spend(arithmetic().add(simulation::bytes_of(count)));
+  if (count > 0) simulation::spend(arithmetic().add(simulation::bytes_of(count)));
 }
 
 // A pass over one array; it costs what a copy does.
 void divide(float* values, std::int64_t count, float divisor) {
   if (arithmetic().computes)
     std::transform(values, values + count, values, [divisor](float x) { return x / divisor; });
-  else if (count > 0)
-    simulation::spend(arithmetic().copy(simulation::bytes_of(count)));
+  if (count > 0) simulation::spend(arithmetic().copy(simulation::bytes_of(count)));
 }
 
 void copy(const float* from, float* to, std::int64_t count) {
   if (from == to) return;
-  if (arithmetic().computes)
-    std::copy_n(from, count, to);
-  else if (count > 0)
-    simulation::spend(arithmetic().copy(simulation::bytes_of(count)));
+  if (arithmetic().computes) std::copy_n(from, count, to);
+  if (count > 0) simulation::spend(arithmetic().copy(simulation::bytes_of(count)));
 }
 
 }  // namespace all_reduce

@@ -202,7 +202,7 @@ StepTimes MeasuredLayerTimes::measure(const std::vector<NetworkDescription>& par
   };
 
   constexpr int warm_up = 2, least = 9, most = 100;
-  constexpr double enough = 0.4;  // seconds of steps
+  constexpr double enough = 0.2;  // seconds of steps
   std::vector<double> gradients, steps, alone;
   std::vector<Phases> now(replicas.size());
   double seconds = 0;
