@@ -97,10 +97,10 @@ class Predictor {
 
   double add(double bytes) const { return links_.add(bytes); }
   double copy(double bytes) const { return links_.copy(bytes); }
-  // Between neighbours of a ring.
-  double hop(double bytes) const {
-    return (one_host() || links_.between.send.empty() ? links_.within : links_.between).send(bytes);
-  }
+  // Between neighbours of a ring: one at a time, or all at once.
+  const LinkCosts& ring() const { return one_host() ? links_.within : links_.between; }
+  double hop(double bytes) const { return ring().send(bytes); }
+  double shift(double bytes) const { return ring().shift(bytes); }
   // Between rank 0 and all others, one after another.
   double to_all(double bytes) const {
     const double here = of_host() - 1;
@@ -378,24 +378,25 @@ class Predictor {
     now_.waiting = step - now_.compute - now_.exposed;
   }
 
-  // All-gathers of activations and reduce-scatters of their gradients, by rings of `ranks`, with the
+  // Exchanges of activations among `ranks` by the collectives of Open MPI: an all-gather, and for the
+  // gradients a reduction to one rank that scatters the sums, or an all-reduce in a ring; with the
   // copies between the layouts of all channels and of a rank's.
   double exchange(std::int64_t samples, int ranks, const std::function<double(double)>& message) {
     const std::vector<SplitSegment> segments = split_segments(network_, ranks);
-    const double r = ranks;
+    const double r = ranks, rounds = std::ceil(std::log2(r));
     double seconds = 0, bytes_sent = 0;
     for (std::size_t i = 1; i < segments.size(); ++i) {
       const SplitSegment &before = segments[i - 1], &next = segments[i];
       if (next.receives_own) continue;
       const double bytes = 4 * static_cast<double>(samples) * next.values, own = bytes / r;
       if (before.is_split) {
-        seconds += (r - 1) * message(own) + copy(own) + copy(bytes);
+        seconds += (r - 1) * message(own);
         bytes_sent += (r - 1) * own;
       }
-      seconds += 2 * copy(bytes);  // into and out of the layout of all channels
+      seconds += 4 * copy(bytes);  // into and out of the layout of all channels, both ways
       if (!next.is_split) continue;
       if (before.is_split) {
-        seconds += (r - 1) * (message(own) + add(own)) + copy(bytes);
+        seconds += rounds * (message(bytes) + add(bytes)) + (r - 1) * message(own);
         bytes_sent += (r - 1) * own;
       } else {
         seconds += (r - 1) * (2 * message(own) + add(own));
@@ -410,7 +411,8 @@ class Predictor {
     const StepTimes& times = times_.split(batch(), cluster_.ranks, cluster_.ranks);
     now_.compute = times.slowest_step;
     if (cluster_.ranks > 1)
-      now_.exposed = exchange(batch(), cluster_.ranks, [this](double bytes) { return hop(bytes); });
+      now_.exposed =
+          exchange(batch(), cluster_.ranks, [this](double bytes) { return shift(bytes); });
   }
 
   // --- hybrids -----------------------------------------------------------------------------------
@@ -444,7 +446,9 @@ class Predictor {
       const StepTimes& times = times_.split(samples, node, cluster_.ranks);
       step = times.slowest_step;
       now_.compute = step;
-      now_.exposed = exchange(samples, node, near);
+      now_.exposed = exchange(samples, node, [&](double bytes) {
+        return is_on_host ? links_.within.shift(bytes) : shift(bytes);
+      });
     } else {
       const StepTimes& times = times_.whole(ceil_div(samples, std::int64_t{node}), cluster_.ranks);
       const double hops = inside == "token_ring" ? k : k - 1;
