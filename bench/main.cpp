@@ -59,7 +59,7 @@ const std::string& command_line() { return typed; }
 
 int main(int count, char** arguments) {
   using namespace stepladder;
-  pin_threads(arguments);
+  if (!MpiSession::launched_by_mpirun()) pin_threads(arguments);
   for (int i = 0; i < count; ++i) typed += (i > 0 ? " " : "") + shell_quoted(arguments[i]);
   int status = 1;
   try {
