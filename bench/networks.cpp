@@ -1,17 +1,55 @@
 #include "bench/networks.hpp"
 
+#include <fmt/format.h>
+
 #include "harness/io/file.hpp"
+#include "harness/io/nearest.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/network/load.hpp"
 
 namespace stepladder {
+namespace {
+
+sgd_update::Optimizer optimizer_named(const std::string& name) {
+  using enum sgd_update::Optimizer;
+  std::vector<std::string> names;
+  for (const sgd_update::Optimizer type : {sgd, momentum, adagrad, adadelta, rmsprop, adam}) {
+    names.emplace_back(sgd_update::name_of(type));
+    if (names.back() == name) return type;
+  }
+  throw UnknownName("optimizer", name, names);
+}
+
+// Another optimizer has its own parameters; the decays are those of the network, and so is the
+// learning rate if its type has no default.
+network::OptimizerDescription exchanged(const network::OptimizerDescription& own,
+                                        sgd_update::Optimizer type) {
+  if (type == own.type) return own;
+  network::OptimizerDescription other = network::default_optimizer(type);
+  if (other.learning_rate == 0) other.learning_rate = own.learning_rate;
+  other.decay = own.decay;
+  other.decay_every_samples = own.decay_every_samples;
+  other.weight_decay = own.weight_decay;
+  other.weight_decay_on = own.weight_decay_on;
+  return other;
+}
+
+}  // namespace
 
 network::NetworkDescription NetworkChoice::load() const {
   network::NetworkDescription description =
       network::load_network(name, source_directory() / "bench" / "networks.json");
   if (without_optional) description = network::without_optional(std::move(description));
   if (batch > 0) description.batch = batch;
+  if (!optimizer.empty())
+    description.optimizer = exchanged(description.optimizer, optimizer_named(optimizer));
+  if (learning_rate > 0) description.optimizer.learning_rate = learning_rate;
   return description;
+}
+
+std::string NetworkChoice::optimizer_text(const network::NetworkDescription& network) const {
+  const std::string type = sgd_update::name_of(network.optimizer.type);
+  return learning_rate > 0 ? fmt::format("{},learning_rate={:g}", type, learning_rate) : type;
 }
 
 Tuning load_tuning(const std::string& file) {

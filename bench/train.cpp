@@ -2,6 +2,7 @@
 // accuracy.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -28,7 +29,7 @@ struct Options {
   std::string mode = "single", use = "best", data;
   std::int64_t steps = 0, epochs = 0, log_every = 10, evaluate_every = 0, warm_up = 0;
   double target_accuracy = 0;
-  int threads = 0, replicas = default_threads().back();
+  int threads = 0, replicas = 0;
   int shift = 2;
   std::uint64_t seed = 1;
   bool batch_per_rank = false, check_ranks = false;
@@ -220,6 +221,7 @@ bool is_of(const CsvRow& row, const TrainingId& id) {
   return row.text("network") == id.network && row.text("use") == id.use &&
          row.text("mode") == id.mode && row.text("seed") == fmt::format("{}", id.seed) &&
          row.text("batch") == fmt::format("{}", id.batch) &&
+         row.text("optimizer") == id.optimizer &&
          row.text("threads") == fmt::format("{}", id.threads) &&
          row.text("ranks") == fmt::format("{}", id.ranks) &&
          row.text("hosts") == fmt::format("{}", id.hosts);
@@ -324,7 +326,7 @@ class Training {
       row.compute = share(p.compute, p);
       row.exposed = share(p.exposed, p);
       row.hidden = share(p.hidden, p);
-      row.waiting = share(p.waiting, p);
+      row.waiting = share(std::max(0.0, p.waiting), p);
       double updates = 0, sum = 0;
       for (std::size_t s = 0; s < p.staleness.size(); ++s) {
         updates += static_cast<double>(p.staleness[s]);
@@ -357,20 +359,28 @@ class Training {
 };
 
 // Where the replicas run must fit how the program was started.
-void require_replicas(const ModeInfo& info) {
+void require_replicas(const ModeInfo& info, int replicas) {
   if (info.replicas != ModeInfo::Replicas::ranks && mpi_session().ranks() > 1)
     throw std::runtime_error(
         fmt::format("mode {} runs in one process; start it without mpirun{}", info.name,
                     info.replicas == ModeInfo::Replicas::threads ? ", with --replicas" : ""));
+  if (replicas > 0 && info.replicas != ModeInfo::Replicas::threads)
+    throw std::runtime_error(
+        fmt::format("--replicas {}: mode {} has no replica threads{}", replicas, info.name,
+                    info.replicas == ModeInfo::Replicas::ranks
+                        ? fmt::format("; start it with mpirun -np {}", replicas)
+                        : ""));
 }
 
 int run(const Options& options) {
   const ModeSpec spec(options.mode);
   const ModeEntry& mode_entry = mode_named(spec.name());
-  require_replicas(mode_entry.info);
+  require_replicas(mode_entry.info, options.replicas);
   const MpiSession& mpi = mpi_session();
   const bool of_threads = mode_entry.info.replicas == ModeInfo::Replicas::threads;
-  const int replicas = of_threads ? options.replicas : mpi.ranks();
+  const int replicas = !of_threads            ? mpi.ranks()
+                       : options.replicas > 0 ? options.replicas
+                                              : default_threads().back();
   const Slowdown slow = slowdown_of(options.slow);
   if (slow.rank >= 0 && (of_threads || slow.rank >= replicas))
     throw std::runtime_error(
@@ -460,7 +470,8 @@ int run(const Options& options) {
                       .hosts = mpi.hosts(),
                       .device = place == Place::cuda ? device()->name() : "cpu",
                       .seed = options.seed,
-                      .batch = description.batch};
+                      .batch = description.batch,
+                      .optimizer = options.network.optimizer_text(description)};
   Training training(options, data, identity, plans, *mode, description.batch, id, run);
   if (checkpoint) {
     restore(*checkpoint, *mode);
@@ -522,12 +533,19 @@ Command train_command(CLI::App& program) {
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
       ->check(CLI::PositiveNumber);
-  app->add_flag("--batch-per-rank", options->batch_per_rank,
-                "Every rank takes a whole batch; the learning rate grows with the ranks (linear "
-                "scaling rule)");
+  app->add_option(
+      "--optimizer", options->network.optimizer,
+      "sgd, momentum, adagrad, adadelta, rmsprop or adam, instead of the network's own");
+  app->add_option("--learning-rate", options->network.learning_rate,
+                  "Learning rate at the beginning; by default the optimizer's, else the network's")
+      ->check(CLI::PositiveNumber);
+  auto* per_rank = app->add_flag("--batch-per-rank", options->batch_per_rank,
+                                 "Every rank takes a whole batch; the learning rate grows with the "
+                                 "ranks (linear scaling rule)");
   app->add_option("--warm-up", options->warm_up,
                   "Samples in which the learning rate grows to that of --batch-per-rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->needs(per_rank);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
@@ -558,8 +576,10 @@ Command train_command(CLI::App& program) {
   app->add_option("--threads", options->threads,
                   "Threads inside an operation; all cores by default, 1 with several replicas")
       ->check(CLI::PositiveNumber);
-  app->add_option("--replicas", options->replicas,
-                  "Threads that hogwild, threads_over_samples and actors_learner start")
+  app->add_option(
+         "--replicas", options->replicas,
+         "Threads that hogwild, threads_over_samples and actors_learner start; all cores by "
+         "default")
       ->check(CLI::Range(1, 1024));
   app->add_option("--checkpoint", options->checkpoint,
                   "Folder of checkpoints; with --resume the training goes on from the newest");

@@ -13,7 +13,10 @@ all-reduce-peers   our fastest all-reduce beside other communication libraries, 
                    all_reduce/peers/
 simulation         predicted training steps on clusters, from the folder simulation/
 training           the last row of every training
+data-parallel-peers
+                   data-parallel steps beside PyTorch's, from the folder modes/peers/
 modes              the training modes side by side, from the folder modes/ of the run, or from the run
+modes-hosts        the same between hosts, from the folder modes/hosts/
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
                    over the first one
 chart-NAME         the chart of that name in the charts folder of the run
@@ -50,7 +53,9 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
-        "modes": lambda _: training_modes(run),
+        "data-parallel-peers": lambda _: data_parallel_peers(run),
+        "modes": lambda _: training_modes(run, "modes") or training_modes(run),
+        "modes-hosts": lambda _: training_modes(run, "modes/hosts"),
         "all-reduce": lambda _: all_reduce(run, "all_reduce"),
         "all-reduce-network": lambda _: all_reduce(run, "network"),
         "all-reduce-peers": lambda _: all_reduce_peers(run),
@@ -329,11 +334,37 @@ def simulation(run: Run) -> str | None:
             f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
 
 
-def training_modes(run: Run) -> str | None:
-    folder = run.folder / "modes"
-    compared = load_run(folder, ("environment", "train")) if folder.is_dir() else run
+def training_modes(run: Run, name: str = "") -> str | None:
+    folder = run.folder / name
+    if not (folder / "train.csv").exists():
+        return None
+    compared = load_run(folder, ("environment", "train"))
     table = modes_screen.markdown_tables(modes.compare(compared))
-    return f"{source(compared)}\n\n{table}" if table else None
+    where = (compared.environment or {}).get("network")
+    return f"{source(compared)}{f' Network: {where}.' if where else ''}\n\n{table}" if table else None
+
+
+def data_parallel_peers(run: Run) -> str | None:
+    """Samples/s of our data-parallel step and of PyTorch's, with the ratio of both."""
+    folder = run.folder / "modes/peers"
+    rows = read_table(folder / "peers_data_parallel.csv", []) or []
+    about = read_json(folder / "environment.json")
+    if not rows or not about:
+        return None
+    lines = []
+    for row in rows:
+        program = f"PyTorch, {row['mode']}" if row["use"] == "pytorch" else f"`{row['use']}`, {row['mode']}"
+        head = [row["network"], str(row["ranks"]), program]
+        if row["status"] != "ok":
+            lines.append([*head, f"failed: {row['reason']}", *[MISSING] * 3])
+            continue
+        ratio = (f"{times(row['ratio'])} ({times(row['ratio_ci_low'])} to {times(row['ratio_ci_high'])})"
+                 if row["ratio"] is not None else MISSING)
+        lines.append([*head, milliseconds(row["median_s"]), number(row["samples_per_s"], ",.0f"),
+                      percent(100 * row["exposed_share"]), ratio])
+    labels = ("network", "ranks", "step", "ms", "samples/s", "exposed communication", "`best` / it")
+    return (f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of {about['rounds']} rounds "
+            f"in turns, one thread per rank.\n\n" + markdown.table(labels, lines, 3))
 
 
 def training(run: Run) -> str | None:

@@ -37,6 +37,7 @@ COLUMNS = (
     ("ranks", "integer", "", "as in train.csv"),
     ("hosts", "integer", "", "as in train.csv"),
     ("batch", "integer", "", "as in train.csv"),
+    ("optimizer", "text", "", "as in train.csv"),
     ("seeds", "integer", "", "number of trainings, one per seed"),
     ("samples_per_s", "number", "1/s", "samples / seconds of training, median over the seeds"),
     ("speedup_vs_single", "number", "", "samples_per_s / that of single with the same rungs and threads"),
@@ -70,6 +71,7 @@ class Setting(NamedTuple):
     ranks: int
     hosts: int
     batch: int
+    optimizer: str
 
 
 class Interval(NamedTuple):
@@ -142,17 +144,19 @@ def interval(values: Sequence[float]) -> Interval:
 
 
 def compare(run: Run, target: float | None = None) -> list[Compared]:
-    """Every mode of train.csv in the order of the file. The target is that of modes.json by default."""
+    """Every mode of train.csv in the order of the file, without simulated trainings. The target is that of
+    modes.json by default."""
     target = target or recorded_target(run.folder) or DEFAULT_TARGET
     found: dict[Setting, list[Training]] = defaultdict(list)
-    for training in latest_trainings([row for row in run.train or [] if row.get("network")]):
+    for training in latest_trainings([row for row in run.train or []
+                                     if row.get("network") and not row.get("platform")]):
         found[setting_of(training[0])].append(training)
     return [Compared(setting, trainings, target) for setting, trainings in found.items()]
 
 
 def setting_of(row: Row) -> Setting:
     return Setting(row["network"], row["mode"], row["use"], row["threads"] or 1, row["ranks"] or 1,
-                   row["hosts"] or 1, row["batch"] or 0)
+                   row["hosts"] or 1, row["batch"] or 0, row.get("optimizer") or "")
 
 
 def several_modes(found: Iterable[Compared]) -> bool:
@@ -165,10 +169,10 @@ def recorded_target(folder: Path) -> float | None:
 
 
 def single_of(compared: Compared, among: Iterable[Compared]) -> Compared | None:
-    """Single on the same network with the same rungs and threads; of several, the nearest batch."""
+    """Single on the same network with the same rungs, threads and optimizer; of several, the nearest batch."""
     of = compared.setting
     return min((c for c in among if c.mode == SINGLE and c.setting.network == of.network
-                and (c.setting.use, c.setting.threads) == (of.use, of.threads)),
+                and (c.setting.use, c.setting.threads, c.setting.optimizer) == (of.use, of.threads, of.optimizer)),
                key=lambda c: abs(c.setting.batch - of.batch), default=None)
 
 
@@ -205,7 +209,7 @@ def labels_of(found: Iterable[Compared]) -> dict[Setting, str]:
 
 def part_of(setting: Setting, name: str) -> str:
     value = getattr(setting, name)
-    if name in ("network", "use"):
+    if name in ("network", "use", "optimizer"):
         return str(value)
     return f"batch {value}" if name == "batch" else f"{value} {name[:-1] if value == 1 else name}"
 

@@ -90,7 +90,7 @@ def seconds(value: float) -> str:
 
 
 def share(value: float | None) -> str:
-    return percent(None if value is None else 100 * value)
+    return percent(None if value is None else 100 * max(0.0, value))
 
 
 def files(folder: Path) -> str:

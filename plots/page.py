@@ -37,7 +37,7 @@ class Page:
 
     def __init__(self, title: str, caption: str, rows: int, columns: int, panel_height: float,
                  legend: Sequence[Artist] = (), legend_columns: int = 6, share_x: bool = False,
-                 share_y: bool = False, width_ratios: Sequence[float] | None = None):
+                 share_y: bool | str = False, width_ratios: Sequence[float] | None = None):
         lines = [line for paragraph in caption.splitlines()
                  for line in textwrap.wrap(paragraph, _CAPTION_CHARACTERS)]
         legend_columns = columns_that_fit(legend, legend_columns)

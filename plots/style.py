@@ -153,6 +153,12 @@ def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
     return distinct_styles(technique_of)
 
 
+def cycle_of_techniques(names: Sequence[str]) -> list[str]:
+    """A technique for each name, whose colour it gets; "vendor" is left out."""
+    techniques = [technique for technique in COLOURS if technique != "vendor"]
+    return [techniques[i % len(techniques)] for i in range(len(names))]
+
+
 def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:
     """A style per name: that of its technique, varied among the names that share it."""
     styles = {}

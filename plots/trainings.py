@@ -10,8 +10,10 @@ from plots.numbers import plural
 from plots.reading import Row
 from plots.samples import median_with_interval
 
-# The columns that tell trainings apart. Files of earlier versions have only the mode.
-IDENTITY = ("network", "use", "mode", "threads", "ranks", "hosts", "device", "seed", "batch")
+# The columns that tell trainings apart; only simulated ones have the first two. Files of earlier
+# versions have only the mode.
+IDENTITY = ("platform", "slow", "network", "use", "mode", "threads", "ranks", "hosts", "device", "seed",
+            "batch", "optimizer")
 
 Training = list[Row]
 
@@ -47,28 +49,38 @@ def groups_of(rows: Sequence[Row]) -> dict[str, list[Training]]:
         row = training[0]
         key = identity(row | {"seed": None}) if "seed" in row else (number,)
         groups.setdefault(key, []).append(training)
-    found: dict[str, list[Training]] = {}
+    same: dict[str, list[list[Training]]] = {}
     for group in groups.values():
-        name = plain = name_of(group[0][0])
-        if name in found:
-            name = ", ".join([plain, *more_of(group[0][0])])
-        number = 2
-        while name in found:
-            name, number = f"{plain} ({number})", number + 1
-        found[name] = group
+        same.setdefault(name_of(group[0][0]), []).append(group)
+    found: dict[str, list[Training]] = {}
+    for plain, alike in same.items():
+        differing = [column for column in ("use", "threads", "batch", "optimizer")
+                     if len({group[0][0].get(column) for group in alike}) > 1]
+        for group in alike:
+            full = name = ", ".join([plain, *part_names(group[0][0], differing)])
+            number = 2
+            while name in found:
+                name, number = f"{full} ({number})", number + 1
+            found[name] = group
     return found
 
 
 def name_of(row: Row) -> str:
-    """Network, mode and ranks: mnist_cnn, ssp,bound=2, 4 ranks."""
+    """Network, mode and ranks: mnist_cnn, ssp,bound=2, 4 ranks; of a simulation its cluster and slow rank."""
     ranks, hosts = row.get("ranks") or 1, row.get("hosts") or 1
     where = f"{plural(ranks, 'rank')} on {hosts} hosts" if hosts > 1 else plural(ranks, "rank")
-    parts = [row.get("network"), row["mode"] or "single", where if ranks > 1 else ""]
+    if row.get("platform"):
+        where = f"{ranks} nodes of {row['platform']}"
+    slow = row.get("slow") or "none"
+    parts = [row.get("network"), row["mode"] or "single", where if ranks > 1 else "",
+             f"slow rank: {slow}" if slow != "none" else ""]
     return ", ".join(part for part in parts if part)
 
 
-def more_of(row: Row) -> list[str]:
-    return [f"{column} {row[column]}" for column in ("use", "threads", "batch") if row.get(column)]
+def part_names(row: Row, columns: Sequence[str]) -> list[str]:
+    """What tells trainings of one name apart: use simd, batch 20, adam."""
+    return [f"{row[column]}" if column == "optimizer" else f"{column} {row[column]}"
+            for column in columns if row.get(column)]
 
 
 def points_of(training: Training, x: str, y: str) -> np.ndarray:

@@ -52,7 +52,9 @@ set_launcher() {
     # Ranks that share a core must not wait busily for each other.
     launcher+=(--oversubscribe --mca mpi_yield_when_idle 1)
   elif (($1 > physical_cores)); then
-    launcher+=(--use-hwthread-cpus)
+    launcher+=(--use-hwthread-cpus --bind-to hwthread)
+  else
+    launcher+=(--bind-to core)
   fi
 }
 

@@ -149,7 +149,8 @@ class Rank {
             .hosts = mpi_session().hosts(),
             .device = "cpu",
             .seed = static_cast<std::uint64_t>(o_.seed),
-            .batch = t_.description.batch} {}
+            .batch = t_.description.batch,
+            .optimizer = sgd_update::name_of(t_.description.optimizer.type)} {}
 
   // Evaluations take no simulated time. Asynchronous ranks go on meanwhile; the weights are those of
   // rank 0, the server if there is one. Others stop, which costs them nothing.

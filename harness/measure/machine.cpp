@@ -112,7 +112,8 @@ nlohmann::json describe_environment(const Machine& machine) {
   const std::string commit = output_of(git + "rev-parse --short=12 HEAD");
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   nlohmann::json affinity;
-  for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
+  for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
+                           "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
     if (const char* value = std::getenv(name)) affinity[name] = value;
   const Counters counters;
   const EnergyCounter energy;
@@ -164,6 +165,9 @@ void pin_threads(char** arguments) {
   setenv("STEPLADDER_PINNED", "1", 1);
   setenv("OMP_PROC_BIND", "close", 1);
   setenv("OMP_PLACES", "cores", 0);
+  // An idle team polls so often, about 35 µs, and then sleeps. By default it polls for milliseconds, on
+  // the cores of the next subject's own threads.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "3000", 0);
   start_again();
 }
 

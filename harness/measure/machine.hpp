@@ -23,9 +23,10 @@ Machine detect_machine();
 // The content of environment.json, without the facts of the run (seed, data, commands, times).
 nlohmann::json describe_environment(const Machine& machine);
 
-// Binds threads to cores: sets OMP_PLACES and OMP_PROC_BIND unless the user has, and starts the
-// program again with `arguments`, because OpenMP reads them at program start. Not for ranks: each
-// would take the first core of its host. mpirun and the scheduler place them.
+// Binds threads to cores, and lets idle teams sleep soon: sets OMP_PLACES, OMP_PROC_BIND and
+// GOMP_SPINCOUNT unless the user has, and starts the program again with `arguments`, because OpenMP
+// reads them at program start. Not for ranks: each would take the first core of its host. mpirun and
+// the scheduler place them.
 void pin_threads(char** arguments);
 
 // Removes the binding in the same way. OpenMP would bind two concurrent thread teams to the same

@@ -2,10 +2,12 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <sstream>
 
@@ -18,6 +20,8 @@ namespace stepladder {
 std::atomic<bool> interrupted = false;
 
 namespace {
+
+constexpr double window_seconds = 0.25;  // in which the CPU time of other processes is counted
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -135,13 +139,18 @@ void register_trial(Meter::Trial& trial) {
 }  // namespace
 
 std::vector<double> Measured::seconds() const {
-  std::vector<double> quiet, all;
-  for (const Sample& sample : samples) {
-    all.push_back(sample.seconds);
-    if (!sample.disturbed) quiet.push_back(sample.seconds);
-  }
-  return quiet.size() >= 2 && 2 * quiet.size() >= all.size() ? quiet : all;
+  std::vector<double> found;
+  for (const Sample& sample : samples)
+    if (!sample.disturbed || is_disturbed()) found.push_back(sample.seconds);
+  return found;
 }
+
+// Ranks that share cores wait for each other there. Emulated hosts share them too.
+Meter::Meter(nlohmann::json& json, EnergyCounter energy)
+    : json_(json),
+      noise_(mpi_session().ranks() > sysconf(_SC_NPROCESSORS_ONLN) ||
+             std::getenv("STEPLADDER_NETWORK") != nullptr),
+      energy_(std::move(energy)) {}
 
 std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
                                      const MeasureOptions& options) {
@@ -186,6 +195,27 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   std::vector<std::size_t> order(subjects.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const int most_rounds = 2 * options.repetitions + 2;
+  // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones are not:
+  // they would be disturbed again.
+  const auto mark = [&](std::size_t s, Sample& sample) {
+    sample.disturbed = true;
+    ++tally_.disturbed;
+    Trial& trial = trials[s];
+    if (trial.planned == options.repetitions && trial.repetitions < 2 * trial.planned)
+      ++trial.repetitions;
+  };
+  // What other processes use is known for some repetitions together.
+  std::vector<std::pair<std::size_t, std::size_t>> recent;  // subject, sample
+  const auto judge_recent = [&] {
+    const bool busy = mpi.ranks() == 1 && neighbours_.are_busy();
+    if (mpi.ranks() == 1) tally_.others_seconds += neighbours_.cpu_seconds();
+    for (const auto& [s, i] : recent)
+      if (Sample& sample = results[s].samples[i]; busy && !sample.disturbed) mark(s, sample);
+    recent.clear();
+    neighbours_.restart();
+  };
+  noise_.find_threads();
+  neighbours_.restart();
   for (int round = 0; round < most_rounds; ++round) {
     bool any = false;
     // A new order each round: in a fixed order each subject would find the same caches each time.
@@ -200,12 +230,14 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       const Sample sample = repetition(trials[s], round, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
-      // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones
-      // are not: they would be disturbed again.
-      const bool is_slow = trials[s].planned < options.repetitions;
-      if (sample.disturbed && !is_slow && trials[s].repetitions < 2 * trials[s].planned)
-        ++trials[s].repetitions;
+      if (sample.disturbed) mark(s, results[s].samples.back());
+      recent.emplace_back(s, results[s].samples.size() - 1);
+      if (neighbours_.elapsed() > window_seconds) judge_recent();
     }
+    const bool is_last = std::none_of(order.begin(), order.end(), [&](std::size_t s) {
+      return results[s].error.empty() && round + 1 < trials[s].repetitions;
+    });
+    if (is_last) judge_recent();
     if (!any) break;
   }
   benchmark::ClearRegisteredBenchmarks();
@@ -214,11 +246,11 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
 
 Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   const MpiSession& mpi = mpi_session();
-  const double before = noise_.calibrate(), stolen = NoiseGuard::stolen_seconds(), start = now();
+  noise_.start();
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector, nullptr, as_regex(trial.subject->name));
-  const double elapsed = now() - start, stolen_now = NoiseGuard::stolen_seconds() - stolen;
-  const double slowness = mpi.max(std::max(before, noise_.calibrate()));
+  Disturbance disturbance = noise_.stop();
+  disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);
   error = collector.error;
   for (nlohmann::json& run : collector.as_json()) json_.push_back(std::move(run));
 
@@ -226,10 +258,13 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   sample.round = round;
   sample.seconds = collector.seconds;
   sample.iterations = trial.iterations;
-  sample.calibration_ratio = slowness;
-  sample.stolen_seconds = stolen_now;
-  sample.disturbed = mpi.max(NoiseGuard::is_disturbed(slowness, stolen_now, elapsed) ? 1 : 0) > 0;
-  tally_ += {1, sample.disturbed ? 1 : 0, elapsed, stolen_now};
+  sample.calibration_ratio = disturbance.calibration_ratio;
+  sample.stolen_seconds = disturbance.stolen;
+  sample.queued_seconds = disturbance.queued;
+  sample.disturbed = mpi.max(disturbance.is_large() ? 1 : 0) > 0;
+  tally_ += {.repetitions = 1,
+             .elapsed_seconds = disturbance.elapsed,
+             .stolen_seconds = disturbance.stolen};
   return sample;
 }
 

@@ -2,8 +2,10 @@
 // the machine affects all equally.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,6 +34,7 @@ struct Sample {
   bool disturbed = false;  // the machine was slowed; another repetition replaces it if possible
   double calibration_ratio = 1;
   double stolen_seconds = 0;
+  double queued_seconds = 0;              // of ready threads that waited for a core
   double reference_cycles = 0;            // of one iteration
   std::optional<CounterValues> counters;  // of one iteration
   std::optional<double> energy_joules;    // of one iteration, of the CPU packages
@@ -49,6 +52,12 @@ struct Measured {
   std::string error;  // the exception of the subject; its samples do not count
   // Times of the undisturbed samples, or of all when too few are undisturbed.
   std::vector<double> seconds() const;
+  // Whether too few are.
+  bool is_disturbed() const {
+    const auto quiet = std::count_if(samples.begin(), samples.end(),
+                                     [](const Sample& sample) { return !sample.disturbed; });
+    return quiet < 2 || 2 * quiet < std::ssize(samples);
+  }
 };
 
 // Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round in
@@ -62,8 +71,7 @@ struct Interrupted {};
 class Meter {
  public:
   // Appends Google Benchmark's JSON of each repetition to `json`, an array.
-  explicit Meter(nlohmann::json& json, EnergyCounter energy = EnergyCounter())
-      : json_(json), energy_(std::move(energy)) {}
+  explicit Meter(nlohmann::json& json, EnergyCounter energy = EnergyCounter());
 
   std::vector<Measured> measure(const std::vector<Subject>& subjects,
                                 const MeasureOptions& options);
@@ -78,6 +86,7 @@ class Meter {
 
   nlohmann::json& json_;
   NoiseGuard noise_;
+  Neighbours neighbours_;
   Counters counters_;
   EnergyCounter energy_;
   NoiseTally tally_;

@@ -1,32 +1,92 @@
 #include "harness/measure/noise.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <omp.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
 
 namespace stepladder {
 namespace {
 
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // A chain of dependent multiplications: a fixed number of clock cycles.
 double time_chain() {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now();
   std::uint64_t x = 3;
   for (int i = 0; i < 40000; ++i) {
     x = x * 6364136223846793005ULL + 1442695040888963407ULL;
     asm volatile("" : "+r"(x));
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+rusage own_usage() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+double own_cpu_seconds() {
+  const rusage usage = own_usage();
+  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+// The fields of /proc/stat in which a core is busy, of all after its name.
+constexpr std::size_t busy_fields[] = {0, 1, 2, 5, 6};  // user, nice, system, irq, soft irq
+constexpr std::size_t stolen_field = 7;
+
+std::vector<double> fields_of(std::istringstream& line) {
+  std::vector<double> fields;
+  for (double ticks = 0; line >> ticks;) fields.push_back(ticks / sysconf(_SC_CLK_TCK));
+  return fields;
+}
+
+// Those of OpenMP's places: the affinity of the first thread may be one core.
+std::vector<int> own_cores() {
+  std::vector<int> cores;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> of_place(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, of_place.data());
+    cores.insert(cores.end(), of_place.begin(), of_place.end());
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cores.empty() && sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
 }
 
 }  // namespace
 
-NoiseGuard::NoiseGuard() : fastest_(std::numeric_limits<double>::infinity()) {
+// --- one repetition ------------------------------------------------------------------------------
+
+NoiseGuard::NoiseGuard(bool shared_cores)
+    : fastest_(std::numeric_limits<double>::infinity()), shared_cores_(shared_cores) {
   for (int i = 0; i < 50; ++i) fastest_ = std::min(fastest_, time_chain());
+}
+
+NoiseGuard::~NoiseGuard() {
+  for (const int file : threads_) close(file);
 }
 
 double NoiseGuard::calibrate() {
@@ -35,33 +95,128 @@ double NoiseGuard::calibrate() {
   return seconds / fastest_;
 }
 
+void NoiseGuard::find_threads() {
+  for (const int file : threads_) close(file);
+  threads_.clear();
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error))
+    if (const int file = open((thread.path() / "schedstat").c_str(), O_RDONLY | O_CLOEXEC);
+        file >= 0)
+      threads_.push_back(file);
+}
+
+// schedstat has nanoseconds on a core, nanoseconds of waiting for one, and a count.
+std::vector<double> NoiseGuard::queued_seconds() const {
+  std::vector<double> all;
+  for (const int file : threads_) {
+    char text[96] = {};
+    unsigned long long on_core = 0, waited = 0;
+    const bool is_read = pread(file, text, sizeof text - 1, 0) > 0 &&
+                         std::sscanf(text, "%llu %llu", &on_core, &waited) == 2;
+    all.push_back(is_read ? 1e-9 * static_cast<double>(waited) : 0);  // the thread may have ended
+  }
+  return all;
+}
+
+void NoiseGuard::start() {
+  calibration_ = calibrate();
+  stolen_ = stolen_seconds();
+  preemptions_ = own_usage().ru_nivcsw;
+  queued_ = queued_seconds();
+  start_ = now();
+}
+
+Disturbance NoiseGuard::stop() {
+  Disturbance found{.elapsed = now() - start_};
+  const std::vector<double> queued = queued_seconds();
+  // A thread that is woken waits for its core too. Only one that has lost it was disturbed.
+  if (own_usage().ru_nivcsw > preemptions_ && !shared_cores_)
+    for (std::size_t i = 0; i < queued.size(); ++i)
+      found.queued += std::max(0.0, queued[i] - queued_[i]);
+  found.stolen = stolen_seconds() - stolen_;
+  found.calibration_ratio = std::max(calibration_, calibrate());
+  return found;
+}
+
 double NoiseGuard::stolen_seconds() {
   std::ifstream in("/proc/stat");
-  std::string label;
-  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft_irq = 0, stolen = 0;
-  if (!(in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft_irq >> stolen))
-    return 0;
-  return stolen / static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::string line, label;
+  std::getline(in, line);
+  std::istringstream words(line);
+  words >> label;
+  const std::vector<double> fields = fields_of(words);
+  return fields.size() > stolen_field ? fields[stolen_field] : 0;
 }
+
+// --- other processes -----------------------------------------------------------------------------
+
+Neighbours::Neighbours() : cores_(own_cores()) { restart(); }
+
+double Neighbours::busy_seconds() const {
+  std::ifstream in("/proc/stat");
+  double seconds = 0;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string label;
+    words >> label;
+    int core = 0;
+    if (std::sscanf(label.c_str(), "cpu%d", &core) != 1 ||
+        std::find(cores_.begin(), cores_.end(), core) == cores_.end())
+      continue;
+    const std::vector<double> fields = fields_of(words);
+    for (const std::size_t field : busy_fields)
+      if (field < fields.size()) seconds += fields[field];
+  }
+  return seconds;
+}
+
+void Neighbours::restart() {
+  start_ = now();
+  busy_ = busy_seconds();
+  own_ = own_cpu_seconds();
+}
+
+double Neighbours::elapsed() const { return now() - start_; }
+
+double Neighbours::cpu_seconds() const {
+  return std::max(0.0, busy_seconds() - busy_ - (own_cpu_seconds() - own_));
+}
+
+bool Neighbours::are_busy() {
+  constexpr double shortest = 0.1, share = 0.05, least_cores = 0.1;
+  const double seconds = elapsed();
+  if (seconds < shortest) return were_busy_;
+  const double used = cpu_seconds() / seconds;
+  were_busy_ = used > std::max(least_cores, share * static_cast<double>(cores_.size()));
+  return were_busy_;
+}
+
+// --- the run -------------------------------------------------------------------------------------
 
 NoiseTally& NoiseTally::operator+=(const NoiseTally& other) {
   repetitions += other.repetitions;
   disturbed += other.disturbed;
   elapsed_seconds += other.elapsed_seconds;
   stolen_seconds += other.stolen_seconds;
+  others_seconds += other.others_seconds;
   return *this;
 }
 
 std::string NoiseTally::sentence() const {
   if (repetitions == 0) return "Nothing was timed.";
   const double share = 100.0 * static_cast<double>(disturbed) / static_cast<double>(repetitions);
-  return fmt::format(
-      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed, {:.1f} s of CPU time "
-      "were stolen in {:.0f} s of timing.",
+  std::string text = fmt::format(
+      "The machine was {}: {} of {} repetitions ({:.0f} %) were disturbed in {:.0f} s of timing; "
+      "other processes used {:.1f} s of CPU time on its cores, other virtual machines {:.1f} s.",
       share < 5    ? "quiet"
       : share < 25 ? "somewhat noisy"
                    : "noisy",
-      disturbed, repetitions, share, stolen_seconds, elapsed_seconds);
+      disturbed, repetitions, share, elapsed_seconds, others_seconds, stolen_seconds);
+  if (share >= 5)
+    text +=
+        " Rows marked disturbed may show too long times: stop what else runs, and measure them "
+        "again with --resume --again.";
+  return text;
 }
 
 }  // namespace stepladder

@@ -1,9 +1,10 @@
-// Disturbances of the machine: a calibration loop before and after every repetition, and the CPU
-// time that the hypervisor gave to others.
+// What slows the machine beside the subject that is timed: a slower clock, the hypervisor, and other
+// processes on the same cores or the same memory.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stepladder {
 
@@ -11,29 +12,74 @@ namespace stepladder {
 struct NoiseTally {
   std::int64_t repetitions = 0, disturbed = 0;
   double elapsed_seconds = 0, stolen_seconds = 0;
+  double others_seconds = 0;  // CPU time of other processes on our cores
 
   NoiseTally& operator+=(const NoiseTally& other);
   std::string sentence() const;  // for the user
 };
 
+// During one repetition.
+struct Disturbance {
+  double elapsed = 0;            // seconds, as the others
+  double calibration_ratio = 1;  // time of the calibration loop over the shortest so far
+  double stolen = 0;             // CPU time that the hypervisor gave to others
+  double queued = 0;             // threads of this process were ready and waited for a core
+
+  bool is_large() const {
+    return calibration_ratio > slow_ratio || stolen > 0.02 * elapsed + 0.005 ||
+           queued > 0.02 * elapsed + 50e-6;
+  }
+  static constexpr double slow_ratio = 1.25;
+};
+
 class NoiseGuard {
  public:
-  NoiseGuard();
+  // `shared_cores`: several ranks take turns on a core, so that waiting for it is no disturbance.
+  explicit NoiseGuard(bool shared_cores = false);
+  ~NoiseGuard();
+  NoiseGuard(const NoiseGuard&) = delete;
+  NoiseGuard& operator=(const NoiseGuard&) = delete;
 
-  // Runs the loop (about 50 µs) on the calling thread. Returns its time over the shortest so far.
-  double calibrate();
+  // Finds the threads of this process, for the intervals that follow.
+  void find_threads();
+  // An interval. Both run the calibration loop (about 50 µs) on the calling thread.
+  void start();
+  Disturbance stop();
 
   // Stolen seconds of all CPUs since boot; 0 where the kernel does not report them.
   static double stolen_seconds();
 
-  // Whether a repetition counts as disturbed.
-  static bool is_disturbed(double calibration_ratio, double stolen, double elapsed) {
-    return calibration_ratio > slow_ratio || stolen > 0.02 * elapsed + 0.005;
-  }
-  static constexpr double slow_ratio = 1.25;
+ private:
+  double calibrate();
+  // Seconds that each thread has waited for a core since it began.
+  std::vector<double> queued_seconds() const;
+
+  double fastest_;
+  bool shared_cores_;
+  std::vector<int> threads_;  // files
+  double start_ = 0, calibration_ = 1, stolen_ = 0;
+  std::int64_t preemptions_ = 0;
+  std::vector<double> queued_;
+};
+
+// The CPU time of other processes on the cores of this one. The kernel counts it in ticks of 10 ms, so
+// that an interval should last for a quarter of a second.
+class Neighbours {
+ public:
+  Neighbours();
+  void restart();  // a new interval begins
+  double elapsed() const;
+  double cpu_seconds() const;  // of others in this interval
+  // Whether they used 5 % of our cores, or a tenth of one. After a short interval: as in the one
+  // before.
+  bool are_busy();
 
  private:
-  double fastest_;
+  double busy_seconds() const;  // of our cores, by all processes, since boot
+
+  std::vector<int> cores_;
+  double start_ = 0, busy_ = 0, own_ = 0;
+  bool were_busy_ = false;
 };
 
 }  // namespace stepladder

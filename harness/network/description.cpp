@@ -65,6 +65,22 @@ bool relu_follows(const NetworkDescription& network, std::size_t layer) {
 
 }  // namespace
 
+OptimizerDescription default_optimizer(sgd_update::Optimizer type) {
+  using sgd_update::Optimizer;
+  OptimizerDescription optimizer{.type = type};
+  if (type == Optimizer::adadelta) {
+    optimizer.learning_rate = 1;
+    optimizer.rho = 0.95;
+    optimizer.epsilon = 1e-6;
+  } else if (type == Optimizer::rmsprop) {
+    optimizer.learning_rate = 0.001;
+    optimizer.rho = 0.9;
+  } else if (type == Optimizer::adam) {
+    optimizer.learning_rate = 0.001;
+  }
+  return optimizer;
+}
+
 const char* LayerDescription::type() const {
   return std::visit([](const auto& one) { return one.type; }, layer);
 }

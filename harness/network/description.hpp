@@ -128,6 +128,9 @@ struct OptimizerDescription {
   double epsilon = 1e-8;  // adagrad, rmsprop, adam; adadelta's default is 1e-6 (Zeiler 2012)
 };
 
+// With the defaults of the type. Learning rate 0: the type has none.
+OptimizerDescription default_optimizer(sgd_update::Optimizer type);
+
 struct NetworkDescription {
   std::string name;
   std::string source;  // the publication that describes it

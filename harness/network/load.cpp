@@ -216,22 +216,17 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
       {"sgd", Optimizer::sgd},         {"momentum", Optimizer::momentum},
       {"adagrad", Optimizer::adagrad}, {"adadelta", Optimizer::adadelta},
       {"rmsprop", Optimizer::rmsprop}, {"adam", Optimizer::adam}};
-  static const std::map<std::string, double> default_rates{
-      {"adadelta", 1.0}, {"rmsprop", 0.001}, {"adam", 0.001}};
   static const std::map<std::string, DecayedWeights> decayed_weights{
       {"all", DecayedWeights::all},
       {"fully_connected", DecayedWeights::fully_connected},
       {"convolution", DecayedWeights::convolution}};
 
   JsonObject object(value);
-  OptimizerDescription optimizer;
-  optimizer.type = choose(object.get("type"), types);
+  OptimizerDescription optimizer = default_optimizer(choose(object.get("type"), types));
   const auto is = [&](Optimizer type) { return optimizer.type == type; };
 
-  const auto rate = default_rates.find(object.get("type").text());
-  optimizer.learning_rate = rate != default_rates.end() && !object.has("learning_rate")
-                                ? rate->second
-                                : positive(object.get("learning_rate"));
+  if (optimizer.learning_rate == 0 || object.has("learning_rate"))
+    optimizer.learning_rate = positive(object.get("learning_rate"));
   const bool decays = object.has("decay"), has_interval = object.has("decay_every_samples");
   if (decays || has_interval) {
     optimizer.decay = positive(object.get("decay"));
@@ -251,14 +246,12 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
     }
   }
   if (is(Optimizer::adadelta) || is(Optimizer::rmsprop)) {
-    const auto rho = optional_key(object, "rho");
-    optimizer.rho = rho ? fraction(*rho) : is(Optimizer::adadelta) ? 0.95 : 0.9;
+    if (const auto rho = optional_key(object, "rho")) optimizer.rho = fraction(*rho);
   }
   if (is(Optimizer::adam)) {
     if (const auto beta1 = optional_key(object, "beta1")) optimizer.beta1 = fraction(*beta1);
     if (const auto beta2 = optional_key(object, "beta2")) optimizer.beta2 = fraction(*beta2);
   }
-  if (is(Optimizer::adadelta)) optimizer.epsilon = 1e-6;
   if (!is(Optimizer::sgd) && !is(Optimizer::momentum)) {
     if (const auto epsilon = optional_key(object, "epsilon")) {
       optimizer.epsilon = positive(*epsilon);

@@ -122,7 +122,8 @@ std::string Bench::why_too_large(const Case& problem, std::size_t copies) const 
                      available / 0x1p30);
 }
 
-void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
+bool Bench::measure(Case& problem, const std::vector<Variant>& variants, bool may_postpone) {
+  const int kept_before = counts_.kept;
   std::vector<Candidate> candidates = plan(problem, variants);
   const bool any = std::any_of(candidates.begin(), candidates.end(),
                                [](const Candidate& candidate) { return candidate.is_ok(); });
@@ -133,9 +134,18 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
       if (is_on(candidate, place) && candidate.is_ok()) here.push_back(&candidate);
     if (!here.empty()) allocate_and_time(problem, place, here);
   }
+  const auto is_disturbed = [](const Candidate& candidate) {
+    return candidate.is_ok() && candidate.measured.is_disturbed();
+  };
+  if (may_postpone && device_lost_after_.empty() &&
+      std::any_of(candidates.begin(), candidates.end(), is_disturbed)) {
+    counts_.kept = kept_before;
+    return false;
+  }
   set_speedups(candidates);
   count_and_write(candidates);
   if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
+  return true;
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
@@ -202,7 +212,7 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
     if (wanted.empty()) continue;
     problem.fill(filling.tier, filling.seed);
     for (Candidate* candidate : wanted) {
-      verify_one(problem, *candidate, filling.tier);
+      verify_one(problem, *candidate, filling.tier == Tier::exact ? "exact tier" : "accuracy tier");
       if (candidate->status == "failed" &&
           skip_if_device_lost(candidates, candidate->variant->name))
         return;
@@ -210,7 +220,7 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
   }
 }
 
-void Bench::verify_one(Case& problem, Candidate& candidate, Tier tier) {
+void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
   const Resources resources{candidate.threads, mpi_session().communicator(), links_of(problem)};
   const Verdict verdict = verify(problem, *candidate.variant, resources, candidate.runner);
@@ -224,8 +234,19 @@ void Bench::verify_one(Case& problem, Candidate& candidate, Tier tier) {
   } else if (verdict.outcome == Outcome::unavailable)
     candidate.set("unavailable", verdict.reason);
   else
-    candidate.set("failed", fmt::format("{} tier: {}", tier == Tier::exact ? "exact" : "accuracy",
-                                        verdict.reason));
+    candidate.set("failed", fmt::format("{}: {}", when, verdict.reason));
+}
+
+// The plans that were timed run once more, on values that they have not seen: a kernel that goes
+// wrong after many calls, or that returns what it computed before, fails.
+void Bench::verify_timed(Case& problem, const Candidates& candidates) {
+  problem.fill(Tier::accuracy, options_.seed + 2);
+  for (Candidate* candidate : candidates) {
+    if (!candidate->is_ok()) continue;
+    verify_one(problem, *candidate, "after the timing");
+    if (candidate->status == "failed" && skip_if_device_lost(candidates, candidate->variant->name))
+      return;
+  }
 }
 
 bool Bench::skip_if_device_lost(const Candidates& candidates, const std::string& after) {
@@ -271,6 +292,7 @@ void Bench::time(Case& problem, const Candidates& all, int first_round) {
     for (Sample& sample : one.samples) sample.round += first_round;
   for (std::size_t i = 0; i < timed.size(); ++i)
     set_times(problem, *timed[i], std::move(measured[i]));
+  verify_timed(problem, timed);
 }
 
 void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
@@ -334,6 +356,7 @@ void Bench::count_and_write(std::vector<Candidate>& candidates) {
     counts_.failed += candidate.status == "failed";
     counts_.unavailable += candidate.status == "unavailable";
     counts_.skipped += candidate.status == "skipped";
+    counts_.disturbed += candidate.is_ok() && candidate.measured.is_disturbed();
     counts_.flagged += candidate.is_ok() && candidate.summary.spread() > widest_spread;
   }
   if (writer_ != nullptr) writer_->write(rows);

@@ -27,8 +27,9 @@ struct BenchOptions {
 
 struct BenchCounts {
   int ok = 0, failed = 0, unavailable = 0, skipped = 0;
-  int flagged = 0;  // ok, but noisy
-  int kept = 0;     // measured by the run that was resumed
+  int flagged = 0;    // ok, but noisy
+  int disturbed = 0;  // ok, but something slowed the machine
+  int kept = 0;       // measured by the run that was resumed
 };
 
 class Bench {
@@ -38,8 +39,9 @@ class Bench {
 
   // Measures all variants at all thread counts on one problem, in turns, and writes their rows
   // together. A variant that can run no problem here gets one row in the whole run. Throws
-  // Interrupted; and DeviceLost, after the rows that it cost are written.
-  void measure(Case& problem, const std::vector<Variant>& variants);
+  // Interrupted; and DeviceLost, after the rows that it cost are written. With `may_postpone` nothing
+  // is written if a row is disturbed, and the result is false: measure the problem again later.
+  bool measure(Case& problem, const std::vector<Variant>& variants, bool may_postpone = false);
   const BenchCounts& counts() const { return counts_; }
 
  private:
@@ -61,7 +63,8 @@ class Bench {
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
-  void verify_one(Case& problem, Candidate& candidate, Tier tier);
+  void verify_one(Case& problem, Candidate& candidate, const char* when);
+  void verify_timed(Case& problem, const Candidates& candidates);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
   void time(Case& problem, const Candidates& candidates, int first_round);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);

@@ -30,6 +30,7 @@ struct TrainingId {
   std::string device;
   std::uint64_t seed = 1;
   std::int64_t batch = 1;
+  std::string optimizer;
 };
 
 // The state of a training after a number of steps.

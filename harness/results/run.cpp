@@ -14,7 +14,8 @@ namespace {
 
 NoiseTally tally_of(const nlohmann::json& noise) {
   return {noise.value("repetitions", std::int64_t{0}), noise.value("disturbed", std::int64_t{0}),
-          noise.value("elapsed_s", 0.0), noise.value("stolen_s", 0.0)};
+          noise.value("elapsed_s", 0.0), noise.value("stolen_s", 0.0),
+          noise.value("others_s", 0.0)};
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ void Run::set_noise() {
   environment_["noise"] = {{"repetitions", all.repetitions},
                            {"disturbed", all.disturbed},
                            {"elapsed_s", all.elapsed_seconds},
-                           {"stolen_s", all.stolen_seconds}};
+                           {"stolen_s", all.stolen_seconds},
+                           {"others_s", all.others_seconds}};
   environment_["quiet_sentence"] = all.repetitions > 0 ? all.sentence() : "";
 }
 

@@ -61,7 +61,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     }
     if (!check.passed)
       return {.outcome = Outcome::failed,
-              .reason = is_second ? "second run of the plan, on other values: " + check.what
+              .reason = is_second ? "a later run of the plan, on other values: " + check.what
                                   : check.what};
     runner = std::move(planned);
     return {.outcome = Outcome::passed,

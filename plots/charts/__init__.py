@@ -16,11 +16,11 @@ import matplotlib
 
 from plots import page, schema, style
 from plots.charts import (all_reduce, bandwidth, loss, modes, noise, predicted, roof, roofline,
-                          scaling, simulated, size, speedup, step_time)
+                          scaling, simulated, simulated_trainings, size, speedup, step_time)
 from plots.reading import Run
 
 KINDS = (speedup, size, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss, modes,
-         predicted, noise, simulated)
+         predicted, noise, simulated, simulated_trainings)
 
 
 @dataclass

@@ -24,6 +24,8 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 def draw_loss(run: Run) -> Page | str:
     if run.train is None:
         return "no train.csv"
+    if any(row.get("platform") for row in run.train):
+        return "the trainings are simulated"
     groups = groups_of([row for row in run.train if row["loss"] is not None])
     if not groups:
         return "train.csv has no row with a loss"
@@ -56,8 +58,12 @@ def draw_loss(run: Run) -> Page | str:
 
 
 def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
-    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes."""
+    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes. If all are of
+    one mode and several optimizers, the colour is that of the line."""
     modes = {name: group[0][0]["mode"] or "single" for name, group in groups.items()}
+    optimizers = {group[0][0].get("optimizer") for group in groups.values()}
+    if len(set(modes.values())) == 1 < len(optimizers):
+        return style.distinct_styles(dict(zip(groups, style.cycle_of_techniques(list(groups)))))
     of_mode = style.mode_styles(modes.values())
     looks = {}
     for i, (name, mode) in enumerate(modes.items()):

@@ -299,10 +299,11 @@ def draw_staleness(run: Run, network: str, shown: Sequence[Compared]) -> Page | 
 
 
 def staleness_of(rows: Sequence[Row], c: Compared) -> dict[int, float]:
-    """Updates by staleness, over all seeds. staleness.csv has no batch."""
+    """Updates by staleness, over all seeds. Earlier files have no batch and no optimizer."""
+    batch, optimizer = c.setting.batch, c.setting.optimizer
     counts: dict[int, float] = {}
     for row in rows:
-        if setting_of(row | {"batch": c.setting.batch}) == c.setting and row["updates"]:
+        if setting_of({"batch": batch, "optimizer": optimizer} | row) == c.setting and row["updates"]:
             counts[row["staleness"]] = counts.get(row["staleness"], 0) + row["updates"]
     return counts
 
@@ -329,7 +330,7 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
         kind = {single.setting.batch: "strong: batch of an update constant",
                 single.setting.batch * c.setting.ranks: "weak: batch of a rank constant"}.get(c.setting.batch)
         if kind:
-            key = (c.mode, c.setting.use, c.setting.threads, c.setting.hosts > 1)
+            key = (c.mode, c.setting.use, c.setting.threads, c.setting.hosts > 1, c.setting.optimizer)
             panels.setdefault(kind, {}).setdefault(key, []).append(c)
     panels = {kind: lines for kind, groups in panels.items()
               if (lines := {key: group for key, group in groups.items() if len(group) > 1})}

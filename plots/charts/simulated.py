@@ -51,7 +51,7 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
                                 sorted(rows, key=lambda r: (r["network"], r["platform"]))))
     names = notable(rows)
     styles = style.distinct_styles({name: "vendor" if name == LIBRARY else technique
-                                    for name, technique in zip(names, cycle_of(names))})
+                                    for name, technique in zip(names, style.cycle_of_techniques(names))})
     across = len({platform for _, platform in places})
     weak = scaling == "weak"
     page = Page("data-parallel training step on simulated clusters, "
@@ -81,11 +81,6 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
         axes.set_ylabel("efficiency (%)" if weak else "step (ms)")
     page.hide_from(len(places))
     return page
-
-
-def cycle_of(names: Sequence[str]) -> list[str]:
-    techniques = [technique for technique in style.COLOURS if technique != "vendor"]
-    return [techniques[i % len(techniques)] for i in range(len(names))]
 
 
 def label_nodes(axes: Axes, nodes: Sequence[int]) -> None:

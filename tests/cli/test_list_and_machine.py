@@ -58,7 +58,7 @@ def test_machine_describes_itself_as_json(stepladder):
                 "libraries", "gpu", "commit", "dirty", "counters", "energy"):
         assert key in machine
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
-    assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND"}
+    assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND", "GOMP_SPINCOUNT"}
 
 
 def test_machine_measures_ceilings(stepladder):

@@ -106,6 +106,18 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
     assert rows[:len(kept)] == kept and {"first", "last"} <= {row["problem"] for row in rows}
 
 
+def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, links, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    shutil.copy(links, out)
+    process = start_and_wait_for_rows(stepladder, [*mpirun[:-2], "--bind-to", "none", "-np", "3"], gradients, out)
+    try:
+        cores = set.union(*(os.sched_getaffinity(process_of_rank(rank, out)) for rank in range(3)))
+    finally:
+        process.terminate()
+        process.communicate(timeout=15)
+    assert cores == os.sched_getaffinity(0)
+
+
 def test_another_command_line_on_one_rank_is_an_error(stepladder, mpirun, gradients, tmp_path):
     same = ["bench", "all_reduce", "--suite-file", str(gradients), "--out", str(tmp_path / "run")]
     launcher = [*mpirun[:-1], "2", str(stepladder.path), *same, ":", "-np", "1"]

@@ -162,7 +162,7 @@ def test_a_full_disk_is_refused_before_measuring(stepladder, tiny, small_disk):
 def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
     def limit_files():  # stands in for the disk
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (12000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     run = stepladder.new_run(tmp_path / "run")
     arguments = ("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1, "--repetitions", 2,

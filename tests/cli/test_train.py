@@ -80,6 +80,42 @@ def test_the_same_seed_trains_the_same(train):
     assert [row["loss"] for row in both] == 2 * [row["loss"] for row in first]
 
 
+@pytest.mark.parametrize("arguments, name, rate", [
+    ([], "sgd", 0.1), (["--learning-rate", "0.02"], "sgd,learning_rate=0.02", 0.02),
+    (["--optimizer", "sgd"], "sgd", 0.1), (["--optimizer", "adam"], "adam", 0.001),
+    (["--optimizer", "adagrad"], "adagrad", 0.1), (["--optimizer", "adadelta"], "adadelta", 1.0),
+    (["--optimizer", "adam", "--learning-rate", "0.01"], "adam,learning_rate=0.01", 0.01)])
+def test_another_optimizer_has_its_own_learning_rate_and_the_decay_of_the_network(train, arguments, name, rate):
+    done, rows = train("--steps", "15", "--log-every", "1", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert {row["optimizer"] for row in rows} == {name}
+    rates = [float(row["learning_rate"]) for row in rows]
+    assert rates[0] == pytest.approx(rate) and rates[-1] == pytest.approx(0.95 * rate)
+
+
+def test_optimizers_in_one_run_folder_are_trainings_of_their_own(train):
+    for name in ("sgd", "momentum", "adam"):
+        done, rows = train("--steps", "3", "--log-every", "1", "--optimizer", name, "--resume")
+        assert done.returncode == 0, done.stderr
+    assert [row["optimizer"] for row in rows] == ["sgd"] * 3 + ["momentum"] * 3 + ["adam"] * 3
+    assert len({row["loss"] for row in rows}) > 3
+
+
+def test_an_unknown_optimizer_is_an_error_with_the_nearest(train):
+    done, rows = train("--optimizer", "adm")
+    assert done.returncode == 2 and "unknown optimizer 'adm'" in done.stderr and "adam" in done.stderr
+    assert not rows
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--warm-up", "100"], "--warm-up requires --batch-per-rank"),
+    (["--mode", "synchronous", "--replicas", "2"], "start it with mpirun -np 2"),
+    (["--replicas", "2"], "mode single has no replica threads")])
+def test_options_without_an_effect_are_errors(train, arguments, message):
+    done, rows = train(*arguments)
+    assert done.returncode != 0 and message in done.stderr and not rows
+
+
 def expect_data(done, run, origin):
     """Every output names the data."""
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from run_folder import environment
 
 TRAIN = {"network": "text", "use": "text", "mode": "text", "all_reduce": "text", "threads": "integer",
          "ranks": "integer", "hosts": "integer", "device": "text", "seed": "integer", "batch": "integer",
-         "step": "integer", "epoch": "integer", "samples": "integer", "seconds": "number",
+         "optimizer": "text", "step": "integer", "epoch": "integer", "samples": "integer", "seconds": "number",
          "samples_per_s": "number", "loss": "number", "accuracy": "number", "learning_rate": "number",
          "bytes_per_step": "number", "compute_share": "number", "exposed_share": "number",
          "hidden_share": "number", "waiting_share": "number", "staleness_mean": "number",
@@ -51,7 +51,7 @@ def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = 
     ranks = 1 if mode == "single" else ranks
     rate = speed or 1400 * (1 + (factor - 1) * math.log2(max(ranks, 1)) / 2) * noise.uniform(0.93, 1.07)
     common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": ranks, "hosts": 1,
-              "device": "cpu", "seed": seed, "batch": 64,
+              "device": "cpu", "seed": seed, "batch": 64, "optimizer": "momentum",
               "all_reduce": "ring" if mode.startswith("synchronous") else ""} | values
     rows = []
     for step in range(1, epochs * 62 + 1):
@@ -83,18 +83,19 @@ def staleness(mode: str, seed: int = 1, **values) -> list[dict]:
             for k in range(int(4 * mean) + 1)]
 
 
-def write(folder: Path, trainings: Iterable[Sequence[dict]], histograms: Iterable[Sequence[dict]] = ()) -> Path:
+def write(folder: Path, trainings: Iterable[Sequence[dict]], histograms: Iterable[Sequence[dict]] = (),
+          columns: dict[str, str] = TRAIN) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.json").write_text(json.dumps(environment() | {"data": "mnist-5k"}))
-    tables = {"train": (TRAIN, trainings), "staleness": (STALENESS, histograms)}
-    for name, (columns, groups) in tables.items():
+    tables = {"train": (columns, trainings), "staleness": (STALENESS, histograms)}
+    for name, (of_table, groups) in tables.items():
         with (folder / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer = csv.DictWriter(file, of_table, lineterminator="\n")
             writer.writeheader()
             writer.writerows(row for group in groups for row in group)
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
-        name: [{"name": column, "type": kind, "meaning": "a column"} for column, kind in columns.items()]
-        for name, (columns, _) in tables.items()}}))
+        name: [{"name": column, "type": kind, "meaning": "a column"} for column, kind in of_table.items()]
+        for name, (of_table, _) in tables.items()}}))
     return folder
 
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def evaluations(accuracies: list[float], **values) -> list[dict]:
     """A training with one row per evaluation: after 1 s and 100 samples, 2 s and 200 samples, …"""
     common = {"network": "tiny", "use": "simd", "mode": "single", "threads": 1, "ranks": 1, "hosts": 1,
-              "device": "cpu", "seed": 1, "batch": 10, "all_reduce": "", "loss": 0.5, "learning_rate": 0.1,
+              "device": "cpu", "seed": 1, "batch": 10, "optimizer": "sgd", "all_reduce": "", "loss": 0.5, "learning_rate": 0.1,
               "bytes_per_step": 0, "compute_share": 1, "exposed_share": 0, "hidden_share": 0,
               "waiting_share": 0}
     return [common | {"step": 10 * k, "epoch": 1 + k // 3, "samples": 100 * k, "seconds": k,
@@ -64,7 +64,7 @@ def drawn(folder: Path) -> dict[str, Page | str]:
 
 @pytest.mark.parametrize("column, value", [
     ("network", "other"), ("use", "openmp"), ("mode", "ssp,bound=2"), ("threads", 2), ("ranks", 4),
-    ("hosts", 2), ("seed", 2), ("batch", 20)])
+    ("hosts", 2), ("seed", 2), ("batch", 20), ("optimizer", "adam")])
 def test_trainings_that_differ_in_one_column_are_two_however_their_rows_mix(tmp_path, column, value):
     one, other = evaluations([0.1, 0.2, 0.3]), evaluations([0.4, 0.5, 0.6], **{column: value})
     mixed = [row for pair in zip(one, other) for row in pair]
@@ -102,11 +102,49 @@ def test_names_of_groups_tell_networks_modes_and_ranks_apart(tmp_path):
     run = load_run(mode_run.write(tmp_path, [
         evaluations([0.5]), evaluations([0.5], seed=2), evaluations([0.5], mode="sharded", ranks=4),
         evaluations([0.5], mode="sharded", ranks=4, hosts=2), evaluations([0.5], network="other"),
-        evaluations([0.5], batch=20)]))
+        evaluations([0.5], batch=20), evaluations([0.5], batch=20, optimizer="adam")]))
     assert {name: len(group) for name, group in groups_of(run.train).items()} == {
-        "tiny, single": 2, "tiny, sharded, 4 ranks": 1, "tiny, sharded, 4 ranks on 2 hosts": 1,
-        "other, single": 1, "tiny, single, use simd, threads 1, batch 20": 1}
-    assert len(latest_trainings(run.train)) == 6
+        "tiny, single, batch 10, sgd": 2, "tiny, sharded, 4 ranks": 1, "tiny, sharded, 4 ranks on 2 hosts": 1,
+        "other, single": 1, "tiny, single, batch 20, sgd": 1, "tiny, single, batch 20, adam": 1}
+    assert len(latest_trainings(run.train)) == 7
+
+
+def simulated(folder: Path, nodes=(8, 16)) -> Path:
+    """Rows as `make simulate-training` writes them: 50 or, with a slow rank, 25 samples/s per node."""
+    tables = [[row | {"platform": "fattree-100g", "slow": slow} for row in evaluations(
+        [0.5, 0.8], mode=mode, ranks=count, hosts=count, samples_per_s=count * (50 if slow == "none" else 25))]
+        for mode in ("synchronous", "downpour") for slow in ("none", "permanent") for count in nodes]
+    return mode_run.write(folder, tables, columns={"platform": "text", "slow": "text"} | mode_run.TRAIN)
+
+
+def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
+    run = load_run(simulated(tmp_path))
+    assert len(latest_trainings(run.train)) == 8
+    assert "tiny, downpour, 16 nodes of fattree-100g, slow rank: permanent" in groups_of(run.train)
+    assert compare(run) == []
+    with matplotlib.rc_context(style.RC):
+        (name, page), = charts.simulated_trainings.draw(run)
+        assert dict(charts.loss.draw(run)) == {"loss": "the trainings are simulated"}
+    assert name == "simulated-trainings-fattree-100g"
+    rates = [[list(line.get_ydata()) for line in axes.lines] for axes in page.axes[0]]
+    assert rates == [[[400, 800]] * 2, [[200, 400]] * 2]
+    assert [axes.get_title("left") for axes in page.axes[0]] == ["no slow rank", "rank 1 computes 3 times slower"]
+
+
+def test_simulated_trainings_on_one_number_of_nodes_are_not_drawn(tmp_path):
+    assert dict(charts.simulated_trainings.draw(load_run(simulated(tmp_path, (8,))))) \
+        == {"simulated-trainings-fattree-100g": "fewer than two numbers of nodes"}
+
+
+def test_optimizers_of_one_mode_have_colours_of_their_own(tmp_path):
+    run = load_run(mode_run.write(tmp_path, [evaluations([0.5, 0.75], optimizer=name)
+                                             for name in ("sgd", "adam", "momentum,learning_rate=0.1")]))
+    with matplotlib.rc_context(style.RC):
+        (_, loss), = charts.loss.draw(run)
+    legend, = loss.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "single, sgd: 75.0 %", "single, adam: 75.0 %", "single, momentum,learning_rate=0.1: 75.0 %"]
+    assert len({line.get_color() for line in legend.get_lines()}) == 3
 
 
 # --- modes.csv -----------------------------------------------------------------------------------

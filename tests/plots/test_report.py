@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from run_folder import row, summary_row, write_csv
 
 from plots.__main__ import main
-from plots.blocks import peers, sweep
+from plots.blocks import data_parallel_peers, peers, sweep
 from plots.errors import InputError
 from plots.reading import load_run
 from plots.report import rewrite
@@ -142,7 +143,7 @@ def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
 
 @pytest.mark.parametrize("text, line, message", [
     (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
-    (block("zzz"), 1, "expected one of all-reduce, all-reduce-network, all-reduce-peers, directions, ladder-"),
+    (block("zzz"), 1, "expected one of all-reduce, all-reduce-network, all-reduce-peers, data-parallel-peers, directions, ladder-"),
     ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
     ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
     ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,
@@ -203,3 +204,28 @@ def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
     assert "PyTorch 2.9; medians of 3 rounds" in text
     assert table_row(text, "mlp")[1:] == ["1 thread", "2.00", "4.00", "6.00", "compile", "3.00x"]
     assert text.count("| mlp ") == 1
+
+
+def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
+    (tmp_path / "environment.json").write_text('{"schema_version": 1}')
+    write_csv(tmp_path, columns.STEP, [])
+    assert data_parallel_peers(load_run(tmp_path)) is None
+    folder = tmp_path / "modes/peers"
+    folder.mkdir(parents=True)
+    (folder / "environment.json").write_text('{"schema_version": 1, "rounds": 5, "pytorch": "2.9"}')
+    kinds = dict.fromkeys(("threads", "ranks", "batch", "rounds"), "integer") \
+        | dict.fromkeys(("network", "use", "mode", "status", "reason"), "text")
+    header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,samples_per_s,ratio,ratio_ci_low,"
+              "ratio_ci_high,exposed_share,status,reason")
+    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {"peers_data_parallel": [
+        {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]}}))
+    (folder / "peers_data_parallel.csv").write_text(
+        header + "\n"
+        "mlp,best,synchronous,1,2,64,5,0.002,0.001,0.003,64000,,,,0.04,ok,\n"
+        "mlp,pytorch,eager,1,2,64,5,0.004,0.003,0.005,32000,2.0,1.5,2.5,0.3,ok,\n"
+        "mlp,pytorch,compile,1,2,64,,,,,,,,,,failed,no compiler\n")
+    text = data_parallel_peers(load_run(tmp_path))
+    assert "PyTorch 2.9" in text and "5 rounds" in text
+    assert table_row(text, "mlp", "2", "`best`, synchronous")[3:] == ["2.00", "64,000", "4.0 %", "–"]
+    assert table_row(text, "mlp", "2", "PyTorch, eager")[3:] == ["4.00", "32,000", "30 %", "2.00x (1.50x to 2.50x)"]
+    assert table_row(text, "mlp", "2", "PyTorch, compile")[3:] == ["failed: no compiler", "–", "–", "–"]

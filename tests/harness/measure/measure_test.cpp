@@ -2,12 +2,20 @@
 #include "harness/measure/measure.hpp"
 
 #include <gtest/gtest.h>
+#include <immintrin.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/error_messages.hpp"
 
@@ -179,21 +187,94 @@ TEST(Measured, WithoutARoundInCommonTheRatioIsThatOfTheMedians) {
   EXPECT_DOUBLE_EQ(both.median, 2);
 }
 
-TEST(NoiseGuard, ARepetitionIsDisturbedByASlowerClockOrByStolenTime) {
-  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0, 0.1));
-  EXPECT_FALSE(NoiseGuard::is_disturbed(NoiseGuard::slow_ratio, 0, 0.1));
-  EXPECT_TRUE(NoiseGuard::is_disturbed(NoiseGuard::slow_ratio + 0.01, 0, 0.1));
-  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0.005, 0.0));  // half a tick of the kernel's clock
-  EXPECT_TRUE(NoiseGuard::is_disturbed(1.0, 0.01, 0.1));
-  EXPECT_FALSE(NoiseGuard::is_disturbed(1.0, 0.02, 1.0));
-  EXPECT_TRUE(NoiseGuard::is_disturbed(1.0, 0.03, 1.0));
+TEST(Measured, ItIsDisturbedIfFewerThanHalfOfTheSamplesAreNot) {
+  EXPECT_FALSE(measured_of({{1, false}, {9, true}, {2, false}}).is_disturbed());
+  EXPECT_TRUE(
+      measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).is_disturbed());
+  EXPECT_TRUE(measured_of({{1, false}, {9, true}}).is_disturbed());
+}
+
+TEST(Disturbance, ASlowClockStolenTimeAndALostCoreAreLarge) {
+  EXPECT_FALSE((Disturbance{.elapsed = 0.1}).is_large());
+  EXPECT_FALSE((Disturbance{.elapsed = 0.1, .calibration_ratio = 1.25}).is_large());
+  EXPECT_TRUE((Disturbance{.elapsed = 0.1, .calibration_ratio = 1.26}).is_large());
+  EXPECT_FALSE((Disturbance{.stolen = 0.005}).is_large());  // half a tick of the kernel's clock
+  EXPECT_TRUE((Disturbance{.elapsed = 0.1, .stolen = 0.01}).is_large());
+  EXPECT_FALSE((Disturbance{.elapsed = 1, .stolen = 0.02}).is_large());
+  EXPECT_TRUE((Disturbance{.elapsed = 1, .stolen = 0.03}).is_large());
+  EXPECT_FALSE((Disturbance{.elapsed = 0.1, .queued = 0.002}).is_large());
+  EXPECT_TRUE((Disturbance{.elapsed = 0.1, .queued = 0.003}).is_large());
 }
 
 TEST(NoiseGuard, CalibrationIsRelativeToTheFastestSeen) {
   NoiseGuard guard;
-  for (int i = 0; i < 20; ++i) EXPECT_GE(guard.calibrate(), 1.0);
+  for (int i = 0; i < 20; ++i) {
+    guard.start();
+    EXPECT_GE(guard.stop().calibration_ratio, 1.0);
+  }
   EXPECT_GE(NoiseGuard::stolen_seconds(), 0.0);
 }
+
+// Processes that run until the test ends.
+class OtherProcesses {
+ public:
+  OtherProcesses(int count, void (*work)()) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t process = fork();
+      if (process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        cpu_set_t all;
+        CPU_ZERO(&all);
+        for (int core = 0; core < CPU_SETSIZE; ++core) CPU_SET(core, &all);
+        sched_setaffinity(0, sizeof all, &all);
+        for (;;) work();
+      }
+      processes_.push_back(process);
+    }
+  }
+  ~OtherProcesses() {
+    for (const pid_t process : processes_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+void spin() {
+  for (int i = 0; i < 1000; ++i) _mm_pause();
+}
+void stream() {
+  static std::vector<char> memory(std::size_t{64} << 20U);
+  std::fill(memory.begin(), memory.end(), static_cast<char>(memory.back() + 1));
+}
+
+class Neighbour : public testing::TestWithParam<std::pair<int, void (*)()>> {};
+
+TEST_P(Neighbour, IsNoticed) {
+  const auto [count, work] = GetParam();
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  std::uint64_t x = 1;
+  const Subject subject{.name = "computes", .run = [&](std::int64_t) {
+                          for (int i = 0; i < 100000; ++i) {
+                            x = x * 3 + 1;
+                            asm volatile("" : "+r"(x));
+                          }
+                        }};
+  const OtherProcesses others(count, work);
+  const auto measured = meter.measure({subject}, {.repetitions = 40, .budget_seconds = 1});
+  EXPECT_TRUE(measured[0].is_disturbed());
+  EXPECT_GT(meter.noise().others_seconds, 0.3);
+  EXPECT_TRUE(says(meter.noise().sentence(), {"The machine was noisy", "stop what else runs"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, Neighbour,
+                         testing::Values(std::pair(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+                                                   &spin),
+                                         std::pair(1, &stream)));
 
 }  // namespace
 }  // namespace stepladder

@@ -46,6 +46,40 @@ class ThrowsWhenTimed final : public sgd_update::Plan {
   int runs_ = 0;
 };
 
+// Passes verification and is wrong in all runs after the fourth one.
+class WrongWhenTimed final : public sgd_update::Plan {
+ public:
+  WrongWhenTimed(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override {
+    if (++runs_ > 4) return update_but_the_last(problem_, o);
+    update(problem_, o);
+  }
+
+ private:
+  Problem problem_;
+  int runs_ = 0;
+};
+
+// Computes once for each count and step, and then applies the same changes again.
+class AppliesTheFirstChange final : public sgd_update::Plan {
+ public:
+  AppliesTheFirstChange(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override {
+    if (++runs_ <= 2) {
+      changes_.assign(o.weights, o.weights + problem_.count);
+      update(problem_, o);
+      for (std::size_t i = 0; i < changes_.size(); ++i) changes_[i] = o.weights[i] - changes_[i];
+    } else {
+      for (std::size_t i = 0; i < changes_.size(); ++i) o.weights[i] += changes_[i];
+    }
+  }
+
+ private:
+  Problem problem_;
+  std::vector<float> changes_;
+  int runs_ = 0;
+};
+
 class Limited final : public sgd_update::Plan {
  public:
   Limited(const Problem&, const Resources&) { throw Unsupported("takes whole vectors"); }
@@ -149,6 +183,23 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   EXPECT_EQ(row["correct"]["verified"], "yes");
   EXPECT_GT(std::stod(row["correct"]["median_s"]), 0);
   EXPECT_GE(samples_of("correct"), 3);
+}
+
+TEST_F(BenchTest, WhatGoesWrongWhileItIsTimedFailsAfterwards) {
+  const BenchCounts counts =
+      bench({variant("wrong_later", make_plan<SgdUpdate, WrongWhenTimed>),
+             variant("repeats_itself", make_plan<SgdUpdate, AppliesTheFirstChange>),
+             variant("correct", plan_of<update>)});
+  EXPECT_EQ(counts.failed, 2);
+  EXPECT_EQ(counts.ok, 1);
+  auto row = summary();
+  EXPECT_TRUE(says(row["wrong_later"]["reason"], {"after the timing: ", "weights[99] is "}));
+  EXPECT_TRUE(says(row["repeats_itself"]["reason"], {"after the timing: ", "weights["}));
+  for (const char* name : {"wrong_later", "repeats_itself"}) {
+    EXPECT_EQ(row[name]["status"] + row[name]["verified"], "failedno") << name;
+    EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"], "") << name;
+    EXPECT_EQ(samples_of(name), 0) << name;
+  }
 }
 
 const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};

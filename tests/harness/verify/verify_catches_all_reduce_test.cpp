@@ -68,7 +68,7 @@ const Fault faults[] = {
     {"broken_throws", plan_of<throws>, "threw: no message came"},
     {"broken_accumulates", plan_of<accumulates>, "output[0] is "},
     {"broken_stale", make_plan<AllReduce, Stale>,
-     "second run of the plan, on other values: output["},
+     "a later run of the plan, on other values: output["},
 };
 
 TEST(VerifyCatchesAllReduce, Faults) {

@@ -190,11 +190,11 @@ const Fault faults[] = {
     {"broken_partial_sum", plan_of<lost_partial_sum>, "c["},
     {"broken_half_precision", plan_of<half_precision>, " within "},
     {"broken_stale_result", make_plan<Matmul, StaleResult>,
-     "second run of the plan, on other values: c["},
+     "a later run of the plan, on other values: c["},
     {"broken_stale_packing", make_plan<Matmul, StalePacking>,
-     "second run of the plan, on other values: c["},
+     "a later run of the plan, on other values: c["},
     {"broken_dirty_workspace", make_plan<Matmul, DirtyWorkspace>,
-     "second run of the plan, on other values: c["},
+     "a later run of the plan, on other values: c["},
 };
 
 TEST(VerifyCatchesMatmul, FaultsThatEveryShapeShows) {

@@ -245,7 +245,7 @@ const Fault faults[] = {
     {"broken_accumulates", backward_problem, plan_of<not_cleared>, "dx[0] is "},
     {"broken_input", backward_problem, plan_of<changes_places>, "input argmax was changed"},
     {"broken_stale", backward_problem, make_plan<MaxPool, Stale>,
-     "second run of the plan, on other values: dx["},
+     "a later run of the plan, on other values: dx["},
     {"broken_bias", forward_bias_relu, plan_of<forgets_bias>, "y["},
     {"broken_relu", forward_bias_relu, plan_of<forgets_relu>, "y["},
     {"broken_order", forward_bias_relu, plan_of<relu_before_bias>, "y["},
