@@ -75,6 +75,7 @@ help: ## list the targets and the variables
 	@echo '  TARGET=0.97                 held-out accuracy whose time is compared'
 	@echo '  EVALUATE_EVERY=1000         samples between two evaluations'
 	@echo '  BATCH=64                    samples of an update; of each rank with BATCH_PER_RANK=1'
+	@echo '  OPTIMIZER=adam LEARNING_RATE=0.001  instead of those of the network'
 	@echo '  USE=best DATA=FOLDER        the rungs and the images, as for stepladder train'
 	@echo 'Variables of simulate: VARIANT OUT RESUME as above, LIMIT=120 (CPU seconds of one simulation), and'
 	@echo '  NODES=64,256,1024           numbers of nodes; one rank on each'

@@ -16,6 +16,7 @@ training           the last row of every training
 data-parallel-peers
                    data-parallel steps beside PyTorch's, from the folder modes/peers/
 modes              the training modes side by side, from the folder modes/ of the run, or from the run
+modes-FAMILY       those of one family, such as modes-synchronous, beside single
 modes-hosts        the same between hosts, from the folder modes/hosts/
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
                    over the first one
@@ -36,6 +37,7 @@ from plots.provenance import provenance
 from plots.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
 from plots.reading import Run, load_run, read_json, read_table
 from plots.steps import Configuration, baseline, configurations, thread_sweep
+from plots.style import MODE_FAMILIES, mode_family
 from plots.trainings import name_of, split_trainings
 
 # Makes the block for a file in the given folder; None if the run has no rows for it.
@@ -55,6 +57,8 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "training": lambda _: training(run),
         "data-parallel-peers": lambda _: data_parallel_peers(run),
         "modes": lambda _: training_modes(run, "modes") or training_modes(run),
+        **{f"modes-{family.replace(' ', '-')}": lambda _, family=family: training_modes(run, "modes", family)
+           for family in MODE_FAMILIES if family != "one replica"},
         "modes-hosts": lambda _: training_modes(run, "modes/hosts"),
         "all-reduce": lambda _: all_reduce(run, "all_reduce"),
         "all-reduce-network": lambda _: all_reduce(run, "network"),
@@ -334,12 +338,15 @@ def simulation(run: Run) -> str | None:
             f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
 
 
-def training_modes(run: Run, name: str = "") -> str | None:
+def training_modes(run: Run, name: str = "", family: str | None = None) -> str | None:
     folder = run.folder / name
     if not (folder / "train.csv").exists():
         return None
     compared = load_run(folder, ("environment", "train"))
-    table = modes_screen.markdown_tables(modes.compare(compared))
+    found = modes.compare(compared)
+    if family:
+        found = [c for c in found if c.mode == modes.SINGLE or mode_family(c.mode) == family]
+    table = modes_screen.markdown_tables(found)
     where = (compared.environment or {}).get("network")
     return f"{source(compared)}{f' Network: {where}.' if where else ''}\n\n{table}" if table else None
 

@@ -4,8 +4,8 @@
 # one seed before the next seed begins, so that a drift of the machine affects all of them. `single`,
 # one process, is always among them. With HOSTS or HOSTFILE the ranks are on several hosts
 # (scripts/hosts.sh). finished.txt in the run folder lists the trainings that RESUME=1 leaves out.
-# Variables: NETWORK RANKS MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY THREADS USE
-# DATA HOSTS RATE LATENCY HOSTFILE OUT RESUME BUILD (see make help).
+# Variables: NETWORK RANKS MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK OPTIMIZER LEARNING_RATE
+# EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE OUT RESUME BUILD (see make help).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 allow_mpi_as_root
@@ -118,6 +118,8 @@ start_ranks() { # COUNT
 options=(--network "$network_name" --epochs "$epochs" --evaluate-every "$evaluate_every"
   --threads "$threads")
 [[ -z ${BATCH:-} ]] || options+=(--batch "$BATCH")
+[[ -z ${OPTIMIZER:-} ]] || options+=(--optimizer "$OPTIMIZER")
+[[ -z ${LEARNING_RATE:-} ]] || options+=(--learning-rate "$LEARNING_RATE")
 [[ -z ${USE:-} ]] || options+=(--use "$USE")
 [[ -z ${DATA:-} ]] || options+=(--data "$DATA")
 
@@ -139,7 +141,7 @@ done
 
 resume_command() {
   resume_text compare-modes NETWORK RANKS MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK \
-    EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE
+    OPTIMIZER LEARNING_RATE EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE
 }
 clean_up() { remove_hosts; }
 source scripts/run_parts.sh

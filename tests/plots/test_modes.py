@@ -438,3 +438,12 @@ def test_tables_and_blocks_have_the_modes(comparison, tmp_path):
     (published / "summary.csv").write_text("")
     (published / "modes").symlink_to(comparison)
     assert "target: 97 %" in blocks.known_blocks(load_run(published, ()), ())["modes"](published)
+
+
+def test_a_family_of_modes_is_a_block_with_single(comparison):
+    text = blocks.training_modes(load_run(comparison), family="parts of the model")
+    assert {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")} == {
+        "single", "pipeline", "model_parallel"}
+    assert blocks.training_modes(load_run(comparison), "missing") is None
+    known = blocks.known_blocks(load_run(comparison), ())
+    assert {"modes", "modes-hosts", "modes-synchronous", "modes-asynchronous-and-local-steps", "modes-hybrid"} <= set(known)

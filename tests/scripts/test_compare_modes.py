@@ -256,3 +256,10 @@ def test_a_short_comparison(tiny, tmp_path):
     for kind in ("convergence", "time"):
         assert (tmp_path / f"run/charts/modes-{kind}-tiny.svg").stat().st_size > 10_000
     assert "to target" in result.stdout and "modes.csv" in result.stdout
+
+
+def test_another_optimizer_is_that_of_all_trainings(project):
+    result = project.run("compare_modes.sh", OUT="run", SEEDS="1", MODES="sharded", OPTIMIZER="adam", LEARNING_RATE="0.002")
+    assert result.returncode == 0, result.stderr
+    calls = project.calls("stepladder")
+    assert len(calls) == 2 and all("--optimizer adam --learning-rate 0.002" in call for call in calls)
