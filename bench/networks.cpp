@@ -11,12 +11,10 @@ namespace stepladder {
 namespace {
 
 sgd_update::Optimizer optimizer_named(const std::string& name) {
-  using enum sgd_update::Optimizer;
+  const auto& types = network::optimizer_types();
+  if (const auto found = types.find(name); found != types.end()) return found->second;
   std::vector<std::string> names;
-  for (const sgd_update::Optimizer type : {sgd, momentum, adagrad, adadelta, rmsprop, adam}) {
-    names.emplace_back(sgd_update::name_of(type));
-    if (names.back() == name) return type;
-  }
+  for (const auto& [known, type] : types) names.push_back(known);
   throw UnknownName("optimizer", name, names);
 }
 

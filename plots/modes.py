@@ -1,6 +1,6 @@
 """The training modes of a run side by side: modes.csv and modes.json, from train.csv.
 
-One row per mode, on one network and one choice of rungs, threads, ranks, hosts and batch, over its
+One row per mode, on one network and one choice of rungs, threads, ranks, hosts, batch and optimizer, over its
 seeds. Charts and the last screen of `make compare-modes` take the same rows.
 """
 
@@ -40,7 +40,7 @@ COLUMNS = (
     ("optimizer", "text", "", "as in train.csv"),
     ("seeds", "integer", "", "number of trainings, one per seed"),
     ("samples_per_s", "number", "1/s", "samples / seconds of training, median over the seeds"),
-    ("speedup_vs_single", "number", "", "samples_per_s / that of single with the same rungs and threads"),
+    ("speedup_vs_single", "number", "", "samples_per_s / that of single with the same rungs, threads and optimizer"),
     ("bytes_per_step", "number", "B", "bytes that a rank sends per step, mean over ranks and seeds"),
     ("compute_share", "number", "", "share of the time spent computing, mean over ranks and seeds"),
     ("exposed_share", "number", "", "share of the time in which computing waits for communication"),

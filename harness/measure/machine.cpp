@@ -149,15 +149,21 @@ void start_again() { execv("/proc/self/exe", program_arguments); }
 void take_all_places() {
   cpu_set_t all;
   CPU_ZERO(&all);
-  for (int place = 0; place < omp_get_num_places(); ++place) {
-    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
-    omp_get_place_proc_ids(place, processors.data());
-    for (const int processor : processors) CPU_SET(processor, &all);
-  }
+  for (const int processor : processors_of_places()) CPU_SET(processor, &all);
   sched_setaffinity(0, sizeof all, &all);
 }
 
 }  // namespace
+
+std::vector<int> processors_of_places() {
+  std::vector<int> all;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, processors.data());
+    all.insert(all.end(), processors.begin(), processors.end());
+  }
+  return all;
+}
 
 void pin_threads(char** arguments) {
   program_arguments = arguments;

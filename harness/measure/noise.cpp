@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <omp.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,12 +9,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
+
+#include "harness/measure/machine.hpp"
 
 namespace stepladder {
 namespace {
@@ -60,14 +60,8 @@ std::vector<double> fields_of(std::istringstream& line) {
   return fields;
 }
 
-// Those of OpenMP's places: the affinity of the first thread may be one core.
 std::vector<int> own_cores() {
-  std::vector<int> cores;
-  for (int place = 0; place < omp_get_num_places(); ++place) {
-    std::vector<int> of_place(static_cast<std::size_t>(omp_get_place_num_procs(place)));
-    omp_get_place_proc_ids(place, of_place.data());
-    cores.insert(cores.end(), of_place.begin(), of_place.end());
-  }
+  std::vector<int> cores = processors_of_places();
   cpu_set_t set;
   CPU_ZERO(&set);
   if (cores.empty() && sched_getaffinity(0, sizeof set, &set) == 0)

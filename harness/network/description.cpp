@@ -65,6 +65,17 @@ bool relu_follows(const NetworkDescription& network, std::size_t layer) {
 
 }  // namespace
 
+const std::map<std::string, sgd_update::Optimizer>& optimizer_types() {
+  using enum sgd_update::Optimizer;
+  static const auto types = [] {
+    std::map<std::string, sgd_update::Optimizer> all;
+    for (const auto type : {sgd, momentum, adagrad, adadelta, rmsprop, adam})
+      all.emplace(sgd_update::name_of(type), type);
+    return all;
+  }();
+  return types;
+}
+
 OptimizerDescription default_optimizer(sgd_update::Optimizer type) {
   using sgd_update::Optimizer;
   OptimizerDescription optimizer{.type = type};

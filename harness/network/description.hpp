@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -128,6 +129,8 @@ struct OptimizerDescription {
   double epsilon = 1e-8;  // adagrad, rmsprop, adam; adadelta's default is 1e-6 (Zeiler 2012)
 };
 
+// By the names in network files, which are those of sgd_update.
+const std::map<std::string, sgd_update::Optimizer>& optimizer_types();
 // With the defaults of the type. Learning rate 0: the type has none.
 OptimizerDescription default_optimizer(sgd_update::Optimizer type);
 

@@ -212,17 +212,13 @@ std::vector<LayerDescription> read_layers(const JsonValue& value) {
 OptimizerDescription read_optimizer(const JsonValue& value) {
   using sgd_update::Optimizer;
   using DecayedWeights = OptimizerDescription::DecayedWeights;
-  static const std::map<std::string, Optimizer> types{
-      {"sgd", Optimizer::sgd},         {"momentum", Optimizer::momentum},
-      {"adagrad", Optimizer::adagrad}, {"adadelta", Optimizer::adadelta},
-      {"rmsprop", Optimizer::rmsprop}, {"adam", Optimizer::adam}};
   static const std::map<std::string, DecayedWeights> decayed_weights{
       {"all", DecayedWeights::all},
       {"fully_connected", DecayedWeights::fully_connected},
       {"convolution", DecayedWeights::convolution}};
 
   JsonObject object(value);
-  OptimizerDescription optimizer = default_optimizer(choose(object.get("type"), types));
+  OptimizerDescription optimizer = default_optimizer(choose(object.get("type"), optimizer_types()));
   const auto is = [&](Optimizer type) { return optimizer.type == type; };
 
   if (optimizer.learning_rate == 0 || object.has("learning_rate"))

@@ -32,35 +32,23 @@ void update_but_the_last(const Problem& p, const Operands& o) {
 }
 void throws(const Problem&, const Operands&) { throw std::runtime_error("no rule"); }
 
-// Passes verification and throws when it is timed.
-class ThrowsWhenTimed final : public sgd_update::Plan {
+void throws_when_timed(const Problem&, const Operands&) {
+  throw std::runtime_error("fails in the fifth run");
+}
+
+// Passes verification; from the fifth run on it does something else.
+template <void (*later)(const Problem&, const Operands&)>
+class RightAtFirst final : public sgd_update::Plan {
  public:
-  ThrowsWhenTimed(const Problem& problem, const Resources&) : problem_(problem) {}
-  void run(const Operands& o) override {
-    if (++runs_ > 4) throw std::runtime_error("fails in the fifth run");
-    update(problem_, o);
-  }
+  RightAtFirst(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override { (++runs_ > 4 ? later : update)(problem_, o); }
 
  private:
   Problem problem_;
   int runs_ = 0;
 };
 
-// Passes verification and is wrong in all runs after the fourth one.
-class WrongWhenTimed final : public sgd_update::Plan {
- public:
-  WrongWhenTimed(const Problem& problem, const Resources&) : problem_(problem) {}
-  void run(const Operands& o) override {
-    if (++runs_ > 4) return update_but_the_last(problem_, o);
-    update(problem_, o);
-  }
-
- private:
-  Problem problem_;
-  int runs_ = 0;
-};
-
-// Computes once for each count and step, and then applies the same changes again.
+// Computes in the first two runs, and then applies the same changes again.
 class AppliesTheFirstChange final : public sgd_update::Plan {
  public:
   AppliesTheFirstChange(const Problem& problem, const Resources&) : problem_(problem) {}
@@ -156,11 +144,12 @@ class BenchTest : public testing::Test {
 TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   Variant missing = variant("missing", nullptr);
   missing.why_unavailable = "built without its library";
-  const BenchCounts counts = bench({variant("broken_tail", plan_of<update_but_the_last>),
-                                    variant("broken_throws", plan_of<throws>),
-                                    variant("broken_later", make_plan<SgdUpdate, ThrowsWhenTimed>),
-                                    variant("limited", make_plan<SgdUpdate, Limited>), missing,
-                                    variant("correct", plan_of<update>)});
+  const BenchCounts counts =
+      bench({variant("broken_tail", plan_of<update_but_the_last>),
+             variant("broken_throws", plan_of<throws>),
+             variant("broken_later", make_plan<SgdUpdate, RightAtFirst<throws_when_timed>>),
+             variant("limited", make_plan<SgdUpdate, Limited>), missing,
+             variant("correct", plan_of<update>)});
   EXPECT_EQ(counts.ok, 1);
   EXPECT_EQ(counts.failed, 3);
   EXPECT_EQ(counts.unavailable, 2);
@@ -187,7 +176,7 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
 
 TEST_F(BenchTest, WhatGoesWrongWhileItIsTimedFailsAfterwards) {
   const BenchCounts counts =
-      bench({variant("wrong_later", make_plan<SgdUpdate, WrongWhenTimed>),
+      bench({variant("wrong_later", make_plan<SgdUpdate, RightAtFirst<update_but_the_last>>),
              variant("repeats_itself", make_plan<SgdUpdate, AppliesTheFirstChange>),
              variant("correct", plan_of<update>)});
   EXPECT_EQ(counts.failed, 2);
