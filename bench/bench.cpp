@@ -11,6 +11,7 @@
 #include "bench/commands.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
+#include "bench/supervisor.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/verify/verify.hpp"
@@ -19,6 +20,9 @@ namespace stepladder {
 namespace {
 
 struct Options {
+  double time_limit = 60;    // seconds
+  double memory_limit = 0;   // GiB; 0: nine tenths of what is available
+  bool after_crash = false;  // of ranks
   Selection selection;
   BenchOptions bench;
   std::string out;
@@ -56,13 +60,24 @@ std::vector<Work> work_of(const Options& options) {
   return work;
 }
 
-std::string resume_command(const Options& options, const std::filesystem::path& folder) {
+std::string name_of(const Case& problem) {
+  return problem.info().primitive + " " + problem.info().name;
+}
+
+std::string resume_command(const std::filesystem::path& folder) {
   std::string command = command_line();
   if (mpi_session().ranks() > 1)
     command = fmt::format("mpirun -np {} {}", mpi_session().ranks(), command);
-  if (!options.resume) command += " --resume";
-  if (options.out.empty()) command += " --out " + shell_quoted(folder.string());
+  if (command.find(" --resume") == std::string::npos) command += " --resume";
+  if (command.find(" --out") == std::string::npos)
+    command += " --out " + shell_quoted(folder.string());
   return command;
+}
+
+// Which problem the subject is of.
+bool is_of(const Case& problem, const std::string& subject) {
+  const ProblemInfo& info = problem.info();
+  return subject.starts_with(fmt::format("{}/{}/{}/", info.primitive, info.direction, info.name));
 }
 
 int run(Options& options) {
@@ -79,36 +94,35 @@ int run(Options& options) {
   if (mpi_session().ranks() > 1) options.bench.threads = ceiling_threads = {1};
   constexpr int of_device = 0;
   if (device() != nullptr) ceiling_threads.push_back(of_device);
-  Run run({.directory =
-               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
+  Run run({.directory = options.out,
            .resume = options.resume,
            .command = command_line(),
            .seed = options.bench.seed,
-           .threads = ceiling_threads});
+           .threads = ceiling_threads,
+           .restarts = options.bench.after_crash.restarts});
   Bench bench(run, options.bench);
-  Progress progress("bench", total);
-  try {
-    // Problems beside which something slowed the machine are measured again at the end, if they are
-    // few: a steady neighbour would still be there.
-    std::vector<std::pair<const Work*, Case*>> postponed;
-    const std::size_t most_postponed = std::max<std::size_t>(1, total / 5);
+  if (const std::string& suspect = options.bench.after_crash.suspect; !suspect.empty()) {
     for (const Work& w : work)
       for (const auto& problem : w.problems)
-        if (bench.measure(*problem, w.variants, postponed.size() < most_postponed))
-          progress.advance(problem->info().primitive + " " + problem->info().name);
-        else
-          postponed.emplace_back(&w, problem.get());
-    for (const auto& [w, problem] : postponed) {
-      bench.measure(*problem, w->variants);
-      progress.advance(problem->info().primitive + " " + problem->info().name + ", again");
-    }
+        if (is_of(*problem, suspect)) bench.find_culprit(*problem, w.variants);
+    return 0;
+  }
+  Progress progress("bench", total);
+  try {
+    for (const Work& w : work)
+      for (const auto& problem : w.problems) {
+        bench.measure(*problem, w.variants);
+        progress.advance(name_of(*problem));
+      }
+    bench.measure_again([&](const Case& problem, double seconds) {
+      progress.advance(name_of(problem) + ", again", seconds);
+    });
   } catch (const Interrupted&) {
     progress.finish();
     run.save();
     if (run.writes())
       fmt::print(stderr, "Interrupted. Finished rows are in {}; resume with:\n  {}\n",
-                 run.folder().directory().string(),
-                 resume_command(options, run.folder().directory()));
+                 run.folder().directory().string(), resume_command(run.folder().directory()));
     throw;
   } catch (const DeviceLost&) {
     progress.finish();
@@ -151,7 +165,37 @@ Command bench_command(CLI::App& program) {
   app->add_flag("--again", options->bench.again,
                 "Measure the rows of that folder again and replace them")
       ->needs("--resume");
-  return {app, [options] { return run(*options); }};
+  app->add_option("--time-limit", options->time_limit,
+                  "Seconds after which a call that does not return costs its row")
+      ->check(CLI::PositiveNumber);
+  app->add_option(
+         "--memory-limit", options->memory_limit,
+         "GiB of memory beyond which a variant is ended; 90 % of what is available by default")
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--after-crash", options->after_crash,
+                "Over ranks: the variant at which the last command in that folder was lost gets a "
+                "failed row, and the others are measured")
+      ->needs("--resume");
+  return {app, [options] {
+            if (options->out.empty()) options->out = default_run_directory().string();
+            if (MpiSession::launched_by_mpirun()) {
+              const RecordOfRanks record(options->out, options->after_crash);
+              options->bench.after_crash = record.lost();
+              return run(*options);
+            }
+            if (options->after_crash)
+              throw std::runtime_error(
+                  "--after-crash is for ranks; one process goes on by itself after a crash");
+            const double memory = options->memory_limit > 0
+                                      ? options->memory_limit * 0x1p30
+                                      : 0.9 * detect_machine().memory_available_bytes;
+            const Limits limits{options->time_limit, memory};
+            return supervise(limits, [options](const AfterCrash& after) {
+              options->bench.after_crash = after;
+              options->resume = options->resume || after.restarts > 0;
+              return run(*options);
+            });
+          }};
 }
 
 }  // namespace stepladder

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "harness/io/mpi_session.hpp"
@@ -22,21 +23,35 @@ Progress::Progress(std::string what, std::size_t total)
       start_(Clock::now()),
       last_(start_) {}
 
-void Progress::advance(const std::string& finished) {
-  ++done_;
+bool Progress::is_due() {
   const Clock::time_point now = Clock::now();
   const double since = std::chrono::duration<double>(now - last_).count();
-  if (!prints_ || since < (terminal_ ? 0.1 : line_seconds)) return;
+  if (!prints_ || since < (terminal_ ? 0.1 : line_seconds)) return false;
   last_ = now;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
-  const std::string line =
-      fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished);
+  return true;
+}
+
+void Progress::print(const std::string& line) {
   if (terminal_)
     fmt::print(stderr, "\r\033[K{:.110}", line);
   else
     fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
+}
+
+void Progress::advance(const std::string& finished) {
+  ++done_;
+  if (!is_due()) return;
+  const double elapsed = std::chrono::duration<double>(last_ - start_).count();
+  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  print(
+      fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished));
+}
+
+void Progress::advance(const std::string& finished, double seconds_left) {
+  if (is_due())
+    print(fmt::format("{}: all {} measured, about {:.0f} s for those that vary most ({})", what_,
+                      total_, std::max(0.0, seconds_left), finished));
 }
 
 void Progress::finish() {

@@ -12,10 +12,15 @@ class Progress {
  public:
   Progress(std::string what, std::size_t total);
   void advance(const std::string& finished);  // one of `total` is done
-  void finish();                              // clears the line
+  // All are done once, and some are done again for as long as `seconds_left`.
+  void advance(const std::string& finished, double seconds_left);
+  void finish();  // clears the line
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool is_due();  // for the next line
+  void print(const std::string& line);
+
   std::string what_;
   std::size_t total_, done_ = 0;
   bool terminal_, prints_;

@@ -45,7 +45,8 @@ std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
     }
     subjects.push_back({.name = fmt::format("tune/{}/{}/{}", choice.problem->info().name,
                                             choice.resources.threads, variant.name),
-                        .run = [runner = runners.back().get()](std::int64_t) { runner->run(0); }});
+                        .run = [runner = runners.back().get()](std::int64_t) { runner->run(0); },
+                        .threads = choice.resources.threads});
     timed.push_back({variant.name, 0});
   }
   if (subjects.size() < 2) return timed;

@@ -150,6 +150,12 @@ for ((i = 0; i < ${#commands[@]}; ++i)); do
   declare -a command=()
   eval "command=(${commands[i]})"
   run_to_end "${command[@]}" --out "$run" "${resume[@]}"
+  # A rank that crashes ends them all. The variant gets a failed row, and the others go on.
+  for ((restarts = 0; restarts < 20; ++restarts)); do
+    [[ -e $run/.work ]] || break
+    show_end_of_log
+    run_to_end "${command[@]}" --out "$run" --resume --after-crash
+  done
   if ((status == 0)); then
     :
   elif ((${#resume[@]} == 0)) && { ((status == 2)) || [[ -n $held_a_run || ! -d $run ]]; }; then

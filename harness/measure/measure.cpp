@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/work_record.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/common/device.hpp"
 
@@ -166,6 +168,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     try {
       double estimate = mpi.max(subjects[s].estimate_seconds);
       const auto watched = mpi.watch(subjects[s].name, estimate);
+      const ActiveSubject active(subjects[s].name, "timed", estimate);
       if (estimate < 0.1) {  // otherwise it is warm and known well enough
         subjects[s].run(0);
         const double before = now();
@@ -246,10 +249,16 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
 
 Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   const MpiSession& mpi = mpi_session();
+  const int team =
+      mpi.ranks() == 1 && trial.subject->clock == Clock::wall ? trial.subject->threads : 1;
+  const Cores before = probe_.probe(team);
+  const ActiveSubject active(trial.subject->name, "timed",
+                             static_cast<double>(trial.iterations) * trial.estimate);
   noise_.start();
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector, nullptr, as_regex(trial.subject->name));
   Disturbance disturbance = noise_.stop();
+  const Cores cores = std::max(before, probe_.probe(team));
   disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);
   error = collector.error;
   for (nlohmann::json& run : collector.as_json()) json_.push_back(std::move(run));
@@ -261,7 +270,9 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   sample.calibration_ratio = disturbance.calibration_ratio;
   sample.stolen_seconds = disturbance.stolen;
   sample.queued_seconds = disturbance.queued;
-  sample.disturbed = mpi.max(disturbance.is_large() ? 1 : 0) > 0;
+  sample.cores = cores;
+  const bool lost_a_core = cores == Cores::shared && !probe_.must_share();
+  sample.disturbed = mpi.max(disturbance.is_large() || lost_a_core ? 1 : 0) > 0;
   tally_ += {.repetitions = 1,
              .elapsed_seconds = disturbance.elapsed,
              .stolen_seconds = disturbance.stolen};
@@ -284,6 +295,57 @@ Summary ratio(const Measured& numerator, const Measured& denominator) {
         {summarize(numerator.seconds()).median / summarize(denominator.seconds()).median});
   if (above.size() < 2) return paired_ratio(numerator.seconds(), denominator.seconds());
   return paired_ratio(above, below);
+}
+
+namespace {
+
+// Logarithms of the time over the median time of the group in that round, by visit.
+std::map<int, std::vector<double>> beside_group(std::size_t subject,
+                                                const std::vector<const Measured*>& measured,
+                                                const std::vector<int>& groups) {
+  std::map<int, std::vector<double>> found;
+  for (const Sample& own : measured[subject]->samples) {
+    if (own.disturbed) continue;
+    std::vector<double> in_round;
+    for (std::size_t i = 0; i < measured.size(); ++i)
+      if (groups[i] == groups[subject])
+        for (const Sample& other : measured[i]->samples)
+          if (other.round == own.round && !other.disturbed) in_round.push_back(other.seconds);
+    const bool has_others = in_round.size() > 2;
+    const double reference = has_others ? summarize(std::move(in_round)).median : 1;
+    found[own.visit].push_back(std::log(own.seconds / reference));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<double> relative_errors(const std::vector<const Measured*>& measured,
+                                    const std::vector<int>& groups) {
+  constexpr double of_median = 1.2533;  // standard error of a median over that of a mean
+  constexpr double of_deviation = 1.4826;
+  std::vector<double> errors;
+  for (std::size_t subject = 0; subject < measured.size(); ++subject) {
+    std::vector<double> medians, deviations;
+    for (const auto& [visit, values] : beside_group(subject, measured, groups)) {
+      medians.push_back(summarize(values).median);
+      for (const double value : values) deviations.push_back(std::abs(value - medians.back()));
+    }
+    if (deviations.empty()) {
+      errors.push_back(0);
+      continue;
+    }
+    const auto count = static_cast<double>(deviations.size());
+    double between = 0;
+    const auto visits = static_cast<double>(medians.size());
+    const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / visits;
+    for (const double median : medians) between += (median - mean) * (median - mean);
+    if (visits > 1) between = std::sqrt(between / (visits - 1) / visits);
+    const double within =
+        of_median * of_deviation * summarize(deviations).median / std::sqrt(count);
+    errors.push_back(std::hypot(within, between));
+  }
+  return errors;
 }
 
 }  // namespace stepladder

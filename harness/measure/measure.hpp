@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/cores.hpp"
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "harness/measure/noise.hpp"
@@ -25,16 +26,19 @@ struct Subject {
   std::function<void(std::int64_t iteration)> run;
   Clock clock = Clock::wall;
   double estimate_seconds = 0;  // of one iteration, if known; saves two runs of slow subjects
+  int threads = 1;
 };
 
 struct Sample {
   int round = 0;       // a round has one repetition of each subject
+  int visit = 0;       // to the problem; see Bench
   double seconds = 0;  // of one iteration
   std::int64_t iterations = 0;
   bool disturbed = false;  // the machine was slowed; another repetition replaces it if possible
   double calibration_ratio = 1;
   double stolen_seconds = 0;
   double queued_seconds = 0;              // of ready threads that waited for a core
+  Cores cores = Cores::unknown;           // of several threads; the worse of before and after
   double reference_cycles = 0;            // of one iteration
   std::optional<CounterValues> counters;  // of one iteration
   std::optional<double> energy_joules;    // of one iteration, of the CPU packages
@@ -64,6 +68,11 @@ struct Measured {
 // common, the ratio of the medians.
 Summary ratio(const Measured& numerator, const Measured& denominator);
 
+// Standard error of each one's median time, relative to it, beside the others of its group, which took
+// turns with it: from the spread within visits, and from that between visits where there are several.
+std::vector<double> relative_errors(const std::vector<const Measured*>& measured,
+                                    const std::vector<int>& groups);
+
 // Set by SIGINT and SIGTERM: measure() then throws Interrupted between two repetitions.
 extern std::atomic<bool> interrupted;
 struct Interrupted {};
@@ -76,6 +85,7 @@ class Meter {
   std::vector<Measured> measure(const std::vector<Subject>& subjects,
                                 const MeasureOptions& options);
 
+  NoiseGuard& guard() { return noise_; }
   const NoiseTally& noise() const { return tally_; }  // of all repetitions so far
   const Counters& counters() const { return counters_; }
 
@@ -87,6 +97,7 @@ class Meter {
   nlohmann::json& json_;
   NoiseGuard noise_;
   Neighbours neighbours_;
+  CoreProbe probe_;
   Counters counters_;
   EnergyCounter energy_;
   NoiseTally tally_;

@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <string>
 
+#include "harness/measure/cores.hpp"
 #include "harness/measure/machine.hpp"
 
 namespace stepladder {
@@ -74,19 +74,23 @@ std::vector<int> own_cores() {
 
 // --- one repetition ------------------------------------------------------------------------------
 
-NoiseGuard::NoiseGuard(bool shared_cores)
-    : fastest_(std::numeric_limits<double>::infinity()), shared_cores_(shared_cores) {
-  for (int i = 0; i < 50; ++i) fastest_ = std::min(fastest_, time_chain());
+NoiseGuard::NoiseGuard(bool shared_cores) : shared_cores_(shared_cores) {
+  for (int i = 0; i < 50; ++i) calibrate();
 }
 
 NoiseGuard::~NoiseGuard() {
   for (const int file : threads_) close(file);
 }
 
+void NoiseGuard::expect(const Calibration& fastest) {
+  fastest_.latency = std::min(fastest_.latency, fastest.latency);
+  fastest_.throughput = std::min(fastest_.throughput, fastest.throughput);
+}
+
 double NoiseGuard::calibrate() {
-  const double seconds = time_chain();
-  fastest_ = std::min(fastest_, seconds);
-  return seconds / fastest_;
+  const double latency = time_chain(), throughput = time_throughput();
+  expect({latency, throughput});
+  return std::max(latency / fastest_.latency, throughput / fastest_.throughput);
 }
 
 void NoiseGuard::find_threads() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,18 @@ struct NoiseTally {
   std::string sentence() const;  // for the user
 };
 
+// Shortest times of the two calibration loops, in seconds.
+struct Calibration {
+  static constexpr double unknown = std::numeric_limits<double>::infinity();
+  double latency = unknown;  // a chain of dependent multiplications: the clock
+  double throughput =
+      unknown;  // time_throughput(): the units of the core, which another thread may use
+};
+
 // During one repetition.
 struct Disturbance {
   double elapsed = 0;            // seconds, as the others
-  double calibration_ratio = 1;  // time of the calibration loop over the shortest so far
+  double calibration_ratio = 1;  // of the slower calibration loop: its time over its shortest
   double stolen = 0;             // CPU time that the hypervisor gave to others
   double queued = 0;             // threads of this process were ready and waited for a core
 
@@ -42,7 +51,11 @@ class NoiseGuard {
 
   // Finds the threads of this process, for the intervals that follow.
   void find_threads();
-  // An interval. Both run the calibration loop (about 50 µs) on the calling thread.
+  // Times of earlier runs on this machine, so that a neighbour that is always there is seen.
+  void expect(const Calibration& fastest);
+  const Calibration& fastest() const { return fastest_; }
+
+  // An interval. Both run the calibration loops (about 60 µs) on the calling thread.
   void start();
   Disturbance stop();
 
@@ -54,7 +67,7 @@ class NoiseGuard {
   // Seconds that each thread has waited for a core since it began.
   std::vector<double> queued_seconds() const;
 
-  double fastest_;
+  Calibration fastest_;
   bool shared_cores_;
   std::vector<int> threads_;  // files
   double start_ = 0, calibration_ = 1, stolen_ = 0;

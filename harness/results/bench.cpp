@@ -1,14 +1,20 @@
 #include "harness/results/bench.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
+#include <limits>
+#include <thread>
 
 #include "harness/io/glob.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/io/shell.hpp"
+#include "harness/measure/work_record.hpp"
 #include "harness/results/bench_writer.hpp"
 
 namespace stepladder {
@@ -37,9 +43,44 @@ bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
          other.place == own.place;
 }
 
+std::string subject_of(const BenchRow& row) {
+  const ProblemInfo& info = *row.problem;
+  return fmt::format("{}/{}/{}/{}/threads:{}", info.primitive, info.direction, info.name,
+                     row.variant->name, row.threads);
+}
+
 Clock clock_of(const BenchRow& row) {
   if (is_on(row, Place::cuda)) return Clock::device;
   return row.problem->ranks > 1 ? Clock::ranks : Clock::wall;
+}
+
+// Of one call of a rung whose time is unknown; generous.
+double expected_seconds(const Case& problem) {
+  constexpr double bytes_per_second = 2e7, flops_per_second = 1e8;
+  return std::max(problem.operand_bytes() / bytes_per_second,
+                  problem.info().flops / flops_per_second);
+}
+
+// Whether `work` ends in a process of its own, within `limit` seconds.
+bool survives_alone(double limit, const std::function<void()>& work) {
+  const pid_t child = fork();
+  if (child < 0) return true;
+  if (child == 0) {
+    keep_work_record(nullptr);
+    try {
+      work();
+    } catch (...) {  // a failure, but no crash
+    }
+    _exit(0);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (int status = 0;;) {
+    if (waitpid(child, &status, WNOHANG) == child)
+      return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit))
+      kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 }  // namespace
@@ -63,13 +104,19 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem,
       candidate.problem = &problem.info();
       candidate.threads = threads;
       candidate.cold = is_cold(problem);
-      const bool measured =
-          writer_ != nullptr && !options_.again && writer_->has_measured(candidate);
+      candidate.repeat_command = repeat_command(candidate);
+      if (const AfterCrash::Crash* crash = crash_of(candidate)) {
+        candidate.set("failed", crash->reason);
+        candidates.push_back(std::move(candidate));
+        continue;
+      }
+      const bool is_finished = problems_ < options_.after_crash.finished_problems;
+      const bool measured = is_finished || (writer_ != nullptr && !options_.again &&
+                                            writer_->has_measured(candidate));
       if (mpi_session().broadcast(std::int64_t{measured}) != 0) {
         ++counts_.kept;
         continue;
       }
-      candidate.repeat_command = repeat_command(candidate);
       if (!variant.why_unavailable.empty()) {
         candidate.set("unavailable", variant.why_unavailable);
         candidate.runs_nowhere = true;
@@ -78,6 +125,12 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem,
     }
   }
   return candidates;
+}
+
+const AfterCrash::Crash* Bench::crash_of(const Candidate& candidate) const {
+  for (const AfterCrash::Crash& crash : options_.after_crash.crashed)
+    if (crash.subject == subject_of(candidate)) return &crash;
+  return nullptr;
 }
 
 std::string Bench::repeat_command(const Candidate& candidate) const {
@@ -122,9 +175,44 @@ std::string Bench::why_too_large(const Case& problem, std::size_t copies) const 
                      available / 0x1p30);
 }
 
-bool Bench::measure(Case& problem, const std::vector<Variant>& variants, bool may_postpone) {
-  const int kept_before = counts_.kept;
+void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
+  Visited visited{&problem, plan(problem, variants)};
+  visit_ = 0;
+  visit(visited);
+  visited_.push_back(std::move(visited));
+  ++problems_;
+  if (WorkRecord* record = kept_work_record()) record->finished_problems = problems_;
+}
+
+// A variant that damages the heap lets another one crash. Each runs in a process of its own here,
+// and the first that crashes is the one. No OpenMP team may have been started: it has no threads
+// after fork().
+void Bench::find_culprit(Case& problem, const std::vector<Variant>& variants) {
+  constexpr double seconds_for_each = 60;
+  WorkRecord* record = kept_work_record();
   std::vector<Candidate> candidates = plan(problem, variants);
+  std::erase_if(candidates, [](const Candidate& candidate) {
+    return !candidate.is_ok() || !is_on(candidate, Place::cpu);
+  });
+  problem.allocate(1, nullptr);
+  problem.fill(Tier::accuracy, options_.seed);
+  for (Candidate& candidate : candidates) {
+    const std::string name = subject_of(candidate);
+    const double limit = seconds_for_each + 3 * expected_seconds(problem);
+    if (survives_alone(limit, [&] {
+          verify_one(problem, candidate, "alone");
+          candidate.runner.reset();
+          problem.allocate(0, nullptr);
+        }))
+      continue;
+    if (record != nullptr) set_subject(*record, name);
+    return;
+  }
+}
+
+void Bench::visit(Visited& visited) {
+  Case& problem = *visited.problem;
+  std::vector<Candidate>& candidates = visited.candidates;
   const bool any = std::any_of(candidates.begin(), candidates.end(),
                                [](const Candidate& candidate) { return candidate.is_ok(); });
   if (over_ranks(problem) && any) run_.refresh_links();
@@ -134,18 +222,53 @@ bool Bench::measure(Case& problem, const std::vector<Variant>& variants, bool ma
       if (is_on(candidate, place) && candidate.is_ok()) here.push_back(&candidate);
     if (!here.empty()) allocate_and_time(problem, place, here);
   }
-  const auto is_disturbed = [](const Candidate& candidate) {
-    return candidate.is_ok() && candidate.measured.is_disturbed();
-  };
-  if (may_postpone && device_lost_after_.empty() &&
-      std::any_of(candidates.begin(), candidates.end(), is_disturbed)) {
-    counts_.kept = kept_before;
-    return false;
-  }
   set_speedups(candidates);
-  count_and_write(candidates);
+  write(candidates);
+  count(candidates, 1);
   if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
-  return true;
+}
+
+void Bench::visit_again(Visited& visited) {
+  count(visited.candidates, -1);
+  visit_ = visited.visits++;
+  visit(visited);
+}
+
+double Bench::Visited::uncertainty() const {
+  std::vector<const Measured*> all;
+  std::vector<int> threads;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
+    if (candidate.measured.is_disturbed()) return std::numeric_limits<double>::infinity();
+    all.push_back(&candidate.measured);
+    threads.push_back(candidate.threads);
+  }
+  double worst = 0;
+  for (const double error : relative_errors(all, threads)) worst = std::max(worst, error);
+  return worst;
+}
+
+void Bench::measure_again(const std::function<void(const Case&, double)>& advance) {
+  constexpr double close_enough = 0.004;
+  constexpr int most_visits = 5;
+  double left = mpi_session().broadcast(saved_seconds_);
+  for (bool any = true; any && left > 0;) {
+    std::vector<std::pair<double, Visited*>> order;
+    for (Visited& visited : visited_)
+      if (const double uncertainty = visited.uncertainty();
+          uncertainty > close_enough && visited.visits < most_visits)
+        order.emplace_back(-uncertainty, &visited);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    any = !order.empty();
+    for (const auto& [uncertainty, visited] : order) {
+      if (left <= 0) break;
+      const double before = run_.meter().noise().elapsed_seconds;
+      visit_again(*visited);
+      left -= mpi_session().broadcast(run_.meter().noise().elapsed_seconds - before);
+      advance(*visited->problem, left);
+    }
+  }
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
@@ -172,11 +295,11 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
                           candidates.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(first + together, candidates.size())));
     verify_all(problem, some);
-    // Groups have other rounds: their repetitions are not paired with each other.
-    constexpr int rounds_of_group = 100000;
-    if (device_lost_after_.empty())
-      time(problem, some, static_cast<int>(first / together) * rounds_of_group);
-    for (Candidate* candidate : some) candidate->runner.reset();
+    if (device_lost_after_.empty()) time(problem, some, static_cast<int>(first / together));
+    for (Candidate* candidate : some) {
+      const ActiveSubject active(subject_of(*candidate), "released", 0);
+      candidate->runner.reset();
+    }
   }
 }
 
@@ -193,7 +316,8 @@ std::size_t Bench::planned_together(const Case& problem, std::size_t copies) con
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other
 // fillings: the exact tier, or other values for a variant that does not take it. To save time, slow
-// rows skip these, and large problems skip the other values; `verify` skips nothing.
+// rows skip these, and large problems skip the other values; `verify` skips nothing. The plans of a
+// later visit run on the accuracy tier alone.
 void Bench::verify_all(Case& problem, const Candidates& candidates) {
   std::vector<Variant> variants;
   for (const Candidate* candidate : candidates) variants.push_back(*candidate->variant);
@@ -204,10 +328,11 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
     for (Candidate* candidate : candidates) {
       const bool takes_exact = takes_exact_tier(problem, *candidate->variant->info);
       const bool further =
-          candidate->estimate_seconds < slow_seconds &&
+          visit_ == 0 && candidate->estimate_seconds < slow_seconds &&
           (filling.tier == Tier::exact ? takes_exact
                                        : !takes_exact && problem.info().flops < large_flops);
-      if (candidate->is_ok() && (!candidate->verified || further)) wanted.push_back(candidate);
+      const bool is_planned = candidate->runner != nullptr;
+      if (candidate->is_ok() && (!is_planned || further)) wanted.push_back(candidate);
     }
     if (wanted.empty()) continue;
     problem.fill(filling.tier, filling.seed);
@@ -222,6 +347,7 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
 
 void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+  const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
   const Resources resources{candidate.threads, mpi_session().communicator(), links_of(problem)};
   const Verdict verdict = verify(problem, *candidate.variant, resources, candidate.runner);
   candidate.estimate_seconds = mpi_session().max(verdict.seconds);
@@ -240,7 +366,7 @@ void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
 // The plans that were timed run once more, on values that they have not seen: a kernel that goes
 // wrong after many calls, or that returns what it computed before, fails.
 void Bench::verify_timed(Case& problem, const Candidates& candidates) {
-  problem.fill(Tier::accuracy, options_.seed + 2);
+  problem.fill(Tier::accuracy, options_.seed + 2 + static_cast<std::uint64_t>(visit_));
   for (Candidate* candidate : candidates) {
     if (!candidate->is_ok()) continue;
     verify_one(problem, *candidate, "after the timing");
@@ -260,7 +386,16 @@ bool Bench::skip_if_device_lost(const Candidates& candidates, const std::string&
   return true;
 }
 
-void Bench::time(Case& problem, const Candidates& all, int first_round) {
+// `group`: of candidates that are measured together. Repetitions of other groups and of other visits
+// have other rounds, because they are not paired.
+void Bench::time(Case& problem, const Candidates& all, int group) {
+  constexpr int rounds_of_group = 100'000, rounds_of_visit = 10'000;
+  constexpr double first_share = 0.65;  // of the repetitions and of the budget, in a visit
+  MeasureOptions options = options_.measure;
+  options.repetitions =
+      std::max(2, static_cast<int>(std::lround(first_share * options.repetitions)));
+  const double share = static_cast<double>(options.repetitions) / options_.measure.repetitions;
+  options.budget_seconds *= share;
   Candidates timed;
   std::vector<Subject> subjects;
   problem.reset();
@@ -273,32 +408,39 @@ void Bench::time(Case& problem, const Candidates& all, int first_round) {
     if (candidate->variant->info->prepacked)
       candidate->prepare_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const ProblemInfo& info = problem.info();
     subjects.push_back(
-        {.name = fmt::format("{}/{}/{}/{}/threads:{}", info.primitive, info.direction, info.name,
-                             candidate->variant->name, candidate->threads),
+        {.name = subject_of(*candidate),
          .run = [runner,
                  copies](std::int64_t i) { runner->run(static_cast<std::size_t>(i) % copies); },
          .clock = clock_of(*candidate),
-         .estimate_seconds = candidate->estimate_seconds});
+         .estimate_seconds = candidate->estimate_seconds,
+         .threads = candidate->threads});
     timed.push_back(candidate);
   }
-  std::vector<Measured> measured = run_.meter().measure(subjects, options_.measure);
+  const double before = run_.meter().noise().elapsed_seconds;
+  std::vector<Measured> measured = run_.meter().measure(subjects, options);
+  if (visit_ == 0)
+    saved_seconds_ += (1 / share - 1) * (run_.meter().noise().elapsed_seconds - before);
   // They took turns, so nobody knows which of them broke the device.
   const bool one_threw = std::any_of(measured.begin(), measured.end(),
                                      [](const Measured& m) { return !m.error.empty(); });
   if (one_threw && skip_if_device_lost(all, "one of the rungs that were timed")) return;
   for (Measured& one : measured)
-    for (Sample& sample : one.samples) sample.round += first_round;
+    for (Sample& sample : one.samples) {
+      sample.round += group * rounds_of_group + visit_ * rounds_of_visit;
+      sample.visit = visit_;
+    }
   for (std::size_t i = 0; i < timed.size(); ++i)
     set_times(problem, *timed[i], std::move(measured[i]));
   verify_timed(problem, timed);
 }
 
 void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
-  candidate.measured = std::move(measured);
-  if (!candidate.measured.error.empty())
-    return candidate.set("failed", "threw while timed: " + candidate.measured.error);
+  if (!measured.error.empty())
+    return candidate.set("failed", "threw while timed: " + measured.error);
+  std::vector<Sample>& samples = candidate.measured.samples;
+  samples.insert(samples.end(), measured.samples.begin(), measured.samples.end());
+  candidate.measured.note = measured.note;
   candidate.summary = summarize(candidate.measured.seconds());
   candidate.reason = candidate.runner->remark();
   const auto add_remark = [&](const std::string& remark) {
@@ -342,23 +484,29 @@ void Bench::set_speedups(std::vector<Candidate>& candidates) const {
   }
 }
 
-void Bench::count_and_write(std::vector<Candidate>& candidates) {
-  std::vector<const BenchRow*> rows;
-  for (Candidate& candidate : candidates) {
-    if (candidate.runs_nowhere) {
-      const Variant& variant = *candidate.variant;
-      if (!runs_nowhere_.insert(variant.primitive + " " + variant.name).second) continue;
-      static_cast<BenchRow&>(candidate) = {
-          .variant = &variant, .status = "unavailable", .reason = candidate.reason};
-    }
-    rows.push_back(&candidate);
-    counts_.ok += candidate.is_ok();
-    counts_.failed += candidate.status == "failed";
-    counts_.unavailable += candidate.status == "unavailable";
-    counts_.skipped += candidate.status == "skipped";
-    counts_.disturbed += candidate.is_ok() && candidate.measured.is_disturbed();
-    counts_.flagged += candidate.is_ok() && candidate.summary.spread() > widest_spread;
+void Bench::count(const std::vector<Candidate>& candidates, int sign) {
+  for (const Candidate& candidate : candidates) {
+    counts_.ok += sign * candidate.is_ok();
+    counts_.failed += sign * (candidate.status == "failed");
+    counts_.unavailable += sign * (candidate.status == "unavailable");
+    counts_.skipped += sign * (candidate.status == "skipped");
+    counts_.disturbed += sign * (candidate.is_ok() && candidate.measured.is_disturbed());
+    counts_.flagged += sign * (candidate.is_ok() && candidate.summary.spread() > widest_spread);
   }
+}
+
+void Bench::write(std::vector<Candidate>& candidates) {
+  // One row for a variant that runs nowhere.
+  std::erase_if(candidates, [&](Candidate& candidate) {
+    if (!candidate.runs_nowhere || candidate.problem == nullptr) return false;
+    const Variant& variant = *candidate.variant;
+    if (!runs_nowhere_.insert(variant.primitive + " " + variant.name).second) return true;
+    static_cast<BenchRow&>(candidate) = {
+        .variant = &variant, .status = "unavailable", .reason = candidate.reason};
+    return false;
+  });
+  std::vector<const BenchRow*> rows;
+  for (const Candidate& candidate : candidates) rows.push_back(&candidate);
   if (writer_ != nullptr) writer_->write(rows);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,12 +17,25 @@ namespace stepladder {
 
 class BenchWriter;
 
+// What a measuring process that was lost leaves to the next one in the same run folder.
+struct AfterCrash {
+  struct Crash {
+    std::string subject;  // "primitive/direction/problem/variant/threads:N"
+    std::string reason;
+  };
+  int restarts = 0;
+  std::vector<Crash> crashed;
+  std::int64_t finished_problems = 0;  // which are left alone, apart from crashed rows
+  std::string suspect;                 // a subject whose problem the new process only examines
+};
+
 struct BenchOptions {
   std::vector<int> threads = {1};
   MeasureOptions measure{};
   bool cold = false;
   bool again = false;  // measure the rows that the resumed run has, and replace them
   std::uint64_t seed = 1;
+  AfterCrash after_crash{};
   std::string suite_argument{};  // "--suite layers" or "--suite-file f.csv", for the repeat command
 };
 
@@ -37,11 +51,18 @@ class Bench {
   Bench(Run& run, BenchOptions options);
   ~Bench();
 
-  // Measures all variants at all thread counts on one problem, in turns, and writes their rows
-  // together. A variant that can run no problem here gets one row in the whole run. Throws
-  // Interrupted; and DeviceLost, after the rows that it cost are written. With `may_postpone` nothing
-  // is written if a row is disturbed, and the result is false: measure the problem again later.
-  bool measure(Case& problem, const std::vector<Variant>& variants, bool may_postpone = false);
+  // The first visit to a problem: measures all variants at all thread counts, in turns, and writes
+  // their rows together. It uses about two thirds of the repetitions and of the budget. A variant that
+  // can run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost, after
+  // the rows that it cost are written. `variants` must outlive the Bench.
+  void measure(Case& problem, const std::vector<Variant>& variants);
+  // Uses the time that first visits left: visits the problems with disturbed rows again, then those
+  // whose rows disagree most between repetitions or visits, with new operands and new plans, and
+  // replaces their rows. Calls `advance` with the problem and the seconds that are left.
+  void measure_again(const std::function<void(const Case&, double)>& advance);
+  // After a crash: runs each variant in a process of its own, and sets the subject of the work record
+  // to the first one that crashes there. Before anything is measured.
+  void find_culprit(Case& problem, const std::vector<Variant>& variants);
   const BenchCounts& counts() const { return counts_; }
 
  private:
@@ -52,28 +73,45 @@ class Bench {
     bool runs_nowhere = false;    // on this machine
   };
   using Candidates = std::vector<Candidate*>;
+  // A problem and its rows.
+  struct Visited {
+    Case* problem;
+    std::vector<Candidate> candidates;
+    int visits = 1;
+    // Standard error of the row that is known worst, relative to its time, beside the other rows;
+    // infinite when a row is disturbed.
+    double uncertainty() const;
+  };
 
   std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants);
   std::string repeat_command(const Candidate& candidate) const;
   bool is_cold(const Case& problem) const;
   const Links* links_of(const Case& problem);
+  const AfterCrash::Crash* crash_of(const Candidate& candidate) const;
   std::size_t copies_of(const Case& problem, Place place) const;
   double least_available_memory() const;
   std::string why_too_large(const Case& problem, std::size_t copies) const;
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
+  void visit(Visited& visited);
+  void visit_again(Visited& visited);
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, const char* when);
   void verify_timed(Case& problem, const Candidates& candidates);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
-  void time(Case& problem, const Candidates& candidates, int first_round);
+  void time(Case& problem, const Candidates& candidates, int group);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);
   void set_speedups(std::vector<Candidate>& candidates) const;
-  void count_and_write(std::vector<Candidate>& candidates);
+  void count(const std::vector<Candidate>& candidates, int sign);
+  void write(std::vector<Candidate>& candidates);
 
   Run& run_;
   BenchOptions options_;
   BenchCounts counts_;
+  std::vector<Visited> visited_;
+  std::int64_t problems_ = 0;            // visited
+  int visit_ = 0;                        // the number of the present one to its problem
+  double saved_seconds_ = 0;             // of timing, by first visits
   std::string device_lost_after_;        // the variant that broke the device; empty when none did
   std::set<std::string> runs_nowhere_;   // "primitive variant" of those that have their row
   std::unique_ptr<BenchWriter> writer_;  // on rank 0

@@ -63,19 +63,23 @@ void BenchWriter::write(const std::vector<const BenchRow*>& rows) {
       const std::string without_problem = key_of(BenchRow{.variant = row->variant}, summary_key);
       if (former_.erase(without_problem) > 0) replaced.insert(without_problem);
     }
+    former_[key] = row->status;
     summary.push_back(summary_columns().line(*row));
     if (!row->is_ok()) continue;
     for (const Sample& sample : row->measured.samples)
       samples.push_back(samples_columns().line({*row, sample}));
   }
-  if (!replaced.empty())
-    summary_.remove_rows(
-        [&](const CsvRow& row) { return replaced.contains(key_of(row, summary_key)); });
-  if (!replaced_samples.empty())
+  if (replaced_samples.empty())
+    samples_.append(samples);
+  else
     samples_.remove_rows(
-        [&](const CsvRow& row) { return replaced_samples.contains(key_of(row, samples_key)); });
-  samples_.append(samples);
-  summary_.append(summary);
+        [&](const CsvRow& row) { return replaced_samples.contains(key_of(row, samples_key)); },
+        samples);
+  if (replaced.empty())
+    summary_.append(summary);
+  else
+    summary_.remove_rows(
+        [&](const CsvRow& row) { return replaced.contains(key_of(row, summary_key)); }, summary);
 }
 
 }  // namespace stepladder

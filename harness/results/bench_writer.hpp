@@ -1,5 +1,5 @@
-// Writes the rows of `bench` to summary.csv and samples.csv. In a resumed run, rows that were
-// measured before stay and all others are replaced.
+// Writes the rows of `bench` to summary.csv and samples.csv. A row that is written again replaces the
+// former one. In a resumed run, rows that were measured before stay and all others are replaced.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class BenchWriter {
 
  private:
   Table summary_, samples_;
-  std::map<std::string, std::string> former_;  // status of the resumed run's rows, by key
+  std::map<std::string, std::string> former_;  // status of the rows in the file, by key
 };
 
 }  // namespace stepladder

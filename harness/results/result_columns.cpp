@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace stepladder {
 namespace {
@@ -34,6 +35,15 @@ std::optional<double> median_of(const BenchRow& row, Value value) {
     for (const Sample& sample : row.measured.samples)
       if (const std::optional<double> one = value(sample)) values.push_back(*one);
   return values.empty() ? std::nullopt : std::optional(summarize(std::move(values)).median);
+}
+
+// Of most repetitions that were not disturbed.
+const char* usual_cores(const Measured& measured) {
+  std::array<int, 4> counts{};
+  for (const Sample& sample : measured.samples)
+    if (!sample.disturbed) ++counts[static_cast<std::size_t>(sample.cores)];
+  return name_of(
+      static_cast<Cores>(std::max_element(counts.begin(), counts.end()) - counts.begin()));
 }
 
 std::optional<double> counter(const Sample& sample, double CounterValues::*member) {
@@ -113,6 +123,9 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return r.is_ok() ? std::optional(r.summary.count) : std::nullopt; }},
        {"marked", "", "disturbed: most repetitions were, and the times may be too long",
         [](const Row& r) { return text_if(r.is_ok() && r.measured.is_disturbed(), "disturbed"); }},
+       {"cores", "",
+        "of several threads, in most repetitions: near, far (in different L3 caches) or shared",
+        [](const Row& r) { return text_if(r.is_ok(), usual_cores(r.measured)); }},
        {"median_s", "s", "median time of one call",
         [](const Row& r) { return time_if(r.is_ok(), r.summary.median); }},
        {"ci_low_s", "s", "lower end of the 95 % interval of the median",
@@ -183,6 +196,8 @@ const ColumnsOf<SampleRow>& samples_columns() {
        {"ranks", "", "as in summary.csv", [](const Row& r) { return r.row.problem->ranks; }},
        {"repetition", "", "number of the repetition, equal within a round",
         [](const Row& r) { return r.sample.round; }},
+       {"visit", "", "number of the visit to the problem; each has new operands and plans",
+        [](const Row& r) { return r.sample.visit; }},
        {"seconds", "s", "time of one call", [](const Row& r) { return r.sample.seconds; }},
        {"iterations", "", "number of calls in the repetition",
         [](const Row& r) { return r.sample.iterations; }},
@@ -194,6 +209,9 @@ const ColumnsOf<SampleRow>& samples_columns() {
         [](const Row& r) { return r.sample.stolen_seconds; }},
        {"queued_s", "s", "time in which threads that had lost their core waited for it",
         [](const Row& r) { return r.sample.queued_seconds; }},
+       {"cores", "",
+        "of several threads: near, far (in different L3 caches) or shared (one physical core)",
+        [](const Row& r) { return name_of(r.sample.cores); }},
        {"tsc_cycles", "", "cycles of the time-stamp counter in one call",
         [](const Row& r) { return r.sample.reference_cycles; }},
        {"cycles", "", "CPU cycles of one call in user mode",

@@ -4,7 +4,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 
+#include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 
@@ -22,6 +24,7 @@ NoiseTally tally_of(const nlohmann::json& noise) {
 
 Run::Run(const RunOptions& options) : machine_(detect_machine()) {
   meter_ = std::make_unique<Meter>(records_);
+  expect_calibration();
   if (mpi_session().rank() == 0) {
     folder_.emplace(options.directory, options.resume);
     environment_ = describe_environment(machine_);
@@ -35,7 +38,7 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
         before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
     environment_["commands"] =
         before.contains("commands") ? before["commands"] : nlohmann::json::array();
-    environment_["commands"].push_back(options.command);
+    if (options.restarts == 0) environment_["commands"].push_back(options.command);
     if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
     set_noise();
     folder_->write_json("environment.json", environment_);
@@ -43,22 +46,79 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
     nlohmann::json recorded = folder_->read_json("benchmark.json");
     if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
   }
-  load_or_measure_ceilings(options.threads);
+  load_ceilings();
+  if (options.restarts == 0) measure_missing_ceilings(options.threads);
 }
 
-void Run::load_or_measure_ceilings(const std::vector<int>& threads) {
-  if (writes()) {
-    const nlohmann::json recorded = folder_->read_json("ceilings.json");
-    if (recorded.contains("ceilings"))
-      for (const nlohmann::json& c : recorded["ceilings"])
-        ceilings_.push_back({c["name"], c["unit"], c["threads"], c["level"], c["value"]});
+// The shortest times of the calibration loops that were ever seen, by CPU model: a neighbour that is
+// there during the whole run would otherwise not be noticed.
+std::filesystem::path Run::calibration_file() {
+  return source_directory() / "results" / "local" / "calibration.json";
+}
+
+void Run::expect_calibration() {
+  std::ifstream in(calibration_file());
+  const nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
+  if (!all.is_object() || !all.contains(machine_.cpu_model)) return;
+  const nlohmann::json& own = all[machine_.cpu_model];
+  if (!own.is_object()) return;
+  const auto time = [&](const char* name) {
+    const auto found = own.find(name);
+    const bool is_time = found != own.end() && found->is_number() && found->get<double>() > 0;
+    return is_time ? found->get<double>() : Calibration::unknown;
+  };
+  meter_->guard().expect({time("latency_s"), time("throughput_s")});
+}
+
+void Run::save_calibration() {
+  const Calibration& fastest = meter_->guard().fastest();
+  try {
+    std::filesystem::create_directories(calibration_file().parent_path());
+    std::ifstream in(calibration_file());
+    nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
+    if (!all.is_object()) all = nlohmann::json::object();
+    all[machine_.cpu_model] = {{"latency_s", fastest.latency},
+                               {"throughput_s", fastest.throughput}};
+    replace_file(calibration_file(), all.dump(1) + "\n");
+  } catch (const std::exception&) {  // sources that cannot be written: the next run knows less
   }
+}
+
+void Run::load_ceilings() {
+  if (!writes()) return;
+  const nlohmann::json recorded = folder_->read_json("ceilings.json");
+  if (recorded.contains("ceilings"))
+    for (const nlohmann::json& c : recorded["ceilings"])
+      ceilings_.push_back({c["name"], c["unit"], c["threads"], c["level"], c["value"]});
+}
+
+// Ceilings that were measured beside a neighbour are too low, and are refused. Ranks are each other's
+// neighbours, so that theirs are not judged.
+std::vector<Ceiling> Run::measured_ceilings(int threads) const {
+  constexpr int attempts = 2;
+  constexpr double most_cores = 0.25;  // of others
+  double others = 0;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    Neighbours neighbours;
+    std::vector<Ceiling> found = measure_ceilings(machine_.caches, threads);
+    others = neighbours.cpu_seconds() / neighbours.elapsed();
+    if (mpi_session().ranks() > 1 || others < most_cores) return found;
+  }
+  fmt::print(stderr,
+             "Ceilings on {} threads were refused: other processes used {:.1f} cores meanwhile, so "
+             "that rows have no percent_of_roof. Stop what else runs, and measure again with "
+             "--resume --again.\n",
+             threads, others);
+  return {};
+}
+
+void Run::measure_missing_ceilings(const std::vector<int>& threads) {
   for (const int count : threads) {
     bool known = false;
     for (const Ceiling& c : ceilings_) known = known || c.threads == count;
     mpi_session().barrier();
     if (mpi_session().broadcast(std::int64_t{known}) != 0) continue;
-    for (Ceiling& c : measure_ceilings(machine_.caches, count)) ceilings_.push_back(std::move(c));
+    for (Ceiling& c : measured_ceilings(count)) ceilings_.push_back(std::move(c));
   }
   if (!writes()) return;
   nlohmann::json all = nlohmann::json::array();
@@ -122,6 +182,7 @@ void Run::set_noise() {
 void Run::save() {
   if (!writes()) return;
   set_noise();
+  save_calibration();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
   folder_->write_json("benchmark.json",

@@ -23,6 +23,8 @@ struct RunOptions {
   std::uint64_t seed = 1;
   std::string data = "none";  // what a network was trained on
   std::vector<int> threads;   // thread counts to measure ceilings for
+  // Processes of this command before, which were lost. Then no ceilings are measured.
+  int restarts = 0;
 };
 
 class Run {
@@ -47,9 +49,14 @@ class Run {
   const RunFolder& folder() const { return *folder_; }
 
  private:
+  static std::filesystem::path calibration_file();
+  void expect_calibration();
+  void save_calibration();
   void set_noise();
   void measure_links_again();
-  void load_or_measure_ceilings(const std::vector<int>& threads);
+  void load_ceilings();
+  std::vector<Ceiling> measured_ceilings(int threads) const;
+  void measure_missing_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
   std::optional<RunFolder> folder_;

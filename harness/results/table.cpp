@@ -31,7 +31,7 @@ Table::Table(std::filesystem::path file, const std::vector<std::string>& columns
   if (file_.is_empty()) append({columns_});
 }
 
-void Table::append(const std::vector<std::vector<std::string>>& rows) {
+std::string Table::lines_of(const std::vector<std::vector<std::string>>& rows) const {
   std::string text;
   for (const std::vector<std::string>& row : rows) {
     if (row.size() != columns_.size())
@@ -39,10 +39,15 @@ void Table::append(const std::vector<std::vector<std::string>>& rows) {
                                          row.size(), columns_.size()));
     text += csv_line(row);
   }
-  file_.append(text);
+  return text;
 }
 
-void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted) {
+void Table::append(const std::vector<std::vector<std::string>>& rows) {
+  file_.append(lines_of(rows));
+}
+
+void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted,
+                        const std::vector<std::vector<std::string>>& appended) {
   const CsvFile before(path_, columns_);
   std::string text = csv_line(columns_);
   for (const CsvRow& row : before.rows()) {
@@ -51,7 +56,7 @@ void Table::remove_rows(const std::function<bool(const CsvRow&)>& unwanted) {
     for (const std::string& column : columns_) fields.push_back(row.text(column));
     text += csv_line(fields);
   }
-  file_.replace(text);
+  file_.replace(text + lines_of(appended));
 }
 
 }  // namespace stepladder

@@ -20,10 +20,14 @@ class Table {
   // Writes the rows together. When they cannot be written (disk full …), leaves the file unchanged
   // and throws std::runtime_error.
   void append(const std::vector<std::vector<std::string>>& rows);
-  // Removes the rows for which `unwanted` is true. A crash leaves the old content or the new.
-  void remove_rows(const std::function<bool(const CsvRow&)>& unwanted);
+  // Removes the rows for which `unwanted` is true and appends others. A crash leaves the old content
+  // or the new.
+  void remove_rows(const std::function<bool(const CsvRow&)>& unwanted,
+                   const std::vector<std::vector<std::string>>& appended = {});
 
  private:
+  std::string lines_of(const std::vector<std::vector<std::string>>& rows) const;
+
   std::filesystem::path path_;
   std::vector<std::string> columns_;
   AppendedFile file_;

@@ -1,0 +1,145 @@
+"""A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row only."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import QUICK, Program, read_csv
+
+GOOD = {"serial", "simd_sse42"}
+REASONS = {
+    "crashes_abort": "while it was verified: killed by SIGABRT",
+    "crashes_exit": "while it was timed: exited with status 0",
+    "crashes_hang": "while it was timed: did not return within 2 s",
+    "crashes_late": "while it was timed: killed by SIGSEGV",
+    "crashes_memory": "while it was verified: used 1.",
+    "crashes_segv": "while it was verified: killed by SIGSEGV",
+}
+
+
+@pytest.fixture(scope="module")
+def crashing(program_path):
+    path = program_path.parent / "stepladder_crashing"
+    assert path.exists(), f"{path} is missing; make test builds it"
+    return Program(path)
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "updates.csv"
+    path.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{1000 + i},\n" for i in range(2)))
+    return path
+
+
+def bench(program, suite, run, variants, *more):
+    return program("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", variants, *QUICK,
+                   "--out", run, *more, timeout=240)
+
+
+def rows_of(run):
+    rows = {}
+    for row in read_csv(run / "summary.csv"):
+        key = (row["problem"], row["variant"])
+        assert key not in rows, f"{key} is there twice"
+        rows[key] = row
+    return rows
+
+
+def check(run, reasons):
+    rows = rows_of(run)
+    assert len(rows) == 2 * (len(GOOD) + len(reasons))
+    for (_, variant), row in rows.items():
+        if variant in GOOD:
+            assert row["status"] == "ok" and row["verified"] == "yes" and float(row["median_s"]) > 0
+        else:
+            assert row["status"] == "failed" and row["median_s"] == "" and row["verified"] == "no"
+            assert row["reason"].startswith(reasons[variant])
+    assert {row["variant"] for row in read_csv(run / "samples.csv")} == GOOD
+
+
+def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
+    done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42," + ",".join(REASONS), "--time-limit", "2",
+                 "--memory-limit", "1")
+    assert done.returncode == 1
+    assert "kept from before" in done.stdout
+    check(tmp_path / "run", REASONS)
+
+
+def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path):
+    done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42,crashes_heap")
+    assert done.returncode == 1
+    check(tmp_path / "run", {"crashes_heap": "while it was "})
+
+
+def test_a_crash_leaves_the_rows_of_an_earlier_run_alone(crashing, suite, tmp_path):
+    run = tmp_path / "run"
+    assert bench(crashing, suite, run, "serial").returncode == 0
+    before = rows_of(run)
+    done = bench(crashing, suite, run, "serial,simd_sse42,crashes_segv", "--resume")
+    assert done.returncode == 1
+    after = rows_of(run)
+    assert all(after[key] == row for key, row in before.items())
+    check(run, {"crashes_segv": REASONS["crashes_segv"]})
+
+
+def measuring_process(parent):
+    """The child that does the work, and no probe of it."""
+    for _ in range(200):
+        found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False).stdout.split()
+        if found:
+            return int(found[0])
+        time.sleep(0.02)
+    raise AssertionError("the supervisor has no child")
+
+
+def wait_for_rows(run, count=1):
+    for _ in range(600):
+        if (run / "summary.csv").exists() and len((run / "summary.csv").read_text().splitlines()) > count:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no row was written")
+
+
+def test_a_measuring_process_that_is_killed_is_replaced(stepladder, suite, tmp_path):
+    run = tmp_path / "run"
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run)
+    wait_for_rows(run)
+    os.kill(measuring_process(process.pid), signal.SIGKILL)
+    stdout, stderr = process.communicate(timeout=120)
+    rows = read_csv(run / "summary.csv")
+    assert len(rows) == 2 * 6
+    lost = [row for row in rows if row["status"] == "failed"]
+    assert len(lost) <= 1 and process.returncode == len(lost), stderr
+    assert "SIGKILL" in stderr and "memory" in stderr
+    assert all(row["status"] == "ok" for row in rows if row not in lost), stdout
+
+
+def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path):
+    run = tmp_path / "run"
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run)
+    wait_for_rows(run)
+    child = measuring_process(process.pid)
+    process.kill()
+    process.communicate(timeout=30)
+    for _ in range(100):
+        if not os.path.exists(f"/proc/{child}") or re.search(r"^State:\s+Z", open(f"/proc/{child}/status").read(), re.M):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the measuring process outlived its supervisor")
+
+
+def test_a_run_that_is_stopped_for_a_while_goes_on(stepladder, suite, tmp_path):
+    run = tmp_path / "run"
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run,
+                               "--time-limit", "1")
+    wait_for_rows(run)
+    os.killpg(process.pid, signal.SIGSTOP)
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGCONT)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert all(row["status"] == "ok" for row in read_csv(run / "summary.csv"))
