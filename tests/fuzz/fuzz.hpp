@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +16,9 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "harness/io/csv.hpp"
 
 namespace stepladder::fuzz {
 
@@ -81,6 +85,22 @@ class MemoryFolder {
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
+}
+
+// A CSV file of these columns: `rows`, with commas added to the short ones, below the header. The
+// corpus therefore outlives new columns.
+inline std::string table_of(const std::vector<std::string>& columns, std::string_view rows) {
+  std::string text = csv_line(columns);
+  while (!rows.empty()) {
+    const std::size_t end = std::min(rows.find('\n'), rows.size());
+    const std::string_view row = rows.substr(0, end);
+    const auto fields = static_cast<std::size_t>(std::count(row.begin(), row.end(), ',')) + 1;
+    text += row;
+    if (fields < columns.size()) text.append(columns.size() - fields, ',');
+    if (end < rows.size()) text += '\n';
+    rows.remove_prefix(std::min(end + 1, rows.size()));
+  }
+  return text;
 }
 
 // Cuts the first line off `text` and returns it.

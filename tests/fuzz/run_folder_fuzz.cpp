@@ -37,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_json(memory, text);
       return;
     }
-    const std::string header = data[0] < 8 ? "" : csv_line(tables[choice]->names());
-    read_table(memory, *tables[choice], header + std::string(text));
+    read_table(memory, *tables[choice],
+               data[0] < 8 ? std::string(text) : fuzz::table_of(tables[choice]->names(), text));
   });
   for (const auto& entry : std::filesystem::directory_iterator(memory.path()))
     std::filesystem::remove(entry.path());
