@@ -38,15 +38,17 @@ BATCH_PER_RANK ?=
 EVALUATE_EVERY ?=
 USE ?=
 DATA ?=
+SECONDS ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
+unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test bench bench-network compare-modes simulate simulate-training peers gpu gpu-bundle \
+.PHONY: help setup data build test fuzz bench bench-network compare-modes simulate simulate-training peers gpu gpu-bundle \
 	plots report compare format lint clean
 
 help: ## list the targets and the variables
@@ -92,6 +94,9 @@ help: ## list the targets and the variables
 	@echo '  RANKS=2                     data-parallel steps over that many ranks instead'
 	@echo '  PRIMITIVE=all_reduce        all_reduce in other MPI libraries, gloo and (ONECCL=1, 2 GB) oneCCL'
 	@echo '                              instead, with SUITE (sweep) RANKS (2) VARIANT BUDGET as above'
+	@echo 'Variables of fuzz:'
+	@echo '  SECONDS=60                  in total'
+	@echo '  TARGET=network,idx          only these of tests/fuzz'
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
 	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
@@ -108,6 +113,10 @@ build: setup ## build the program, optimized: build/stepladder
 
 test: setup ## build and run all tests (SANITIZE=address,undefined)
 	@scripts/test.sh
+
+fuzz: setup ## feed random inputs to the readers of files and options (needs clang)
+	@scripts/setup.sh fuzz
+	@scripts/fuzz.sh "$(or $(SECONDS),60)" "$$TARGET"
 
 bench: build ## verify and measure, draw the charts, print the main results
 	@scripts/bench.sh

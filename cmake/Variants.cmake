@@ -4,6 +4,7 @@
 #   .isa = build_isa           once per ISA, with the flags of that ISA
 #   includes a missing library not built; a stub registers its VariantInfo with the reason
 #   *.cu                       built by nvcc; without CUDA, a stub
+#   STEPLADDER_FUZZ            a stub: the readers need only the names of the variants
 #   otherwise                  built once for the baseline ISA, without auto-vectorization,
 #                              so that a rung gains only what its source shows
 
@@ -76,6 +77,11 @@ function(add_kernels)
     endif()
 
     set(why "")
+    if(STEPLADDER_FUZZ AND is_variant)
+      set(why "left out of the fuzz targets")
+    elseif(STEPLADDER_FUZZ AND source MATCHES "^kernels/[^/]+/[^/]+/[^/]+/")
+      set(why "helps a rung of several files")
+    endif()
     foreach(need IN LISTS needs)
       string(REPLACE "|" ";" need "${need}")
       list(GET need 0 pattern)
@@ -105,7 +111,11 @@ function(add_kernels)
   # Narrow ISAs come first on the link line. Code of the project has a namespace per ISA; this order is
   # for inline functions of the standard library, of which the linker keeps the first copy.
   set(objects "")
-  foreach(isa any sse42 avx2 avx512)
+  set(isas any sse42 avx2 avx512)
+  if(STEPLADDER_FUZZ)  # stubs alone, each built once
+    set(isas any)
+  endif()
+  foreach(isa IN LISTS isas)
     add_library(stepladder_kernels_${isa} OBJECT)
     if(isa STREQUAL "any")
       target_sources(stepladder_kernels_any PRIVATE ${baseline})

@@ -4,6 +4,7 @@
 #   scripts/setup.sh data     the same; fails if the digits cannot be downloaded
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
+#   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -34,7 +35,11 @@ case $mode in
     packages=()
     tools=(clang-format)
     ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint or format" ;;
+  fuzz) # libomp: clang cannot parse GCC's omp.h
+    packages=()
+    tools=(clang libclang-rt-dev libomp-dev)
+    ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format or fuzz" ;;
 esac
 
 # attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
@@ -249,7 +254,7 @@ else
   done
 fi
 
-if [[ $mode == format ]]; then
+if [[ $mode == format || $mode == fuzz ]]; then
   exit 0
 elif [[ -n $from_system ]]; then
   accept_system_libraries

@@ -8,8 +8,14 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "harness/io/printable.hpp"
+
 namespace stepladder {
 namespace {
+
+[[noreturn]] void fail_at(const std::string& where, const std::string& what) {
+  throw std::runtime_error(printable(fmt::format("{}: {}", where, what)));
+}
 
 std::vector<std::string> split(const std::string& line, const std::string& where) {
   std::vector<std::string> fields(1);
@@ -24,10 +30,9 @@ std::vector<std::string> split(const std::string& line, const std::string& where
       } else {
         quoted = false;
         if (i + 1 < line.size() && line[i + 1] != ',')
-          throw std::runtime_error(
-              fmt::format("{}: \"{}\" follows a closing quotation mark; expected a comma or the "
-                          "end of the line",
-                          where, line.substr(i + 1, 1)));
+          fail_at(where, fmt::format("\"{}\" follows a closing quotation mark; expected a comma or "
+                                     "the end of the line",
+                                     line.substr(i + 1, 1)));
       }
     } else if (c == '"' && fields.back().empty()) {
       quoted = true;
@@ -37,7 +42,7 @@ std::vector<std::string> split(const std::string& line, const std::string& where
       fields.back() += c;
     }
   }
-  if (quoted) throw std::runtime_error(fmt::format("{}: a quotation mark is not closed", where));
+  if (quoted) fail_at(where, "a quotation mark is not closed");
   return fields;
 }
 
@@ -69,14 +74,12 @@ std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int
   return text(column).empty() ? otherwise : integer(column, low, high);
 }
 
-void CsvRow::fail(const std::string& what) const {
-  throw std::runtime_error(fmt::format("{}: {}", where_, what));
-}
+void CsvRow::fail(const std::string& what) const { fail_at(where_, what); }
 
 CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
                  const std::vector<std::string>& optional) {
   std::ifstream in(file);
-  if (!in) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+  if (!in) fail_at(file.string(), "cannot be read");
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -89,27 +92,24 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
       header_ = std::move(fields);
       for (const std::string& column : required)
         if (std::find(header_.begin(), header_.end(), column) == header_.end())
-          throw std::runtime_error(
-              fmt::format("{}: the header lacks the column \"{}\"; expected {}", where, column,
-                          fmt::join(required, ",")));
+          fail_at(where, fmt::format("the header lacks the column \"{}\"; expected {}", column,
+                                     fmt::join(required, ",")));
       for (const std::string& column : header_) {
         if (std::count(header_.begin(), header_.end(), column) > 1)
-          throw std::runtime_error(fmt::format("{}: the column \"{}\" comes twice", where, column));
+          fail_at(where, fmt::format("the column \"{}\" comes twice", column));
         if (std::find(required.begin(), required.end(), column) == required.end() &&
             std::find(optional.begin(), optional.end(), column) == optional.end())
-          throw std::runtime_error(fmt::format("{}: unknown column \"{}\"; expected {}", where,
-                                               column, fmt::join(required, ",")));
+          fail_at(where, fmt::format("unknown column \"{}\"; expected {}", column,
+                                     fmt::join(required, ",")));
       }
       continue;
     }
     if (fields.size() != header_.size())
-      throw std::runtime_error(
-          fmt::format("{}: {} fields; the header has {}", where, fields.size(), header_.size()));
+      fail_at(where, fmt::format("{} fields; the header has {}", fields.size(), header_.size()));
     rows_.emplace_back(where, &header_, std::move(fields));
   }
   if (header_.empty())
-    throw std::runtime_error(
-        fmt::format("{}: empty; expected the header {}", file.string(), fmt::join(required, ",")));
+    fail_at(file.string(), fmt::format("empty; expected the header {}", fmt::join(required, ",")));
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

@@ -8,11 +8,15 @@
 #include <stdexcept>
 
 #include "harness/io/file.hpp"
+#include "harness/io/printable.hpp"
 
 namespace stepladder {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t deepest = 64;
+constexpr std::size_t longest_pointer = 1000;  // bounds the memory: each value has its pointer
 
 std::string describe(const json& value) {
   if (value.is_object()) return "an object";
@@ -23,6 +27,16 @@ std::string describe(const json& value) {
 }
 
 }  // namespace
+
+json parse_json(std::string_view text) {
+  bool too_deep = false;
+  const auto follow = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > static_cast<int>(deepest)) too_deep = true;
+    return !too_deep;
+  };
+  json content = json::parse(text, follow, /*allow_exceptions=*/false);
+  return too_deep ? json(json::value_t::discarded) : content;
+}
 
 // nlohmann::json 3.11 reports positions for syntax errors only, but the errors of JsonValue name
 // the line of a value. The parser's callback therefore records it.
@@ -37,10 +51,19 @@ JsonFile::JsonFile(const std::filesystem::path& path) : path_(path.string()) {
            std::count(bytes.begin(), bytes.begin() + std::max<std::ptrdiff_t>(read - 1, 0), '\n');
   };
   const auto read = [&] { return stream.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in); };
+  // The same for what was read so far.
+  std::ptrdiff_t counted = 0, line = 1;
+  const auto line_here = [&] {
+    const std::ptrdiff_t end = static_cast<std::streamoff>(read()) - 1;
+    if (end > counted) {
+      line += std::count(bytes.begin() + counted, bytes.begin() + end, '\n');
+      counted = end;
+    }
+    return line;
+  };
   json::json_pointer at;
   std::vector<std::int64_t> next;  // for each open array the next index, for an object -1
   const auto follow = [&](int, Event event, const json& parsed) {
-    constexpr std::size_t deepest = 64;
     if (event == Event::object_end || event == Event::array_end) {
       next.pop_back();
       if (!next.empty()) at.pop_back();
@@ -50,7 +73,12 @@ JsonFile::JsonFile(const std::filesystem::path& path) : path_(path.string()) {
       at.push_back(parsed.get<std::string>());
     else if (!next.empty() && next.back() >= 0)
       at.push_back(std::to_string(next.back()++));
-    const bool is_new = lines_.insert_or_assign(at.to_string(), line_of(read())).second;
+    const std::string pointer = at.to_string();
+    if (pointer.size() > longest_pointer)
+      throw std::runtime_error(
+          fmt::format("{}:{}: expected JSON pointers of at most {} characters, found one of {}",
+                      path_, line_here(), longest_pointer, pointer.size()));
+    const bool is_new = lines_.insert_or_assign(pointer, line_here()).second;
     if (event == Event::key && !is_new)
       fail(at, fmt::format("expected each key once, found '{}' again", at.back()));
     if (event == Event::value && !next.empty()) at.pop_back();
@@ -67,12 +95,12 @@ JsonFile::JsonFile(const std::filesystem::path& path) : path_(path.string()) {
     const auto before =
         bytes.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte - 1, bytes.size()));
     const auto begin = std::find(std::reverse_iterator(before), bytes.rend(), '\n').base();
-    throw std::runtime_error(fmt::format("{}:{}:{}: expected JSON, found a {}", path_,
-                                         line_of(before - bytes.begin() + 1), before - begin + 1,
-                                         what.substr(what.find("syntax error"))));
+    throw std::runtime_error(printable(fmt::format(
+        "{}:{}:{}: expected JSON, found a {}", path_, line_of(before - bytes.begin() + 1),
+        before - begin + 1, what.substr(what.find("syntax error")))));
   } catch (const json::out_of_range& error) {  // a number beyond the range of double
-    throw std::runtime_error(
-        fmt::format("{}:{}: expected JSON, found {}", path_, line_of(read()), error.what()));
+    throw std::runtime_error(printable(
+        fmt::format("{}:{}: expected JSON, found {}", path_, line_of(read()), error.what())));
   }
 }
 
@@ -80,8 +108,8 @@ JsonValue JsonFile::root() const { return {*this, json::json_pointer()}; }
 
 void JsonFile::fail(const json::json_pointer& at, const std::string& what) const {
   const std::string pointer = at.to_string();
-  throw std::runtime_error(fmt::format("{}:{}: {}: {}", path_, lines_.at(pointer),
-                                       pointer.empty() ? "/" : pointer, what));
+  throw std::runtime_error(printable(fmt::format("{}:{}: {}: {}", path_, lines_.at(pointer),
+                                                 pointer.empty() ? "/" : pointer, what)));
 }
 
 void JsonValue::fail(const std::string& expected) const {

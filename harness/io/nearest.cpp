@@ -7,6 +7,8 @@
 #include <cctype>
 #include <utility>
 
+#include "harness/io/printable.hpp"
+
 namespace stepladder {
 namespace {
 
@@ -27,8 +29,10 @@ int distance_of(std::string_view name, std::string_view candidate) {
 
 std::string message(const std::string& kind, const std::string& name,
                     const std::vector<std::string>& suggestions) {
-  if (suggestions.empty()) return fmt::format("unknown {} '{}': there is none", kind, name);
-  return fmt::format("unknown {} '{}'; nearest: {}", kind, name, fmt::join(suggestions, ", "));
+  if (suggestions.empty())
+    return printable(fmt::format("unknown {} '{}': there is none", kind, name));
+  return printable(
+      fmt::format("unknown {} '{}'; nearest: {}", kind, name, fmt::join(suggestions, ", ")));
 }
 
 }  // namespace
@@ -73,9 +77,13 @@ std::vector<std::string> nearest_names(std::string_view name,
 
 UnknownName::UnknownName(const std::string& kind, const std::string& name,
                          std::span<const std::string> candidates)
-    : std::runtime_error(message(kind, name, nearest_names(name, candidates))),
+    : UnknownName(nearest_names(name, candidates), kind, name) {}
+
+UnknownName::UnknownName(std::vector<std::string> suggestions, const std::string& kind,
+                         const std::string& name)
+    : std::runtime_error(message(kind, name, suggestions)),
       kind_(kind),
       name_(name),
-      suggestions_(nearest_names(name, candidates)) {}
+      suggestions_(std::move(suggestions)) {}
 
 }  // namespace stepladder

@@ -32,6 +32,9 @@ class UnknownName : public std::runtime_error {
   const std::vector<std::string>& suggestions() const { return suggestions_; }
 
  private:
+  UnknownName(std::vector<std::string> suggestions, const std::string& kind,
+              const std::string& name);
+
   std::string kind_;
   std::string name_;
   std::vector<std::string> suggestions_;

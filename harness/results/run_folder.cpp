@@ -8,8 +8,10 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 
 #include "harness/io/file.hpp"
+#include "harness/io/json_reader.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {
@@ -60,9 +62,10 @@ void RunFolder::write_json(const std::string& name, const nlohmann::json& conten
 }
 
 nlohmann::json RunFolder::read_json(const std::string& name) const {
-  std::ifstream in(directory_ / name);
+  std::ifstream in(directory_ / name, std::ios::binary);
   if (!in) return nullptr;
-  nlohmann::json content = nlohmann::json::parse(in, nullptr, false);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  nlohmann::json content = parse_json(text);
   return content.is_discarded() ? nlohmann::json(nullptr) : content;
 }
 

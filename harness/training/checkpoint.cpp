@@ -15,6 +15,8 @@
 #include <string_view>
 
 #include "harness/io/file.hpp"
+#include "harness/io/json_reader.hpp"
+#include "harness/io/printable.hpp"
 
 namespace stepladder {
 namespace {
@@ -87,6 +89,8 @@ std::string difference(const std::vector<std::string>& theirs,
   }
   return "";
 }
+
+constexpr const char* damaged_header = "damaged: its header is not as it was written";
 
 // Why a file is not used.
 struct Refusal : std::runtime_error {
@@ -164,7 +168,9 @@ json read_header(File& file) {
   const auto size = file.read<HeaderSize>();
   if (size > file.left())
     throw Refusal(fmt::format("torn: {} bytes, and a header of {}", file.size(), size));
-  return json::parse(file.read_text(size));
+  json header = parse_json(file.read_text(size));
+  if (header.is_discarded()) throw Refusal(damaged_header);
+  return header;
 }
 
 // The arrays of a header, empty but with their lengths. They, and nothing else, follow in the file:
@@ -288,10 +294,9 @@ std::optional<Checkpoint> CheckpointFolder::load(const std::vector<std::string>&
     try {
       return read_checkpoint(file, identity);
     } catch (const Refusal& refusal) {
-      refused.push_back(fmt::format("{}: {}", file.string(), refusal.what()));
+      refused.push_back(printable(fmt::format("{}: {}", file.string(), refusal.what())));
     } catch (const json::exception&) {
-      refused.push_back(
-          fmt::format("{}: damaged: its header is not as it was written", file.string()));
+      refused.push_back(printable(fmt::format("{}: {}", file.string(), damaged_header)));
     }
   }
   return std::nullopt;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
+#include "harness/io/printable.hpp"
 
 namespace stepladder {
 namespace {
@@ -18,16 +20,19 @@ bool holds_word(const std::string& name, const std::string& word) {
   return false;
 }
 
-// Throws UnknownName unless some ladder has the rung.
-void expect_known_rung(const std::string& rung) {
-  std::vector<std::string> known = {"best", "vendor", "cuda"};
+std::set<std::string> known_rungs() {
+  std::set<std::string> known = {"best", "vendor", "cuda"};
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
-      for (const std::string name :
-           {variant.name.c_str(), variant.info->name, name_of(variant.info->technique)})
-        if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (std::find(known.begin(), known.end(), rung) == known.end())
-    throw UnknownName("rung", rung, known);
+      known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
+  return known;
+}
+
+// Throws UnknownName unless some ladder has the rung.
+void expect_known_rung(const std::string& rung) {
+  static const std::set<std::string> known = known_rungs();
+  if (!known.contains(rung))
+    throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
 }
 
 // The widest available build of each family that satisfies `wanted`, in ladder order.
@@ -62,9 +67,9 @@ UseSpec::UseSpec(const std::string& text) : text_(text) {
     if (equals == std::string::npos) {
       if (!rung_.empty())
         throw std::invalid_argument(
-            fmt::format("--use {}: two rungs for all primitives, {} and {}; "
-                        "exceptions are written primitive=rung",
-                        text, rung_, part));
+            printable(fmt::format("--use {}: two rungs for all primitives, {} and {}; "
+                                  "exceptions are written primitive=rung",
+                                  text, rung_, part)));
       expect_known_rung(part);
       rung_ = part;
     } else {

@@ -240,7 +240,7 @@ def data_calls(machine):
 
 
 def test_it_brings_the_digits_except_for_lint_and_format(machine):
-    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0):
+    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0), (("fuzz",), 0):
         assert machine.run("setup.sh", *mode).returncode == 0
         assert len(data_calls(machine)) == calls, mode
 

@@ -79,6 +79,17 @@ TEST(Csv, MalformedFilesNameFileLineAndExpectation) {
   EXPECT_TRUE(says(error_of_file(""), {"f.csv", "empty; expected the header a,b"}));
 }
 
+TEST(Csv, AMessageIsOneLineOfText) {
+  const std::string field("1\0\x1b\t2", 5);
+  EXPECT_TRUE(
+      says(error_of_file("a," + field + "\n"), {"f.csv:1: the header lacks the column \"b\""}));
+  EXPECT_TRUE(says(error_of_file("a,b," + field + "\n"), {"unknown column \"1\\x00\\x1b\\t2\";"}));
+  const TemporaryFolder folder;
+  const CsvFile file(folder.write("f.csv", "a,b\n" + field + ",1\n"), {"a", "b"});
+  EXPECT_TRUE(says(error_of([&] { file.rows()[0].integer("a", 1, 5); }),
+                   {"f.csv:2: column a holds \"1\\x00\\x1b\\t2\"; expected"}));
+}
+
 TEST(Csv, AMissingFileIsNamed) {
   const TemporaryFolder folder;
   EXPECT_TRUE(

@@ -545,6 +545,23 @@ INSTANTIATE_TEST_SUITE_P(
                  "found \"conv\""}}),
     [](const auto& info) { return info.param.what; });
 
+TEST(BadNetworks, AMessageIsOneLineOfText) {
+  EXPECT_TRUE(says(parse_error(json_with(&Text::more, R"(, "a\n\u0000b": 1)")),
+                   {"/a\\n\\x00b: expected one of the keys", "found 'a\\n\\x00b'"}));
+  EXPECT_TRUE(says(parse_error("{\"input\": -\x01}"), {"network.json:1:12: expected JSON", "'-"}));
+  EXPECT_TRUE(says(error_of([] { load_network("a\nb", builtin()); }), {"network 'a\\nb'"}));
+}
+
+TEST(BadNetworks, AFileOfManyLinesOrLongKeysIsRefusedInTimeAndMemoryOfItsSize) {
+  std::string values;
+  for (int i = 0; i < 300'000; ++i) values += "0,\n";
+  EXPECT_TRUE(says(parse_error(json_with(&Text::input, "[" + values + "0]")),
+                   {"network.json:2: /input: expected an object, found an array"}));
+  const std::string nested = "{\"" + std::string(200'000, 'k') + "\": [" + values + "0]}";
+  EXPECT_TRUE(says(parse_error(json_with(&Text::input, nested)),
+                   {"network.json:2: expected JSON pointers of at most 1000 characters, found"}));
+}
+
 TEST(WithoutOptional, FailsIfTheOtherLayersDoNotFit) {
   const NetworkDescription network =
       with_layers(R"({"type": "max_pool", "window": 2, "optional": true},

@@ -135,6 +135,8 @@ TEST(RunFolder, ABrokenJsonFileReadsAsNone) {
   EXPECT_TRUE(run.read_json("x.json").is_null());
   folder.write("x.json", "{\"half\": ");
   EXPECT_TRUE(run.read_json("x.json").is_null());
+  folder.write("x.json", std::string(200000, '[') + std::string(200000, ']'));
+  EXPECT_TRUE(run.read_json("x.json").is_null());  // too deep to be written again
   run.write_json("x.json", {{"whole", true}});
   EXPECT_EQ(run.read_json("x.json")["whole"], true);
   EXPECT_EQ(files_in(folder), 1);

@@ -192,6 +192,9 @@ TEST_F(CheckpointFiles, OfAnotherFormatOrVersionAreRefused) {
   other.replace(0, 24, "stepladder checkpoint 2\n");
   write_newest(other);
   EXPECT_TRUE(says(refusal(), {"version", "'stepladder checkpoint 2'"}));
+  other.replace(22, 1, "\x1b");
+  write_newest(other);
+  EXPECT_TRUE(says(refusal(), {"'stepladder checkpoint \\x1b'"}));
 }
 
 TEST_F(CheckpointFiles, AHeaderOfAnyLengthsIsReadWithoutAllocatingThem) {
@@ -220,6 +223,10 @@ TEST_F(CheckpointFiles, AHeaderOfAnyLengthsIsReadWithoutAllocatingThem) {
     write_newest(with_header(header, "abcd"));
     EXPECT_FALSE(refusal().empty()) << header.substr(0, 100);
   }
+  std::string deep = start;  // well-formed, and too deep to be copied
+  deep.replace(deep.find('0'), 1, std::string(200000, '[') + std::string(200000, ']'));
+  write_newest(with_header(deep + "[]}"));
+  EXPECT_EQ(refusal(), "damaged: its header is not as it was written");
   std::string absurd = content_;
   absurd.replace(24, 8, 8, '\xff');  // the size of the header
   write_newest(absurd);

@@ -58,6 +58,7 @@ TEST(Modes, BadSpecsAreOneSentence) {
   EXPECT_TRUE(
       says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
            {"expected a number"}));
+  EXPECT_TRUE(says(error_of([] { ModeSpec("ssp,bo\nund"); }), {"mode ssp,bo\\nund: \"bo\\nund\""}));
   EXPECT_TRUE(
       says(error_of([] { ModeSpec("synchronous,overlap=true").flag("overlap"); }), {"yes or no"}));
 }

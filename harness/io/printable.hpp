@@ -1,0 +1,12 @@
+// Text of a user or a file as it may stand in a message of one line.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stepladder {
+
+// `text` with control characters as "\n", "\t" or "\x1b".
+std::string printable(std::string_view text);
+
+}  // namespace stepladder

@@ -1,0 +1,39 @@
+// Two runs as `compare` reads them: the input up to the first NUL has the rows of samples.csv of
+// the earlier one, the rest those of the later one. A row begins
+// with the columns that are compared.
+#include "bench/commands.hpp"
+#include "harness/results/result_columns.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace stepladder;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::MemoryFolder before("before"), after("after");
+  static const bool silent = std::freopen("/dev/null", "w", stdout) != nullptr;
+  if (!silent) std::abort();
+  static const std::vector<std::string> columns = [] {
+    std::vector<std::string> all = {"primitive", "direction", "problem", "variant",
+                                    "threads",   "ranks",     "seconds", "marked"};
+    for (const std::string& name : samples_columns().names())
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+    return all;
+  }();
+  const std::string_view text = fuzz::text_of(data, size);
+  const std::size_t cut = std::min(text.find('\0'), text.size());
+  before.write("samples.csv", fuzz::table_of(columns, text.substr(0, cut)));
+  after.write("samples.csv", fuzz::table_of(columns, text.substr(std::min(cut + 1, text.size()))));
+  CLI::App program;
+  const Command command = compare_command(program);
+  program.parse("compare " + before.path().string() + " " + after.path().string());
+
+  std::FILE* const usual = stderr;
+  char* message = nullptr;
+  std::size_t length = 0;
+  stderr = open_memstream(&message, &length);
+  command.run();
+  std::fclose(stderr);
+  stderr = usual;
+  if (length > 0) fuzz::check_message({message, length - 1});  // without the newline
+  std::free(message);
+  return 0;
+}
