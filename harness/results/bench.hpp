@@ -52,13 +52,13 @@ class Bench {
   ~Bench();
 
   // The first visit to a problem: measures all variants at all thread counts, in turns, and writes
-  // their rows together. It uses about two thirds of the repetitions and of the budget. A variant that
-  // can run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost, after
+  // their rows together. It uses about half of the repetitions and of the budget. A variant that can
+  // run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost, after
   // the rows that it cost are written. `variants` must outlive the Bench.
   void measure(Case& problem, const std::vector<Variant>& variants);
-  // Uses the time that first visits left: visits the problems with disturbed rows again, then those
-  // whose rows disagree most between repetitions or visits, with new operands and new plans, and
-  // replaces their rows. Calls `advance` with the problem and the seconds that are left.
+  // Uses the time that first visits left: visits every problem again, with new operands and new plans,
+  // then those with disturbed rows and those whose rows disagree most between repetitions or visits.
+  // Replaces their rows. Calls `advance` with the problem and the seconds that are left.
   void measure_again(const std::function<void(const Case&, double)>& advance);
   // After a crash: runs each variant in a process of its own, and sets the subject of the work record
   // to the first one that crashes there. Before anything is measured.
@@ -81,6 +81,7 @@ class Bench {
     // Standard error of the row that is known worst, relative to its time, beside the other rows;
     // infinite when a row is disturbed.
     double uncertainty() const;
+    bool is_timed() const;  // any of its rows
   };
 
   std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants);

@@ -20,6 +20,21 @@ NoiseTally tally_of(const nlohmann::json& noise) {
           noise.value("others_s", 0.0)};
 }
 
+// `read` takes what a file of the resumed run holds. Content that this program does not write is an
+// error.
+template <class Read>
+void read_resumed(const RunFolder& folder, const char* file, Read read) {
+  const nlohmann::json content = folder.read_json(file);
+  if (content.is_null()) return;
+  try {
+    read(content);
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error(
+        fmt::format("{}: holds other JSON than a run writes; choose another folder with --out",
+                    (folder.directory() / file).string()));
+  }
+}
+
 }  // namespace
 
 Run::Run(const RunOptions& options) : machine_(detect_machine()) {
@@ -28,23 +43,25 @@ Run::Run(const RunOptions& options) : machine_(detect_machine()) {
   if (mpi_session().rank() == 0) {
     folder_.emplace(options.directory, options.resume);
     environment_ = describe_environment(machine_);
-    nlohmann::json before = folder_->read_json("environment.json");
     environment_["seed"] = options.seed;
     environment_["data"] = options.data;
     // Set by scripts/bench_network.sh: the hosts and their links.
     if (const char* network = std::getenv("STEPLADDER_NETWORK")) environment_["network"] = network;
-    if (options.data == "none" && before.contains("data")) environment_["data"] = before["data"];
-    environment_["started_at"] =
-        before.contains("started_at") ? before["started_at"] : nlohmann::json(utc_time());
-    environment_["commands"] =
-        before.contains("commands") ? before["commands"] : nlohmann::json::array();
+    environment_["started_at"] = utc_time();
+    environment_["commands"] = nlohmann::json::array();
+    read_resumed(*folder_, "environment.json", [&](const nlohmann::json& before) {
+      if (options.data == "none") environment_["data"] = before.value("data", "none");
+      environment_["started_at"] = before.value("started_at", utc_time());
+      environment_["commands"] = before.value("commands", std::vector<std::string>());
+      if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
+    });
     if (options.restarts == 0) environment_["commands"].push_back(options.command);
-    if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
     set_noise();
     folder_->write_json("environment.json", environment_);
     folder_->write_text("columns.json", columns_as_json());
-    nlohmann::json recorded = folder_->read_json("benchmark.json");
-    if (recorded.contains("benchmarks")) records_ = recorded["benchmarks"];
+    read_resumed(*folder_, "benchmark.json", [&](const nlohmann::json& recorded) {
+      records_ = recorded.value("benchmarks", std::vector<nlohmann::json>());
+    });
   }
   load_ceilings();
   if (options.restarts == 0) measure_missing_ceilings(options.threads);
@@ -86,10 +103,12 @@ void Run::save_calibration() {
 
 void Run::load_ceilings() {
   if (!writes()) return;
-  const nlohmann::json recorded = folder_->read_json("ceilings.json");
-  if (recorded.contains("ceilings"))
-    for (const nlohmann::json& c : recorded["ceilings"])
-      ceilings_.push_back({c["name"], c["unit"], c["threads"], c["level"], c["value"]});
+  read_resumed(*folder_, "ceilings.json", [&](const nlohmann::json& recorded) {
+    for (const nlohmann::json& c : recorded.value("ceilings", std::vector<nlohmann::json>()))
+      if (!c.at("value").is_null())  // it could not be measured
+        ceilings_.push_back(
+            {c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
+  });
 }
 
 // Ceilings that were measured beside a neighbour are too low, and are refused. Ranks are each other's

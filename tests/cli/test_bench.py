@@ -88,7 +88,9 @@ def test_every_repetition_is_kept(finished_run):
         if row["status"] != "ok":
             assert not own
             continue
-        assert [int(s["repetition"]) for s in own] == list(range(len(own)))
+        for visit in {int(s["visit"]) for s in own}:
+            rounds = [int(s["repetition"]) - 10000 * visit for s in own if int(s["visit"]) == visit]
+            assert rounds == list(range(len(rounds)))
         assert len(own) >= int(row["repetitions"])
         undisturbed = sum(not s["marked"] for s in own)
         assert int(row["repetitions"]) in (undisturbed, len(own))

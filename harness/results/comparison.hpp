@@ -1,0 +1,64 @@
+// Whether the rows of two runs differ, although the machine was not the same at both times.
+//
+// A row is judged beside the other rows of its problem, which took turns with it: the drift of a round
+// is the median deviation of the others, and the change of a row is its own change minus their median
+// change. The variance has three parts: repetitions within visits, visits of one run, and runs (drift
+// between runs, estimated over all rows of the comparison). docs/measuring.md has the method, its
+// assumptions and sources.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stepladder {
+
+struct RowKey {
+  std::string primitive, direction, problem;
+  std::int64_t threads = 1, ranks = 1;
+  std::string variant;
+  auto operator<=>(const RowKey&) const = default;
+  bool same_group(const RowKey& other) const {
+    return primitive == other.primitive && direction == other.direction &&
+           problem == other.problem && threads == other.threads && ranks == other.ranks;
+  }
+};
+
+// An undisturbed repetition.
+struct Repetition {
+  std::int64_t round = 0, visit = 0;
+  double log_seconds = 0;
+  std::string cores;  // of several threads; see samples.csv
+};
+using Repetitions = std::map<RowKey, std::vector<Repetition>>;
+
+// From samples.csv of a run. Rows of which most repetitions were disturbed are left without any.
+// Throws std::runtime_error, which names file and line.
+Repetitions read_repetitions(const std::filesystem::path& run);
+
+enum class Change { same, slower, faster, cannot_tell };
+const char* name_of(Change change);  // "cannot tell" with a space
+
+struct RowComparison {
+  RowKey key;
+  double before_seconds = 0, after_seconds = 0;  // medians; 0 if most repetitions were disturbed
+  // Time after / time before, beside the other rows, with an interval that holds for all rows
+  // together at the level of significance.
+  double ratio = 1, low = 1, high = 1;
+  double p = 1;  // that there is no change, corrected for the number of rows (Holm)
+  Change change = Change::cannot_tell;
+  std::string reason{};  // why it cannot be told
+};
+
+struct ComparisonOptions {
+  double threshold = 0.05;     // smallest change that matters
+  double significance = 0.05;  // probability of any false alarm in the comparison
+};
+
+std::vector<RowComparison> compare_runs(const Repetitions& before, const Repetitions& after,
+                                        const ComparisonOptions& options);
+
+}  // namespace stepladder
