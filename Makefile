@@ -38,6 +38,8 @@ BATCH_PER_RANK ?=
 EVALUATE_EVERY ?=
 USE ?=
 DATA ?=
+FAULT ?=
+QUICK ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
@@ -47,7 +49,7 @@ export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help setup data build test bench bench-network compare-modes simulate simulate-training peers gpu gpu-bundle \
-	plots report compare format lint clean
+	faults plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -94,6 +96,7 @@ help: ## list the targets and the variables
 	@echo '                              instead, with SUITE (sweep) RANKS (2) VARIANT BUDGET as above'
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
 	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
+	@echo "Variables of faults: FAULT='matmul*' (names of tests/faults), QUICK=1 (the cheap ones, without the floor)"
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
 	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined'
 
@@ -108,6 +111,9 @@ build: setup ## build the program, optimized: build/stepladder
 
 test: setup ## build and run all tests (SANITIZE=address,undefined)
 	@scripts/test.sh
+
+faults: setup ## plant faults in a copy of the tree and expect that the tests find each (QUICK=1)
+	@$(PYTHON) scripts/faults.py --build "$$BUILD" $(if $(QUICK),--quick) $(if $(FAULT),'$(FAULT)')
 
 bench: build ## verify and measure, draw the charts, print the main results
 	@scripts/bench.sh
