@@ -87,7 +87,7 @@ class Copy:
 
     def __init__(self, folder, build, jobs):
         self.tree, self.folder, self.original, self.jobs = folder / "tree", folder, build, jobs
-        self.build = self.tree / "build"
+        self.build, self.clean = self.tree / "build", folder / "clean"
         self.variables = {"STEPLADDER": str(self.build / "stepladder"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PYTHONDONTWRITEBYTECODE": "1",
                           "GIT_CEILING_DIRECTORIES": str(folder)}  # git apply must not see the repository around it
@@ -186,9 +186,39 @@ class Copy:
         if status != 0:
             raise Broken(f"the patch does not apply:\n{last_lines(output)}")
 
-    def restore(self, files):
-        for name in files:
-            shutil.copyfile(ROOT / name, self.tree / name)  # with a new time, so that it is built again
+    def keep_clean_build(self):
+        """Keeps the build folder, so that nothing is built again to take a fault out."""
+        if self.build.is_dir():
+            shutil.rmtree(self.clean, ignore_errors=True)
+            shutil.copytree(self.build, self.clean, symlinks=True, ignore=shutil.ignore_patterns("*.gch"))
+
+    def keep(self, files):
+        """What restore() needs: content and times of the files that a patch changes."""
+        return {name: (self.tree / name).read_bytes() if (self.tree / name).is_file() else None for name in files}, {
+            name: (self.tree / name).stat() for name in files if (self.tree / name).is_file()}
+
+    def restore(self, kept):
+        """Files, objects and their times as before the fault."""
+        # The objects come first: if this ends halfway, the next run finds the faulty files and builds them again.
+        for folder, _, names in os.walk(self.build):
+            for name in names:
+                path = Path(folder, name)
+                clean = self.clean / path.relative_to(self.build)
+                if path.is_symlink() or path.suffix == ".gch":
+                    continue
+                if not clean.is_file():
+                    path.unlink()
+                elif path.stat().st_mtime_ns != clean.stat().st_mtime_ns:
+                    path.unlink()
+                    shutil.copy2(clean, path)
+        contents, stats = kept
+        for name, content in contents.items():
+            path = self.tree / name
+            if content is None:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_bytes(content)
+                os.utime(path, ns=(stats[name].st_atime_ns, stats[name].st_mtime_ns))
 
     def passes(self, check):
         """Whether the check passes, and its output."""
@@ -235,6 +265,7 @@ def reuse(objects, command):
 
 def is_found(copy, fault, size=None):
     """Whether the check fails with the fault."""
+    kept = copy.keep(fault.files())
     try:
         copy.apply(fault.diff.replace("@SIZE@", size or ""))
         status, output = copy.make(fault.targets)
@@ -242,7 +273,7 @@ def is_found(copy, fault, size=None):
             raise Broken(f"the patch does not build:\n{last_lines(output, 40)}")
         return not copy.passes(fault.check)[0]
     finally:
-        copy.restore(fault.files())
+        copy.restore(kept)
 
 
 def floor(copy, fault):
@@ -316,6 +347,7 @@ def main():
         copy = Copy(folder, Path(options.build).resolve(), options.jobs)
         copy.synchronize()
         copy.build_clean(sorted({target for fault in faults for target in fault.targets}))
+        copy.keep_clean_build()
     except Broken as reason:
         print(reason, file=sys.stderr)
         return 2
