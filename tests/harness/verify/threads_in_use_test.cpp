@@ -78,10 +78,8 @@ TEST(ThreadsInUse, Matmul) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       check<matmul::Matmul>(matmul_type(), {256, 256, 256, transpose_a, transpose_b});
-  check<matmul::Matmul>(matmul_type(), {.m = 256,
-                                        .n = 256,
-                                        .k = 256,
-                                        .epilogue = matmul::Epilogue::bias_relu});
+  check<matmul::Matmul>(matmul_type(),
+                        {.m = 256, .n = 256, .k = 256, .epilogue = matmul::Epilogue::bias_relu});
 }
 
 TEST(ThreadsInUse, Convolution) {
@@ -123,7 +121,8 @@ TEST(ThreadsInUse, Layers) {
   using layers::Layer;
   for (const Layer layer :
        {Layer::bias, Layer::relu, Layer::tanh, Layer::local_response_normalization})
-    check<layers::Layers>(layers_type(), {.layer = layer, .batch = 64, .channels = 64, .spatial = 196});
+    check<layers::Layers>(layers_type(),
+                          {.layer = layer, .batch = 64, .channels = 64, .spatial = 196});
 }
 
 }  // namespace
