@@ -293,16 +293,12 @@ def judge(copy, faults, with_floor):
     floors = []
     wide = max(len(fault.name) for fault in faults)
     kinds = max(len(fault.kind) for fault in faults)
-    for fault in faults:  # all checks on the clean tree, before anything is built with a fault
-        if fault.check not in clean:
-            try:
-                clean[fault.check] = copy.passes(fault.check)
-            except Broken as reason:
-                clean[fault.check] = (False, str(reason))
     for fault in faults:
         start = time.monotonic()
         detail = ""
         try:
+            if fault.check not in clean:
+                clean[fault.check] = copy.passes(fault.check)
             passed, output = clean[fault.check]
             if not passed:
                 raise Broken(f"the check fails without the patch:\n{last_lines(output)}")
