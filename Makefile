@@ -39,6 +39,8 @@ EVALUATE_EVERY ?=
 USE ?=
 DATA ?=
 SECONDS ?=
+FAULT ?=
+QUICK ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
@@ -48,8 +50,8 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test fuzz bench bench-network compare-modes simulate simulate-training peers gpu gpu-bundle \
-	plots report compare format lint clean
+.PHONY: help setup data build test fuzz faults bench bench-network compare-modes simulate simulate-training peers \
+	gpu gpu-bundle plots report compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -99,6 +101,7 @@ help: ## list the targets and the variables
 	@echo '  TARGET=network,idx          only these of tests/fuzz'
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
 	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
+	@echo "Variables of faults: FAULT='matmul*' (names of tests/faults), QUICK=1 (the cheap ones, without the floor)"
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
 	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined'
 
@@ -117,6 +120,8 @@ test: setup ## build and run all tests (SANITIZE=address,undefined)
 fuzz: setup ## feed random inputs to the readers of files and options (needs clang)
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh "$(or $(SECONDS),60)" "$$TARGET"
+faults: setup ## plant faults in a copy of the tree and expect that the tests find each (QUICK=1)
+	@$(PYTHON) scripts/faults.py --build "$$BUILD" $(if $(QUICK),--quick) $(if $(FAULT),'$(FAULT)')
 
 bench: build ## verify and measure, draw the charts, print the main results
 	@scripts/bench.sh

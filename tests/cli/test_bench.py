@@ -98,6 +98,25 @@ def test_every_repetition_is_kept(finished_run):
     assert len(names) == len(samples)
 
 
+def test_speedups_are_the_time_of_the_other_over_that_of_the_row(finished_run):
+    """Medians of ratios differ from ratios of medians on a busy machine, but not by a factor of three."""
+    ok = [row for row in read_csv(finished_run / "summary.csv") if row["status"] == "ok"]
+    seconds = {(row["variant"], row["problem"]): float(row["median_s"]) for row in ok}
+    for row in ok:
+        expected = seconds["serial_ijk", row["problem"]] / float(row["median_s"])
+        assert expected / 3 < float(row["speedup_vs_serial"]) < expected * 3, row["variant"]
+    assert max(float(row["speedup_vs_serial"]) for row in ok) > 2
+
+
+def test_the_median_of_a_row_lies_within_its_own_repetitions(finished_run):
+    samples = read_csv(finished_run / "samples.csv")
+    for row in read_csv(finished_run / "summary.csv"):
+        if row["status"] == "ok":
+            own = [float(s["seconds"]) for s in samples
+                   if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
+            assert min(own) * 0.999 <= float(row["median_s"]) <= max(own) * 1.001, row["variant"]
+
+
 def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, tmp_path):
     rows = [row for row in read_csv(finished_run / "summary.csv") if row["status"] == "ok"]
     for row in (rows[0], rows[-1]):

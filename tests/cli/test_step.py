@@ -39,6 +39,13 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     assert float(rows[-1]["predicted_s"]) == pytest.approx(parts, rel=1e-4)
 
 
+def test_the_times_of_the_operations_add_up_to_most_of_the_step(step):
+    done, rows = step("--use", "serial", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    parts = sum(float(row["median_s"]) for row in rows[:-1])
+    assert 0.4 < parts / float(rows[-1]["median_s"]) < 1.6
+
+
 def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):
     for use in ("simd", "serial"):
         done, rows = step("--use", use, "--threads", "1", *(["--resume"] if use == "serial" else []))

@@ -296,6 +296,23 @@ def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
     assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(100)
 
 
+def values_of(page, label):
+    """The y values of the series of a line chart."""
+    found, = [container for container in page.panels()[0].containers if container.get_label() == label]
+    return [float(y) for y in found[0].get_ydata()]
+
+
+def test_more_threads_that_take_less_time_have_a_speedup_above_one(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("openmp", 8.0, technique="openmp"), summary_row("openmp", 2.0, technique="openmp", threads=2)])
+    write_csv(tmp_path, columns.STEP, [
+        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1, device="cpu",
+            layer="total", phase="total", variant="best", median_s=seconds) for threads, seconds in ((1, 9), (2, 6))])
+    found = drawn(tmp_path)
+    assert values_of(found["scaling-matmul"], "openmp") == pytest.approx([1, 4])
+    assert values_of(found["scaling-step"], "best") == pytest.approx([1, 1.5])
+
+
 def test_a_legend_reads_row_by_row():
     assert row_by_row(list("abcde"), 3) == ["a", "d", "b", "e", "c"]
     assert row_by_row(list("ab"), 2) == ["a", "b"]

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from run_folder import LAYERS, VARIANTS, summary_row, unavailable_row, write_csv
+from run_folder import LAYERS, VARIANTS, row, summary_row, unavailable_row, write_csv
 
+from plots import blocks
 from plots.__main__ import main
 from plots.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
 from plots.reading import load_run
@@ -78,6 +79,19 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
     assert len(blocks) > 20
     for block in blocks:
         assert {line.count("|") for line in block} == {block[0].count("|")}
+
+
+def test_the_speedup_of_a_step_is_that_over_the_baseline(tmp_path):
+    def total(use, seconds, predicted):
+        return row(columns.STEP, network="mlp", use=use, mode="single", threads=1, ranks=1, device="cpu",
+                   layer="total", phase="total", variant=use, median_s=seconds, predicted_s=predicted)
+
+    write_csv(tmp_path, columns.STEP, [total("serial", 0.008, 0.008), total("best", 0.002, 0.001)])
+    run = load_run(tmp_path)
+    line = line_of(section(render(run), "## Training step of mlp"), "`best`")
+    assert line[-3:] == ["1.00", "2.00x", "4.00x"]  # plans alone, step / alone, over serial
+    line, = [line for line in blocks.steps(run).splitlines() if "`best`" in line]
+    assert [cell.strip() for cell in line.strip("|").split("|")][-2:] == ["4.00x over `serial`", "2.00"]
 
 
 def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):

@@ -183,8 +183,45 @@ TEST(ResultColumns, MeasuredValuesAreMediansOfTheSamplesThatHaveThem) {
   EXPECT_EQ(field(row, "cycles"), "20");
   EXPECT_EQ(field(row, "cpi"), "2");
   EXPECT_EQ(field(row, "gflops_per_s"), "2");
+  row.summary = {.count = 3, .median = 2, .ci_low = 1.5, .ci_high = 2.5, .min = 1};
+  EXPECT_EQ(field(row, "gflops_per_s"), "2") << "the rate of the median";
   row.set("failed", "wrong");
   EXPECT_EQ(field(row, "energy_j") + field(row, "cycles") + field(row, "gflops_per_s"), "");
+}
+
+TEST(ResultColumns, ValuesOfARowAreInTheColumnsOfTheirNames) {
+  const Variant variant = unregistered<sgd_update::SgdUpdate>("some", nullptr);
+  ProblemInfo problem;
+  problem.flops = 3e9;
+  problem.bytes_read = 4e9, problem.bytes_written = 1e9;
+  const BenchRow row{.variant = &variant,
+                     .problem = &problem,
+                     .verified = true,
+                     .error_ratio = 0.25,
+                     .prepare_seconds = 0.5,
+                     .predicted_seconds = 0.75,
+                     .summary = {.count = 7, .median = 2, .ci_low = 1.5, .ci_high = 2.5, .min = 1},
+                     .roof = {.name = "peak", .seconds = 0.5},
+                     .speedup_vs_serial = 3,
+                     .speedup_vs_vendor = 0.8};
+  const std::pair<const char*, const char*> expected[] = {{"verified", "yes"},
+                                                          {"error_ratio", "0.25"},
+                                                          {"repetitions", "7"},
+                                                          {"median_s", "2"},
+                                                          {"ci_low_s", "1.5"},
+                                                          {"ci_high_s", "2.5"},
+                                                          {"min_s", "1"},
+                                                          {"prepare_s", "0.5"},
+                                                          {"predicted_s", "0.75"},
+                                                          {"flops", "3e+09"},
+                                                          {"bytes", "5e+09"},
+                                                          {"gflops_per_s", "1.5"},
+                                                          {"gbytes_per_s", "2.5"},
+                                                          {"percent_of_roof", "25"},
+                                                          {"roof", "peak"},
+                                                          {"speedup_vs_serial", "3"},
+                                                          {"speedup_vs_vendor", "0.8"}};
+  for (const auto& [column, value] : expected) EXPECT_EQ(field(row, column), value) << column;
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+// A NaN is not hidden: the ReLU of NaN is NaN in every rung, so that a training that has gone wrong
+// shows in its loss.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "harness/adapters/primitives.hpp"
+#include "kernels/layers/layers.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+// The variants of our own that can run here.
+std::vector<Variant> own_rungs(const PrimitiveType& type) {
+  std::vector<Variant> own;
+  for (const Variant& variant : type.variants())
+    if (variant.info->place == Place::cpu && variant.info->technique != Technique::vendor &&
+        variant.why_unavailable.empty())
+      own.push_back(variant);
+  return own;
+}
+
+TEST(NanPropagates, ThroughAReluInWholeVectorsAndTails) {
+  constexpr std::int64_t count = 37;
+  const layers::Problem problem{.layer = layers::Layer::relu, .batch = 1, .channels = count};
+  for (const Variant& variant : own_rungs(layers_type()))
+    for (std::size_t at = 0; at < count; ++at) {
+      std::vector<float> x(count, -1.0F), y(count, 5.0F);
+      x[at] = nan;
+      plan_variant<layers::Layers>(variant.entry, problem, {})->run({.x = x.data(), .y = y.data()});
+      for (std::size_t i = 0; i < count; ++i)
+        EXPECT_TRUE(i == at ? std::isnan(y[i]) : y[i] == 0)
+            << variant.name << ": relu(" << x[i] << ") is " << y[i];
+    }
+}
+
+TEST(NanPropagates, ThroughTheEpilogueOfAProduct) {
+  int rungs = 0;
+  // Wide and narrow, plain and transposed: some rungs compute the transposed product.
+  for (const matmul::Problem& shape :
+       {matmul::Problem{5, 37, 3}, {37, 5, 3}, {5, 37, 3, false, true}, {37, 5, 3, true, false}})
+    for (const Variant& variant : own_rungs(matmul_type())) {
+      if (!variant.info->epilogue) continue;
+      ++rungs;
+      matmul::Problem p = shape;
+      p.epilogue = matmul::Epilogue::bias_relu;
+      const auto size = [](std::int64_t a, std::int64_t b) {
+        return static_cast<std::size_t>(a * b);
+      };
+      std::vector<float> a(size(p.m, p.k), 1.0F), b(size(p.k, p.n), -1.0F);
+      std::vector<float> c(size(p.m, p.n), 5.0F), bias(size(p.n, 1), 0.0F);
+      const std::int64_t row = p.m - 1;
+      a[size(1, p.transpose_a ? row : row * p.k)] = nan;  // of l = 0
+      const auto plan = plan_variant<matmul::Matmul>(variant.entry, p, {});
+      const matmul::Operands operands{a.data(), b.data(), c.data(), bias.data()};
+      plan->prepare(operands);
+      plan->run(operands);
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const float value = c[size(1, i * p.n + j)];
+          EXPECT_TRUE(i == row ? std::isnan(value) : value == 0)
+              << variant.name << " " << matmul::shape(p) << ": c[" << i << ", " << j << "] is "
+              << value;
+        }
+    }
+  EXPECT_GT(rungs, 0);
+}
+
+}  // namespace
+}  // namespace stepladder
