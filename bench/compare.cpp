@@ -1,14 +1,11 @@
 // stepladder compare: compares two runs row by row.
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/commands.hpp"
-#include "harness/io/csv.hpp"
-#include "harness/measure/statistics.hpp"
-#include "harness/results/result_columns.hpp"
+#include "harness/results/comparison.hpp"
 
 namespace stepladder {
 namespace {
@@ -19,122 +16,112 @@ struct Options {
   bool json = false;
 };
 
-struct Key {
-  std::string primitive, direction, problem, variant;
-  std::int64_t threads, ranks;
-  auto operator<=>(const Key&) const = default;
-  std::string text() const {
-    return fmt::format("{} {} {} {} t{} r{}", primitive, direction, problem, variant, threads,
-                       ranks);
-  }
-};
-using Times = std::map<Key, std::vector<double>>;
-
-// The undisturbed samples of each row; all samples of a row when most were disturbed.
-Times read_samples(const std::filesystem::path& run) {
-  const CsvFile file(run / "samples.csv", samples_columns().names());
-  constexpr std::int64_t most = 1 << 20;
-  Times quiet, all;
-  for (const CsvRow& row : file.rows()) {
-    const Key key{
-        row.text("primitive"), row.text("direction"),           row.text("problem"),
-        row.text("variant"),   row.integer("threads", 0, most), row.integer("ranks", 0, most)};
-    const double seconds = std::strtod(row.text("seconds").c_str(), nullptr);
-    if (!(seconds > 0))
-      row.fail(fmt::format("column seconds holds \"{}\"; expected a time", row.text("seconds")));
-    all[key].push_back(seconds);
-    if (row.text("marked").empty()) quiet[key].push_back(seconds);
-  }
-  for (auto& [key, times] : all)
-    if (2 * quiet[key].size() >= times.size()) times = quiet[key];
-  return all;
+std::string text_of(const RowKey& key) {
+  return fmt::format("{} {} {} {} t{} r{}", key.primitive, key.direction, key.problem, key.variant,
+                     key.threads, key.ranks);
 }
 
-// One row of both runs. The interval of the ratio takes the worst ends of both intervals.
-struct Comparison {
-  Key key;
-  Summary before, after;
-  double p;
-  std::string verdict;  // "slower", "faster" or "same"
-
-  double ratio() const { return after.median / before.median; }
-  double low() const { return after.ci_low / before.ci_high; }
-  double high() const { return after.ci_high / before.ci_low; }
-};
-
-Comparison compare(const Key& key, const std::vector<double>& before,
-                   const std::vector<double>& after, const Options& options) {
-  Comparison c{key, summarize(before), summarize(after), rank_test(before, after), "same"};
-  if (c.p < options.significance) {
-    if (c.ratio() > 1 + options.threshold / 100) c.verdict = "slower";
-    if (c.ratio() < 1 - options.threshold / 100) c.verdict = "faster";
-  }
-  return c;
-}
-
-struct Result {
-  std::vector<Comparison> rows;
+struct Result : Comparison {
   int only_in_one_run = 0;
-  int count(const std::string& verdict) const {
-    int found = 0;
-    for (const Comparison& row : rows) found += row.verdict == verdict;
-    return found;
+  std::int64_t count(Change change) const {
+    return std::count_if(rows.begin(), rows.end(),
+                         [&](const RowComparison& row) { return row.change == change; });
+  }
+  bool is_slower() const {
+    return count(Change::slower) > 0 ||
+           std::any_of(rungs.begin(), rungs.end(),
+                       [](const RungComparison& rung) { return rung.change == Change::slower; });
   }
 };
+
+const char* mark_of(Change change) {
+  switch (change) {
+    case Change::slower:
+      return "SLOWER";
+    case Change::faster:
+      return "faster";
+    case Change::cannot_tell:
+      return "cannot tell";
+    default:
+      return "same";
+  }
+}
 
 void print_table(const Result& result, const Options& options) {
-  fmt::print("{:<74} {:>10} {:>10}  {:>6}  {:<15} {:>6}\n", "row", "old s", "new s", "ratio",
-             "95 % interval", "p");
-  for (const Comparison& c : result.rows)
-    fmt::print("{:<74} {:>10.4g} {:>10.4g}  {:>6.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}{}\n",
-               c.key.text(), c.before.median, c.after.median, c.ratio(), c.low(), c.high(), c.p,
-               c.verdict == "slower"   ? "  SLOWER"
-               : c.verdict == "faster" ? "  faster"
-                                       : "");
+  fmt::print("{:<74} {:>10} {:>10} {:>7}  {:<15} {:>6}\n", "row", "old s", "new s", "ratio",
+             "interval", "p");
+  for (const RowComparison& row : result.rows)
+    fmt::print("{:<74} {:>10.4g} {:>10.4g} {:>7.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}  {}\n",
+               text_of(row.key), row.before_seconds, row.after_seconds, row.ratio, row.low,
+               row.high, row.p, mark_of(row.change));
+  if (!result.rungs.empty())
+    fmt::print("\n{:<52} {:>21} {:>21} {:>7}  {:<15} {:>6}\n", "rung over its problems", "",
+               "problems", "ratio", "interval", "p");
+  for (const RungComparison& rung : result.rungs)
+    fmt::print("{:<52} {:>21} {:>21} {:>7.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}  {}\n",
+               fmt::format("{} {} t{} r{}", rung.key.primitive, rung.key.variant, rung.key.threads,
+                           rung.key.ranks),
+               "", rung.problems, rung.ratio, rung.low, rung.high, rung.p, mark_of(rung.change));
   fmt::print(
-      "{} slower, {} faster, {} without a significant difference above {:g} %, {} in one run "
-      "only\n",
-      result.count("slower"), result.count("faster"), result.count("same"), options.threshold,
-      result.only_in_one_run);
+      "\nratio: time in {} / time in {}, beside the other rows of the problem, which took turns "
+      "with it.\nThe intervals hold for all rows, and for all rungs, together at {:g} %.\n"
+      "{} slower, {} faster, {} the same within {:g} %, {} cannot be told, {} in one run only\n",
+      options.after, options.before, 100 * (1 - options.significance), result.count(Change::slower),
+      result.count(Change::faster), result.count(Change::same), options.threshold,
+      result.count(Change::cannot_tell), result.only_in_one_run);
 }
 
 void print_json(const Result& result, const Options& options) {
   using Json = nlohmann::ordered_json;
   Json rows = Json::array();
-  for (const Comparison& c : result.rows)
-    rows.push_back({{"primitive", c.key.primitive},
-                    {"direction", c.key.direction},
-                    {"problem", c.key.problem},
-                    {"variant", c.key.variant},
-                    {"threads", c.key.threads},
-                    {"ranks", c.key.ranks},
-                    {"old_s", c.before.median},
-                    {"new_s", c.after.median},
-                    {"ratio", c.ratio()},
-                    {"ratio_low", c.low()},
-                    {"ratio_high", c.high()},
-                    {"p", c.p},
-                    {"verdict", c.verdict}});
-  const Json json = {{"schema_version", 1},
+  for (const RowComparison& row : result.rows)
+    rows.push_back({{"primitive", row.key.primitive},
+                    {"direction", row.key.direction},
+                    {"problem", row.key.problem},
+                    {"variant", row.key.variant},
+                    {"threads", row.key.threads},
+                    {"ranks", row.key.ranks},
+                    {"old_s", row.before_seconds},
+                    {"new_s", row.after_seconds},
+                    {"ratio", row.ratio},
+                    {"ratio_low", row.low},
+                    {"ratio_high", row.high},
+                    {"p", row.p},
+                    {"verdict", name_of(row.change)},
+                    {"reason", row.reason}});
+  Json rungs = Json::array();
+  for (const RungComparison& rung : result.rungs)
+    rungs.push_back({{"primitive", rung.key.primitive},
+                     {"variant", rung.key.variant},
+                     {"threads", rung.key.threads},
+                     {"ranks", rung.key.ranks},
+                     {"problems", rung.problems},
+                     {"ratio", rung.ratio},
+                     {"ratio_low", rung.low},
+                     {"ratio_high", rung.high},
+                     {"p", rung.p},
+                     {"verdict", name_of(rung.change)}});
+  const Json json = {{"schema_version", 2},
                      {"old", options.before},
                      {"new", options.after},
                      {"threshold_percent", options.threshold},
                      {"significance", options.significance},
                      {"rows", rows},
+                     {"rungs", rungs},
                      {"totals",
-                      {{"slower", result.count("slower")},
-                       {"faster", result.count("faster")},
-                       {"same", result.count("same")},
+                      {{"slower", result.count(Change::slower)},
+                       {"faster", result.count(Change::faster)},
+                       {"same", result.count(Change::same)},
+                       {"cannot_tell", result.count(Change::cannot_tell)},
                        {"in_one_run_only", result.only_in_one_run}}}};
   fmt::print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 int run(const Options& options) {
-  const Times before = read_samples(options.before), after = read_samples(options.after);
-  Result result;
-  for (const auto& [key, times] : after)
-    if (const auto found = before.find(key); found != before.end())
-      result.rows.push_back(compare(key, found->second, times, options));
+  const Repetitions before = read_repetitions(options.before);
+  const Repetitions after = read_repetitions(options.after);
+  Result result{compare_runs(
+      before, after, {.threshold = options.threshold / 100, .significance = options.significance})};
   const auto common = static_cast<int>(result.rows.size());
   result.only_in_one_run = static_cast<int>(before.size() + after.size()) - 2 * common;
   if (options.json)
@@ -144,22 +131,22 @@ int run(const Options& options) {
   if (common == 0)
     throw std::runtime_error(
         fmt::format("{} and {} have no row in common", options.before, options.after));
-  return result.count("slower") > 0 ? 1 : 0;
+  return result.is_slower() ? 1 : 0;
 }
 
 }  // namespace
 
 Command compare_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
-      "compare",
-      "Compare two runs; exit 1 on a significant slowdown, 2 when they cannot be compared");
+      "compare", "Compare two runs; exit 1 on a slowdown, 2 when they cannot be compared");
   auto options = std::make_shared<Options>();
   app->add_option("old", options->before, "Folder of the earlier run")->required();
   app->add_option("new", options->after, "Folder of the later run")->required();
-  app->add_option("--threshold", options->threshold, "Smallest change of a median, in percent")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--significance", options->significance, "Significance level of the rank test")
-      ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--threshold", options->threshold, "Smallest change that matters, in percent")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--significance", options->significance,
+                  "Probability of any false alarm in the whole comparison")
+      ->check(CLI::Range(1e-9, 0.5));
   app->add_flag("--json", options->json, "Print the result as JSON");
   return {app, [options] {
             try {

@@ -42,15 +42,31 @@ Repetitions read_repetitions(const std::filesystem::path& run);
 enum class Change { same, slower, faster, cannot_tell };
 const char* name_of(Change change);  // "cannot tell" with a space
 
-struct RowComparison {
-  RowKey key;
-  double before_seconds = 0, after_seconds = 0;  // medians; 0 if most repetitions were disturbed
-  // Time after / time before, beside the other rows, with an interval that holds for all rows
-  // together at the level of significance.
+struct Judgement {
+  // Time after / time before, beside the other rows, with an interval that holds for all rows (or all
+  // rungs) together at the level of significance.
   double ratio = 1, low = 1, high = 1;
-  double p = 1;  // that there is no change, corrected for the number of rows (Holm)
+  double p = 1;  // that there is no change, corrected for the number of rows or rungs (Holm)
   Change change = Change::cannot_tell;
   std::string reason{};  // why it cannot be told
+};
+
+struct RowComparison : Judgement {
+  RowKey key{};
+  double before_seconds = 0, after_seconds = 0;  // medians; 0 if most repetitions were disturbed
+};
+
+// A rung with one number of threads over its problems and directions, of which it has three or more:
+// the mean change, weighted by the precision of each.
+struct RungComparison : Judgement {
+  RowKey key{};  // without problem and direction
+  int problems = 0;
+  double change_of_log = 0, error = 0;  // and its standard error
+};
+
+struct Comparison {
+  std::vector<RowComparison> rows;
+  std::vector<RungComparison> rungs;
 };
 
 struct ComparisonOptions {
@@ -58,7 +74,7 @@ struct ComparisonOptions {
   double significance = 0.05;  // probability of any false alarm in the comparison
 };
 
-std::vector<RowComparison> compare_runs(const Repetitions& before, const Repetitions& after,
-                                        const ComparisonOptions& options);
+Comparison compare_runs(const Repetitions& before, const Repetitions& after,
+                        const ComparisonOptions& options);
 
 }  // namespace stepladder

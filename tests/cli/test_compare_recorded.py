@@ -1,0 +1,91 @@
+"""compare on recorded runs of one build: no false alarms, and a slowdown of 5 % is found or cannot be told.
+
+tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and oneDNN on the layers of mlp and mnist_cnn,
+measured on a shared virtual machine with two cores. The runs are of one build: no row differs between them in truth.
+"""
+
+import csv
+import io
+import itertools
+import json
+import lzma
+import math
+from collections import Counter
+
+import pytest
+
+from conftest import ROOT
+
+RUNS = sorted((ROOT / "tests/compare").glob("*.csv.xz"))
+PAIRS = list(itertools.combinations(range(len(RUNS)), 2))
+SLOW = ("packed_avx512", "openmp_avx512", "direct_avx512")
+
+
+@pytest.fixture(scope="module")
+def recorded(finished_run, tmp_path_factory):
+    """Makes the folder of a run, with the times of one variant multiplied if one is named."""
+    folder = tmp_path_factory.mktemp("recorded")
+    columns = (finished_run / "samples.csv").read_text().splitlines()[0].split(",")
+    runs = [list(csv.DictReader(io.StringIO(lzma.open(path).read().decode()))) for path in RUNS]
+
+    def make(number, variant=None, factor=1.0):
+        run = folder / f"{number}-{variant}-{factor}"
+        if not run.exists():
+            run.mkdir()
+            with open(run / "samples.csv", "w", newline="") as file:
+                writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+                writer.writeheader()
+                for row in runs[number]:
+                    slow = {"seconds": float(row["seconds"]) * factor} if row["variant"] == variant else {}
+                    writer.writerow({**row, **slow})
+        return run
+    return make
+
+
+def compare(stepladder, before, after):
+    done = stepladder("compare", before, after, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_there_are_ten_runs():
+    assert len(RUNS) >= 10
+
+
+@pytest.mark.parametrize("kind", ["rows", "rungs"])
+def test_false_alarms_are_rare(stepladder, recorded, kind):
+    alarmed, false_rows, all_rows, verdicts = 0, 0, 0, Counter()
+    for a, b in PAIRS:
+        rows = compare(stepladder, recorded(a), recorded(b))[kind]
+        wrong = [row for row in rows if row["verdict"] in ("slower", "faster")]
+        alarmed += bool(wrong)
+        false_rows += len(wrong)
+        all_rows += len(rows)
+        verdicts.update(row["verdict"] for row in rows)
+    print(f"{alarmed} of {len(PAIRS)} comparisons and {false_rows} of {all_rows} {kind} are false alarms; {dict(verdicts)}")
+    assert alarmed <= 0.05 * len(PAIRS)
+    assert false_rows <= 0.01 * all_rows
+
+
+def allows(row, size):
+    """Whether the interval lets a slowdown of this size be found with a probability of 95 %.
+
+    The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left to chance.
+    """
+    half_width = math.log(row["ratio_high"] / row["ratio"])
+    return 0 < half_width * (1 + 1.645 / 5) < math.log(size)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("rungs", 1.05), ("rows", 1.05), ("rows", 1.2)])
+def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size):
+    found = Counter()
+    for variant in SLOW:
+        for a, b in PAIRS[::5]:
+            for row in compare(stepladder, recorded(a), recorded(b, variant, size))[kind]:
+                if row["variant"] == variant:
+                    found[allows(row, size), row["verdict"]] += 1
+    print(kind, size, dict(found))
+    allowed = sum(count for (is_allowed, _), count in found.items() if is_allowed)
+    assert allowed > 0 or (kind, size) == ("rows", 1.05)
+    assert found[True, "slower"] >= 0.95 * allowed
+    assert sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster")) <= 0.01 * found.total()
