@@ -74,7 +74,7 @@ def count_found(program, columns):
 def draw(found, total, path):
     plt.rcParams["svg.fonttype"] = "none"
     plt.rcParams["svg.hashsalt"] = "stepladder"
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for (kind, threads), label in LINES.items():
         shares = [100 * found[kind, threads, size] / max(1, total[kind, threads, size]) for size in SIZES]
         axes.plot(SIZES, shares, "-o" if kind == "rung" else "--s", color="#0072b2" if threads == 1 else "#d55e00",
@@ -84,7 +84,7 @@ def draw(found, total, path):
              title="A slowdown of a rung shows over its problems long before it shows in a single row")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=2)
     figure.savefig(path, metadata={"Date": None})
 
 
