@@ -187,7 +187,9 @@ RecordOfRanks::RecordOfRanks(const std::filesystem::path& run, bool after_crash)
   }
   if (mpi.rank() != 0) return;
   std::filesystem::remove(record_);
-  std::filesystem::create_directories(run);
+  std::error_code error;
+  std::filesystem::create_directories(run, error);
+  if (error) return;  // opening the run reports it
   keep_work_record(work_record_in(record_));
 }
 

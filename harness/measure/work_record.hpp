@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -10,12 +11,14 @@
 namespace stepladder {
 
 struct WorkRecord {
-  std::atomic<std::uint64_t> changes;           // of the subject
-  std::atomic<bool> is_active;                  // whether the subject's code runs
-  std::atomic<double> seconds;                  // within which it should return
-  std::atomic<std::int64_t> finished_problems;  // first visits
-  std::array<char, 512> subject;                // its name, with a final zero
-  std::array<char, 32> stage;                   // "verified" or "timed"
+  static constexpr std::size_t longest_subject = 511;  // longer names are cut
+
+  std::atomic<std::uint64_t> changes;             // of the subject
+  std::atomic<bool> is_active;                    // whether the subject's code runs
+  std::atomic<double> seconds;                    // within which it should return
+  std::atomic<std::int64_t> finished_problems;    // first visits
+  std::array<char, longest_subject + 1> subject;  // its name, with a final zero
+  std::array<char, 32> stage;                     // "verified" or "timed"
 };
 
 // Mapped memory, zeroed when new: shared with processes that are forked later, or in a file, which

@@ -129,7 +129,8 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem,
 
 const AfterCrash::Crash* Bench::crash_of(const Candidate& candidate) const {
   for (const AfterCrash::Crash& crash : options_.after_crash.crashed)
-    if (crash.subject == subject_of(candidate)) return &crash;
+    if (crash.subject == subject_of(candidate).substr(0, WorkRecord::longest_subject))
+      return &crash;
   return nullptr;
 }
 

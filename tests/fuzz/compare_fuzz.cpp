@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const bool silent = std::freopen("/dev/null", "w", stdout) != nullptr;
   if (!silent) std::abort();
   static const std::vector<std::string> columns = [] {
-    std::vector<std::string> all = {"primitive", "direction", "problem", "variant",
-                                    "threads",   "ranks",     "seconds", "marked"};
+    std::vector<std::string> all = {"primitive",  "direction", "problem", "variant",
+                                    "threads",    "ranks",     "seconds", "marked",
+                                    "repetition", "visit",     "cores"};
     for (const std::string& name : samples_columns().names())
       if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
     return all;
