@@ -188,7 +188,7 @@ RecordOfRanks::RecordOfRanks(const std::filesystem::path& run, bool after_crash)
   if (mpi.rank() != 0) return;
   std::filesystem::remove(record_);
   std::error_code error;
-  std::filesystem::create_directories(run, error);
+  made_folder_ = std::filesystem::create_directories(run, error);
   if (error) return;  // opening the run reports it
   keep_work_record(work_record_in(record_));
 }
@@ -199,6 +199,7 @@ RecordOfRanks::~RecordOfRanks() {
   std::error_code error;
   std::filesystem::remove(record_, error);
   std::filesystem::remove(crashes_, error);
+  if (made_folder_) std::filesystem::remove(record_.parent_path(), error);  // if nothing is in it
 }
 
 }  // namespace stepladder

@@ -36,6 +36,7 @@ class RecordOfRanks {
 
  private:
   std::filesystem::path record_, crashes_;
+  bool made_folder_ = false;
   AfterCrash lost_;
 };
 

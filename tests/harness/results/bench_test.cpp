@@ -171,7 +171,7 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   EXPECT_EQ(row["correct"]["status"], "ok");
   EXPECT_EQ(row["correct"]["verified"], "yes");
   EXPECT_GT(std::stod(row["correct"]["median_s"]), 0);
-  EXPECT_GE(samples_of("correct"), 3);
+  EXPECT_GE(samples_of("correct"), 2);
 }
 
 TEST_F(BenchTest, WhatGoesWrongWhileItIsTimedFailsAfterwards) {
