@@ -16,7 +16,7 @@ REASONS = {
     "crashes_exit": "while it was timed: exited with status 0",
     "crashes_hang": "while it was timed: did not return within 2 s",
     "crashes_late": "while it was timed: killed by SIGSEGV",
-    "crashes_memory": "while it was verified: used 1.",
+    "crashes_memory": "while it was verified: used ",
     "crashes_segv": "while it was verified: killed by SIGSEGV",
 }
 
