@@ -1,4 +1,4 @@
-"""Command line: python -m plots charts|table|network|modes|tables|report RUN_DIR."""
+"""Command line: python -m plots charts|table|network|modes|tables|page|report RUN_DIR."""
 
 from __future__ import annotations
 
@@ -23,18 +23,25 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     modes_parser = commands.add_parser(
         "modes", help="write RUN_DIR/modes.csv and modes.json, and print the training modes side by side")
     tables_parser = commands.add_parser("tables", help="write every table to RUN_DIR/tables.md")
+    page_parser = commands.add_parser(
+        "page", help="write RUN_DIR/report.html, and its figures and tables for papers")
     report_parser = commands.add_parser(
         "report", help="rewrite the result blocks of README.md and kernels/*/README.md")
     for sub in (charts_parser, table_parser, network_parser, modes_parser, tables_parser,
-                report_parser):
+                page_parser, report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
     modes_parser.add_argument(
         "--target", type=accuracy, metavar="A",
         help="held-out accuracy whose time is compared (default: that of modes.json, "
              f"else {modes.DEFAULT_TARGET})")
-    report_parser.add_argument(
-        "--root", type=Path, default=Path(__file__).resolve().parent.parent,
-        help="folder that holds README.md and kernels/ (default: this repository)")
+    page_parser.add_argument("--base", metavar="RUN_DIR", type=Path,
+                             help="an earlier run, to which rows are compared")
+    page_parser.add_argument("--program", metavar="FILE", type=Path,
+                             help="stepladder, which judges the comparison, in its build folder "
+                                  "(default: build/stepladder)")
+    for sub in (page_parser, report_parser):
+        sub.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent,
+                         help="folder that holds README.md and kernels/ (default: this repository)")
     return parser.parse_args(arguments)
 
 
@@ -90,6 +97,20 @@ def run_tables(options: argparse.Namespace) -> list[str]:
     return run.warnings
 
 
+def run_page(options: argparse.Namespace) -> list[str]:
+    # Only the page imports Jinja2, Pygments and Matplotlib.
+    from plots.report_page import write
+
+    run = load_run(options.run_dir)
+    base = load_run(options.base, ("environment", "summary")) if options.base else None
+    program = options.program or options.root / (os.environ.get("BUILD") or "build") / "stepladder"
+    outcome = write.write(run, base, options.root, program)
+    print(f"Report: {screen.shown_path(outcome.page)} ({outcome.size / 1e6:.1f} MB)\n"
+          f"Figures: {screen.shown_path(run.folder / write.FIGURES)} ({outcome.figures}); "
+          f"tables: {screen.shown_path(run.folder / write.TABLES)} ({outcome.tables})")
+    return run.warnings + outcome.warnings
+
+
 def run_report(options: argparse.Namespace) -> list[str]:
     run = load_run(options.run_dir, ("environment", "summary", "step", "train", "samples"))
     outcome = report.rewrite(run, options.root)
@@ -103,7 +124,8 @@ def run_report(options: argparse.Namespace) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     commands = {"charts": run_charts, "table": run_table, "network": run_network,
-                "modes": run_modes, "tables": run_tables, "report": run_report}
+                "modes": run_modes, "tables": run_tables, "page": run_page,
+                "report": run_report}
     try:
         warnings = commands[options.command](options)
     except InputError as error:

@@ -23,6 +23,7 @@ NEXT_SUITES = {
     "matmul": ("squares", "rate against matrix size"),
     "convolution": ("alexnet", "the layers of AlexNet"),
     "max_pool": ("squares", "rate against image size"),
+    "average_pool": ("squares", "rate against image size"),
     "sgd_update": ("sweep", "rate from L1 to memory"),
     "all_reduce": ("sweep", "bus bandwidth against array size"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -21,38 +21,50 @@ from plots.provenance import provenance
 from plots.ratios import Resource
 from plots.reading import Run
 
-WIDTH = 7.0   # inches: the text width of a report
+WIDTH = 6.6   # inches: the text width of a report
 FORMATS = ("svg", "pdf", "png")
 PNG_DPI = 160
 
 _LEGEND_ROW = 0.165   # inches
-_CAPTION_ROW = 0.125
-_CAPTION_CHARACTERS = 160
+_CAPTION_ROW = 0.135
+_CAPTION_CHARACTERS = 126
+_TITLE_CHARACTERS = 82
+_TITLE_ROW = 0.175
 _LEGEND_CHARACTER = 0.06
 _LEGEND_HANDLE = 0.47  # with the space to the next entry
 
 
 class Page:
-    """Panels are in `axes` (rows x columns); `panel_height` is in inches."""
+    """Panels are in `axes` (rows x columns); `panel_height` is in inches. The title is the finding
+    if there is one, with the name below it, else the name."""
 
-    def __init__(self, title: str, caption: str, rows: int, columns: int, panel_height: float,
+    def __init__(self, name: str, caption: str, rows: int, columns: int, panel_height: float,
                  legend: Sequence[Artist] = (), legend_columns: int = 6, share_x: bool = False,
-                 share_y: bool | str = False, width_ratios: Sequence[float] | None = None):
+                 share_y: bool | str = False, width_ratios: Sequence[float] | None = None,
+                 finding: str = ""):
+        title = textwrap.wrap(finding or name, _TITLE_CHARACTERS)
+        head = 0.09 + _TITLE_ROW * len(title) + (0.15 if finding else 0)
         lines = [line for paragraph in caption.splitlines()
                  for line in textwrap.wrap(paragraph, _CAPTION_CHARACTERS)]
         legend_columns = columns_that_fit(legend, legend_columns)
         legend_rows = math.ceil(len(legend) / legend_columns)
         foot = 0.06 + _CAPTION_ROW * len(lines) + _LEGEND_ROW * legend_rows
-        height = 0.28 + rows * panel_height + foot
+        height = head + rows * panel_height + foot
         self.figure = Figure(figsize=(WIDTH, height), layout="constrained")
         FigureCanvasAgg(self.figure)
         self.figure.get_layout_engine().set(
-            rect=(0, foot / height, 1, 1 - foot / height), w_pad=0.06, h_pad=0.05)
+            rect=(0, foot / height, 1, 1 - (foot + head) / height), w_pad=0.06, h_pad=0.05)
+        self._laid_out = False
+        self._placements: list[Callable[[], None]] = []
         self.axes = self.figure.subplots(
             rows, columns, sharex=share_x, sharey=share_y, squeeze=False,
             gridspec_kw={"width_ratios": width_ratios})
-        self.figure.suptitle(title, x=0.012, ha="left", fontsize=9, fontweight="bold")
-        self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=6, color=style.CAPTION,
+        self.figure.text(0.012, 1 - 0.06 / height, "\n".join(title), fontsize=style.TITLE,
+                         fontweight="bold", va="top", ha="left", linespacing=1.1, gid="title")
+        if finding:
+            self.figure.text(0.012, 1 - (head - 0.17) / height, name, fontsize=style.SUBTITLE,
+                             color=style.CAPTION, va="top", ha="left", gid="subtitle")
+        self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=style.SMALL, color=style.CAPTION,
                          va="bottom", ha="left", linespacing=1.35, gid="caption")
         if legend:
             self.figure.legend(
@@ -60,6 +72,22 @@ class Page:
                 ncol=legend_columns,
                 bbox_to_anchor=(0.5, (foot - _LEGEND_ROW * legend_rows - 0.02) / height),
                 borderaxespad=0, handlelength=2.6, columnspacing=1.3, labelspacing=0.35)
+
+    def after_layout(self, place: Callable[[], None]) -> None:
+        """Calls `place` once the panels have their final sizes, for labels that must avoid others."""
+        self._placements.append(place)
+
+    def lay_out(self) -> None:
+        """Fixes the layout and places the labels; does nothing the second time."""
+        if self._laid_out:
+            return
+        self._laid_out = True
+        with matplotlib.rc_context(style.RC):
+            # The layout is the same in all formats; computing it once saves most of the time.
+            self.figure.draw_without_rendering()
+            self.figure.set_layout_engine("none")
+            for place in self._placements:
+                place()
 
     def panels(self) -> list[Axes]:
         return list(self.axes.flat)
@@ -112,9 +140,7 @@ def save(page: Page, folder: Path, name: str) -> None:
                 "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
                 "png": {"Software": None}}
     with matplotlib.rc_context(style.RC):
-        # The layout is the same in all formats; computing it once saves most of the time.
-        page.figure.draw_without_rendering()
-        page.figure.set_layout_engine("none")
+        page.lay_out()
         for suffix in FORMATS:
             page.figure.savefig(folder / f"{name}.{suffix}", dpi=PNG_DPI,
                                 metadata=metadata[suffix])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from plots.names import Rung, is_cpu, ladder_order, resolve_builds_on
+from plots.names import BY_MODEL, Rung, is_cpu, ladder_order, resolve_builds_on
 from plots.numbers import plural
 from plots.reading import Row, Run
 from plots.samples import Key, Rounds, key_of, paired_ratio, rounds_by_key
@@ -180,7 +180,7 @@ class Ladder:
     @property
     def first_rung(self) -> Rung | None:
         return next((r for r in self.measured_rungs if not r.builds_on
-                     and r.technique != "vendor"), None)
+                     and r.technique != "vendor" and r.name != BY_MODEL), None)
 
     def time_ratio(self, slow: Row, fast: Row) -> Ratio:
         """How many times faster `fast` is than `slow`."""

@@ -20,6 +20,7 @@ from plots.reading import Row, Run
 from plots.steps import Configuration, configurations
 from plots.text import WIDTH, clipped, columns
 
+REPORT = "report.html"  # of python -m plots page
 MOST_LINES = 40
 MOST_RUNGS = 11
 MOST_STEPS = 6
@@ -135,6 +136,8 @@ def files_block(folder: Path) -> str:
     shown = shown_path(folder)
     charts = list((folder / schema.CHARTS_FOLDER).glob("*.svg"))
     lines = []
+    if (folder / REPORT).exists():
+        lines.append(f"Report: {shown}/{REPORT}: open it in a browser")
     if charts:
         line = f"Charts: {shown}/{schema.CHARTS_FOLDER}"
         first, question = first_chart(folder / schema.CHARTS_FOLDER)

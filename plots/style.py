@@ -1,13 +1,13 @@
 """The look of all charts: one colour and one marker per technique, and one per training mode.
 
-The colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers
-can distinguish, and grey for serial. Variants of one technique differ in shade, marker filling,
-hatching and dashes.
+The colours are those of Okabe and Ito (Color Universal Design, 2008), some of them darker so that
+they differ under deuteranopia too, and grey for serial. Variants of one technique share its colour
+and differ in marker filling and dashes, and in the marker where a technique has more variants than
+fillings.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,12 +18,12 @@ from matplotlib.patches import Patch
 from plots.names import Rung
 
 COLOURS = {
-    "serial": "#8C8C8C",
+    "serial": "#9A9A9A",
     "simd": "#0072B2",
-    "openmp": "#D55E00",
-    "pthread": "#CC79A7",
+    "openmp": "#C94F00",
+    "pthread": "#A0529B",
     "mpi": "#E69F00",
-    "cuda": "#009E73",
+    "cuda": "#00704F",
     "vendor": "#000000",
 }
 MARKERS = {
@@ -41,10 +41,24 @@ EDGE = "#333333"
 TEXT = "#222222"
 CAPTION = "#555555"
 REFERENCE = "#555555"  # ideal lines, roofs, 1x
+BACKGROUND = "#C6C6C6"  # lines that are there for comparison only, without a name
+ROOF_DASHES = (0, (5, 2))
 
-HATCHES = ("", "////", "xxx", "\\\\\\\\", "---", "|||")
+# Points. Charts are read at 900 pixels: 6.5 points are 12 pixels.
+SMALL = 6.5
+TITLE = 9.5
+SUBTITLE = 7.5
+
 FILLS = ("full", "none", "left", "right", "top", "bottom")
+MORE_MARKERS = ("p", "h", "<", ">", "d")  # of a technique with more variants than FILLS
 DASHES = ((0, ()), (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), (0, (2, 2)))
+
+# Lines that stand for no technique: shades of two hues, far apart in lightness.
+SERIES = ("#332288", "#DDAA33", "#882255", "#66AADD", "#117733", "#BB5566", "#000000", "#999933")
+
+# Faces of the cells of a map, light enough for black text; a letter in the cell names the variant.
+CELLS = ("#CFE3F1", "#F7E2B8", "#D3E8D4", "#F0CFE0", "#E3E3E3", "#FBD3BF", "#DDD3EE", "#FFF6B3",
+         "#C4ECEA", "#E6D8C3")
 
 # Shades of grey for the phases of a step, from light to dark.
 PHASE_FACES = {"forward": "#F2F2F2", "backward": "#C4C4C4", "update": "#8A8A8A",
@@ -106,7 +120,6 @@ class Style:
     colour: str
     marker: str
     fill: str = "full"
-    hatch: str = ""
     dashes: tuple = DASHES[0]
 
     @property
@@ -122,11 +135,6 @@ class Style:
         return self.marks | {"linestyle": self.dashes}
 
     @property
-    def bar(self) -> dict:
-        return {"facecolor": self.colour, "edgecolor": "white", "hatch": self.hatch,
-                "linewidth": 0}
-
-    @property
     def edge(self) -> str:
         return EDGE if self.colour == NEUTRAL_COLOUR else self.colour
 
@@ -139,24 +147,16 @@ def technique_style(technique: str) -> Style:
 
 
 def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
-    """A style per variant, the same in every chart if called with all rungs of a primitive.
-
-    Where one technique has more rungs than fillings, as MPI in all_reduce, its rungs take the
-    colours of the palette in turn: shades of one colour would not tell them apart."""
-    technique_of = {rung.name: rung.technique for rung in rungs}
-    count = Counter(technique_of.values())
-    many = [name for name, technique in technique_of.items()
-            if technique != "vendor" and count[technique] > len(FILLS)]
-    if len(count.keys() - {"vendor", "cuda"}) == 1:
-        own = [technique for technique in COLOURS if technique != "vendor"]
-        technique_of |= {name: own[i % len(own)] for i, name in enumerate(many)}
-    return distinct_styles(technique_of)
+    """A style per variant, the same in every chart if called with all rungs of a primitive."""
+    return distinct_styles({rung.name: rung.technique for rung in rungs})
 
 
-def cycle_of_techniques(names: Sequence[str]) -> list[str]:
-    """A technique for each name, whose colour it gets; "vendor" is left out."""
-    techniques = [technique for technique in COLOURS if technique != "vendor"]
-    return [techniques[i % len(techniques)] for i in range(len(names))]
+def series_styles(names: Iterable[str]) -> dict[str, Style]:
+    """Styles of lines that stand for no technique, as optimizers."""
+    markers = tuple(MARKERS.values())
+    return {name: Style(SERIES[i % len(SERIES)], markers[i % len(markers)],
+                        dashes=DASHES[i % len(DASHES)])
+            for i, name in enumerate(names)}
 
 
 def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:
@@ -165,10 +165,10 @@ def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:
     for technique in dict.fromkeys(technique_of.values()):
         names = [name for name, of_name in technique_of.items() if of_name == technique]
         plain = technique_style(technique)
+        markers = (plain.marker, *MORE_MARKERS)
         for i, name in enumerate(names):
-            styles[name] = Style(shade(plain.colour, i, len(names)), plain.marker,
-                                 FILLS[i % len(FILLS)], HATCHES[i % len(HATCHES)],
-                                 DASHES[i % len(DASHES)])
+            styles[name] = Style(plain.colour, markers[i // len(FILLS) % len(markers)],
+                                 FILLS[i % len(FILLS)], DASHES[i % len(DASHES)])
     return styles
 
 
@@ -189,6 +189,14 @@ def shade(colour: str, index: int, count: int) -> str:
 def mode_family(mode: str) -> str:
     name = mode.partition(",")[0]
     return next((family for family, modes in MODE_FAMILIES.items() if name in modes), "hybrid")
+
+
+def family_styles() -> dict[str, Style]:
+    """A style per family of modes, with the colour of its first mode."""
+    markers = tuple(MARKERS.values())
+    return {family: Style(next(iter(modes.values()), HYBRID_COLOUR), markers[i % len(markers)],
+                          dashes=DASHES[i % len(DASHES)])
+            for i, (family, modes) in enumerate(MODE_FAMILIES.items())}
 
 
 def mode_styles(modes: Iterable[str]) -> dict[str, Style]:

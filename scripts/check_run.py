@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plots import schema, tables  # noqa: E402
+from plots import schema, screen, tables  # noqa: E402
 from plots.errors import InputError  # noqa: E402
 from plots.reading import PARTS, load_run  # noqa: E402
 
@@ -95,6 +95,16 @@ def check_tables(path, problems):
         problems.append(f"{path}: no heading or no table")
 
 
+def check_page(path, problems):
+    try:
+        text = path.read_text()
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {error}")
+        return
+    if not text.startswith("<!doctype html>") or not text.endswith("</html>"):
+        problems.append(f"{path}: no whole page")
+
+
 def check_summary(rows, problems):
     for row in rows:
         name = "summary: " + row_name(row)
@@ -152,6 +162,7 @@ def check(run):
         check_json_copy(run, name, problems)
     check_columns_json(run, problems)
     check_tables(run / tables.FILE, problems)
+    check_page(run / screen.REPORT, problems)
     check_summary(parts["summary"], problems)
     check_filled("step", parts["step"], "median_s", problems)
     check_filled("train", parts["train"], "loss", problems)

@@ -1,6 +1,6 @@
 # Sourced by bench.sh, bench_network.sh and compare_modes.sh when `run`, the run folder, is set: runs
-# their commands one after another, with the output in bench.log, and ends with the charts, the tables
-# and one screen.
+# their commands one after another, with the output in bench.log, and ends with the charts, the tables,
+# the page (make bench) and one screen.
 # Defined by the script: resume_command, and clean_up, which runs at the end however it comes.
 # shellcheck shell=bash disable=SC2034,SC2154
 
@@ -75,12 +75,19 @@ finish() { # SCREEN [OPTION…]: the command of plots that prints the last scree
   # it keeps in the run folder, it runs before the charts too
   say "Measured in $(elapsed)"
   if .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null; then
-    local output
+    local output outputs=(charts tables)
+    if [[ $1 != table ]]; then # the last screen of make bench alone names the page
+      :
+    elif .venv/bin/python -c 'import jinja2, pygments' 2>/dev/null; then
+      outputs+=(page)
+    else
+      say "Report page: SKIPPED, no Python environment with Jinja2 and Pygments (see make setup)"
+    fi
     if (($# > 1)); then
       run_to_end .venv/bin/python -m plots "$@" "$run"
       ((status == 0)) || fail "$1"
     fi
-    for output in charts tables; do
+    for output in "${outputs[@]}"; do
       run_to_end .venv/bin/python -m plots "$output" "$run"
       ((status == 0)) || fail "$output"
     done

@@ -5,6 +5,7 @@
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
+#   scripts/setup.sh test     a browser and its Python packages, for make test
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -24,6 +25,8 @@ required_headers=(
 requirements=plots/requirements.txt
 test_requirement='pytest>=7,<9'
 stamp=.venv/requirements.sha256
+browser_requirements=tests/requirements.txt
+browser_stamp=.venv/browser-requirements.sha256
 log=$root/build/setup.log
 
 mode=${1:-all}
@@ -39,7 +42,11 @@ case $mode in
     packages=()
     tools=(clang libclang-rt-dev libomp-dev)
     ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format or fuzz" ;;
+  test) # opens the report pages
+    packages=()
+    tools=(chromium)
+    ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz or test" ;;
 esac
 
 # attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
@@ -161,8 +168,8 @@ accept_system_libraries() {
       say "This system has no apt-get. Install the following with its own package manager, or" \
         "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, Python 3 with numpy and" \
-        "matplotlib."
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, Python 3 with numpy," \
+        "matplotlib, Jinja2 and Pygments."
     } >&2
     exit 1
   fi
@@ -214,10 +221,24 @@ setup_python_from_system() {
   ! environment_is_current "$wanted" || return 0
   if ! attempt "Creating the Python environment .venv" make_environment_on_system_packages; then
     say "Python 3 lacks its venv module: no charts"
-  elif .venv/bin/python -c 'import matplotlib, numpy' 2>/dev/null || install_python_packages; then
+  elif .venv/bin/python -c 'import jinja2, matplotlib, numpy, pygments' 2>/dev/null || install_python_packages; then
     say "$wanted" >"$stamp"
   else
-    say "numpy and matplotlib are missing and pip could not install them ($log): no charts"
+    say "numpy, matplotlib, Jinja2 or Pygments is missing and pip could not install it ($log): no charts or no report"
+  fi
+}
+
+# Without them the tests in a browser are skipped, which the tests say.
+setup_browser_tests() {
+  local wanted
+  [[ -x .venv/bin/python ]] || return 0
+  wanted=$(sha256sum "$browser_requirements")
+  [[ $(cat "$browser_stamp" 2>/dev/null) != "$wanted" ]] || return 0
+  if attempt "Installing the Python packages of the browser tests into .venv" .venv/bin/python -m pip install \
+    --disable-pip-version-check -r "$browser_requirements"; then
+    say "$wanted" >"$browser_stamp"
+  else
+    say "pip could not install them ($log): no browser tests"
   fi
 }
 
@@ -249,12 +270,16 @@ if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 else
   from_system=1
   for tool in "${tools[@]}"; do
+    [[ $mode != test ]] || continue # without a browser its tests are skipped
     [[ $tool == lib* ]] || command -v "$tool" >/dev/null ||
       die "$tool is needed, and this system has no apt-get to install it."
   done
 fi
 
 if [[ $mode == format || $mode == fuzz ]]; then
+  exit 0
+elif [[ $mode == test ]]; then
+  setup_browser_tests
   exit 0
 elif [[ -n $from_system ]]; then
   accept_system_libraries

@@ -3,6 +3,8 @@ model, and compressed messages."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,17 +12,21 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from plots import style
+from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import grid_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
+from plots.findings import against_library
+from plots.labels import End, label_clusters, label_ends
 from plots.names import BY_MODEL, Rung
 from plots.numbers import binary_size, plural
 from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, geometric_mean, ladders, rate_bounds, resource_of
+from plots.ratios import Ladder, geometric_mean, ladders, resource_of
 from plots.reading import Row, Run
 
 SHORT = 64 * 1024   # bytes
-MOST_LINES = 9
-MOST_LABELS = 6
+MOST_LINES = 6
+MOST_LABELS = {1: 9, 2: 4, 3: 3}  # by the number of columns
+MOST_NAMED_RATIOS = 3
 EXACT = 1e-8  # where the logarithmic axis shows an error of 0
 
 
@@ -60,23 +66,28 @@ def size_of(row: Row) -> float:
     return row["bytes"] / 2  # `bytes` counts the vector twice, for reading and writing
 
 
-def label_sizes(axes: Axes, rows: Sequence[Row]) -> None:
+def label_sizes(axes: Axes, rows: Sequence[Row], most: int) -> None:
+    """At most `most` lengths, as far apart as if they were spread evenly."""
     axes.set_xscale("log", base=2)
     sizes = sorted({size_of(row) for row in rows})
-    labelled = sizes[::-(-len(sizes) // MOST_LABELS)]
+    step = math.log(sizes[-1] / sizes[0]) / most
+    labelled: list[float] = []
+    for size in sizes:
+        if not labelled or math.log(size / labelled[-1]) >= step:
+            labelled.append(size)
     axes.set_xticks(labelled, [binary_size(size) for size in labelled])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("length of the vector")
 
 
 def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]:
-    """The first rung, and the rungs and libraries that are closest to the fastest in the geometric
+    """The first rung, and the rungs and the library that are closest to the fastest in the geometric
     mean over the problems; in the order of the ladder."""
     behind = behind_fastest(rows, lambda row: (ranks_of(row), row["bytes"]), "median_s")
     libraries = {rung.name for rung in rungs if rung.technique == "vendor"}
-    nearest = sorted((name for name in behind if name not in libraries), key=behind.get)
+    nearest = sorted((name for name in behind if name not in libraries | {BY_MODEL}), key=behind.get)
     nearest_libraries = sorted((name for name in behind if name in libraries), key=behind.get)
-    chosen = {*nearest[:MOST_LINES - 3], *nearest_libraries[:2], first}
+    chosen = {*nearest[:MOST_LINES - 2], *nearest_libraries[:1], first}
     return [rung.name for rung in rungs if rung.name in chosen and rung.name in behind]
 
 
@@ -106,23 +117,15 @@ def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     across, down = grid_of(len(places))
     page = Page("all_reduce: time of short vectors",
                 caption(run, {resource_of(row) for row in short},
-                        f"The first rung, and the {len(shown) - 1} rungs and libraries nearest to "
-                        "the fastest, of all that reduce exactly. Error bars: 95 % confidence."),
-                across, down, panel_height=2.5, legend_columns=5, share_y=True,
-                legend=[styles[name].handle(name) for name in shown])
+                        "Rungs that reduce exactly. Named: the first one, those nearest to the fastest, and the "
+                        "nearest library. Bars: 95 % confidence."),
+                across, down, panel_height=2.7, share_y=True, finding=against_library(ladder, short))
     for axes, place in zip(page.panels(), places):
         here = [row for row in short if ranks_of(row) == place]
-        for name in shown:
-            points = sorted((row for row in here if row["variant"] == name), key=size_of)
-            times = [1e6 * row["median_s"] for row in points]
-            bounds = [rate_bounds(row, time) for row, time in zip(points, times)]
-            axes.errorbar([size_of(row) for row in points], times,
-                          yerr=[[time - low for time, (low, _) in zip(times, bounds)],
-                                [high - time for time, (_, high) in zip(times, bounds)]],
-                          elinewidth=0.6, label=name, **styles[name].line)
+        draw_lines(page, axes, here, shown, styles, size_of, lambda row: 1e6 * row["median_s"])
         axes.set_yscale("log")
         axes.set_title(place.label, loc="left")
-        label_sizes(axes, here)
+        label_sizes(axes, here, MOST_LABELS[down])
     for axes in page.axes[:, 0]:
         axes.set_ylabel("time (us)")
     plain_log(page.axes[0, 0].yaxis)
@@ -156,39 +159,50 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     if not predicted:
         return "no row has a predicted time"
     places = sorted({ranks_of(row) for row in predicted})
-    shown = [rung for rung in ladder.rungs if any(r["variant"] == rung.name for r in predicted)]
-    styles = style.variant_styles(ladder.rungs)
     across, down = grid_of(len(places))
     page = Page("all_reduce: measured time over the time that the cost model predicts",
                 caption(run, {resource_of(row) for row in predicted},
-                        "One marker per rung and length. The model computes a time from the "
-                        "measured cost of messages (alpha, beta), additions (gamma) and copies. "
-                        "Errors: |measured / predicted - 1|, of rows whose 95 % interval spans at "
-                        "most 20 % of the median."),
-                across, down, panel_height=2.6, legend_columns=5, share_y=True,
-                legend=[styles[rung.name].handle(rung.name, line=False) for rung in shown])
+                        "One grey line per rung; black: median over the rungs. Named: the rungs that are farthest "
+                        "from 1 at the longest vector. The model computes a time from the measured cost of messages "
+                        "(alpha, beta), additions (gamma) and copies. Errors: |measured / predicted - 1|, of "
+                        "rows whose 95 % interval spans at most 20 % of the median."),
+                across, down, panel_height=2.8, share_y=True)
     for axes, place in zip(page.panels(), places):
         here = [row for row in predicted if ranks_of(row) == place]
-        for rung in shown:
-            points = [row for row in here if row["variant"] == rung.name]
-            axes.plot([size_of(row) for row in points],
-                      [row["median_s"] / row["predicted_s"] for row in points], alpha=0.8,
-                      label=rung.name, **(styles[rung.name].marks | {"markersize": 3.4}))
-        axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+        draw_ratios(page, axes, here)
+        axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
         errors = sorted(abs(row["median_s"] / row["predicted_s"] - 1) for row in here
                         if not is_noisy(row))
         axes.set_yscale("log")
-        axes.set_title(place.label, loc="left")
+        title = place.label
         if errors:
             middle, high = (errors[int(q * (len(errors) - 1))] for q in (0.5, 0.9))
-            axes.set_title(f"error: median {100 * middle:.0f} %, 90th percentile {100 * high:.0f} %",
-                           loc="right", fontsize=6.5)
-        label_sizes(axes, here)
+            title += f"\nerror: median {100 * middle:.0f} %, 90th percentile {100 * high:.0f} %"
+        axes.set_title(title, loc="left", fontsize=style.SUBTITLE)
+        label_sizes(axes, here, MOST_LABELS[down])
     for axes in page.axes[:, 0]:
         axes.set_ylabel("measured / predicted")
     plain_log(page.axes[0, 0].yaxis)
     page.hide_from(len(places))
     return page
+
+
+def draw_ratios(page: Page, axes: Axes, rows: Sequence[Row]) -> None:
+    """Measured over predicted time by length: a line per rung, and the median."""
+    by_size: dict[float, list[float]] = {}
+    ends = []
+    for name in dict.fromkeys(row["variant"] for row in rows):
+        points = sorted((size_of(row), row["median_s"] / row["predicted_s"])
+                        for row in rows if row["variant"] == name)
+        axes.plot(*zip(*points), color=style.BACKGROUND, linewidth=0.8, marker=".", markersize=2.5,
+                  label=name)
+        ends.append(End(*points[-1], name, style.CAPTION))
+        for size, ratio in points:
+            by_size.setdefault(size, []).append(ratio)
+    middle = [(size, statistics.median(ratios)) for size, ratios in sorted(by_size.items())]
+    axes.plot(*zip(*middle), color="black", linewidth=1.4, marker="o", markersize=3, label="median")
+    ends.sort(key=lambda end: -abs(math.log(end.y)))
+    label_ends(page, axes, [*ends[:MOST_NAMED_RATIOS], End(*middle[-1], "median", "black")])
 
 
 def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
@@ -206,10 +220,10 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
                         "make up for it in later calls). Right: by the cost model, compression is "
                         "faster than every exact rung on links slower than the line, and loses on "
                         "faster ones; without a line it loses at every rate."),
-                1, 2, panel_height=2.6, legend_columns=5,
-                legend=[styles[name].handle(name) for name in names])
+                1, 2, panel_height=2.7)
     saved, pays = page.panels()
     place = max(ranks_of(row) for row in compressed)
+    clusters, ends = {}, []
     for name in names:
         here = [row for row in compressed if row["variant"] == name and ranks_of(row) == place]
         longest = max(here, key=size_of, default=None)
@@ -217,9 +231,15 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
             continue
         error = max(longest["relative_error"] or 0, EXACT)
         saved.plot([error], [longest["message_share"]], **styles[name].marks)
+        clusters[name] = [(error, longest["message_share"])]
         points = sorted((row for row in here if row["break_even_gbit_per_s"]), key=size_of)
         pays.plot([size_of(row) for row in points],
                   [row["break_even_gbit_per_s"] for row in points], **styles[name].line)
+        if points:
+            ends.append(End(size_of(points[-1]), points[-1]["break_even_gbit_per_s"], name,
+                            styles[name].colour))
+    label_clusters(page, saved, clusters)
+    label_ends(page, pays, ends)
     saved.set_xscale("log")
     saved.set_yscale("log")
     saved.set_xlim(EXACT / 3, 3)
@@ -231,9 +251,11 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
     pays.set_yscale("log")
     pays.set_ylabel("links (Gbit/s)")
     pays.set_title("compression pays below the line", loc="left")
-    label_sizes(pays, compressed)
+    label_sizes(pays, compressed, MOST_LABELS[2])
     plain_log(saved.yaxis)
     plain_log(pays.yaxis)
+    low, high = saved.get_ylim()
+    saved.set_ylim(low / 1.6, high * 1.6)  # room for the names
     return page
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from matplotlib.lines import Line2D
+
 from plots import style
 from plots.numbers import plural
 from plots.page import Page, caption, plain_log
@@ -14,6 +16,7 @@ from plots.trainings import Training, groups_of, median_curve, points_of, thinne
 
 MOST_POINTS = 400   # longer series are drawn as the means of this many ranges of steps
 MOST_MARKERS = 8
+MOST_NAMED = 8      # of more trainings, the legend names the families of modes
 MOST_LINEAR = 4     # more lines come apart on a logarithmic axis only
 
 
@@ -35,8 +38,7 @@ def draw_loss(run: Run) -> Page | str:
     page = Page(f"{only or 'training'}: loss against time and steps",
                 caption(run, (), remark([training for group in groups.values() for training in group])),
                 1, 2, panel_height=2.25, share_y=True,
-                legend=[looks[name].handle(label(name.removeprefix(f"{only}, "), group))
-                        for name, group in groups.items()],
+                legend=handles(groups, looks, only),
                 legend_columns=3)
     by_time, by_step = page.panels()
     for name, group in groups.items():
@@ -63,15 +65,29 @@ def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
     modes = {name: group[0][0]["mode"] or "single" for name, group in groups.items()}
     optimizers = {group[0][0].get("optimizer") for group in groups.values()}
     if len(set(modes.values())) == 1 < len(optimizers):
-        return style.distinct_styles(dict(zip(groups, style.cycle_of_techniques(list(groups)))))
+        return style.series_styles(groups)
+    if len(groups) > MOST_NAMED:
+        families = style.family_styles()
+        return {name: families[style.mode_family(mode)] for name, mode in modes.items()}
     of_mode = style.mode_styles(modes.values())
     looks = {}
     for i, (name, mode) in enumerate(modes.items()):
         earlier = list(modes.values())[:i].count(mode)
         looks[name] = of_mode[mode] if not earlier else style.Style(
-            of_mode[mode].colour, of_mode[mode].marker, style.FILLS[earlier % len(style.FILLS)], "",
+            of_mode[mode].colour, of_mode[mode].marker, style.FILLS[earlier % len(style.FILLS)],
             style.DASHES[(style.DASHES.index(of_mode[mode].dashes) + earlier) % len(style.DASHES)])
     return looks
+
+
+def handles(groups: dict[str, list[Training]], looks: dict[str, style.Style],
+            only: str | None) -> list[Line2D]:
+    """A line per training, or per family of modes where there are many."""
+    if len(groups) <= MOST_NAMED:
+        return [looks[name].handle(label(name.removeprefix(f"{only}, "), group))
+                for name, group in groups.items()]
+    families = {style.mode_family(group[0][0]["mode"] or "single"): looks[name]
+                for name, group in groups.items()}
+    return [look.handle(family) for family, look in families.items()]
 
 
 def label(name: str, group: Sequence[Training]) -> str:

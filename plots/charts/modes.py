@@ -91,8 +91,8 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
             draw_line(by_samples, [thinned(points_of(training, "samples", "loss"), LOSS_POINTS)
                                    for training in c.trainings], look)
         target = members[0].target
-        by_time.axhline(100 * (1 - target), color=style.REFERENCE, linewidth=0.8, linestyle=(0, (5, 2)), zorder=1)
-        by_time.text(0.02, 100 * (1 - target), f"target {100 * target:g} %", fontsize=6, color=style.CAPTION,
+        by_time.axhline(100 * (1 - target), color=style.REFERENCE, linewidth=0.8, linestyle=style.ROOF_DASHES, zorder=1)
+        by_time.text(0.02, 100 * (1 - target), f"target {100 * target:g} %", fontsize=style.SMALL, color=style.CAPTION,
                      transform=by_time.get_yaxis_transform(), va="bottom",
                      bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5})
         by_time.set_title(family, loc="left")
@@ -100,7 +100,7 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
         by_samples.set_ylabel("loss")
         worst_first = sorted(members, key=lambda c: c.final_accuracy.median)
         by_samples.legend(handles=[looks[c.mode].handle(labels[c.setting]) for c in worst_first],
-                          loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5, handlelength=2.4,
+                          loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=style.SMALL, handlelength=2.4,
                           borderaxespad=0.3)
     for column, name, log in ((0, "training time (s)", True), (1, "samples", False)):
         panels = page.axes[:, column]
@@ -188,7 +188,7 @@ def draw_time(axes: Axes, y: int, c: Compared, look: style.Style) -> None:
     time = c.to_target("seconds")
     seeds = len(c.trainings)
     if not math.isfinite(time.low):
-        axes.text(0.02, y, f"not reached, {reached_text(c)}", fontsize=6, va="center", color=style.CAPTION,
+        axes.text(0.02, y, f"not reached, {reached_text(c)}", fontsize=style.SMALL, va="center", color=style.CAPTION,
                   transform=axes.get_yaxis_transform())
         return
     last = max(value for value in time if math.isfinite(value))
@@ -202,7 +202,7 @@ def draw_time(axes: Axes, y: int, c: Compared, look: style.Style) -> None:
     text = f"{time.median:.3g}" if math.isfinite(time.median) else ""
     text += f" {reached_text(c)}" if c.reached < seeds else ""
     axes.annotate(text.strip(), (last, y), xytext=(5 if math.isfinite(time.high) else 18, 0),
-                  textcoords="offset points", va="center_baseline", fontsize=6)
+                  textcoords="offset points", va="center_baseline", fontsize=style.SMALL)
 
 
 def reached_text(c: Compared) -> str:
@@ -223,7 +223,7 @@ def finish_times(axes: Axes, ordered: Sequence[Compared]) -> None:
 
 def draw_bar(axes: Axes, y: int, value: float | None, text: str, look: style.Style) -> None:
     axes.barh(y, value or 0, height=0.66, color=look.colour)
-    axes.annotate(text, (value or 0, y), xytext=(3, 0), textcoords="offset points", va="center_baseline", fontsize=6)
+    axes.annotate(text, (value or 0, y), xytext=(3, 0), textcoords="offset points", va="center_baseline", fontsize=style.SMALL)
 
 
 def share_patch(share: str) -> dict:
@@ -244,12 +244,12 @@ def draw_shares(axes: Axes, y: int, c: Compared) -> None:
 
 def draw_bytes(axes: Axes, y: int, value: float | None, look: style.Style) -> None:
     if not value:
-        axes.text(0.03, y, "none", fontsize=6, va="center_baseline", color=style.CAPTION,
+        axes.text(0.03, y, "none", fontsize=style.SMALL, va="center_baseline", color=style.CAPTION,
                   transform=axes.get_yaxis_transform())
         return
     axes.plot([value], [y], **look.marks)
     axes.annotate(binary_size(value), (value, y), xytext=(5, 0), textcoords="offset points", va="center_baseline",
-                  fontsize=6)
+                  fontsize=style.SMALL)
 
 
 def finish_bytes(axes: Axes) -> None:
@@ -345,7 +345,7 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
     legend = [looks[key[0]].handle(key[0] + (", hosts" if key[3] else ""))
               for key in sorted(last, key=last.get, reverse=True)]
     legend += [looks[SINGLE].handle(SINGLE, line=False),
-               Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)), label="ideal")]
+               Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, label="ideal")]
     page = Page(f"{network}: samples/s with the number of ranks",
                 about(run, [*chosen, *singles.values()], "Ideal: samples/s of single times the ranks. Ranks that "
                       "share cores cannot reach it.", "bars"),
@@ -354,7 +354,7 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
         for single in singles.values():
             rate = single.samples_per_s
             axes.plot([1, most], [rate, rate * most], color=style.REFERENCE, linewidth=0.9,
-                      linestyle=(0, (5, 2)), zorder=1)
+                      linestyle=style.ROOF_DASHES, zorder=1)
             axes.plot([1], [rate], **looks[SINGLE].marks)
         for key, group in lines.items():
             group.sort(key=lambda c: c.setting.ranks)

@@ -38,7 +38,7 @@ def draw_predicted(run: Run) -> Page | str:
     handles = style.technique_handles(shown)
     if "" in shown:
         handles.append(style.technique_style("").handle(OTHER, line=False))
-    handles.append(Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
+    handles.append(Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
                           label="equal"))
     page = Page("training step: time of each operation in the step over its time alone",
                 caption(run, {c.resource for c in found},
@@ -63,7 +63,7 @@ def draw_predicted(run: Run) -> Page | str:
 
 def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]) -> None:
     axes.set_xscale("log")
-    axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+    axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
     for technique in dict.fromkeys(technique_of(row) for row in rows):
         found = [row for row in rows if technique_of(row) == technique]
         marks = style.technique_style(technique).marks | {"markersize": 3.4}
@@ -71,7 +71,7 @@ def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]
                   [row["median_s"] / row["predicted_s"] for row in found], alpha=0.7,
                   label=technique or OTHER, **marks)
     ratio = geometric_mean(row["median_s"] / row["predicted_s"] for row in rows)
-    axes.set_title(f"geometric mean {ratio:.2f}", loc="right", fontsize=6.5)
+    axes.set_title(f"geometric mean {ratio:.2f}", loc="right", fontsize=style.SMALL)
     axes.set_xlabel("time alone (ms)")
 
 

@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from plots import style
 from plots.charts.size import peaks
+from plots.labels import label_clusters, slide_along
 from plots.page import Page, caption, plain_log
 from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
                           resources_of)
@@ -71,9 +73,11 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
         for row in (row for rows in of_resource.values() for row in rows):
             axes.plot(intensity(row), row["gflops_per_s"], alpha=0.7, label=row["technique"],
                       **style.technique_style(row["technique"]).marks)
-        draw_roofs(axes, peaks(run, "GFLOP/s", resource)["peak"], peaks(run, "GB/s", resource))
-        for primitive, rows in of_resource.items():
-            name_cluster(axes, primitive, rows)
+        clusters = {name: points_of(rows) for name, rows in of_resource.items() if rows}
+        names = draw_roofs(page, axes, peaks(run, "GFLOP/s", resource)["peak"],
+                           peaks(run, "GB/s", resource),
+                           [point for points in clusters.values() for point in points])
+        label_clusters(page, axes, clusters, names)
         axes.set_title(resource.label, loc="left")
         axes.set_xlabel("arithmetic intensity (FLOP per byte)")
         axes.set_ylabel("rate (GFLOP/s)")
@@ -109,21 +113,27 @@ def limits(run: Run, rows: list[Row], resources: list[Resource]) -> tuple[Span, 
                                                          highest * MARGIN))
 
 
-def draw_roofs(axes: Axes, peak: float, bandwidths: dict[str, float]) -> None:
-    """Each bandwidth rises to the peak; the peak continues to the right."""
+def draw_roofs(page: Page, axes: Axes, peak: float, bandwidths: dict[str, float],
+               points: list[tuple[float, float]]) -> list[Text]:
+    """Each bandwidth rises to the peak; the peak continues to the right. Returns their names."""
     left, right = axes.get_xlim()
     low, _ = axes.get_ylim()
-    line = {"color": style.REFERENCE, "linewidth": 0.9, "linestyle": (0, (5, 2)), "zorder": 1}
+    line = {"color": style.REFERENCE, "linewidth": 0.9, "linestyle": style.ROOF_DASHES, "zorder": 1}
     ridge = peak / max(bandwidths.values(), default=peak / left)
     axes.plot([max(left, ridge), right], [peak, peak], **line)
-    axes.annotate(f"peak {peak:.0f} GFLOP/s", (right, peak), xytext=(-2, 3), ha="right",
-                  textcoords="offset points", fontsize=6, color=style.REFERENCE)
+    names = [axes.annotate(f"peak {peak:.0f} GFLOP/s", (left, peak), xytext=(2, 2), ha="left",
+                           textcoords="offset points", fontsize=style.SMALL, color=style.REFERENCE)]
     for levels, bandwidth in merged(bandwidths):
         start, end = max(left, low / bandwidth), peak / bandwidth
         axes.plot([start, end], [start * bandwidth, peak], **line)
-        axes.text(start * 1.1, start * 1.1 * bandwidth, f"{levels} {bandwidth:.0f} GB/s",
-                  rotation=math.degrees(math.atan(bandwidth)), rotation_mode="anchor",
-                  transform_rotates_text=True, va="bottom", fontsize=6, color=style.REFERENCE)
+        name = axes.text(start * 1.3, start * 1.3 * bandwidth, f"{levels} {bandwidth:.0f} GB/s",
+                         rotation=math.degrees(math.atan(bandwidth)), rotation_mode="anchor",
+                         transform_rotates_text=True, va="bottom", fontsize=style.SMALL,
+                         color=style.REFERENCE)
+        along = [start * 1.3 * (end / start) ** (i / 20) for i in range(13)]
+        slide_along(page, axes, name, [(x, x * bandwidth) for x in along], points, tuple(names))
+        names.append(name)
+    return names
 
 
 def merged(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
@@ -137,11 +147,5 @@ def merged(bandwidths: dict[str, float]) -> list[tuple[str, float]]:
     return groups
 
 
-def name_cluster(axes: Axes, primitive: str, rows: list[Row]) -> None:
-    """Writes the name of the primitive below its lowest point."""
-    if not rows:
-        return
-    lowest = min(rows, key=lambda row: row["gflops_per_s"])
-    axes.annotate(primitive, (intensity(lowest), lowest["gflops_per_s"]), xytext=(0, -6),
-                  textcoords="offset points", ha="center", va="top", fontsize=6.5,
-                  color=style.TEXT)
+def points_of(rows: list[Row]) -> list[tuple[float, float]]:
+    return [(intensity(row), row["gflops_per_s"]) for row in rows]

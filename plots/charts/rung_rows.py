@@ -1,51 +1,91 @@
-"""Rows of a chart that lists rungs from top to bottom, one per rung and resource."""
+"""Rows of a chart that lists rungs from bottom to top as they are built, one row per rung."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
-from plots.names import Rung, widest_builds
+from plots import style
+from plots.names import BY_MODEL, Rung, split_isa, widest_builds
+from plots.page import label_of_all
 from plots.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
 
-ROW_HEIGHT = 0.165  # inches
+ROW_HEIGHT = 0.175  # inches
 MOST_COLUMNS = 3
+LIGHT, FULL = "white", None  # face of a mark; None: the colour of the technique
 
 
 class RungRow(NamedTuple):
     rung: Rung
-    resource: Resource
+    resources: list[Resource]  # that it ran on, of those that the chart shows
     label: str
 
 
-def rung_rows(ladder: Ladder) -> list[RungRow]:
-    """Rungs in ladder order, each on the fewest and the most threads. Builds for narrower
-    instruction sets than the widest appear on the fewest threads only."""
+def rung_rows(ladder: Ladder, rungs: Sequence[Rung] | None = None) -> list[RungRow]:
+    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured ones.
+    Builds for narrower instruction sets than the widest have the fewest threads only. The label
+    names what a rung builds on where that is not the row below."""
+    rungs = ladder.measured_rungs if rungs is None else rungs
     shown = first_and_last(resources_of(ladder.measured))
     widest = widest_builds(ladder.measured_rungs)
+    libraries = [rung for rung in rungs if rung.technique == "vendor"]
+    by_model = [rung for rung in rungs if rung.name == BY_MODEL]
+    ours = [rung for rung in rungs if rung not in libraries and rung not in by_model]
     rows = []
-    for rung in ladder.measured_rungs:
-        ran_on = {resource_of(row) for row in ladder.of(rung)}
-        for resource in shown:
-            if resource in ran_on and (rung in widest or resource == min(ran_on)):
-                label = rung.name if len(shown) == 1 else f"{rung.name}, {resource.label}"
-                rows.append(RungRow(rung, resource, label))
+    for rung in [*ours, *by_model, *libraries]:
+        ran_on = sorted({resource_of(row) for row in ladder.of(rung)})
+        here = [r for r in shown if r in ran_on and (rung in widest or r == ran_on[0])]
+        if not here:
+            continue
+        base = ladder.base_of(rung)
+        below = rows[-1].rung if rows else None
+        on = f"  (on {split_isa(base.name)[0]})" if base and base != below else ""
+        rows.append(RungRow(rung, here, rung.name + on))
     return rows
+
+
+def shown_resources(rows: Sequence[RungRow]) -> list[Resource]:
+    return sorted({resource for row in rows for resource in row.resources})
+
+
+def face(resource: Resource, shown: Sequence[Resource]) -> str | None:
+    """Filled for the most threads of a device, hollow for fewer."""
+    most = max(r for r in shown if r.device == resource.device)
+    return FULL if resource == most else LIGHT
+
+
+def mark(axes: Axes, x: float, y: float, look: style.Style, filled: bool, **others) -> None:
+    axes.plot([x], [y], **(look.marks | {"fillstyle": "full", "markeredgecolor": look.edge,
+                                         "markeredgewidth": 0.9,
+                                         "markerfacecolor": look.colour if filled else "white"}
+                           | others))
+
+
+def resource_handles(shown: Sequence[Resource]) -> list[Line2D]:
+    """What hollow and filled marks mean; nothing if all are filled."""
+    if all(face(r, shown) is FULL for r in shown):
+        return []
+    hollow = [r for r in shown if face(r, shown) is LIGHT]
+    filled = [r for r in shown if face(r, shown) is FULL]
+    return [Line2D([], [], marker="o", linestyle="none", markersize=4.5, color=style.EDGE,
+                   markerfacecolor="white" if group is hollow else style.EDGE,
+                   label=label_of_all(group)) for group in (hollow, filled)]
 
 
 def grid_of(count: int) -> tuple[int, int]:
     """Rows and columns of panels."""
-    columns = min(count, MOST_COLUMNS)
+    columns = 2 if count == 4 else min(count, MOST_COLUMNS)
     return -(-count // columns), columns
 
 
 def label_rows(axes: Axes, rows: list[RungRow]) -> None:
-    """Names on the left, first rung on top, a dashed line between our rungs and the libraries."""
+    """Names on the left, first rung at the bottom, a line between our rungs and the libraries."""
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
     is_vendor = [row.rung.technique == "vendor" for row in rows]
     for i in range(1, len(rows)):
         if is_vendor[i] != is_vendor[i - 1]:

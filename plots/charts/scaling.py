@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from plots import style
-from plots.charts.rung_rows import grid_of
+from plots.findings import highest, how_many_times
+from plots.labels import End, label_ends
 from plots.names import Rung, technique_in_name, widest_builds
 from plots.page import Page, caption
 from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
@@ -48,10 +48,28 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
         run, f"{ladder.primitive}: speedup with the number of threads", panels,
         [r for r in resources_of(ladder.measured) if not r.device],
         "Speedup of each variant over itself on the fewest threads, geometric mean over the "
-        "problems. Error bars: 95 % confidence. Markers are shifted sideways.")
+        "problems. Bars: 95 % confidence. Markers are shifted sideways. Dashed: ideal.",
+        best_scaling(ladder))
 
 
-def thread_speedups(ladder: Ladder, rung: Rung, direction: str) -> dict[int, Mean]:
+def best_scaling(ladder: Ladder) -> str:
+    """The rung with the highest speedup, over all directions, if the intervals tell it from the others."""
+    found = {}
+    for rung in widest_builds(ladder.measured_rungs):
+        speedups = thread_speedups(ladder, rung, None)
+        if len(speedups) > 1:
+            found[rung.name] = max(speedups), speedups[max(speedups)]
+    most = max((threads for threads, _ in found.values()), default=0)
+    problems = max((mean.count for _, mean in found.values()), default=0)
+    alike = [(name, mean) for name, (threads, mean) in found.items()
+             if threads == most and mean.count == problems]
+    if len(alike) < 2:
+        return ""
+    return highest(alike,
+                   lambda name, value: f"{name} gains most from {most} threads: {how_many_times(value)} as fast")
+
+
+def thread_speedups(ladder: Ladder, rung: Rung, direction: str | None) -> dict[int, Mean]:
     """Speedup over the variant's own time on the fewest threads."""
     rows = [row for row in ladder.of(rung, direction) if not resource_of(row).device]
     counts = sorted({row["threads"] or 1 for row in rows})
@@ -93,20 +111,17 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
     return draw_panels(run, "training step: speedup with the number of threads", with_looks,
                        [c.resource for c in found],
                        "Speedup of each configuration over itself on the fewest threads. Markers "
-                       "are shifted sideways.")
+                       "are shifted sideways. Dashed: ideal.")
 
 
 def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
-                resources: Sequence[Resource], remark: str) -> Page:
-    rows, columns = grid_of(len(panels))
-    handles = {label: look.handle(label) for series in panels.values() for label, look, _ in series}
-    ideal = Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
-                   label="ideal")
+                resources: Sequence[Resource], remark: str, finding: str = "") -> Page:
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
     page = Page(title, caption(run, resources, remark), rows, columns,
-                panel_height=2.1 if rows == 1 else 1.75, share_y=True, legend_columns=6,
-                legend=[*handles.values(), ideal])
+                panel_height=2.3 if rows == 1 else 2.0, share_y=True, finding=finding)
     for axes, (name, series) in zip(page.panels(), panels.items()):
-        draw_panel(axes, series)
+        draw_panel(page, axes, series)
         axes.set_title(name, loc="left")
     for axes in page.axes[:, 0]:
         axes.set_ylabel("speedup")
@@ -137,16 +152,20 @@ def set_ticks(axis: Axis, counts: list[int]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def draw_panel(axes: Axes, series: list[Series]) -> None:
+def draw_panel(page: Page, axes: Axes, series: list[Series]) -> None:
     counts = threads_of({"": series})
     axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
-              linewidth=0.9, linestyle=(0, (5, 2)), zorder=1)
+              linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
     # Shifted sideways at every thread count: markers and error bars do not hide one another.
+    ends = []
     for i, (label, look, speedups) in enumerate(series):
         shift = 1 + 0.022 * (i - (len(series) - 1) / 2)
         values = list(speedups.values())
         axes.errorbar([threads * shift for threads in speedups], [m.value for m in values],
                       yerr=[[m.value - m.low for m in values], [m.high - m.value for m in values]],
                       elinewidth=0.7, capsize=1.5, label=label, **look.line)
+        last = max(speedups)
+        ends.append(End(last * shift, speedups[last].value, label, look.colour))
+    label_ends(page, axes, ends)
     set_ticks(axes.xaxis, counts)
     axes.set_xlabel("threads")

@@ -9,13 +9,14 @@ from matplotlib.ticker import NullLocator
 
 from plots import style
 from plots.charts.all_reduce import behind_fastest
+from plots.charts.lines import draw_lines
 from plots.charts.winners import Cell, draw_winners, fastest_rows
 from plots.names import is_rung
 from plots.page import Page, plain_log
 from plots.reading import Row, Run, read_json
 
 LIBRARY = "mpi_allreduce"
-MOST_RUNGS = 7
+MOST_RUNGS = 4
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -50,8 +51,8 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
     places = list(dict.fromkeys((row["network"], row["platform"]) for row in
                                 sorted(rows, key=lambda r: (r["network"], r["platform"]))))
     names = notable(rows)
-    styles = style.distinct_styles({name: "vendor" if name == LIBRARY else technique
-                                    for name, technique in zip(names, style.cycle_of_techniques(names))})
+    styles = style.distinct_styles({row["variant"]: "vendor" if row["variant"] == LIBRARY else "mpi"
+                                    for row in rows})
     across = len({platform for _, platform in places})
     weak = scaling == "weak"
     page = Page("data-parallel training step on simulated clusters, "
@@ -59,17 +60,13 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
                 caption(run, "One rank per node; all-reduces simulated with SimGrid's SMPI, compute "
                              "time measured on one node. The all-reduce begins after the last "
                              "gradient: nothing overlaps."
+                             " Named: the first rung, the library, and the rungs nearest to the fastest."
                              + (" Efficiency: compute / step." if weak else "")),
-                -(-len(places) // across), across, panel_height=2.1, legend_columns=5,
-                share_y=weak, legend=[styles[name].handle(name) for name in names])
+                -(-len(places) // across), across, panel_height=2.1, share_y=weak)
     for axes, (network, platform) in zip(page.panels(), places):
         here = [row for row in rows if (row["network"], row["platform"]) == (network, platform)]
-        for name in names:
-            points = sorted((row for row in here if row["variant"] == name),
-                            key=lambda row: row["nodes"])
-            axes.plot([row["nodes"] for row in points],
-                      [100 * row["efficiency"] if weak else 1e3 * row["step_s"] for row in points],
-                      label=name, **styles[name].line)
+        draw_lines(page, axes, here, names, styles, lambda row: row["nodes"],
+                   lambda row: 100 * row["efficiency"] if weak else 1e3 * row["step_s"])
         if not weak:
             axes.set_yscale("log")
             plain_log(axes.yaxis)

@@ -11,8 +11,8 @@ from plots.page import Page, plain_log
 from plots.reading import Row, Run
 from plots.trainings import latest_trainings
 
-SLOW = {"none": "no slow rank", "permanent": "rank 1 computes 3 times slower",
-        "passing": "rank 1 is 10 times slower for a while"}
+SLOW = {"none": "no slow rank", "permanent": "rank 1 three times slower",
+        "passing": "rank 1 slower for a while"}
 PANELS = {"samples_per_s": "samples/s", "accuracy": "final accuracy (%)"}
 
 
@@ -33,7 +33,9 @@ def draw_modes(run: Run, platform: str, rows: list[Row]) -> Page | str:
     looks = style.mode_styles(modes)
     page = Page(f"training modes on simulated clusters, {platform}",
                 caption(run, "One rank per node, real arithmetic; the time of computing is injected, that of messages "
-                             "simulated. Every training ends after the same number of samples of all ranks."),
+                             "simulated. "
+                             "Every training ends after the same number of samples of all ranks. Slow for a "
+                             "while: 10 times."),
                 len(PANELS), len(slows), panel_height=1.9, legend_columns=4, share_y="row", share_x=True,
                 legend=[looks[mode].handle(mode) for mode in modes])
     for (column, label), across in zip(PANELS.items(), page.axes):

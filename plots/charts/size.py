@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from matplotlib.axes import Axes
 
 from plots import style
+from plots.charts.lines import draw_lines, story
+from plots.findings import against_library
+from plots.labels import End
 from plots.names import widest_builds
 from plots.page import Page, caption, plain_log
-from plots.ratios import (Ladder, Resource, first_and_last, ladders, rate_bounds, resource_of,
-                          resources_of)
+from plots.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
 from plots.reading import Row, Run
 
 # primitive: column of the rate, its unit, column of the size, label of the size
 COMPUTE = ("gflops_per_s", "GFLOP/s", "flops", "problem size (FLOPs)")
 MEMORY = ("gbytes_per_s", "GB/s", "bytes", "problem size (bytes read and written)")
-QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "sgd_update": MEMORY}
+QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "average_pool": MEMORY,
+              "sgd_update": MEMORY}
 
 # Suites that vary one size. Problems of other suites differ in shape: no line joins them.
 SWEEPS = ("squares", "sweep")
-MOST_PANELS = 6
+MOST_PANELS = 4
 
 # Ratio of the highest to the lowest rate from which the axis is logarithmic.
 LOGARITHMIC_FROM = 30
-
-LABEL_HEIGHT = 0.07  # as a fraction of the panel
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -36,15 +38,18 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         if ladder.primitive not in QUANTITIES:
             continue
         name = f"size-{ladder.primitive}"
-        resources = first_and_last(resources_of(ladder.measured))
-        if not resources:
+        swept = [row for row in ladder.measured if row["suite"] in SWEEPS]
+        resources = first_and_last(resources_of(swept))
+        if not ladder.measured:
             yield name, "no row has a time"
-        elif len(ladder.directions) * len(resources) <= MOST_PANELS:
-            yield name, draw_sizes(run, ladder, resources)
+        elif not swept:
+            yield name, "no row is of a suite that varies the size; --suite squares or sweep is"
+        elif len({(row["direction"], resource_of(row)) for row in swept}) <= MOST_PANELS:
+            yield name, draw_sizes(run, replace(ladder, measured=swept), resources)
         else:
             for resource in resources:
                 suffix = resource.label.replace(" ", "-")
-                yield f"{name}-{suffix}", draw_sizes(run, ladder, [resource])
+                yield f"{name}-{suffix}", draw_sizes(run, replace(ladder, measured=swept), [resource])
 
 
 def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | str:
@@ -57,56 +62,43 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     drawn = {row["variant"] for rows in rows_of.values() for row in rows}
     if not drawn:
         return f"no row has both {rate} and {size}"
-    rungs = [rung for rung in widest_builds(ladder.measured_rungs) if rung.name in drawn]
+    widest = {rung.name for rung in widest_builds(ladder.measured_rungs)}
+    rows_of = {panel: [row for row in rows if row["variant"] in widest]
+               for panel, rows in rows_of.items()}
+    rows_of = {panel: rows for panel, rows in rows_of.items() if rows}
+    if max(len({row[size] for row in rows}) for rows in rows_of.values()) < 2:
+        return "fewer than two sizes"
     styles = style.variant_styles(ladder.rungs)
     peaks_of = {r: peaks(run, unit, r) for r in resources}
-    remark = ("One marker per problem. Error bars: 95 % confidence. Only the build for the widest "
-              "instruction set.")
-    if unit == "GFLOP/s":
-        remark += (" Dashed: measured FMA peak."
-                   if any(peaks_of.values()) else " No measured peak in ceilings.json.")
-    else:
-        remark += (" Dashed: measured bandwidth of each memory level."
-                   if any(peaks_of.values()) else " No measured bandwidth in ceilings.json.")
-    columns = min(3, len(directions)) if len(directions) > 1 else len(resources)
-    grid_rows = -(-len(panels) // columns)
-    swept = {row["variant"] for rows in rows_of.values() for row in rows if row["suite"] in SWEEPS}
+    named = {panel: story(ladder, rows) for panel, rows in rows_of.items()}
+    suites = ", ".join(dict.fromkeys(row["suite"] for row in ladder.measured))
+    remark = (f"Suite {suites}. Named: the first rung, those that add more than 10 % over the rung "
+              "below, the fastest, and the fastest library. Bars: 95 % confidence. ")
+    what = "FMA peak" if unit == "GFLOP/s" else "bandwidth of each memory level"
+    remark += (f"Dashed: measured {what}." if any(peaks_of.values())
+               else f"No measured {what.partition(' of')[0]} in ceilings.json.")
+    columns = 1 if len(rows_of) == 1 else 2
+    grid_rows = -(-len(rows_of) // columns)
+    last = max(resource for _, resource in rows_of)
     page = Page(
         f"{ladder.primitive}: {unit} against problem size", caption(run, resources, remark),
-        grid_rows, columns, panel_height=2.35 if grid_rows == 1 else 1.85, legend_columns=6,
-        legend=[styles[rung.name].handle(rung.name, line=rung.name in swept) for rung in rungs])
+        grid_rows, columns, panel_height=2.7 if grid_rows == 1 else 2.1,
+        finding=against_library(ladder, [row for (_, r), rows in rows_of.items() if r == last
+                                         for row in rows]))
     for axes, (panel, rows) in zip(page.panels(), rows_of.items()):
         direction, resource = panel
-        for rung in rungs:
-            draw_variant(axes, [row for row in rows if row["variant"] == rung.name], rate, size,
-                         styles[rung.name], rung.name)
         axes.set_xscale("log")
         axes.set_title(", ".join(t for t in (direction, resource.label) if t), loc="left")
         axes.set_xlabel(size_label)
         axes.set_ylabel(f"rate ({unit})")
-        axes.margins(x=0.08)
-        if rows:
-            plain_log(axes.xaxis)
+        axes.margins(x=0.04)
         rates = [row[rate] for (_, r), found in rows_of.items() if r == resource for row in found]
-        if rates:
-            top_of_axis(axes, peaks_of[resource], rates)
-    page.hide_from(len(panels))
+        ceilings = top_of_axis(axes, peaks_of[resource], rates)
+        draw_lines(page, axes, rows, named[panel], styles, lambda row: row[size],
+                   lambda row: row[rate], ceiling_ends(rows, size, ceilings))
+        plain_log(axes.xaxis)
+    page.hide_from(len(rows_of))
     return page
-
-
-def draw_variant(axes: Axes, rows: list[Row], rate: str, size: str, look: style.Style,
-                 label: str) -> None:
-    for sweep in (True, False):
-        points = sorted((row for row in rows if (row["suite"] in SWEEPS) == sweep),
-                        key=lambda row: row[size])
-        if not points:
-            continue
-        bounds = [rate_bounds(row, row[rate]) for row in points]
-        errors = [[row[rate] - low for row, (low, _) in zip(points, bounds)],
-                  [high - row[rate] for row, (_, high) in zip(points, bounds)]]
-        axes.errorbar([row[size] for row in points], [row[rate] for row in points], yerr=errors,
-                      elinewidth=0.6, capsize=0, label=label, alpha=0.9,
-                      **(look.line if sweep else look.marks))
 
 
 def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
@@ -122,8 +114,9 @@ def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> None:
-    """Sets the top to the lowest ceiling that is at least every rate of this resource."""
+def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> dict[str, float]:
+    """Sets the top to the lowest ceiling that is at least every rate of this resource. Returns the
+    ceilings that are on the panel, which it draws."""
     highest = max(rates)
     enough = [value for value in ceilings.values() if value >= highest]
     top = enough[0] if enough else highest * 1.05
@@ -133,16 +126,14 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> N
         plain_log(axes.yaxis)
     else:
         axes.set_ylim(0, top)
-    draw_ceilings(axes, {name: value for name, value in ceilings.items() if value <= top})
-
-
-def draw_ceilings(axes: Axes, ceilings: dict[str, float]) -> None:
-    """Lines with names to the right of the panel, lowest first."""
-    to_fraction = axes.transScale + axes.transLimits
-    place = -1.0
-    for name, value in ceilings.items():
-        axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=(0, (5, 2)),
+    shown = {name: value for name, value in ceilings.items() if value <= top}
+    for value in shown.values():
+        axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
                      clip_on=False, zorder=1)
-        place = max(to_fraction.transform((1, value))[1], place + LABEL_HEIGHT)
-        axes.annotate(f"{name} {value:.0f}", (1, place), xytext=(3, 0), xycoords="axes fraction",
-                      textcoords="offset points", va="center", fontsize=6, color=style.REFERENCE)
+    return shown
+
+
+def ceiling_ends(rows: list[Row], size: str, ceilings: dict[str, float]) -> list[End]:
+    largest = max(row[size] for row in rows)
+    return [End(largest, value, f"{name} {value:.0f}", style.REFERENCE)
+            for name, value in ceilings.items()]

@@ -1,20 +1,27 @@
-"""ladder-<primitive>: speedup of each rung, geometric mean over the problems per direction."""
+"""ladder-<primitive>: speedup of each rung, geometric mean over the problems, a panel per direction."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from plots import style
-from plots.charts.rung_rows import ROW_HEIGHT, RungRow, grid_of, label_rows, rung_rows
-from plots.numbers import short
+from plots.charts.rung_rows import (FULL, ROW_HEIGHT, RungRow, face, grid_of, label_rows, mark,
+                                    resource_handles, rung_rows, shown_resources)
+from plots.findings import gain_of, largest_gain
+from plots.numbers import plural, short
 from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, Mean, ladders, mean_ratio
+from plots.ratios import (Ladder, Mean, Resource, geometric_mean, ladders, mean_ratio, problem_key,
+                          resource_of)
 from plots.reading import Run
 
-# Width of the number behind a bar, relative to the bars, by the number of columns.
-NUMBER_WIDTH = {1: 0.08, 2: 0.16, 3: 0.27}
+# Width of the gain at the right edge, as a fraction of the panel, by the number of columns.
+GAIN_WIDTH = {1: 0.09, 2: 0.17, 3: 0.26}
+
+Speedups = dict[tuple[str, Resource], Mean]  # by variant and resource, of one direction
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -26,73 +33,113 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 
 def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
-    rows = rung_rows(ladder)
-    means = {direction: [mean_ratio(ladder.speedups(row.rung, direction, row.resource))
-                         for row in rows] for direction in ladder.directions}
-    means = {direction: found for direction, found in means.items() if any(found)}
-    if not means:
+    found: dict[str, Speedups] = {}
+    for direction in ladder.directions:
+        speedups = {(row.rung.name, resource): mean
+                    for row in rung_rows(ladder) for resource in row.resources
+                    if (mean := mean_ratio(ladder.speedups(row.rung, direction, resource)))}
+        if speedups:
+            found[direction] = speedups
+    if not found:
         return "no row has a speedup"
     # Rungs for problems that the first rung cannot compute, for example with an epilogue, have no
     # speedup.
-    has_speedup = [any(of_row) for of_row in zip(*means.values())]
-    rows = [row for row, has in zip(rows, has_speedup) if has]
-    means = {direction: [mean for mean, has in zip(found, has_speedup) if has]
-             for direction, found in means.items()}
-    grid = grid_of(len(means))
-    techniques = {row.rung.technique for row in rows}
-    remark = (f"Geometric mean over the problems of suite {suites(ladder)}. Error bars: 95 % "
-              "confidence. Below the dashed line: libraries.")
-    if any(is_partial(found) for found in means.values()):
+    have_one = {name for speedups in found.values() for name, _ in speedups}
+    rows = rung_rows(ladder, [rung for rung in ladder.measured_rungs if rung.name in have_one])
+    shown = shown_resources(rows)
+    roofs = {direction: {r: roof for r in shown if (roof := roof_speedup(ladder, direction, r))}
+             for direction in found}
+    counts = {direction: max(mean.count for mean in speedups.values())
+              for direction, speedups in found.items()}
+    grid = grid_of(len(found))
+    remark = (f"Geometric mean over {problems_of(counts)} of suite {suites(ladder)}. Bars: 95 % confidence. At the "
+              "right: gain over the rung below, or over the one in brackets, on the most threads. Libraries on top.")
+    if any(mean.count < counts[direction] for direction, speedups in found.items()
+           for mean in speedups.values()):
         remark += " (n): measured on n of the problems only."
+    roof_lines = [Line2D([], [], label=f"roof, {r.label}", **roof_line(r, shown))
+                  for r in shown if any(r in of_direction for of_direction in roofs.values())]
     page = Page(
-        f"{ladder.primitive}: speedup over {ladder.baseline}",
-        caption(run, (row.resource for row in rows), remark),
-        *grid, panel_height=0.45 + ROW_HEIGHT * len(rows),
-        legend=style.technique_handles(techniques), legend_columns=7, share_x=True, share_y=True)
-    styles = style.variant_styles(ladder.rungs)
-    for axes, (direction, found) in zip(page.panels(), means.items()):
-        count = max(mean.count for mean in found if mean)
-        draw_direction(axes, rows, found, count, styles)
-        problems = "1 problem" if count == 1 else f"{count} problems"
-        axes.set_title(f"{direction}\n{problems}" if direction else problems, loc="left", fontsize="medium")
-    page.hide_from(len(means))
-    all_means = [mean for found in means.values() for mean in found if mean]
-    low = min(1.0, *(mean.low for mean in all_means))
-    high = max(1.0, *(mean.high for mean in all_means))
-    first = page.panels()[0]
-    # Room on the right for the number behind the longest bar.
-    first.set_xlim(low / 1.1, high * (1.5 * high / low) ** NUMBER_WIDTH[grid[1]])
+        f"{ladder.primitive}: speedup over {ladder.baseline}", caption(run, shown, remark),
+        *grid, panel_height=0.55 + ROW_HEIGHT * len(rows),
+        legend=[*style.technique_handles({row.rung.technique for row in rows}),
+                *resource_handles(shown), *roof_lines],
+        legend_columns=9, share_x=True, share_y=True, finding=largest_gain(ladder))
+    for axes, (direction, speedups) in zip(page.panels(), found.items()):
+        axes.set_xscale("log")
+        label_rows(axes, rows)
+        axes.axvline(1, color="#AAAAAA", linewidth=0.7, zorder=1)
+        for resource, roof in roofs[direction].items():
+            axes.axvline(roof, **roof_line(resource, shown), zorder=1)
+        for y, row in enumerate(rows):
+            draw_rung(axes, y, row, speedups, shown, style.technique_style(row.rung.technique))
+            if any(name == row.rung.name for name, _ in speedups):
+                write_gain(axes, y, ladder, row, direction, speedups, counts[direction])
+        axes.set_title(direction, loc="left")
+        axes.set_xlabel("speedup")
+        axes.tick_params(labelbottom=True)
+    page.hide_from(len(found))
+    means = [mean for speedups in found.values() for mean in speedups.values()]
+    ends = [roof for of_direction in roofs.values() for roof in of_direction.values()]
+    low = min(1.0, *(mean.low for mean in means))
+    high = max(1.0, *(mean.high for mean in means), *ends)
+    width = GAIN_WIDTH[grid[1]]
+    low, high = low / (high / low * 2) ** 0.05, high * (high / low * 2) ** 0.05
+    page.panels()[0].set_xlim(low, high * (high / low) ** (width / (1 - width)))
     for axes in page.panels():
         plain_log(axes.xaxis)
     return page
 
 
-def is_partial(means: list[Mean | None]) -> bool:
-    """Whether some rung was measured on fewer problems than another."""
-    return len({mean.count for mean in means if mean}) > 1
+def roof_line(resource: Resource, shown: list[Resource]) -> dict:
+    filled = face(resource, shown) is FULL
+    return {"color": style.REFERENCE, "linewidth": 1.1 if filled else 0.8,
+            "linestyle": style.ROOF_DASHES if filled else (0, (1, 1.5))}
+
+
+def roof_speedup(ladder: Ladder, direction: str, resource: Resource) -> float | None:
+    """The speedup of a rung that would run every problem at its measured roof on this resource; for
+    ladders whose speedups are over serial."""
+    at_roof: dict[tuple, list[float]] = {}
+    for row in ladder.measured:
+        if (row["direction"] == direction and resource_of(row) == resource
+                and row["percent_of_roof"] and row["speedup_vs_serial"]):
+            at_roof.setdefault(problem_key(row), []).append(
+                row["speedup_vs_serial"] * 100 / row["percent_of_roof"])
+    return geometric_mean(map(statistics.median, at_roof.values()))
+
+
+def problems_of(counts: dict[str, int]) -> str:
+    """8 problems (backward_data: 7)"""
+    most = max(counts.values())
+    fewer = ", ".join(f"{direction}: {count}" for direction, count in counts.items() if count < most)
+    return plural(most, "problem") + (f" ({fewer})" if fewer else "")
 
 
 def suites(ladder: Ladder) -> str:
     return ", ".join(dict.fromkeys(row["suite"] for row in ladder.measured if row["suite"]))
 
 
-def draw_direction(axes: Axes, rows: list[RungRow], means: list[Mean | None], problems: int,
-                   styles: dict[str, style.Style]) -> None:
-    axes.set_xscale("log")
-    label_rows(axes, rows)
-    axes.axvline(1, color=style.REFERENCE, linewidth=0.7)
-    for y, (row, mean) in enumerate(zip(rows, means)):
-        if mean is None:
-            continue
-        look = styles[row.rung.name]
-        axes.barh(y, mean.value - 1, left=1, height=0.62, alpha=0.85, label=row.rung.name,
-                  **look.bar)
-        error = [[mean.value - mean.low], [mean.high - mean.value]]
-        # A white bar below keeps the bound visible inside a dark bar.
-        axes.errorbar(mean.value, y, xerr=error, fmt="none", ecolor="white", elinewidth=2.4)
-        axes.errorbar(mean.value, y, xerr=error, ecolor=style.EDGE, elinewidth=0.8, capsize=1.6,
-                      capthick=0.6, label=row.rung.name, **look.marks)
-        partly = f" ({mean.count})" if mean.count < problems else ""
-        axes.annotate(f"{short(mean.value)}x{partly}", (max(mean.high, 1), y), xytext=(5, 0),
-                      textcoords="offset points", va="center", fontsize=6.5)
-    axes.set_xlabel("speedup")
+def draw_rung(axes: Axes, y: int, row: RungRow, speedups: Speedups, shown: list[Resource],
+              look: style.Style) -> None:
+    here = [(r, speedups[row.rung.name, r]) for r in row.resources if (row.rung.name, r) in speedups]
+    values = [mean.value for _, mean in here]
+    if len(here) > 1:
+        axes.plot([min(values), max(values)], [y, y], color=look.colour, linewidth=0.8, alpha=0.6,
+                  zorder=2)
+    for resource, mean in here:
+        axes.errorbar(mean.value, y, xerr=[[mean.value - mean.low], [mean.high - mean.value]],
+                      fmt="none", ecolor=look.edge, elinewidth=1.0, capsize=2, capthick=0.7)
+        mark(axes, mean.value, y, look, face(resource, shown) is FULL, label=row.rung.name, zorder=3)
+
+
+def write_gain(axes: Axes, y: int, ladder: Ladder, row: RungRow, direction: str,
+               speedups: Speedups, problems: int) -> None:
+    gain = gain_of(ladder, row.rung, direction)
+    text = f"{short(gain.value)}x" if gain else ""
+    partly = min(mean.count for (name, _), mean in speedups.items() if name == row.rung.name)
+    text += f" ({partly})" if partly < problems else ""
+    sure = gain is not None and not gain.low <= 1 <= gain.high
+    axes.text(0.99, y, text.strip(), transform=axes.get_yaxis_transform(), ha="right",
+              va="center_baseline", fontsize=style.SMALL,
+              color=style.TEXT if sure else "#8A8A8A")

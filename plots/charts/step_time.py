@@ -8,8 +8,10 @@ configurations readable.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from plots import style
 from plots.page import Page, caption
@@ -18,10 +20,10 @@ from plots.reading import Run
 from plots.steps import Configuration, configurations, networks
 
 ROW_HEIGHT = 0.26        # inches
-CHARACTER = 0.0155  # width of a character of a layer's name, as a fraction of the bar
 UNACCOUNTED = "outside the layers"
 ABLATION = "ablate"
 MOST_BARS = 20
+LEAST_NAMED = 3  # %; the name of a layer does not fit a shorter bar
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -68,7 +70,7 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
     times, shares = page.panels()
     for y, configuration in enumerate(chosen):
         draw_phases(times, y, configuration, phases)
-        draw_layers(shares, y, configuration, phases)
+        draw_layers(page, shares, y, configuration, phases)
     times.set_yticks(range(len(chosen)), [c.label for c in chosen])
     times.set_ylim(len(chosen) - 0.4, -0.6)
     times.set_xlim(0, 1000 * max(max(c.total_s, layers_s(c)) for c in chosen) * 1.16)
@@ -102,10 +104,10 @@ def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[s
     axes.plot([total, total], [y - 0.43, y + 0.43], color=style.EDGE, linewidth=1.6,
               solid_capstyle="butt")
     axes.annotate(f"{total:.3g}", (max(left, total), y), xytext=(4, 0),
-                  textcoords="offset points", va="center", fontsize=6.5)
+                  textcoords="offset points", va="center", fontsize=style.SMALL)
 
 
-def draw_layers(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
+def draw_layers(page: Page, axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
     rest = unaccounted(configuration)
     whole = rest + layers_s(configuration)
     left = 0.0
@@ -113,21 +115,26 @@ def draw_layers(axes: Axes, y: int, configuration: Configuration, phases: list[s
         for layer, seconds in layer_times(configuration, phase).items():
             width = 100 * seconds / whole
             axes.barh(y, width, left=left, height=0.7, **style.phase_patch(phase))
-            name = name_that_fits(layer, width / 100)
-            if name:
-                axes.text(left + width / 2, y, name, ha="center", va="center_baseline",
-                          fontsize=5.5, color="white" if phase == "update" else style.TEXT,
-                          clip_on=True)
+            if width > LEAST_NAMED:
+                text = axes.text(left + width / 2, y, layer, ha="center", va="center_baseline",
+                                 fontsize=style.SMALL, clip_on=True,
+                                 color="white" if phase == "update" else style.TEXT)
+                page.after_layout(partial(shorten, axes, text, width))
             left += width
     if rest > 0:
         axes.barh(y, 100 * rest / whole, left=left, height=0.7,
                   **style.phase_patch(UNACCOUNTED))
 
 
-def name_that_fits(layer: str, share: float) -> str:
-    """The whole name, or the layer without its part (conv1.backward_weights), or nothing."""
-    return next((name for name in (layer, layer.partition(".")[0])
-                 if share > CHARACTER * len(name) + 0.01), "")
+def shorten(axes: Axes, text: Text, width: float) -> None:
+    """Leaves the whole name of a layer on its bar, or the layer without its part
+    (conv1.backward_weights), or nothing."""
+    room = 0.94 * axes.get_window_extent().width * width / 100
+    for name in (text.get_text(), text.get_text().partition(".")[0]):
+        text.set_text(name)
+        if text.get_window_extent().width <= room:
+            return
+    text.set_text("")
 
 
 def layer_times(configuration: Configuration, phase: str) -> dict[str, float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from string import ascii_uppercase
 
-from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from plots.numbers import binary_size, microseconds
+from plots import style
+from plots.numbers import binary_size, microseconds, plural
 from plots.page import Page
 from plots.reading import Row
 
@@ -33,10 +35,13 @@ def draw_winners(title: str, caption: str, winners: Mapping[Cell, Row], names: S
     over which a gain is stated."""
     places = sorted({place for place, _ in winners})
     sizes = sorted({size for _, size in winners})
-    faces = {name: face(i, len(names)) for i, name in enumerate(names)}
-    page = Page(title, caption, 1, 1, panel_height=0.55 + 0.5 * len(places), legend_columns=5,
+    letters = dict(zip(names, map(letter, range(len(names)))))
+    faces = {name: style.CELLS[i % len(style.CELLS)] for i, name in enumerate(names)}
+    page = Page(title, caption, 1, 1, panel_height=0.6 + 0.55 * len(places), legend_columns=5,
+                finding=most_cells(winners, letters),
                 legend=[Line2D([], [], marker="s", linestyle="none", markersize=7,
-                               markeredgecolor="#666666", color=faces[name], label=name)
+                               markeredgecolor="#666666", color=faces[name],
+                               label=f"{letters[name]}: {name}")
                         for name in names])
     axes = page.panels()[0]
     for (place, size), row in winners.items():
@@ -45,17 +50,27 @@ def draw_winners(title: str, caption: str, winners: Mapping[Cell, Row], names: S
                                  edgecolor="white", linewidth=1))
         library = libraries.get((place, size))
         gain = f"\n{library[time] / row[time]:.1f}x" if library else ""
-        axes.text(x, y, f"{microseconds(row[time])}{gain}", ha="center", va="center",
-                  fontsize=5.5, linespacing=1.2)
+        axes.text(x, y, f"{letters[row['variant']]}\n{microseconds(row[time])}{gain}", ha="center",
+                  va="center", fontsize=style.SMALL, linespacing=1.15)
     axes.set_xlim(-0.5, len(sizes) - 0.5)
     axes.set_ylim(len(places) - 0.5, -0.5)
-    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes], fontsize=5.5)
+    axes.set_xticks(range(len(sizes)), [binary_size(size) for size in sizes], fontsize=style.SMALL)
     axes.set_yticks(range(len(places)), [label_of(place) for place in places])
     axes.grid(visible=False)
     axes.set_xlabel("length of the vector")
     return page
 
 
-def face(index: int, count: int) -> str:
-    """Light colours of equal weight, on which black text is legible."""
-    return to_hex(hsv_to_rgb((index / max(count, 1), 0.32, 0.97)))
+def letter(index: int) -> str:
+    """A, B, ..., Z, A1, ..."""
+    turn = index // len(ascii_uppercase)
+    return ascii_uppercase[index % len(ascii_uppercase)] + (str(turn) if turn else "")
+
+
+def most_cells(winners: Mapping[Cell, Row], names: Iterable[str]) -> str:
+    """The variant that is the fastest in more than half of the cells."""
+    count = Counter(row["variant"] for row in winners.values() if row["variant"] in set(names))
+    best, cells = count.most_common(1)[0]
+    if 2 * cells <= len(winners):
+        return ""
+    return f"{best} has the shortest time in {cells} of {plural(len(winners), 'cell')}"

@@ -119,13 +119,14 @@ def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
 
 
 def write_run(folder: Path, primitives: Collection[str] = tuple(VARIANTS),
-              networks: Collection[str] = tuple(LAYERS), seed: int = 1) -> Path:
-    """A run of these primitives and all_reduce, the steps of these networks, two trainings."""
+              networks: Collection[str] = tuple(LAYERS), seed: int = 1, sweeps: bool = False) -> Path:
+    """A run of these primitives and all_reduce, the steps of these networks, two trainings. `sweeps`:
+    with suites that vary one size too."""
     folder.mkdir(parents=True, exist_ok=True)
     noise = random.Random(seed)
     (folder / schema.ENVIRONMENT_FILE).write_text(json.dumps(environment(), indent=2))
     (folder / schema.CEILINGS_FILE).write_text(json.dumps(ceilings(), indent=2))
-    summary = [*arithmetic_rows(noise, primitives), *all_reduce_rows(noise)]
+    summary = [*arithmetic_rows(noise, primitives, sweeps), *all_reduce_rows(noise)]
     write_csv(folder, columns.SUMMARY, summary)
     write_csv(folder, columns.STEP, step_rows(noise, networks))
     write_csv(folder, columns.TRAIN, train_rows(noise))
@@ -160,8 +161,15 @@ def ceilings() -> dict:
     return {"schema_version": 1, "ceilings": found}
 
 
-def problems(primitive: str):
+def problems(primitive: str, sweeps: bool):
     """(suite, problem, direction, flops, bytes)"""
+    if sweeps and primitive == "matmul":
+        for n in (64, 128, 256, 512, 1024):
+            yield "squares", f"square.{n}", "forward", 2.0 * n ** 3, 12.0 * n ** 2
+    if sweeps and primitive == "max_pool":
+        for n in (1e5, 1e6, 1e7, 1e8):
+            for direction in ("forward", "backward"):
+                yield "sweep", f"sweep.{n:g}.{direction}", direction, n / 4, n
     if primitive == "matmul":
         for name, (m, n, k) in SHAPES.items():
             yield "layers", name, name.rpartition(".")[2], 2.0 * m * n * k, 4.0 * (m*k + k*n + m*n)
@@ -180,14 +188,15 @@ def problems(primitive: str):
                 yield "layers", name, optimizer, 4.0 * count, float(width) * count
 
 
-def arithmetic_rows(noise: random.Random, primitives: Collection[str]) -> list[list[str]]:
+def arithmetic_rows(noise: random.Random, primitives: Collection[str],
+                    sweeps: bool = False) -> list[list[str]]:
     rows = []
     for primitive in primitives:
         variants = VARIANTS[primitive]
         compute = primitive in ("matmul", "convolution")
         rows += [unavailable_row(primitive, name, technique)
                  for name, technique, _, share, _ in variants if share is None]
-        for suite, problem, direction, flops, size in problems(primitive):
+        for suite, problem, direction, flops, size in problems(primitive, sweeps):
             work = {}  # median seconds by (variant, threads)
             for name, _, _, share, threaded in variants:
                 if share is None:

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import combinations
 from pathlib import Path
 
 import matplotlib
 import matplotlib.colors
+import numpy as np
 import pytest
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import ErrorbarContainer
 from run_folder import (LAYERS, one_step, row, summary_row, unavailable_row, write_csv,
                         write_run)
+from text_boxes import faults, measurable, visible_texts
 
 from plots import charts, schema, style
 from plots.__main__ import main
+from plots.labels import count_inside, parts_of, spread
 from plots.page import Page, columns_that_fit, label_of_all, row_by_row, save
 from plots.ratios import Resource, ladders
-from plots.reading import load_run
+from plots.reading import EVERYTHING, load_run
 from tests import columns
 
 EXPECTED = {
@@ -39,7 +43,7 @@ def drawn(folder: Path) -> dict[str, Page | str]:
 def small_run(tmp_path_factory) -> Path:
     """Fewer primitives and networks than run_dir: drawing takes a second per chart."""
     return write_run(tmp_path_factory.mktemp("charts") / "run", ("matmul", "max_pool"),
-                     ("mnist_cnn",))
+                     ("mnist_cnn",), sweeps=True)
 
 
 @pytest.fixture(scope="session")
@@ -93,35 +97,89 @@ def test_charts_fit_a_page(pages):
         assert width <= 7.2 and height <= 7, name
 
 
-def looks(page: Page) -> dict[str, set[tuple[str, str | None]]]:
-    """Colours and markers by the label of what is drawn."""
+def test_no_text_overlaps_another_is_cut_or_too_small(pages):
+    assert {name: faults(page) for name, page in pages.items()} == dict.fromkeys(pages, [])
+
+
+@pytest.mark.parametrize("folder", ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
+                                    "simulation/trainings"])
+def test_no_text_of_the_published_charts_overlaps_another(folder):
+    run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
+    with matplotlib.rc_context(style.RC):
+        found = {name: page for kind in charts.KINDS for name, page in kind.draw(run)
+                 if isinstance(page, Page)}
+        assert found
+        assert {name: faults(page) for name, page in found.items()} == dict.fromkeys(found, [])
+
+
+def test_faults_of_texts_are_found():
+    page = Page("a title", "a caption", 1, 1, panel_height=2)
+    axes = page.panels()[0]
+    axes.text(0.5, 0.5, "one")
+    axes.text(0.52, 0.5, "other")
+    axes.text(0.1, 0.1, "small", fontsize=4)
+    axes.text(0.1, 0.8, "apart")
+    axes.text(0.5, 0.9, "hidden", visible=False)
+    axes.text(0.5, 0.9, "seen")
+    page.figure.text(0.98, 0.5, "beyond the edge")
+    found = faults(page)
+    assert "'one' overlaps 'other'" in found and "'small' has 4.0 points" in found
+    assert "'beyond the edge' is cut" in found
+    assert len(found) == 3
+
+
+def test_no_legend_has_more_than_nine_entries(pages):
+    for name, page in pages.items():
+        for legend in page.figure.legends:
+            assert len(legend.get_texts()) <= 9, name
+
+
+def test_names_of_the_roofline_hide_no_point(pages):
+    page = pages["roofline"]
+    measurable(page)
+    for axes in page.panels():
+        if not axes.get_visible():
+            continue
+        points = axes.transData.transform([(line.get_xdata()[0], line.get_ydata()[0])
+                                           for line in axes.lines if len(line.get_xdata()) == 1])
+        for text in set(visible_texts(page)) & set(axes.texts):
+            for box in parts_of(text):
+                assert count_inside(box, points) == 0, text.get_text()
+
+
+def test_labels_at_the_end_of_lines_stay_in_order_and_apart():
+    assert spread([5, 5.5, 20], 2, 0, 30) == pytest.approx([5, 7, 20])
+    assert spread([29, 30, 5], 2, 0, 30) == pytest.approx([28, 30, 5])
+    assert spread([3, 1, 2], 4, 0, 30) == pytest.approx([9, 1, 5])
+    assert spread([1, 2, 3], 10, 0, 15) == pytest.approx([0, 10, 20])  # they do not fit
+
+
+def looks(page: Page) -> dict[str, set[tuple[str, str]]]:
+    """Colours and markers by the label of what is drawn with a marker."""
     found: dict[str, set] = {}
     for axes in page.figure.axes:
-        for container in axes.containers:
-            if isinstance(container, BarContainer):
-                look = (matplotlib.colors.to_hex(container.patches[0].get_facecolor()), None)
-            elif isinstance(container, ErrorbarContainer) and container.lines[0] is not None:
-                line = container.lines[0]
-                look = (matplotlib.colors.to_hex(line.get_color()), line.get_marker())
-            else:
-                continue
-            found.setdefault(container.get_label(), set()).add(look)
+        lines = [(line.get_label(), line) for line in axes.lines]
+        lines += [(container.get_label(), container.lines[0]) for container in axes.containers
+                  if isinstance(container, ErrorbarContainer) and container.lines[0] is not None]
+        for label, line in lines:
+            if line.get_marker() not in ("None", "", None) and not label.startswith("_"):
+                found.setdefault(label, set()).add((matplotlib.colors.to_hex(line.get_color()),
+                                                    line.get_marker()))
     return found
 
 
-def test_a_variant_looks_the_same_in_every_chart_of_its_primitive(small_run, pages):
+def test_a_technique_has_one_colour_and_marker_in_every_chart(small_run, pages):
     for ladder in ladders(load_run(small_run)):
-        styles = style.variant_styles(ladder.rungs)
-        names = {f"{kind}-{ladder.primitive}" for kind in ("ladder", "size", "scaling")}
+        technique_of = {rung.name: rung.technique for rung in ladder.rungs}
+        names = {f"{kind}-{ladder.primitive}" for kind in ("ladder", "size", "scaling", "roof")}
         if ladder.primitive == "all_reduce":
-            names.add("bus-bandwidth")
+            names |= {"bus-bandwidth", "all-reduce-short"}
         seen = set()
         for name in names & set(pages):
             for label, found in looks(pages[name]).items():
                 seen.add(label)
-                for colour, marker in found:
-                    assert colour == styles[label].colour.lower(), (name, label)
-                    assert marker in (None, styles[label].marker), (name, label)
+                technique = technique_of[label]
+                assert found == {(style.COLOURS[technique].lower(), style.MARKERS[technique])}, (name, label)
         assert seen == {rung.name for rung in ladder.measured_rungs}
 
 
@@ -132,18 +190,28 @@ def test_techniques_have_colours_and_markers_of_their_own():
         assert len({*table.values(), neutral}) == len(table) + 1
 
 
-def test_every_shade_is_nearest_to_its_own_technique():
-    for technique, colour in style.COLOURS.items():
-        for count in (1, 2, 3, 5, 8):
-            for index in range(count):
-                shade = matplotlib.colors.to_rgb(style.shade(colour, index, count))
-                hues = {other: matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(value))
-                        for other, value in style.COLOURS.items()}
-                hue, saturation, _ = matplotlib.colors.rgb_to_hsv(shade)
-                if hues[technique][1] == 0:
-                    assert saturation < 0.01
-                else:
-                    assert hue == pytest.approx(hues[technique][0], abs=0.01)
+def lightness_and_hue(colour: str, seen: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* of a colour after a matrix on linear RGB."""
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    linear = np.clip(seen @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = np.where((t := xyz / (0.9505, 1, 1.089)) > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+# Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009: deuteranopia.
+DEUTERANOPIA = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                         [-0.011820, 0.042940, 0.968881]])
+
+
+@pytest.mark.parametrize("seen", [np.eye(3), DEUTERANOPIA], ids=["all cones", "deuteranopia"])
+def test_colours_of_techniques_are_far_apart(seen):
+    colours = [lightness_and_hue(colour, seen) for colour in (*style.COLOURS.values(), style.NEUTRAL_COLOUR)]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(colours, 2)) > 20
+
+
+def test_the_cells_of_a_map_are_light_enough_for_black_text():
+    assert min(lightness_and_hue(face, np.eye(3))[0] for face in style.CELLS) > 80
 
 
 def test_variants_of_one_technique_differ(small_run):
@@ -151,9 +219,97 @@ def test_variants_of_one_technique_differ(small_run):
         styles = style.variant_styles(ladder.rungs)
         for technique in schema.TECHNIQUES:
             same = [styles[rung.name] for rung in ladder.rungs if rung.technique == technique]
-            assert len({look.hatch for look in same}) == len(same)
-            assert len({look.fill for look in same}) == len(same)
+            assert len({(look.marker, look.fill) for look in same}) == len(same)
             assert {look.marker for look in same} <= {style.MARKERS[technique]}
+            assert {look.colour for look in same} <= {style.COLOURS[technique]}
+    many = style.distinct_styles({f"rung{i}": "mpi" for i in range(25)}).values()
+    assert len({(look.marker, look.fill) for look in many}) == 25
+
+
+def title_of(page: Page) -> str:
+    title, = (text.get_text() for text in page.figure.texts if text.get_gid() == "title")
+    return title
+
+
+def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
+    """The ladder of rungs that build on one another, with intervals of +-spread."""
+    below = ["", *times]
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row(name, seconds, technique="simd" if base else "serial", builds_on=base,
+                    ci_low_s=seconds * (1 - spread), ci_high_s=seconds * (1 + spread),
+                    speedup_vs_serial=times["serial"] / seconds)
+        for (name, seconds), base in zip(times.items(), below)])
+    return drawn(tmp_path)["ladder-matmul"]
+
+
+def test_the_title_of_a_ladder_is_its_largest_gain(tmp_path):
+    page = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01)
+    assert title_of(page) == "vectors is 3.0 times as fast as serial, the largest step"
+    subtitle, = (text.get_text() for text in page.figure.texts if text.get_gid() == "subtitle")
+    assert subtitle == "matmul: speedup over serial"
+    assert title_of(rungs_of(tmp_path, {"serial": 12, "vectors": 8, "packed": 2}, 0.01)) \
+        == "packed is 4.0 times as fast as vectors, the largest step"
+
+
+def test_a_title_says_no_more_than_the_intervals_allow(tmp_path):
+    times = {"serial": 12, "vectors": 4, "packed": 1.5}  # gains of 3 and 2.7
+    assert title_of(rungs_of(tmp_path, times, 0.2)) == "vectors is 3.0 times as fast as serial"
+    assert title_of(rungs_of(tmp_path, times, 0.9)) == "matmul: speedup over serial"
+    assert title_of(rungs_of(tmp_path, {"serial": 1}, 0.01)) == "matmul: speedup over serial"
+
+
+def test_the_ladder_is_built_from_the_bottom_and_libraries_are_on_top(pages):
+    axes = pages["ladder-matmul"].panels()[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert [label.partition(" ")[0] for label in labels] == [
+        "serial_ijk", "serial_ikj", "blocked", "simd_sse42", "simd_avx2", "simd_avx512", "openmp",
+        "packed", "pthread", "packed_openmp", "onednn", "openblas"]
+    assert "packed  (on simd)" in labels and "blocked" in labels
+    low, high = axes.get_ylim()
+    assert low < high
+
+
+def test_a_ladder_writes_the_gain_over_the_rung_below(tmp_path):
+    axes = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01).panels()[0]
+    assert {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()} \
+        == {1: "3.0x", 2: "2.0x"}
+
+
+def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5),
+        summary_row("fast", 1.0, technique="simd", builds_on="serial", speedup_vs_serial=8,
+                    percent_of_roof=40)])
+    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
+    roof, = {line.get_xdata()[0] for line in axes.lines
+             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
+    assert roof == pytest.approx(20)
+
+
+def sweep(variant: str, seconds: float, size: int, **values) -> list[str]:
+    return summary_row(variant, seconds, problem=f"square.{size}", suite="squares", flops=size,
+                       gflops_per_s=size / seconds / 1e9, **values)
+
+
+def test_size_charts_name_the_rungs_that_tell_the_story(tmp_path):
+    rungs = [("serial", "serial", "", 8.0), ("tiny_gain", "simd", "serial", 7.8),
+             ("step", "simd", "serial", 4.0), ("best", "simd", "step", 1.0),
+             ("slow_library", "vendor", "", 2.0), ("library", "vendor", "", 1.5)]
+    write_csv(tmp_path, columns.SUMMARY, [
+        sweep(name, seconds * size / 1e9, size, technique=technique, builds_on=base)
+        for name, technique, base, seconds in rungs for size in (10**8, 10**9)])
+    page = drawn(tmp_path)["size-matmul"]
+    axes = page.panels()[0]
+    assert {text.get_text() for text in axes.texts} == {"serial", "step", "best", "library"}
+    grey = {line.get_label() for line in axes.lines if line.get_color() == style.BACKGROUND}
+    assert grey == {"tiny_gain", "slow_library"}
+    assert title_of(page) == "best is 1.5 times as fast as library"
+    assert not page.figure.legends
+
+
+def test_size_charts_join_only_problems_of_sweeps(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, flops=1e9, gflops_per_s=1)])
+    assert drawn(tmp_path)["size-matmul"].startswith("no row is of a suite that varies the size")
 
 
 def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys):
@@ -209,7 +365,7 @@ def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
     assert {name for name, page in after.items() if isinstance(page, Page)} \
         == {name for name, page in before.items() if isinstance(page, Page)}
     titles = [axes.get_title(loc="left") for axes in after["ladder-matmul"].panels()]
-    assert titles == ["forward\n1 problem"]
+    assert titles == ["forward"]
 
 
 def test_rows_that_all_failed(tmp_path):
@@ -221,13 +377,14 @@ def test_rows_that_all_failed(tmp_path):
 
 def test_the_peak_is_the_top_of_the_axis(pages):
     assert pages["size-matmul"].panels()[0].get_ylim() == (0, 151.0)
-    assert pages["size-max_pool"].panels()[0].get_ylim() == (0, pytest.approx(12.1))
+    assert pages["size-max_pool"].panels()[0].get_ylim()[1] == pytest.approx(12.1)
 
 
 def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
     ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0}]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
-    write_csv(tmp_path, columns.SUMMARY, [summary_row("fast", 1.0, flops=1e11, gflops_per_s=100)])
+    write_csv(tmp_path, columns.SUMMARY, [
+        sweep("fast", size / 1e11, size) for size in (10**9, 10**11)])
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
 
 
@@ -280,7 +437,9 @@ def test_many_threads_and_a_gpu(tmp_path):
     found = drawn(tmp_path)
     labels = [label.get_text() for label in
               found["ladder-matmul"].panels()[0].get_yticklabels()]
-    assert labels == ["serial, 1 thread", "openmp, 1 thread", "openmp, 32 threads", "naive, H200"]
+    assert labels == ["serial", "openmp", "naive  (on serial)"]
+    legend = [text.get_text() for text in found["ladder-matmul"].figure.legends[0].get_texts()]
+    assert legend == ["serial", "openmp", "cuda", "1 thread", "32 threads, H200"]
     ticks = list(found["scaling-matmul"].panels()[0].get_xticks())
     assert ticks == [1, 2, 4, 8, 16, 32]
 
@@ -323,7 +482,7 @@ def test_a_legend_has_as_many_columns_as_fit():
     long = [style.technique_style("simd").handle("a_name_as_long_as_this_avx512")] * 8
     assert columns_that_fit(short, 6) == 6
     assert columns_that_fit(short[:2], 6) == 2
-    assert columns_that_fit(long, 6) == 3
+    assert columns_that_fit(long, 6) == 2
     assert columns_that_fit([style.technique_style("simd").handle("x" * 500)], 6) == 1
 
 

@@ -13,6 +13,7 @@ import matplotlib.colors
 import mode_run
 import pytest
 from matplotlib.colors import to_hex
+from text_boxes import faults
 
 from plots import blocks, charts, modes, modes_screen, style
 from plots.__main__ import main
@@ -128,7 +129,7 @@ def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
     assert name == "simulated-trainings-fattree-100g"
     rates = [[list(line.get_ydata()) for line in axes.lines] for axes in page.axes[0]]
     assert rates == [[[400, 800]] * 2, [[200, 400]] * 2]
-    assert [axes.get_title("left") for axes in page.axes[0]] == ["no slow rank", "rank 1 computes 3 times slower"]
+    assert [axes.get_title("left") for axes in page.axes[0]] == ["no slow rank", "rank 1 three times slower"]
 
 
 def test_simulated_trainings_on_one_number_of_nodes_are_not_drawn(tmp_path):
@@ -292,16 +293,29 @@ def test_a_mode_has_the_same_colour_in_every_chart(comparison, pages):
     handles = [handle for axes in pages["modes-convergence-mnist_cnn"].axes[:, 1]
                for handle in axes.get_legend().legend_handles]
     assert {handle.get_label() for handle in handles} == set(mode_run.MODES)
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(load_run(comparison))
-    handles += [handle for page in (loss, pages["modes-staleness-mnist_cnn"])
-                for handle in page.figure.legends[0].legend_handles]
+    handles += pages["modes-staleness-mnist_cnn"].figure.legends[0].legend_handles
     for handle in handles:
-        mode = re.split(", mean|, 4 ranks|: ", handle.get_label())[0]
+        mode = handle.get_label().partition(", mean")[0]
         assert to_hex(handle.get_color()) == looks[mode].colour.lower(), handle.get_label()
     to_target, rates, *_ = pages["modes-time-mnist_cnn"].panels()
     labels = [label.get_text() for label in to_target.get_yticklabels()]
     assert [to_hex(bar.get_facecolor()) for bar in rates.patches] == [looks[mode].colour.lower() for mode in labels]
+
+
+def test_the_loss_of_many_trainings_has_the_colours_of_their_families(comparison):
+    with matplotlib.rc_context(style.RC):
+        (_, loss), = charts.loss.draw(load_run(comparison))
+    families = style.family_styles()
+    legend = {handle.get_label(): to_hex(handle.get_color()) for handle in loss.figure.legends[0].legend_handles}
+    shown = {style.mode_family(mode) for mode in mode_run.MODES}
+    assert legend == {family: families[family].colour.lower() for family in shown}
+
+
+def test_no_text_of_the_modes_overlaps_another(pages, comparison):
+    with matplotlib.rc_context(style.RC):
+        (_, loss), = charts.loss.draw(load_run(comparison))
+    assert {name: faults(page) for name, page in (pages | {"loss": loss}).items()} \
+        == dict.fromkeys([*pages, "loss"], [])
 
 
 def test_convergence_shows_each_family_beside_single(pages):

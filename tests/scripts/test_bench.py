@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-SINGLE = "matmul convolution max_pool sgd_update"
+SINGLE = "matmul convolution max_pool average_pool sgd_update"
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_one_run_folder_holds_everything(project):
     over_ranks = [f"{train} --mode {mode} --threads 1" for mode in ("synchronous", "local_sgd", "token_ring")]
     assert [call.split(" --out")[0] for call in calls if call.startswith("train ")] == \
         [train, f"{train} --mode hogwild --replicas 4 --threads 1", *over_ranks, *over_ranks]
-    assert project.calls("python")[-3:] == ["-m plots charts run", "-m plots tables run",
-                                            "-m plots table run"]
+    assert project.calls("python")[-4:] == ["-m plots charts run", "-m plots tables run",
+                                            "-m plots page run", "-m plots table run"]
 
 
 def test_the_default_folder_is_a_new_one_under_results_local(project):

@@ -51,6 +51,7 @@ def run(tmp_path):
                  for name, table in columns.TABLES.items()}
     (tmp_path / "columns.json").write_text(json.dumps(version | {"tables": described}))
     (tmp_path / "tables.md").write_text("# Results\n\n| a |\n| --: |\n| 1 |\n")
+    (tmp_path / "report.html").write_text("<!doctype html>\n</html>")
     (tmp_path / "charts").mkdir()
     for suffix in ("svg", "pdf", "png"):
         (tmp_path / f"charts/speedup.{suffix}").write_text("a chart")
@@ -68,7 +69,7 @@ def test_a_whole_run_passes(run):
 
 
 @pytest.mark.parametrize("name", dict.fromkeys([
-    *schema.RUN_FILES, "summary.json", "step.json", "columns.json", "tables.md",
+    *schema.RUN_FILES, "summary.json", "step.json", "columns.json", "tables.md", "report.html",
     "charts/speedup.pdf"]))
 def test_a_missing_file_is_named(run, name):
     (run / name).unlink()
@@ -122,7 +123,7 @@ def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, 
 
 
 @pytest.mark.parametrize("name, text", [
-    ("summary.json", "{"), ("columns.json", "[]"), ("tables.md", "nothing\n")])
+    ("summary.json", "{"), ("columns.json", "[]"), ("tables.md", "nothing\n"), ("report.html", "<!doctype html>\n<p>half")])
 def test_a_malformed_file_is_named(run, name, text):
     (run / name).write_text(text)
     result = check(run)

@@ -230,6 +230,29 @@ def test_without_apt_and_python_packages_it_goes_on_without_charts(machine):
     assert "no charts" in result.stdout
 
 
+def test_only_make_test_needs_a_browser(machine):
+    (machine.root / "tests").mkdir(exist_ok=True)
+    (machine.root / "tests/requirements.txt").write_text("playwright\n")
+    assert machine.run("setup.sh").returncode == 0
+    assert machine.calls("apt-get") == []
+    result = machine.run("setup.sh", "test")
+    assert result.returncode == 0, result.stderr
+    assert machine.calls("apt-get")[-1].endswith("install -y --no-install-recommends chromium")
+    assert sum("tests/requirements.txt" in call for call in machine.calls("venv-python")) == 1
+    assert machine.run("setup.sh", "test").stdout == ""
+
+
+def test_without_apt_there_may_be_no_browser(machine):
+    without_apt(machine)
+    (machine.root / "tests").mkdir(exist_ok=True)
+    (machine.root / "tests/requirements.txt").write_text("playwright\n")
+    machine.fake("venv-python", '[[ "$*" != *tests/requirements.txt* ]]', machine.root / ".venv/bin")
+    (machine.root / ".venv/bin/venv-python").replace(machine.root / ".venv/bin/python")
+    result = machine.run("setup.sh", "test")
+    assert result.returncode == 0, result.stderr
+    assert "no browser tests" in result.stdout
+
+
 def test_an_unknown_mode_is_refused(machine):
     result = machine.run("setup.sh", "everything")
     assert result.returncode == 1 and "everything" in result.stderr
@@ -240,7 +263,9 @@ def data_calls(machine):
 
 
 def test_it_brings_the_digits_except_for_lint_and_format(machine):
-    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0), (("fuzz",), 0):
+    (machine.root / "tests").mkdir(exist_ok=True)
+    (machine.root / "tests/requirements.txt").write_text("playwright\n")
+    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0), (("fuzz",), 0), (("test",), 0):
         assert machine.run("setup.sh", *mode).returncode == 0
         assert len(data_calls(machine)) == calls, mode
 
