@@ -173,4 +173,19 @@ max_pool::Problem problem_of(const MaxPool& layer, const Shape& input, std::int6
           .pad_w = layer.pad_w};
 }
 
+average_pool::Problem problem_of(const AveragePool& layer, const Shape& input, std::int64_t batch) {
+  return {.direction = average_pool::Direction::forward,
+          .batch = batch,
+          .channels = input.channels,
+          .height = input.height,
+          .width = input.width,
+          .window_h = layer.window_h,
+          .window_w = layer.window_w,
+          .stride_h = layer.stride_h,
+          .stride_w = layer.stride_w,
+          .pad_h = layer.pad_h,
+          .pad_w = layer.pad_w,
+          .count = layer.count};
+}
+
 }  // namespace stepladder::network

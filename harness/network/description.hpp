@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/average_pool/average_pool.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
@@ -56,6 +57,16 @@ struct MaxPool {
   std::int64_t pad_h = 0, pad_w = 0;
 };
 
+// Global average pooling has a window as large as its input.
+struct AveragePool {
+  static constexpr const char* type = "average_pool";
+  static constexpr const char* short_name = "average";
+  std::int64_t window_h = 0, window_w = 0;
+  std::int64_t stride_h = 0, stride_w = 0;  // the window's size unless given
+  std::int64_t pad_h = 0, pad_w = 0;
+  average_pool::Count count = average_pool::Count::include_padding;
+};
+
 struct Relu {
   static constexpr const char* type = "relu";
   static constexpr const char* short_name = "relu";
@@ -94,8 +105,8 @@ struct SoftmaxCrossEntropy {
   static constexpr const char* short_name = "softmax";
 };
 
-using Layer = std::variant<FullyConnected, Convolution, MaxPool, Relu, Sigmoid, Tanh, Dropout,
-                           LocalResponseNormalization, SoftmaxCrossEntropy>;
+using Layer = std::variant<FullyConnected, Convolution, MaxPool, AveragePool, Relu, Sigmoid, Tanh,
+                           Dropout, LocalResponseNormalization, SoftmaxCrossEntropy>;
 
 struct LayerDescription {
   std::string name;       // unique in the network; "relu1", "relu2" and so on by default
@@ -189,5 +200,6 @@ double initial_deviation(const NetworkDescription& network, std::size_t layer);
 // The kernels' problems; the direction is forward.
 convolution::Problem problem_of(const Convolution& layer, const Shape& input, std::int64_t batch);
 max_pool::Problem problem_of(const MaxPool& layer, const Shape& input, std::int64_t batch);
+average_pool::Problem problem_of(const AveragePool& layer, const Shape& input, std::int64_t batch);
 
 }  // namespace stepladder::network

@@ -81,6 +81,19 @@ std::optional<JsonValue> optional_key(JsonObject& object, const std::string& key
   return object.get(key);
 }
 
+// The value of `choices` under the string `value`.
+template <class Choice>
+const Choice& choose(const JsonValue& value, const std::map<std::string, Choice>& choices) {
+  const auto found = choices.find(value.text());
+  if (found == choices.end()) {
+    std::vector<std::string> names;
+    names.reserve(choices.size());
+    for (const auto& choice : choices) names.push_back(choice.first);
+    value.fail(fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  return found->second;
+}
+
 Layer read_fully_connected(JsonObject& object) {
   return FullyConnected{size_of(object, "outputs")};
 }
@@ -99,16 +112,29 @@ Layer read_convolution(JsonObject& object) {
                      .groups = object.has("groups") ? size_of(object, "groups") : 1};
 }
 
-Layer read_max_pool(JsonObject& object) {
+// Window, stride and padding of max_pool and average_pool.
+template <class Pool>
+Pool read_pool(JsonObject& object) {
   const Size window = read_size(object, "window", 1);
   const Size stride = read_size(object, "stride", 1, window);
   const Size pad = read_size(object, "pad", 0, Size{0, 0});
-  return MaxPool{.window_h = window.h,
-                 .window_w = window.w,
-                 .stride_h = stride.h,
-                 .stride_w = stride.w,
-                 .pad_h = pad.h,
-                 .pad_w = pad.w};
+  return {.window_h = window.h,
+          .window_w = window.w,
+          .stride_h = stride.h,
+          .stride_w = stride.w,
+          .pad_h = pad.h,
+          .pad_w = pad.w};
+}
+
+Layer read_max_pool(JsonObject& object) { return read_pool<MaxPool>(object); }
+
+Layer read_average_pool(JsonObject& object) {
+  using average_pool::Count;
+  static const std::map<std::string, Count> counts{{"include_padding", Count::include_padding},
+                                                   {"exclude_padding", Count::exclude_padding}};
+  auto layer = read_pool<AveragePool>(object);
+  if (const auto count = optional_key(object, "count")) layer.count = choose(*count, counts);
+  return layer;
 }
 
 Layer read_dropout(JsonObject& object) {
@@ -141,6 +167,7 @@ const std::map<std::string, ReadLayer>& layer_readers() {
       {FullyConnected::type, read_fully_connected},
       {Convolution::type, read_convolution},
       {MaxPool::type, read_max_pool},
+      {AveragePool::type, read_average_pool},
       {Relu::type, read_plain<Relu>},
       {Sigmoid::type, read_plain<Sigmoid>},
       {Tanh::type, read_plain<Tanh>},
@@ -149,19 +176,6 @@ const std::map<std::string, ReadLayer>& layer_readers() {
       {SoftmaxCrossEntropy::type, read_plain<SoftmaxCrossEntropy>},
   };
   return readers;
-}
-
-// The value of `choices` under the string `value`.
-template <class Choice>
-const Choice& choose(const JsonValue& value, const std::map<std::string, Choice>& choices) {
-  const auto found = choices.find(value.text());
-  if (found == choices.end()) {
-    std::vector<std::string> names;
-    names.reserve(choices.size());
-    for (const auto& choice : choices) names.push_back(choice.first);
-    value.fail(fmt::format("one of {}", fmt::join(names, ", ")));
-  }
-  return found->second;
 }
 
 LayerDescription read_layer(const JsonValue& value) {

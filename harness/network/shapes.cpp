@@ -43,6 +43,12 @@ Shape output_of(const MaxPool& layer, const Shape& input) {
   return {input.channels, problem.out_h(), problem.out_w()};
 }
 
+Shape output_of(const AveragePool& layer, const Shape& input) {
+  const average_pool::Problem problem = problem_of(layer, input, 1);
+  average_pool::validate(problem);
+  return {input.channels, problem.out_h(), problem.out_w()};
+}
+
 template <class ElementByElement>
 Shape output_of(const ElementByElement&, const Shape& input) {
   return input;

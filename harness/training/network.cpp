@@ -53,6 +53,7 @@ std::vector<const PrimitiveType*> primitives_of(const network::NetworkDescriptio
   if (has<network::FullyConnected>(description)) all.push_back(&matmul_type());
   if (has<network::Convolution>(description)) all.push_back(&convolution_type());
   if (has<network::MaxPool>(description)) all.push_back(&max_pool_type());
+  if (has<network::AveragePool>(description)) all.push_back(&average_pool_type());
   if (mpi_session().ranks() > 1) all.push_back(&all_reduce_type());
   return all;
 }

@@ -7,6 +7,7 @@
 #include "harness/adapters/primitives.hpp"
 #include "harness/training/network_tensors.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/average_pool/average_pool.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -76,6 +77,7 @@ class NetworkBuilder {
   void add_fully_connected(std::size_t index);
   void add_convolution(std::size_t index, const network::Convolution& layer);
   void add_max_pool(std::size_t index, const network::MaxPool& layer);
+  void add_average_pool(std::size_t index, const network::AveragePool& layer);
   void add_bias(std::size_t index,
                 std::size_t at);  // of layer `index`, to the output of layer `at`
   void add_pointwise(std::size_t index, layers::Problem problem);
@@ -188,6 +190,8 @@ void NetworkBuilder::add_layer(std::size_t index) {
     add_convolution(index, *convolution);
   } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
     add_max_pool(index, *pool);
+  } else if (const auto* average = std::get_if<network::AveragePool>(&layer.layer)) {
+    add_average_pool(index, *average);
   } else if (is<network::Relu>(layer)) {
     add_pointwise(index, pointwise(layers::Layer::relu));
   } else if (is<network::Sigmoid>(layer)) {
@@ -362,6 +366,25 @@ void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& lay
         return max_pool::Operands{
             .x = dx, .y = dy, .argmax = argmax, .forward_y = y, .dbias = p.dbiases};
       }));
+}
+
+void NetworkBuilder::add_average_pool(std::size_t index, const network::AveragePool& layer) {
+  const network::LayerDescription& description = layers_[index];
+  float* const* x = &parts_->activations[index];  // the images change with the batch
+  float* y = parts_->activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  using Operands = average_pool::Operands;
+  average_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
+  add_forward(make<average_pool::AveragePool>(description.name, Phase::forward, average_pool_type(),
+                                              problem, [=] {
+                                                return Operands{*x, y};
+                                              }));
+  if (dx == nullptr) return;
+  problem.direction = average_pool::Direction::backward;
+  backward_[index].push_back(make<average_pool::AveragePool>(description.name, Phase::backward,
+                                                             average_pool_type(), problem, [=] {
+                                                               return Operands{dx, dy};
+                                                             }));
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {

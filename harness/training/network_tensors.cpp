@@ -153,7 +153,7 @@ bool works_in_place(const LayerList& layers, std::size_t index) {
   return (is<network::Relu>(layer) || is<network::Sigmoid>(layer) || is<network::Tanh>(layer) ||
           is<network::Dropout>(layer)) &&
          (is<network::FullyConnected>(before) || is<network::Convolution>(before) ||
-          is<network::MaxPool>(before));
+          is<network::MaxPool>(before) || is<network::AveragePool>(before));
 }
 
 }  // namespace stepladder

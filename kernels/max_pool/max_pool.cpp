@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include "kernels/common/pooling.hpp"
 
 namespace stepladder::max_pool {
 
@@ -17,9 +17,7 @@ std::string direction(const Problem& p) {
 }
 
 std::string shape(const Problem& p) {
-  return fmt::format("n{} c{} h{} w{} r{} s{} stride{}x{} pad{}x{}{}", p.batch, p.channels,
-                     p.height, p.width, p.window_h, p.window_w, p.stride_h, p.stride_w, p.pad_h,
-                     p.pad_w, p.epilogue == Epilogue::bias_relu ? " bias relu" : "");
+  return pooling_shape(p) + (p.epilogue == Epilogue::bias_relu ? " bias relu" : "");
 }
 
 double flops(const Problem& p) {
@@ -43,28 +41,11 @@ double bytes_written(const Problem& p) {
 }
 
 void validate(const Problem& p) {
-  for (const auto& [what, value] : {std::pair{"batch", p.batch},
-                                    {"channels", p.channels},
-                                    {"height", p.height},
-                                    {"width", p.width},
-                                    {"window_h", p.window_h},
-                                    {"window_w", p.window_w},
-                                    {"stride_h", p.stride_h},
-                                    {"stride_w", p.stride_w}})
-    if (value < 1)
-      throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
+  validate_pooling(p);
   if (p.window_h > 256 || p.window_w > 256 || p.window_h * p.window_w > 256)
     throw std::invalid_argument(
         fmt::format("window {}x{} has more than the 256 positions that a one-byte arg-max can hold",
                     p.window_h, p.window_w));
-  if (p.pad_h < 0 || p.pad_h >= p.window_h || p.pad_w < 0 || p.pad_w >= p.window_w)
-    throw std::invalid_argument(
-        fmt::format("padding {}x{} must be at least 0 and less than the window {}x{}", p.pad_h,
-                    p.pad_w, p.window_h, p.window_w));
-  if (p.height + 2 * p.pad_h < p.window_h || p.width + 2 * p.pad_w < p.window_w)
-    throw std::invalid_argument(fmt::format("window {}x{} is larger than the padded input {}x{}",
-                                            p.window_h, p.window_w, p.height + 2 * p.pad_h,
-                                            p.width + 2 * p.pad_w));
 }
 
 }  // namespace stepladder::max_pool

@@ -170,6 +170,24 @@ TEST(Layers, SizesMayDifferInHeightAndWidth) {
   EXPECT_EQ(network.layers[1].output, (Shape{4, 2, 2}));
 }
 
+TEST(Layers, AnAveragePoolCountsThePaddingUnlessTold) {
+  const NetworkDescription network = with_layers(
+      R"({"type": "average_pool", "window": 3, "stride": 1, "pad": 1},
+         {"type": "average_pool", "window": 2, "count": "exclude_padding"},
+         {"type": "average_pool", "window_h": 4, "window_w": 3, "count": "include_padding"})");
+  using average_pool::Count;
+  const auto& same = std::get<AveragePool>(network.layers[0].layer);
+  EXPECT_EQ(same.count, Count::include_padding);
+  EXPECT_EQ(network.layers[0].name, "average1");
+  EXPECT_EQ(network.layers[0].output, network.layers[0].input);
+  const auto& half = std::get<AveragePool>(network.layers[1].layer);
+  EXPECT_EQ(half.count, Count::exclude_padding);
+  EXPECT_EQ(half.stride_w, 2) << "the stride is the window unless given";
+  EXPECT_EQ(problem_of(half, network.layers[1].input, 5).count, Count::exclude_padding);
+  EXPECT_EQ(problem_of(half, network.layers[1].input, 5).batch, 5);
+  EXPECT_EQ(network.layers[2].output, (Shape{1, 1, 1})) << "global average pooling";
+}
+
 TEST(Layers, DefaultsAreTheDocumentedOnes) {
   const NetworkDescription network = with_layers(
       R"({"type": "convolution", "filters": 2, "kernel": 3}, {"type": "dropout"},
@@ -437,7 +455,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadJson{"NoType", one_layer("{}"), {":6: /layers/0:", "expected a key 'type'"}},
         BadJson{"UnknownType",
                 one_layer(R"({"type": "convolutoin"})"),
-                {":6: /layers/0/type:", "expected one of convolution, dropout",
+                {":6: /layers/0/type:", "expected one of average_pool, convolution, dropout",
                  "found \"convolutoin\""}},
         BadJson{"UnknownKey",
                 one_layer(R"({"type": "convolution", "filters": 3, "kernel": 3,
@@ -484,6 +502,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadJson{"PadAsLargeAsTheWindow",
                 one_layer(R"({"type": "max_pool", "window": 2, "pad": 2})"),
                 {":6: /layers/0:", "layer pool1 (max_pool)", "padding 2x2"}},
+        BadJson{"AveragePoolLargerThanItsInput",
+                one_layer(R"({"type": "average_pool", "window": 7})"),
+                {":6: /layers/0:", "layer average1 (average_pool)", "window 7x7 is larger"}},
+        BadJson{"AveragePoolThatCountsSomethingElse",
+                one_layer(R"({"type": "average_pool", "window": 2, "count": "padding"})"),
+                {":6: /layers/0/count:", "expected one of exclude_padding, include_padding",
+                 "found \"padding\""}},
         BadJson{"ShrunkToNothing",
                 one_layer(R"({"type": "max_pool", "window": 4}, {"type": "max_pool", "window": 2},
                              {"type": "max_pool", "window": 2})"),

@@ -80,6 +80,26 @@ Doubles pool(const network::MaxPool& layer, std::int64_t batch, const Shape& in,
   return y;
 }
 
+Doubles average(const network::AveragePool& layer, std::int64_t batch, const Shape& in,
+                const Shape& out, const Doubles& x) {
+  Doubles y;
+  for (std::int64_t plane = 0; plane < batch * in.channels; ++plane)
+    for (std::int64_t p = 0; p < out.height; ++p)
+      for (std::int64_t q = 0; q < out.width; ++q) {
+        double sum = 0, inside = 0;
+        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
+                   layer.window_h, layer.window_w,
+                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
+                     const std::int64_t at = plane * in.spatial() + h * in.width + c;
+                     sum += x[static_cast<std::size_t>(at)];
+                     ++inside;
+                   });
+        const auto all = static_cast<double>(layer.window_h * layer.window_w);
+        y.push_back(sum / (layer.count == average_pool::Count::include_padding ? all : inside));
+      }
+  return y;
+}
+
 Doubles normalize(const network::LocalResponseNormalization& layer, std::int64_t batch,
                   const Shape& in, const Doubles& x) {
   Doubles y(x.size());
@@ -156,6 +176,9 @@ Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
     }
     Doubles operator()(const network::MaxPool& p) const {
       return pool(p, batch, layer.input, layer.output, x);
+    }
+    Doubles operator()(const network::AveragePool& p) const {
+      return average(p, batch, layer.input, layer.output, x);
     }
     Doubles operator()(const network::Relu&) const {
       return each(x, [](double v) { return std::max(v, 0.0); });

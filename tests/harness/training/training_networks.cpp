@@ -19,8 +19,8 @@ network::Layer random_activation(Random& random) {
 }
 
 // A layer with a spatial output.
-network::Layer random_spatial_layer(Random& random, std::int64_t channels) {
-  switch (random.integer(0, 4)) {
+network::Layer random_spatial_layer(Random& random, std::int64_t channels, bool with_average_pool) {
+  switch (random.integer(0, with_average_pool ? 5 : 4)) {
     case 0: {
       const std::int64_t h = random.integer(1, 3), w = random.integer(1, 3);
       return network::MaxPool{h,
@@ -29,6 +29,17 @@ network::Layer random_spatial_layer(Random& random, std::int64_t channels) {
                               random.integer(1, 3),
                               random.integer(0, h - 1),
                               random.integer(0, w - 1)};
+    }
+    case 5: {
+      const std::int64_t h = random.integer(1, 4), w = random.integer(1, 4);
+      return network::AveragePool{h,
+                                  w,
+                                  random.integer(1, 3),
+                                  random.integer(1, 3),
+                                  random.integer(0, h - 1),
+                                  random.integer(0, w - 1),
+                                  random.coin() ? average_pool::Count::include_padding
+                                                : average_pool::Count::exclude_padding};
     }
     case 1:
       return network::LocalResponseNormalization{2 * random.integer(0, 2) + 1, 0.5, 0.75, 1.0};
@@ -85,7 +96,7 @@ data::Dataset bright_rows(int count, std::uint64_t seed) {
   return set;
 }
 
-network::NetworkDescription random_network(std::uint64_t seed) {
+network::NetworkDescription random_network(std::uint64_t seed, bool with_average_pool) {
   Random random(seed, "network");
   for (;;) {
     network::NetworkDescription drawn;
@@ -101,7 +112,7 @@ network::NetworkDescription random_network(std::uint64_t seed) {
     };
     std::int64_t channels = drawn.input.channels;
     for (std::int64_t left = random.integer(0, 4); left > 0; --left) {
-      add(random_spatial_layer(random, channels));
+      add(random_spatial_layer(random, channels, with_average_pool));
       if (const auto* c = std::get_if<network::Convolution>(&drawn.layers.back().layer))
         channels = c->filters;
       if (random.coin()) add(random_activation(random));

@@ -35,7 +35,8 @@ network::NetworkDescription small_network(std::int64_t batch);
 // Images of that size: noise with one bright row of three, which is the label.
 data::Dataset bright_rows(int count, std::uint64_t seed);
 
-// Random shapes, layers and settings; images of at most 3 x 12 x 12.
-network::NetworkDescription random_network(std::uint64_t seed);
+// Random shapes, layers and settings; images of at most 3 x 12 x 12. average_pool has no rung on a
+// device.
+network::NetworkDescription random_network(std::uint64_t seed, bool with_average_pool = true);
 
 }  // namespace stepladder

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "kernels/common/integer_math.hpp"
-#include "kernels/max_pool/cpu/simd/strided.hpp"
+#include "kernels/max_pool/cpu/simd/argmax.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool::inline STEPLADDER_ISA {

@@ -50,18 +50,6 @@ class SimdPooling {
            p_.pad_h == pad && p_.pad_w == pad;
   }
 
-  // Calls prepare with a null pointer of the vector type for rows of `count` elements.
-  template <class Prepare>
-  static void with_width([[maybe_unused]] std::int64_t count, const Prepare& prepare) {
-#if defined(__AVX512F__)
-    if (build_isa == Isa::avx512 && count > 8) return prepare(static_cast<Vector16*>(nullptr));
-#endif
-#if defined(__AVX2__)
-    if (build_isa != Isa::sse42 && count > 4) return prepare(static_cast<Vector8*>(nullptr));
-#endif
-    prepare(static_cast<Vector4*>(nullptr));
-  }
-
   // `count` elements, rounded up to whole vectors.
   template <class V>
   static std::int64_t whole_vectors(std::int64_t count) {
