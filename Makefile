@@ -17,6 +17,7 @@ CUDA_ARCHITECTURES ?=
 OLD ?=
 NEW ?=
 RUN ?=
+BASE ?=
 LIMIT ?=
 HOSTS ?=
 RATE ?=
@@ -42,7 +43,7 @@ SECONDS ?=
 FAULT ?=
 QUICK ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
-export CUDA CUDA_ARCHITECTURES OLD NEW RUN LIMIT ONECCL
+export CUDA CUDA_ARCHITECTURES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
@@ -96,6 +97,9 @@ help: ## list the targets and the variables
 	@echo '  RANKS=2                     data-parallel steps over that many ranks instead'
 	@echo '  PRIMITIVE=all_reduce        all_reduce in other MPI libraries, gloo and (ONECCL=1, 2 GB) oneCCL'
 	@echo '                              instead, with SUITE (sweep) RANKS (2) VARIANT BUDGET as above'
+	@echo 'Variables of report:'
+	@echo '  RUN=results/local/<time>    the run; results/<machine> also rewrites the tables of the READMEs'
+	@echo '  BASE=FOLDER                 an earlier run: ratios and verdicts for every row'
 	@echo 'Variables of fuzz:'
 	@echo '  SECONDS=60                  in total'
 	@echo '  TARGET=network,idx          only these of tests/fuzz'
@@ -115,6 +119,7 @@ build: setup ## build the program, optimized: build/stepladder
 	@scripts/build.sh release "$$BUILD" stepladder
 
 test: setup ## build and run all tests (SANITIZE=address,undefined)
+	@scripts/setup.sh test
 	@scripts/test.sh
 
 fuzz: setup ## feed random inputs to the readers of files and options (needs clang)
@@ -123,7 +128,7 @@ fuzz: setup ## feed random inputs to the readers of files and options (needs cla
 faults: setup ## plant faults in a copy of the tree and expect that the tests find each (QUICK=1)
 	@$(PYTHON) scripts/faults.py --build "$$BUILD" $(if $(QUICK),--quick) $(if $(FAULT),'$(FAULT)')
 
-bench: build ## verify and measure, draw the charts, print the main results
+bench: build ## verify and measure, draw the charts, write report.html, print the main results
 	@scripts/bench.sh
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
@@ -152,9 +157,10 @@ plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest l
 	 [ -n "$$run" ] || { echo 'make plots: no run under results/local; name one with OUT=FOLDER' >&2; exit 2; }; \
 	 $(PYTHON) -m plots charts "$$run"
 
-report: setup ## write a published run's tables into the READMEs (RUN=results/<machine>)
-	@[ -n "$$RUN" ] || { echo 'make report: name the published run with RUN=results/<machine>' >&2; exit 2; }
-	@$(PYTHON) -m plots report "$$RUN"
+report: setup ## write the page of a run: RUN/report.html (BASE=FOLDER compares; a published run: the READMEs too)
+	@[ -n "$$RUN" ] || { echo 'make report: name the run with RUN=FOLDER' >&2; exit 2; }
+	@$(PYTHON) -m plots page "$$RUN" $${BASE:+--base "$$BASE"} --program "$$BUILD/stepladder"
+	@if [ "$$(realpath "$$RUN/..")" = "$$(realpath results)" ]; then $(PYTHON) -m plots report "$$RUN"; fi
 
 compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
 	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { echo 'make compare: name two runs with OLD=FOLDER NEW=FOLDER' >&2; exit 2; }

@@ -34,34 +34,38 @@ struct Result : Comparison {
   }
 };
 
-const char* mark_of(Change change) {
-  switch (change) {
-    case Change::slower:
-      return "SLOWER";
-    case Change::faster:
-      return "faster";
-    case Change::cannot_tell:
-      return "cannot tell";
-    default:
-      return "same";
-  }
+std::string text_of(const Judgement& judgement) {
+  return fmt::format("{:>7.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}  {}", judgement.ratio, judgement.low,
+                     judgement.high, judgement.p,
+                     judgement.change == Change::slower ? "SLOWER" : name_of(judgement.change));
+}
+
+using Json = nlohmann::ordered_json;
+
+Json with(Json row, const Judgement& judgement) {
+  row.update({{"ratio", judgement.ratio},
+              {"ratio_low", judgement.low},
+              {"ratio_high", judgement.high},
+              {"p", judgement.p},
+              {"verdict", name_of(judgement.change)},
+              {"reason", judgement.reason}});
+  return row;
 }
 
 void print_table(const Result& result, const Options& options) {
   fmt::print("{:<74} {:>10} {:>10} {:>7}  {:<15} {:>6}\n", "row", "old s", "new s", "ratio",
              "interval", "p");
   for (const RowComparison& row : result.rows)
-    fmt::print("{:<74} {:>10.4g} {:>10.4g} {:>7.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}  {}\n",
-               text_of(row.key), row.before_seconds, row.after_seconds, row.ratio, row.low,
-               row.high, row.p, mark_of(row.change));
+    fmt::print("{:<74} {:>10.4g} {:>10.4g} {}\n", text_of(row.key), row.before_seconds,
+               row.after_seconds, text_of(static_cast<const Judgement&>(row)));
   if (!result.rungs.empty())
-    fmt::print("\n{:<52} {:>21} {:>21} {:>7}  {:<15} {:>6}\n", "rung over its problems", "",
-               "problems", "ratio", "interval", "p");
+    fmt::print("\n{:<85} {:>10} {:>7}  {:<15} {:>6}\n", "rung over its problems", "problems",
+               "ratio", "interval", "p");
   for (const RungComparison& rung : result.rungs)
-    fmt::print("{:<52} {:>21} {:>21} {:>7.3f}  {:>6.3f} .. {:<6.3f} {:>6.3f}  {}\n",
+    fmt::print("{:<85} {:>10} {}\n",
                fmt::format("{} {} t{} r{}", rung.key.primitive, rung.key.variant, rung.key.threads,
                            rung.key.ranks),
-               "", rung.problems, rung.ratio, rung.low, rung.high, rung.p, mark_of(rung.change));
+               rung.problems, text_of(static_cast<const Judgement&>(rung)));
   fmt::print(
       "\nratio: time in {} / time in {}, beside the other rows of the problem, which took turns "
       "with it.\nThe intervals hold for all rows, and for all rungs, together at {:g} %.\n"
@@ -72,35 +76,25 @@ void print_table(const Result& result, const Options& options) {
 }
 
 void print_json(const Result& result, const Options& options) {
-  using Json = nlohmann::ordered_json;
   Json rows = Json::array();
   for (const RowComparison& row : result.rows)
-    rows.push_back({{"primitive", row.key.primitive},
-                    {"direction", row.key.direction},
-                    {"problem", row.key.problem},
-                    {"variant", row.key.variant},
-                    {"threads", row.key.threads},
-                    {"ranks", row.key.ranks},
-                    {"old_s", row.before_seconds},
-                    {"new_s", row.after_seconds},
-                    {"ratio", row.ratio},
-                    {"ratio_low", row.low},
-                    {"ratio_high", row.high},
-                    {"p", row.p},
-                    {"verdict", name_of(row.change)},
-                    {"reason", row.reason}});
+    rows.push_back(with({{"primitive", row.key.primitive},
+                         {"direction", row.key.direction},
+                         {"problem", row.key.problem},
+                         {"variant", row.key.variant},
+                         {"threads", row.key.threads},
+                         {"ranks", row.key.ranks},
+                         {"old_s", row.before_seconds},
+                         {"new_s", row.after_seconds}},
+                        row));
   Json rungs = Json::array();
   for (const RungComparison& rung : result.rungs)
-    rungs.push_back({{"primitive", rung.key.primitive},
-                     {"variant", rung.key.variant},
-                     {"threads", rung.key.threads},
-                     {"ranks", rung.key.ranks},
-                     {"problems", rung.problems},
-                     {"ratio", rung.ratio},
-                     {"ratio_low", rung.low},
-                     {"ratio_high", rung.high},
-                     {"p", rung.p},
-                     {"verdict", name_of(rung.change)}});
+    rungs.push_back(with({{"primitive", rung.key.primitive},
+                          {"variant", rung.key.variant},
+                          {"threads", rung.key.threads},
+                          {"ranks", rung.key.ranks},
+                          {"problems", rung.problems}},
+                         rung));
   const Json json = {{"schema_version", 2},
                      {"old", options.before},
                      {"new", options.after},

@@ -120,6 +120,18 @@ void keep(Problems& problems, Globs& names, Globs& directions, const PrimitiveTy
   keep(problems, directions, &ProblemInfo::direction, "direction" + of(type));
 }
 
+Problems problems_of_shapes(const PrimitiveType& type, const std::vector<std::string>& shapes,
+                            int ranks) {
+  Problems all;
+  std::set<std::string> texts;
+  for (const std::string& text : shapes) {
+    if (!texts.insert(text).second) continue;  // the name identifies the results
+    Problems problems = shape_problems(type, text, ranks);
+    std::move(problems.begin(), problems.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 // The error of several primitives that lack what was asked for.
 UnknownName common_error(const std::vector<UnknownName>& errors) {
   if (errors.size() == 1) return errors.front();
@@ -148,15 +160,24 @@ void require_same_on_all_ranks(const std::vector<Work>& all) {
 }  // namespace
 
 void Selection::add_options(CLI::App& app) {
-  app.add_option("primitives", primitives,
-                 "matmul, convolution, max_pool, sgd_update, all_reduce; all by default");
+  app.add_option(
+      "primitives", primitives,
+      "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce; all by default");
   app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
-  app.add_option("--suite", suite,
-                 "Suite of bench/suites, such as layers, alexnet, squares, deepbench, sweep");
+  app.add_option(
+      "--suite", suite,
+      "Suite of bench/suites, such as layers, alexnet, squares, thin, random, deepbench");
   app.add_option("--suite-file", suite_file,
                  "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");
+  app.add_option(
+         "--shape", shapes,
+         "Sizes of a problem without a file: 64x512x784 is m x n x k of matmul. The columns of "
+         "bench/suites/<primitive>.csv in order; more as '... COLUMN=VALUE'. Repeatable")
+      ->excludes("--suite")
+      ->excludes("--suite-file")
+      ->allow_extra_args(false);
   app.add_option("--problem", problem,
                  "Glob patterns of problem names, such as 'mlp.*,mnist_cnn.fc1.*'");
   app.add_option("--direction", direction,
@@ -164,9 +185,10 @@ void Selection::add_options(CLI::App& app) {
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {
-  if (!suite_file.empty() && primitives.size() != 1)
+  if ((!suite_file.empty() || !shapes.empty()) && primitives.size() != 1)
     throw CLI::ValidationError(
-        "--suite-file", "holds problems of one primitive; name that primitive, and it alone");
+        shapes.empty() ? "--suite-file" : "--shape",
+        "holds problems of one primitive; name that primitive, and it alone");
   std::vector<const PrimitiveType*> chosen;
   for (const PrimitiveType* type : stepladder::primitives())
     if (primitives.empty() && type->has_suites()) chosen.push_back(type);
@@ -185,6 +207,7 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
   const std::string wanted = suite.empty() ? default_suite : suite;
   const auto load = [&](const PrimitiveType& type) -> Problems {
     const int ranks = mpi_session().ranks();
+    if (!shapes.empty()) return problems_of_shapes(type, shapes, ranks);
     if (!type.has_suites()) return {};
     if (!suite_file.empty()) return load_suite(type, suite_file, "", ranks);
     if (wanted.empty()) return {};
@@ -231,6 +254,12 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
 }
 
 std::string Selection::suite_argument(const std::string& default_suite) const {
+  if (!shapes.empty()) {
+    std::string arguments;
+    for (const std::string& text : shapes)
+      arguments += (arguments.empty() ? "--shape " : " --shape ") + shell_quoted(text);
+    return arguments;
+  }
   if (!suite_file.empty()) return "--suite-file " + shell_quoted(suite_file);
   return "--suite " + shell_quoted(suite.empty() ? default_suite : suite);
 }

@@ -22,7 +22,8 @@ struct Selection {
   std::string variant;                  // globs; empty: as select_variants() chooses
   std::string place;                    // cpu or cuda; empty: both
   std::string suite, suite_file;
-  std::string problem, direction;  // globs
+  std::vector<std::string> shapes;  // instead of a suite
+  std::string problem, direction;   // globs
 
   void add_options(CLI::App& app);
   // Reads the problems of the suite, or of `default_suite` when none was named; no problems when

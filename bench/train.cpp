@@ -73,6 +73,9 @@ std::string text_of(const network::LayerDescription& layer) {
     if (const auto* p = std::get_if<network::MaxPool>(&layer.layer))
       return fmt::format("{}x{} stride {}x{} pad {}x{}", p->window_h, p->window_w, p->stride_h,
                          p->stride_w, p->pad_h, p->pad_w);
+    if (const auto* p = std::get_if<network::AveragePool>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{} {}", p->window_h, p->window_w, p->stride_h,
+                         p->stride_w, p->pad_h, p->pad_w, average_pool::name_of(p->count));
     if (const auto* d = std::get_if<network::Dropout>(&layer.layer))
       return fmt::format("{:g}", d->rate);
     if (const auto* n = std::get_if<network::LocalResponseNormalization>(&layer.layer))

@@ -32,7 +32,7 @@ if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER_SMPI_TRAIN=$root/$folder/stepladder_smpi_train
   # One call per folder, because folders may have files of the same name.
   for tests in tests/plots tests/scripts tests/peers tests/cli tests/simulation; do
-    .venv/bin/python -m pytest -q "$tests" || failed+=("pytest $tests")
+    .venv/bin/python -m pytest -q -rs "$tests" || failed+=("pytest $tests")
   done
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"

@@ -34,7 +34,7 @@ def layer_of(layer, shape):
         features = channels * height * width
         flatten = [nn.Flatten()] if (height, width) != (1, 1) else []
         return [*flatten, nn.Linear(features, layer["outputs"])], (layer["outputs"], 1, 1)
-    if kind in ("convolution", "max_pool"):
+    if kind in ("convolution", "max_pool", "average_pool"):
         window = pair(layer, "kernel" if kind == "convolution" else "window")
         stride = pair(layer, "stride", 1 if kind == "convolution" else None)
         stride = tuple(s or w for s, w in zip(stride, window))
@@ -43,6 +43,9 @@ def layer_of(layer, shape):
                 for n, p, w, s in zip((height, width), pad, window, stride)]
         if kind == "max_pool":
             return [nn.MaxPool2d(window, stride, pad)], (channels, *size)
+        if kind == "average_pool":
+            include = layer.get("count", "include_padding") == "include_padding"
+            return [nn.AvgPool2d(window, stride, pad, count_include_pad=include)], (channels, *size)
         module = nn.Conv2d(channels, layer["filters"], window, stride, pad,
                            groups=layer.get("groups", 1))
         return [module], (layer["filters"], *size)

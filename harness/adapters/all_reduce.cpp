@@ -142,7 +142,7 @@ class AllReduceType final : public PrimitiveType {
  public:
   const char* name() const override { return AllReduce::name; }
   bool needs_ranks() const override { return true; }
-  std::vector<std::string> suite_columns() const override { return {"count"}; }
+  std::vector<SuiteColumn> suite_columns() const override { return {{"count"}}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Operation operation : {Operation::sum, Operation::mean})

@@ -93,9 +93,13 @@ Layout parse_layout(const CsvRow& row) {
 class ConvolutionType final : public PrimitiveType {
  public:
   const char* name() const override { return Convolution::name; }
-  std::vector<std::string> suite_columns() const override {
-    return {"batch",    "in_channels", "height",   "width", "out_channels", "kernel_h",
-            "kernel_w", "stride_h",    "stride_w", "pad_h", "pad_w",        "direction"};
+  std::vector<SuiteColumn> suite_columns() const override {
+    return {{"batch"},           {"in_channels"},
+            {"height"},          {"width"},
+            {"out_channels"},    {"kernel_h"},
+            {"kernel_w"},        {"stride_h", {"1"}},
+            {"stride_w", {"1"}}, {"pad_h", {"0"}},
+            {"pad_w", {"0"}},    {"direction", {"forward", "backward_data", "backward_weights"}}};
   }
   std::vector<std::string> optional_columns() const override { return {"groups", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
@@ -149,6 +153,9 @@ class ConvolutionType final : public PrimitiveType {
     p.pad_w = random.integer(0, p.kernel_w + more);
     p.height = random.integer(std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h), 17);
     p.width = random.integer(std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w), 40);
+    const std::int64_t thin = random.integer(0, 15);  // an output of one row or column
+    if (thin == 0) p.height = std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h);
+    if (thin == 1) p.width = std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w);
     if (random.integer(0, 3) == 0) p.layout = Layout::nhwc;
     return make_case<Convolution>(
         p, "random", fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p)));

@@ -184,7 +184,7 @@ class LayersType final : public PrimitiveType {
  public:
   const char* name() const override { return Layers::name; }
   bool has_suites() const override { return false; }
-  std::vector<std::string> suite_columns() const override { return {}; }
+  std::vector<SuiteColumn> suite_columns() const override { return {}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow&, int) const override { return {}; }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     layers::Problem p;

@@ -78,8 +78,8 @@ namespace {
 class MatmulType final : public PrimitiveType {
  public:
   const char* name() const override { return Matmul::name; }
-  std::vector<std::string> suite_columns() const override {
-    return {"m", "n", "k", "transpose_a", "transpose_b"};
+  std::vector<SuiteColumn> suite_columns() const override {
+    return {{"m"}, {"n"}, {"k"}, {"transpose_a", {"0"}}, {"transpose_b", {"0"}}};
   }
   std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {

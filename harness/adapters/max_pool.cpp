@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/adapters/filling.hpp"
+#include "harness/adapters/pooling.hpp"
 #include "harness/adapters/primitives.hpp"
 
 namespace stepladder {
@@ -158,32 +158,11 @@ namespace {
 class MaxPoolType final : public PrimitiveType {
  public:
   const char* name() const override { return MaxPool::name; }
-  std::vector<std::string> suite_columns() const override {
-    return {"batch",    "channels", "height", "width", "window_h", "window_w",
-            "stride_h", "stride_w", "pad_h",  "pad_w", "direction"};
-  }
+  std::vector<SuiteColumn> suite_columns() const override { return pooling_columns(); }
   std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
-    constexpr std::int64_t most = 1 << 20;
-    const std::string& direction = row.text("direction");
-    if (direction != "forward" && direction != "backward")
-      row.fail(
-          fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
-    const max_pool::Problem p{
-        .direction = direction == "forward" ? Direction::forward : Direction::backward,
-        .batch = row.integer("batch", 1, most),
-        .channels = row.integer("channels", 1, most),
-        .height = row.integer("height", 1, most),
-        .width = row.integer("width", 1, most),
-        .window_h = row.integer("window_h", 1, most),
-        .window_w = row.integer("window_w", 1, most),
-        .stride_h = row.integer("stride_h", 1, most),
-        .stride_w = row.integer("stride_w", 1, most),
-        .pad_h = row.integer("pad_h", 0, most),
-        .pad_w = row.integer("pad_w", 0, most),
-        .epilogue = epilogue(row)};
-    expect_countable(row, "x, padding included,",
-                     {p.batch, p.channels, p.height + 2 * p.pad_h, p.width + 2 * p.pad_w});
+    auto p = read_pooling<max_pool::Problem>(row);
+    p.epilogue = epilogue(row);
     try {
       max_pool::validate(p);
     } catch (const std::invalid_argument& error) {
@@ -194,23 +173,7 @@ class MaxPoolType final : public PrimitiveType {
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
-    max_pool::Problem p;
-    p.direction = random.coin() ? Direction::forward : Direction::backward;
-    p.batch = random.integer(1, 3);
-    p.channels = random.integer(1, 7);
-    if (random.integer(0, 2) == 0) {  // the windows that networks have
-      p.window_h = p.window_w = random.integer(2, 3);
-      p.stride_h = p.stride_w = 2;
-    } else {
-      p.window_h = random.integer(1, 6);
-      p.window_w = random.integer(1, 6);
-      p.stride_h = random.integer(1, 4);
-      p.stride_w = random.integer(1, 4);
-    }
-    p.pad_h = random.integer(0, p.window_h - 1);
-    p.pad_w = random.integer(0, p.window_w - 1);
-    p.height = random.integer(std::max<std::int64_t>(1, p.window_h - 2 * p.pad_h), 24);
-    p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
+    auto p = random_pooling<max_pool::Problem>(random);
     if (random.integer(0, 2) == 0) p.epilogue = Epilogue::bias_relu;
     return make_case<MaxPool>(p, "random", "random." + direction(p) + "." + shape(p));
   }

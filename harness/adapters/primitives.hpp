@@ -11,11 +11,13 @@ namespace stepladder {
 const PrimitiveType& matmul_type();
 const PrimitiveType& convolution_type();
 const PrimitiveType& max_pool_type();
+const PrimitiveType& average_pool_type();
 const PrimitiveType& sgd_update_type();
 const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
 
-// In the order of a training step: matmul, convolution, max_pool, sgd_update, all_reduce, layers.
+// In the order of a training step: matmul, convolution, max_pool, average_pool, sgd_update,
+// all_reduce, layers.
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
 

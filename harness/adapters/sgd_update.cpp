@@ -170,7 +170,7 @@ class SgdUpdateType final : public PrimitiveType {
  public:
   const char* name() const override { return SgdUpdate::name; }
   bool runs_over_ranks() const override { return true; }
-  std::vector<std::string> suite_columns() const override { return {"count"}; }
+  std::vector<SuiteColumn> suite_columns() const override { return {{"count"}}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     std::vector<std::unique_ptr<Case>> all;
     for (const Optimizer optimizer : optimizers)

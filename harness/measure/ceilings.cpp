@@ -5,21 +5,17 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <functional>
 
+#include "harness/measure/now.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The FMA probes are assembly, because compilers would fold, spill or reorder intrinsics. Registers
 // 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <fstream>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "harness/measure/machine.hpp"
+#include "harness/measure/now.hpp"
 
 namespace stepladder {
 namespace {
@@ -21,10 +21,6 @@ using Vector [[gnu::vector_size(16)]] = float;
 
 constexpr double slow_share = 1.4;      // of the throughput loop, on one core of two threads
 constexpr double far_seconds = 150e-9;  // round trip of a cache line; 50 to 80 ns within an L3
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The first thread and `other` answer each other through one cache line. Seconds of a round trip;
 // nonsense on the other threads.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <functional>
 
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/now.hpp"
 #include "harness/measure/statistics.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
@@ -30,10 +30,6 @@ namespace {
 
 constexpr std::size_t longest = std::size_t{64} << 20U;  // bytes of a message
 constexpr int tag = 2;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A copy that memory bounds: non-temporal stores, which do not read the target first, prefetches
 // across boundaries of 4 KiB, where the hardware stops, and two halves at once, which keep more

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/now.hpp"
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/common/device.hpp"
@@ -24,10 +23,6 @@ std::atomic<bool> interrupted = false;
 namespace {
 
 constexpr double window_seconds = 0.25;  // in which the CPU time of other processes is counted
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Keeps the time of each finished run, and its record as Google Benchmark's JSON writer prints it.
 class Collector final : public benchmark::BenchmarkReporter {
@@ -295,57 +290,6 @@ Summary ratio(const Measured& numerator, const Measured& denominator) {
         {summarize(numerator.seconds()).median / summarize(denominator.seconds()).median});
   if (above.size() < 2) return paired_ratio(numerator.seconds(), denominator.seconds());
   return paired_ratio(above, below);
-}
-
-namespace {
-
-// Logarithms of the time over the median time of the group in that round, by visit.
-std::map<int, std::vector<double>> beside_group(std::size_t subject,
-                                                const std::vector<const Measured*>& measured,
-                                                const std::vector<int>& groups) {
-  std::map<int, std::vector<double>> found;
-  for (const Sample& own : measured[subject]->samples) {
-    if (own.disturbed) continue;
-    std::vector<double> in_round;
-    for (std::size_t i = 0; i < measured.size(); ++i)
-      if (groups[i] == groups[subject])
-        for (const Sample& other : measured[i]->samples)
-          if (other.round == own.round && !other.disturbed) in_round.push_back(other.seconds);
-    const bool has_others = in_round.size() > 2;
-    const double reference = has_others ? summarize(std::move(in_round)).median : 1;
-    found[own.visit].push_back(std::log(own.seconds / reference));
-  }
-  return found;
-}
-
-}  // namespace
-
-std::vector<double> relative_errors(const std::vector<const Measured*>& measured,
-                                    const std::vector<int>& groups) {
-  constexpr double of_median = 1.2533;  // standard error of a median over that of a mean
-  constexpr double of_deviation = 1.4826;
-  std::vector<double> errors;
-  for (std::size_t subject = 0; subject < measured.size(); ++subject) {
-    std::vector<double> medians, deviations;
-    for (const auto& [visit, values] : beside_group(subject, measured, groups)) {
-      medians.push_back(summarize(values).median);
-      for (const double value : values) deviations.push_back(std::abs(value - medians.back()));
-    }
-    if (deviations.empty()) {
-      errors.push_back(0);
-      continue;
-    }
-    const auto count = static_cast<double>(deviations.size());
-    double between = 0;
-    const auto visits = static_cast<double>(medians.size());
-    const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / visits;
-    for (const double median : medians) between += (median - mean) * (median - mean);
-    if (visits > 1) between = std::sqrt(between / (visits - 1) / visits);
-    const double within =
-        of_median * of_deviation * summarize(deviations).median / std::sqrt(count);
-    errors.push_back(std::hypot(within, between));
-  }
-  return errors;
 }
 
 }  // namespace stepladder

@@ -68,11 +68,6 @@ struct Measured {
 // common, the ratio of the medians.
 Summary ratio(const Measured& numerator, const Measured& denominator);
 
-// Standard error of each one's median time, relative to it, beside the others of its group, which took
-// turns with it: from the spread within visits, and from that between visits where there are several.
-std::vector<double> relative_errors(const std::vector<const Measured*>& measured,
-                                    const std::vector<int>& groups);
-
 // Set by SIGINT and SIGTERM: measure() then throws Interrupted between two repetitions.
 extern std::atomic<bool> interrupted;
 struct Interrupted {};

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,13 +15,10 @@
 
 #include "harness/measure/cores.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/measure/now.hpp"
 
 namespace stepladder {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A chain of dependent multiplications: a fixed number of clock cycles.
 double time_chain() {

@@ -12,11 +12,18 @@
 
 namespace stepladder {
 
+// A column of a suite file. `defaults` holds what --shape takes where it gives no value: one, or one
+// for each of several problems (directions). Without defaults, --shape must give the value.
+struct SuiteColumn {
+  std::string name;
+  std::vector<std::string> defaults{};
+};
+
 class PrimitiveType {
  public:
   virtual ~PrimitiveType() = default;
   virtual const char* name() const = 0;
-  virtual std::vector<std::string> suite_columns() const = 0;  // besides suite, name and source
+  virtual std::vector<SuiteColumn> suite_columns() const = 0;  // besides suite, name and source
   virtual std::vector<std::string> optional_columns() const { return {}; }
   // The problems of one line: one for each optimizer or operation where these are not columns.
   // `ranks` is the number of MPI ranks. Throws std::runtime_error naming the line.

@@ -16,6 +16,15 @@ std::vector<std::unique_ptr<Case>> load_suite(const PrimitiveType& type,
                                               const std::filesystem::path& file,
                                               const std::string& suite, int ranks);
 
+// The problems of suite `shape` that `text` describes: the values of the type's suite columns in
+// order, joined by x, then words COLUMN=VALUE. "64x512x784 transpose_b=1" is a matmul. Columns not
+// given take the type's defaults. Throws std::runtime_error that names what is wrong.
+std::vector<std::unique_ptr<Case>> shape_problems(const PrimitiveType& type,
+                                                  const std::string& text, int ranks);
+
+// The sizes that such a text needs, for messages: "mxnxk, for example 64x64x64".
+std::string shape_form(const PrimitiveType& type);
+
 // bench/suites/<primitive>.csv of the project.
 std::filesystem::path suite_file(const PrimitiveType& type);
 

@@ -9,11 +9,13 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "harness/io/glob.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/io/shell.hpp"
+#include "harness/measure/drift.hpp"
 #include "harness/measure/work_record.hpp"
 #include "harness/results/bench_writer.hpp"
 
@@ -52,13 +54,6 @@ std::string subject_of(const BenchRow& row) {
 Clock clock_of(const BenchRow& row) {
   if (is_on(row, Place::cuda)) return Clock::device;
   return row.problem->ranks > 1 ? Clock::ranks : Clock::wall;
-}
-
-// Of one call of a rung whose time is unknown; generous.
-double expected_seconds(const Case& problem) {
-  constexpr double bytes_per_second = 2e7, flops_per_second = 1e8;
-  return std::max(problem.operand_bytes() / bytes_per_second,
-                  problem.info().flops / flops_per_second);
 }
 
 // Whether `work` ends in a process of its own, within `limit` seconds.
@@ -241,16 +236,23 @@ bool Bench::Visited::is_timed() const {
 }
 
 double Bench::Visited::uncertainty() const {
-  std::vector<const Measured*> all;
-  std::vector<int> threads;
+  std::map<int, Group> by_threads;
   for (const Candidate& candidate : candidates) {
     if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
     if (candidate.measured.is_disturbed()) return std::numeric_limits<double>::infinity();
-    all.push_back(&candidate.measured);
-    threads.push_back(candidate.threads);
+    std::vector<Repetition>& row = by_threads[candidate.threads].emplace_back();
+    for (const Sample& sample : candidate.measured.samples)
+      if (!sample.disturbed)
+        row.push_back(
+            {sample.round, sample.visit, std::log(sample.seconds), name_of(sample.cores)});
   }
   double worst = 0;
-  for (const double error : relative_errors(all, threads)) worst = std::max(worst, error);
+  for (const auto& [threads, group] : by_threads)
+    for (const Estimate& row : estimates(group)) {
+      const double visits = static_cast<double>(row.centers.size());
+      worst = std::max(worst,
+                       std::hypot(row.within, standard_deviation(row.centers) / std::sqrt(visits)));
+    }
   return worst;
 }
 
@@ -326,13 +328,14 @@ std::size_t Bench::planned_together(const Case& problem, std::size_t copies) con
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other
 // fillings: the exact tier, or other values for a variant that does not take it. To save time, slow
-// rows skip these, and large problems skip the other values; `verify` skips nothing. The plans of a
-// later visit run on the accuracy tier alone.
+// rows skip these, and large problems skip the other values; `verify` skips nothing. A later visit
+// has one filling, with values of its own.
 void Bench::verify_all(Case& problem, const Candidates& candidates) {
   std::vector<Variant> variants;
   for (const Candidate* candidate : candidates) variants.push_back(*candidate->variant);
   std::vector<Filling> all = fillings(problem, variants, options_.seed);
   std::reverse(all.begin(), all.end());
+  if (visit_ > 0) all = {filling_after_timing()};
   for (const Filling& filling : all) {
     Candidates wanted;
     for (Candidate* candidate : candidates) {
@@ -373,10 +376,16 @@ void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
     candidate.set("failed", fmt::format("{}: {}", when, verdict.reason));
 }
 
-// The plans that were timed run once more, on values that they have not seen: a kernel that goes
-// wrong after many calls, or that returns what it computed before, fails.
+Filling Bench::filling_after_timing() const {
+  return {Tier::accuracy, options_.seed + 2 + static_cast<std::uint64_t>(visit_)};
+}
+
+// The plans that were timed run once more: a kernel that goes wrong after many calls fails. In the
+// first visit they run on values that they have not seen, so that one that returns what it computed
+// before fails too. A later visit keeps its values, because the reference takes longer than the
+// timing.
 void Bench::verify_timed(Case& problem, const Candidates& candidates) {
-  problem.fill(Tier::accuracy, options_.seed + 2 + static_cast<std::uint64_t>(visit_));
+  if (visit_ == 0) problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   for (Candidate* candidate : candidates) {
     if (!candidate->is_ok()) continue;
     verify_one(problem, *candidate, "after the timing");

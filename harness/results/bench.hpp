@@ -54,7 +54,7 @@ class Bench {
   // The first visit to a problem: measures all variants at all thread counts, in turns, and writes
   // their rows together. It uses about half of the repetitions and of the budget. A variant that can
   // run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost, after
-  // the rows that it cost are written. `variants` must outlive the Bench.
+  // the rows that it cost are written. Both must outlive the Bench.
   void measure(Case& problem, const std::vector<Variant>& variants);
   // Uses the time that first visits left: visits every problem again, with new operands and new plans,
   // then those with disturbed rows and those whose rows disagree most between repetitions or visits.
@@ -98,6 +98,7 @@ class Bench {
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, const char* when);
+  Filling filling_after_timing() const;  // of the present visit
   void verify_timed(Case& problem, const Candidates& candidates);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
   void time(Case& problem, const Candidates& candidates, int group);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 #include <stdexcept>
 
 #include "harness/io/csv.hpp"
@@ -15,10 +14,6 @@
 namespace stepladder {
 namespace {
 
-// Of normal values: standard deviation over median deviation, and standard error of a median over that
-// of a mean.
-constexpr double of_deviation = 1.4826, of_median = 1.2533;
-constexpr std::size_t least_others = 2;  // rows of a problem that a row can be judged beside
 constexpr std::size_t least_rows_for_drift = 20;
 constexpr std::size_t least_problems = 3;  // of a rung
 constexpr double least_drift = 0.003;  // between two runs; of the recorded runs in tests/compare
@@ -30,68 +25,6 @@ double median_deviation(const std::vector<double>& values, double center) {
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - center));
   return median(std::move(deviations));
-}
-
-double median_log(const std::vector<Repetition>& repetitions) {
-  std::vector<double> values;
-  for (const Repetition& repetition : repetitions) values.push_back(repetition.log_seconds);
-  return median(std::move(values));
-}
-
-// The logarithm of the time of a row in one run, corrected for the drift of its rounds.
-struct Estimate {
-  double value = 0;
-  double within = 0;            // standard error from the spread of repetitions within visits
-  std::vector<double> centers;  // of the visits
-};
-
-// Rows of one problem, in one run.
-using Group = std::vector<std::vector<Repetition>>;
-
-std::vector<Estimate> estimates(const Group& group) {
-  // The deviation of each repetition from the median of its row, by round.
-  std::map<std::int64_t, std::vector<std::pair<std::size_t, double>>> rounds;
-  for (std::size_t row = 0; row < group.size(); ++row) {
-    const double center = median_log(group[row]);
-    for (const Repetition& repetition : group[row])
-      rounds[repetition.round].emplace_back(row, repetition.log_seconds - center);
-  }
-  const auto drift = [&](std::size_t row, std::int64_t round) {
-    std::vector<double> others;
-    for (const auto& [other, deviation] : rounds[round])
-      if (other != row) others.push_back(deviation);
-    return others.size() > least_others ? median(std::move(others)) : 0.0;
-  };
-  std::vector<Estimate> found;
-  for (std::size_t row = 0; row < group.size(); ++row) {
-    std::map<std::int64_t, std::vector<double>> visits;
-    std::vector<double> all, deviations;
-    Estimate estimate;
-    for (const Repetition& repetition : group[row])
-      visits[repetition.visit].push_back(repetition.log_seconds - drift(row, repetition.round));
-    for (const auto& [visit, values] : visits) {
-      estimate.centers.push_back(median(values));
-      all.insert(all.end(), values.begin(), values.end());
-      for (const double value : values)
-        deviations.push_back(std::abs(value - estimate.centers.back()));
-    }
-    const auto count = static_cast<double>(all.size());
-    estimate.value = median(all);
-    // Few repetitions tell little about their own spread.
-    estimate.within =
-        of_median * of_deviation * median(deviations) / std::sqrt(count) * (1 + 2 / count);
-    found.push_back(std::move(estimate));
-  }
-  return found;
-}
-
-double standard_deviation(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  if (n < 2) return 0;
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return std::sqrt(sum / (n - 1));
 }
 
 // The state of the cores that both runs saw most often, in which the rows are compared.
@@ -128,7 +61,8 @@ void set_changes(std::vector<Pair>& group) {
       if (j != i) others.push_back(group[j].after.value - group[j].before.value);
     const double reference = median(others);
     group[i].change = group[i].after.value - group[i].before.value - reference;
-    group[i].reference_error = of_median * of_deviation * median_deviation(others, reference) /
+    group[i].reference_error = of_mean_error * of_median_deviation *
+                               median_deviation(others, reference) /
                                std::sqrt(static_cast<double>(others.size()));
   }
 }
@@ -142,7 +76,7 @@ void set_errors(const std::vector<Pair*>& pairs) {
       if (estimate->centers.size() > 1)
         spreads.push_back(std::abs(estimate->centers[0] - estimate->centers[1]) /
                           std::numbers::sqrt2);
-  const double usual = spreads.empty() ? usual_spread : of_deviation * median(spreads);
+  const double usual = spreads.empty() ? usual_spread : of_median_deviation * median(spreads);
   const auto variance = [&](const Estimate& estimate) {
     const auto visits = static_cast<double>(estimate.centers.size());
     const double spread = std::max(usual, standard_deviation(estimate.centers));
@@ -162,7 +96,7 @@ void set_errors(const std::vector<Pair*>& pairs) {
   if (pairs.size() >= least_rows_for_drift)
     for (int i = 0; i < 40; ++i) {
       const double middle = 0.5 * (low + high);
-      (median_score(middle) > 1 / of_deviation ? low : high) = middle;
+      (median_score(middle) > 1 / of_median_deviation ? low : high) = middle;
     }
   for (Pair* pair : pairs) pair->error = std::hypot(pair->error, low);
 }
@@ -331,6 +265,8 @@ Comparison compare_runs(const Repetitions& before, const Repetitions& after,
     by_rung[key].push_back(&pair);
   }
   std::vector<RungComparison> rungs;
+  rungs.reserve(by_rung.size());
+  judged.clear();
   for (const auto& [key, pairs] : by_rung) {
     if (pairs.size() < least_problems) continue;
     double weights = 0, sum = 0;
@@ -339,15 +275,11 @@ Comparison compare_runs(const Repetitions& before, const Repetitions& after,
       weights += weight;
       sum += weight * pair->change;
     }
-    RungComparison rung;
+    RungComparison& rung = rungs.emplace_back();
     rung.key = key;
     rung.problems = static_cast<int>(pairs.size());
-    rung.change_of_log = sum / weights;
-    rung.error = std::hypot(std::sqrt(1 / weights), least_drift);
-    rungs.push_back(rung);
+    judged.push_back({sum / weights, std::hypot(std::sqrt(1 / weights), least_drift), &rung});
   }
-  judged.clear();
-  for (RungComparison& rung : rungs) judged.push_back({rung.change_of_log, rung.error, &rung});
   judge(judged, options);
   return {std::move(rows), std::move(rungs)};
 }

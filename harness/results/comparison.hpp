@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/drift.hpp"
+
 namespace stepladder {
 
 struct RowKey {
@@ -27,12 +29,6 @@ struct RowKey {
   }
 };
 
-// An undisturbed repetition.
-struct Repetition {
-  std::int64_t round = 0, visit = 0;
-  double log_seconds = 0;
-  std::string cores;  // of several threads; see samples.csv
-};
 using Repetitions = std::map<RowKey, std::vector<Repetition>>;
 
 // From samples.csv of a run. Rows of which most repetitions were disturbed are left without any.
@@ -61,7 +57,6 @@ struct RowComparison : Judgement {
 struct RungComparison : Judgement {
   RowKey key{};  // without problem and direction
   int problems = 0;
-  double change_of_log = 0, error = 0;  // and its standard error
 };
 
 struct Comparison {

@@ -9,12 +9,6 @@
 #include "harness/verify/feedback.hpp"
 
 namespace stepladder {
-namespace {
-
-constexpr double slowest_expected = 2e7;  // bytes per second of a rung whose time is unknown
-
-}  // namespace
-
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed) {
   std::vector<Filling> all;
@@ -25,6 +19,12 @@ std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& v
   if (!all_exact) all.push_back({Tier::accuracy, seed + 1});
   all.push_back({Tier::accuracy, seed});
   return all;
+}
+
+double expected_seconds(const Case& problem) {
+  constexpr double bytes_per_second = 2e7, flops_per_second = 1e8;
+  return std::max(problem.operand_bytes() / bytes_per_second,
+                  problem.info().flops / flops_per_second);
 }
 
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
@@ -38,8 +38,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   std::unique_ptr<Runner> planned = std::move(runner);
   const bool has_feedback = variant.info->contraction > 0;
   if (has_feedback) planned.reset();  // its residual belongs to other values
-  const auto watched =
-      mpi.watch(variant.name, problem.operand_bytes() * mpi.ranks() / slowest_expected);
+  const auto watched = mpi.watch(variant.name, mpi.ranks() * expected_seconds(problem));
   try {
     if (planned == nullptr) planned = problem.plan(variant, resources);
     problem.reset();
@@ -61,8 +60,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     }
     if (!check.passed)
       return {.outcome = Outcome::failed,
-              .reason = is_second ? "a later run of the plan, on other values: " + check.what
-                                  : check.what};
+              .reason = is_second ? "a later run of the plan: " + check.what : check.what};
     runner = std::move(planned);
     return {.outcome = Outcome::passed,
             .error_ratio = check.error_ratio,

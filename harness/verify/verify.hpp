@@ -33,6 +33,9 @@ struct Filling {
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed);
 
+// Of one call of a variant whose time is unknown; generous.
+double expected_seconds(const Case& problem);
+
 // Runs the variant on a case that is allocated and filled, with poisoned outputs. Exceptions of the
 // variant are failures. With MPI all ranks call it together and get the same verdict. `runner` is
 // the plan; it is made here when null, and kept when it passes. The operands then hold its results.

@@ -1,4 +1,4 @@
-// layers: the operations of a training step other than the five primitives. Activations are
+// layers: the operations of a training step other than the six primitives. Activations are
 // [batch, channels, spatial]; spatial is height · width, or 1 after a fully connected layer.
 //
 //   bias      y[n, c, s] += bias[c], in place        dbias[c] = sum over n, s of dy[n, c, s]

@@ -179,6 +179,22 @@ def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(steplad
     assert "SKIPPED matmul huge: needs " in done.stdout and " GiB are available" in done.stdout
 
 
+def test_shapes_are_measured_without_a_file(stepladder, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape", "5x6x7 transpose_b=1", *QUICK,
+                      "--out", out)
+    assert done.returncode == 0, done.stderr
+    rows = read_csv(out / "summary.csv")
+    assert sorted((row["suite"], row["problem"], row["shape"], row["status"]) for row in rows) == [
+        ("shape", "5x6x7 transpose_b=1", "5x6x7 nt", "ok"), ("shape", "9x8x7", "9x8x7 nn", "ok")]
+    assert all("--shape 9x8x7 --shape '5x6x7 transpose_b=1'" in row["repeat_command"] for row in rows)
+
+
+def test_strides_along_a_side_of_one_pixel_skip_nothing(stepladder):
+    done = stepladder("verify", "convolution", "--shape", "3x18x9x1x30x1x1 stride_w=3", "--shape", "2x4x1x9x4x1x1 stride_h=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture
 def mpirun(stepladder):
     path = shutil.which("mpirun")

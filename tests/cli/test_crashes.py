@@ -58,6 +58,9 @@ def check(run, reasons):
         else:
             assert row["status"] == "failed" and row["median_s"] == "" and row["verified"] == "no"
             assert row["reason"].startswith(reasons[variant])
+            if variant == "crashes_memory":
+                used, allowed = map(float, re.findall(r"([\d.]+) GiB", row["reason"]))
+                assert used >= allowed == 1
     assert {row["variant"] for row in read_csv(run / "samples.csv")} == GOOD
 
 

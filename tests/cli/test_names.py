@@ -55,6 +55,8 @@ def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, 
     (("bench", "--again"), "--again requires --resume"),
     (("bench", "--suite", "layers", "--suite-file", "x.csv"), "excludes"),
     (("bench", "--suite-file", "x.csv"), "holds problems of one primitive"),
+    (("bench", "matmul", "--suite", "layers", "--shape", "4x4x4"), "excludes"),
+    (("bench", "--shape", "4x4x4"), "holds problems of one primitive"),
     (("step",), "--network is required"),
     (("compare", "only_one"), "new is required"),
 ])

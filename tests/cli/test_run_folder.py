@@ -67,7 +67,7 @@ def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(steplad
     kept = [row for row in before if row["variant"] != "blocked"]
     after = read_csv(run / "summary.csv")
     assert after[:len(kept)] == kept and [row["variant"] for row in after[len(kept):]] == ["blocked"] * 2
-    assert all(2 <= int(row["repetitions"]) <= 20 for row in after[len(kept):])
+    assert all(3 <= int(row["repetitions"]) <= 20 for row in after[len(kept):])
     kept_samples = [row for row in samples if row["variant"] != "blocked"]
     after_samples = read_csv(run / "samples.csv")
     assert after_samples[:len(kept_samples)] == kept_samples

@@ -97,7 +97,7 @@ TEST_F(DeviceNetwork, RandomNetworksTrainAsOnTheCpu) {
   const char* const uses[] = {"cuda,matmul=vectorized", "naive", "naive,matmul=vectorized",
                               "naive"};
   for (std::uint64_t i = 0; i < 24; ++i) {
-    NetworkDescription description = random_network(i);
+    NetworkDescription description = random_network(i, false);
     description.optimizer.type = static_cast<Optimizer>(i % 6);
     description.optimizer.learning_rate = 0.01;
     description.optimizer.rho = 0.9;
@@ -336,7 +336,7 @@ TEST_F(DeviceNetwork, ConcurrentOperationsGiveTheSameBits) {
   using sgd_update::Optimizer;
   const char* const uses[] = {"naive,matmul=vectorized", "naive,matmul=split_k", "cuda"};
   for (std::uint64_t i = 0; i < 24; ++i) {
-    NetworkDescription description = random_network(100 + i);
+    NetworkDescription description = random_network(100 + i, false);
     description.optimizer.type = static_cast<Optimizer>(i % 6);
     description.optimizer.learning_rate = 0.01;
     description.optimizer.epsilon = 1e-3;

@@ -21,8 +21,8 @@ void wait_for_change(const std::atomic<int>& value, int old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-// Binds the calling thread to OpenMP place `thread`, as in an OpenMP team. Without it the threads
-// would inherit the caller's affinity, and OpenMP may have bound the caller to one processor.
+}  // namespace
+
 void bind_to_place(int thread) {
   const int places = omp_get_num_places();
   if (places == 0) return;  // threads are not bound
@@ -34,8 +34,6 @@ void bind_to_place(int thread) {
   for (const int processor : processors) CPU_SET(processor, &set);
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
-
-}  // namespace
 
 ThreadPool::ThreadPool(int threads)
     : threads_(threads), workers_(std::make_unique<std::thread[]>(threads - 1)) {

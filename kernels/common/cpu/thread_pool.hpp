@@ -8,6 +8,10 @@
 
 namespace stepladder {
 
+// Binds the calling thread to OpenMP place `thread`, as in an OpenMP team. Otherwise a new thread
+// inherits its creator's affinity, and OpenMP may have bound that one to one processor.
+void bind_to_place(int thread);
+
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);  // the caller is one of them; starts threads - 1 more

@@ -10,29 +10,16 @@ namespace {
 class OpenMp final : public Plan {
  public:
   OpenMp(const Problem& problem, const Resources& resources)
-      : problem_(problem),
-        threads_(resources.threads),
-        workspace_size_(SimdBlock::workspace(problem)),
-        workspace_(aligned_array<float>(workspace_size_ * threads_)) {}
+      : parts_(problem, resources.threads), threads_(resources.threads) {}
 
   void run(const Operands& operands) override {
-    const Problem& p = problem_;
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int thread = 0; thread < threads_; ++thread) {
-      Range rows{0, p.m}, columns{0, p.n};
-      if (p.n > p.m)
-        columns = partition(p.n, threads_, thread, line_floats);  // no cache line of C is shared
-      else
-        rows = partition(p.m, threads_, thread);
-      SimdBlock::multiply(p, operands, rows, columns, workspace_.get() + thread * workspace_size_);
-    }
+    for (int thread = 0; thread < threads_; ++thread) parts_.compute(operands, thread);
   }
 
  private:
-  Problem problem_;
+  SimdParts parts_;
   int threads_;
-  std::int64_t workspace_size_;    // floats per thread
-  AlignedArray<float> workspace_;  // [threads, workspace_size]
 };
 
 constexpr VariantInfo info{

@@ -1,4 +1,4 @@
-// The arithmetic of the rungs simd, openmp and pthread: the loops of `blocked` on vectors.
+// The arithmetic of the rungs simd, openmp and pthread*, and its division among threads: the loops of `blocked` on vectors.
 #pragma once
 
 #include <algorithm>
@@ -97,6 +97,34 @@ class SimdBlock {
     for (; l < k; ++l, b += b_step) acc0 = xsimd::fma(Vector(a[l]), load_partial(b, count), acc0);
     store_partial(c, (acc0 + acc1) + (acc2 + acc3), count);
   }
+};
+
+// C divided among threads: each computes its part with a workspace of its own. The longer side is
+// divided. When C is wide its columns are divided, so that each part of B is read by one thread
+// only and no cache line of C is shared.
+class SimdParts {
+ public:
+  SimdParts(const Problem& problem, int threads)
+      : problem_(problem),
+        threads_(threads),
+        workspace_size_(SimdBlock::workspace(problem)),
+        workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads))) {}
+
+  void compute(const Operands& operands, int thread) const {
+    const Problem& p = problem_;
+    Range rows{0, p.m}, columns{0, p.n};
+    if (p.n > p.m)
+      columns = partition(p.n, threads_, thread, line_floats);
+    else
+      rows = partition(p.m, threads_, thread);
+    SimdBlock::multiply(p, operands, rows, columns, workspace_.get() + thread * workspace_size_);
+  }
+
+ private:
+  Problem problem_;
+  int threads_;
+  std::int64_t workspace_size_;    // floats per thread
+  AlignedArray<float> workspace_;  // [threads, workspace_size]
 };
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

@@ -81,6 +81,10 @@ std::string error_of_line(const std::string& name, const std::string& line) {
        "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
        "direction,source,epilogue\n"
        "s,good,1,2,5,5,2,2,2,2,0,0,backward,,bias_relu\n"},
+      {"average_pool",
+       "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
+       "direction,source,count\n"
+       "s,good,1,2,50,50,17,16,2,2,0,0,backward,,exclude_padding\n"},
       {"sgd_update", "suite,name,count,source\ns,good,5,\n"},
       {"all_reduce", "suite,name,count,source\ns,good,5,\n"}};
   const TemporaryFolder folder;
@@ -125,6 +129,14 @@ const BadLine bad_lines[] = {
     {"max_pool", "s,bad,1,2,50,50,17,16,2,2,0,0,forward,,", "17x16", "256"},
     {"max_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,,", "elements",
      "expected 2.8e14 at most"},
+    {"average_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,sideways,,", "column direction holds \"sideways\"",
+     "forward or backward"},
+    {"average_pool", "s,bad,1,2,5,5,2,2,2,2,0,0,forward,,some", "column count holds \"some\"",
+     "nothing, include_padding or exclude_padding"},
+    {"average_pool", "s,bad,1,2,5,5,2,2,2,2,2,0,forward,,", "padding 2x0", "window 2x2"},
+    {"average_pool", "s,bad,1,2,5,5,6,2,2,2,0,0,forward,,", "window 6x2", "padded input 5x5"},
+    {"average_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,,", "elements",
+     "expected 2.8e14 at most"},
     {"sgd_update", "s,bad,0,", "column count holds \"0\"", "whole number from 1"},
     {"all_reduce", "s,bad,-1,", "column count holds \"-1\"", "whole number from 0"},
 };
@@ -137,7 +149,8 @@ TEST(Suites, BadLinesNameFileLineAndExpectation) {
 }
 
 TEST(Suites, TheOtherLinesOfTheseFilesAreValid) {
-  for (const char* name : {"matmul", "convolution", "max_pool", "sgd_update", "all_reduce"})
+  for (const char* name :
+       {"matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce"})
     EXPECT_EQ(error_of_line(name, ""), "");
 }
 
@@ -153,6 +166,43 @@ TEST(Suites, AFileOfAnotherPrimitiveIsRejected) {
       error_of([] { load_suite(primitive("matmul"), suite_file(primitive("max_pool")), "", 1); }),
       {"max_pool.csv:1", "lacks the column \"m\"",
        "expected suite,name,m,n,k,transpose_a,transpose_b"}));
+}
+
+TEST(Shapes, TakeTheSuiteColumnsInOrderAndDefaults) {
+  const auto products = shape_problems(primitive("matmul"), "64x512x784 transpose_b=1", 1);
+  ASSERT_EQ(products.size(), 1U);
+  const ProblemInfo& product = products.front()->info();
+  EXPECT_EQ(product.suite, "shape");
+  EXPECT_EQ(product.name, "64x512x784 transpose_b=1");
+  EXPECT_EQ(product.shape, "64x512x784 nt");
+  EXPECT_EQ(shape_problems(primitive("matmul"), "4x5x6x1", 1).front()->info().shape, "4x5x6 tn");
+  EXPECT_EQ(shape_problems(primitive("sgd_update"), "100", 1).size(), 6U);  // of each optimizer
+}
+
+TEST(Shapes, WithoutADirectionHaveAll) {
+  const auto all = shape_problems(primitive("convolution"), "2x3x8x9x4x5x3 stride_w=2 pad_h=1", 1);
+  std::vector<std::string> directions;
+  for (const auto& problem : all) {
+    directions.push_back(problem->info().direction);
+    EXPECT_EQ(problem->info().shape, "n2 c3 h8 w9 k4 r5 s3 stride1x2 pad1x0 g1");
+  }
+  EXPECT_EQ(directions, (std::vector<std::string>{"forward", "backward_data", "backward_weights"}));
+  EXPECT_EQ(shape_problems(primitive("max_pool"), "1x1x4x4x2x2 direction=backward", 1).size(), 1U);
+}
+
+TEST(Shapes, ErrorsNameTheShapeAndWhatWasExpected) {
+  const auto error = [](const char* name, const char* text) {
+    return error_of([&] { shape_problems(primitive(name), text, 1); });
+  };
+  EXPECT_TRUE(says(error("matmul", "64x512"),
+                   {"--shape '64x512': no k is given", "expected mxnxk, for example 64x64x64"}));
+  EXPECT_TRUE(says(error("matmul", "1x2x3x0x0x0"), {"at most 5 sizes"}));
+  EXPECT_TRUE(says(error("matmul", "1x2xa"), {"column k holds \"a\"", "whole number from 1"}));
+  EXPECT_TRUE(says(error("matmul", "1x2x3x"), {"column transpose_a holds \"\""}));
+  EXPECT_TRUE(says(error("matmul", "1x2x3 m=4"), {"\"m=4\" gives no further column"}));
+  EXPECT_TRUE(says(error("matmul", "1x2x3 fast"), {"\"fast\" gives no", "COLUMN=VALUE"}));
+  EXPECT_TRUE(says(error("max_pool", "1x1x2x2x3x3"), {"window 3x3 is larger"}));
+  EXPECT_TRUE(says(error("layers", "3"), {"random problems only"}));
 }
 
 }  // namespace

@@ -100,9 +100,12 @@ class BenchTest : public testing::Test {
     options.measure = {.repetitions = 3, .budget_seconds = 0.003};
     options.suite_argument = "--suite s";
     Bench bench(run, options);
-    for (const auto& [name, count] : problems)
-      bench.measure(*make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", name),
-                    variants);
+    std::vector<std::unique_ptr<Case>> cases;  // they outlive the visits
+    for (const auto& [name, count] : problems) {
+      cases.push_back(make_case<SgdUpdate>({.count = count, .weight_decay = 0.5F}, "s", name));
+      bench.measure(*cases.back(), variants);
+    }
+    bench.measure_again([](const Case&, double) {});
     run.save();
     return bench.counts();
   }
@@ -171,7 +174,7 @@ TEST_F(BenchTest, WhatFailsHasAReasonAndNoTimeAndDoesNotStopTheOthers) {
   EXPECT_EQ(row["correct"]["status"], "ok");
   EXPECT_EQ(row["correct"]["verified"], "yes");
   EXPECT_GT(std::stod(row["correct"]["median_s"]), 0);
-  EXPECT_GE(samples_of("correct"), 2);
+  EXPECT_GE(samples_of("correct"), 3);
 }
 
 TEST_F(BenchTest, WhatGoesWrongWhileItIsTimedFailsAfterwards) {

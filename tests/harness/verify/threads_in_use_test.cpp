@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "harness/adapters/primitives.hpp"
+#include "kernels/average_pool/average_pool.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -111,6 +112,20 @@ TEST(ThreadsInUse, MaxPool) {
                                                .window_w = 2,
                                                .stride_h = 2,
                                                .stride_w = 2});
+}
+
+TEST(ThreadsInUse, AveragePool) {
+  using average_pool::Direction;
+  for (const Direction direction : {Direction::forward, Direction::backward})
+    check<average_pool::AveragePool>(average_pool_type(), {.direction = direction,
+                                                           .batch = 16,
+                                                           .channels = 32,
+                                                           .height = 56,
+                                                           .width = 56,
+                                                           .window_h = 2,
+                                                           .window_w = 2,
+                                                           .stride_h = 2,
+                                                           .stride_w = 2});
 }
 
 TEST(ThreadsInUse, SgdUpdate) {

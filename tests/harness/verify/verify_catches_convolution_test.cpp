@@ -223,7 +223,7 @@ TEST(VerifyCatchesConvolution, WeightsThatArePackedOnce) {
     EXPECT_TRUE(is_caught<Convolution>(
         problem_of(direction),
         unregistered<Convolution>("broken_stale", make_plan<Convolution, StalePacking>),
-        "a later run of the plan, on other values: " + result_name(direction) + "["));
+        "a later run of the plan: " + result_name(direction) + "["));
 }
 
 // A dw of 25,600 terms that lacks those of one image in 64, by a variant with Winograd's wide

@@ -189,12 +189,9 @@ const Fault faults[] = {
     {"broken_unwritten", plan_of<writes_nothing>, "c[0] is "},
     {"broken_partial_sum", plan_of<lost_partial_sum>, "c["},
     {"broken_half_precision", plan_of<half_precision>, " within "},
-    {"broken_stale_result", make_plan<Matmul, StaleResult>,
-     "a later run of the plan, on other values: c["},
-    {"broken_stale_packing", make_plan<Matmul, StalePacking>,
-     "a later run of the plan, on other values: c["},
-    {"broken_dirty_workspace", make_plan<Matmul, DirtyWorkspace>,
-     "a later run of the plan, on other values: c["},
+    {"broken_stale_result", make_plan<Matmul, StaleResult>, "a later run of the plan: c["},
+    {"broken_stale_packing", make_plan<Matmul, StalePacking>, "a later run of the plan: c["},
+    {"broken_dirty_workspace", make_plan<Matmul, DirtyWorkspace>, "a later run of the plan: c["},
 };
 
 TEST(VerifyCatchesMatmul, FaultsThatEveryShapeShows) {

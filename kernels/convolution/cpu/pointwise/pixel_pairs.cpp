@@ -22,6 +22,7 @@ PixelPairs::PixelPairs(const Problem& p)
   if (per_image() == x_plane_ && per_image() == y_plane_) {
     columns_ = x_plane_;
     rows_ = 1;
+    x_step_ = 1;  // a stride along a side of one pixel skips nothing
   }
 }
 

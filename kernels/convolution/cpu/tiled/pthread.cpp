@@ -25,8 +25,8 @@ class Pthread final : public Plan {
 constexpr VariantInfo info{
     .name = "pthread",
     .technique = Technique::pthread,
-    .builds_on = "simd",
-    .adds = "the division of openmp, on a thread pool that the plan keeps",
+    .builds_on = "pthread_barrier",
+    .adds = "a pool of threads that the plan keeps and that spin before they sleep",
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,0 +1,137 @@
+// A C of few rows or columns: the long operand is read once, in memory order, and nothing of it is
+// packed. `packed` copies panels of it that only one or two tiles would read, and fills its vectors
+// from the short side. Here the layout of the long operand decides: rows along C are streamed into
+// a C that stays in cache (stream_rows.hpp), rows along K are multiplied as dot products
+// (dot_products.hpp). If C has too few elements for all threads, they divide K.
+//
+// Expected: with one row, the bandwidth of the memory or cache that holds the long operand; with 2
+// to 8 rows 1.1x to 3x over `packed`; nothing from about 16 rows on, where packing pays.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/simd.hpp"
+#include "kernels/common/cpu/transpose.hpp"
+#include "kernels/common/integer_math.hpp"
+#include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/cpu/skinny/dot_products.hpp"
+#include "kernels/matmul/cpu/skinny/stream_rows.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+// C, or Cᵀ if C has fewer columns than rows, is short [rows, K] · long [K, columns].
+class Skinny final : public Plan {
+ public:
+  Skinny(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        transposed_(problem.n < problem.m),
+        short_along_k_(transposed_ ? problem.transpose_b : !problem.transpose_a),
+        streams_(transposed_ ? problem.transpose_a : !problem.transpose_b),
+        rows_(std::min(problem.m, problem.n)),
+        columns_(std::max(problem.m, problem.n)),
+        threads_(useful_threads(problem, resources.threads)),
+        divides_k_(threads_ > 1 && columns_ < threads_ * min_columns_per_thread) {
+    if (rows_ > max_rows) throw Unsupported("built for a C of at most 16 rows or columns");
+    if (packs_short()) short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * problem.k));
+    if (divides_k_)
+      partial_ = aligned_array<float>(static_cast<std::size_t>(threads_ * rows_ * columns_));
+    if (streams_) {
+      block_floats_ = round_up(StreamRows::workspace(rows_, columns_), line_floats);
+      blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * block_floats_));
+    }
+  }
+
+  void run(const Operands& operands) override {
+    if (packs_short())
+      transpose(transposed_ ? operands.b : operands.a, rows_, short_.get(), problem_.k, problem_.k,
+                rows_);
+    if (threads_ == 1) {
+      run_part(operands, 0);
+    } else {
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+      for (int thread = 0; thread < threads_; ++thread) run_part(operands, thread);
+      if (divides_k_) add_partial_sums(operands.c);
+    }
+    separate_epilogue(problem_, operands, threads_);
+  }
+
+ private:
+  // Dot products need both operands along K.
+  bool packs_short() const { return !streams_ && !short_along_k_; }
+
+  static constexpr std::int64_t max_rows = 16;
+  static constexpr std::int64_t min_columns_per_thread = 64;
+
+  // Waking a thread pays from about a microsecond of arithmetic, or of reading from a cache, on.
+  static int useful_threads(const Problem& p, int threads) {
+    constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 16;
+    const double parts = std::max(flops(p) / flops_of_a_fork, bytes_read(p) / bytes_of_a_fork);
+    return parts >= threads ? threads : std::max(1, static_cast<int>(parts));
+  }
+
+  void run_part(const Operands& operands, int thread) {
+    Range columns{0, columns_}, k{0, problem_.k};
+    float* c = operands.c;
+    std::int64_t c_row = transposed_ ? 1 : columns_, c_column = transposed_ ? rows_ : 1;
+    if (divides_k_) {
+      k = partition(k.end, threads_, thread, line_floats);
+      c = partial_.get() + thread * rows_ * columns_;
+    } else {
+      columns = partition(columns_, threads_, thread, line_floats);
+    }
+    const float* long_side = transposed_ ? operands.a : operands.b;
+    const float* short_side = transposed_ ? operands.b : operands.a;
+    if (k.begin == k.end || columns.begin == columns.end) {
+      if (divides_k_) std::fill_n(c, rows_ * columns_, 0.0F);
+      return;
+    }
+    if (!streams_) {
+      DotProducts::multiply({packs_short() ? short_.get() : short_side, problem_.k, long_side,
+                             problem_.k, c, c_row, c_column},
+                            rows_, columns, k);
+      return;
+    }
+    StreamRows::multiply({short_side, short_along_k_ ? problem_.k : 1, short_along_k_ ? 1 : rows_,
+                          long_side, columns_, c, c_row, c_column},
+                         rows_, columns, k, blocks_.get() + thread * block_floats_);
+  }
+
+  // Each thread's partial sums have the layout of C.
+  void add_partial_sums(float* c) const {
+    const std::int64_t count = rows_ * columns_;
+    std::copy_n(partial_.get(), count, c);
+    for (int thread = 1; thread < threads_; ++thread)
+      for (std::int64_t i = 0; i < count; ++i) c[i] += partial_[thread * count + i];
+  }
+
+  Problem problem_;
+  bool transposed_;
+  bool short_along_k_;           // the layout of the short operand
+  bool streams_;                 // the rows of the long operand run along C
+  std::int64_t rows_, columns_;  // of C, or of Cᵀ: short and long side
+  int threads_;
+  bool divides_k_;
+  AlignedArray<float> short_;    // [rows, K] if the short operand is packed
+  AlignedArray<float> partial_;  // [threads, C] if the threads divide K
+  std::int64_t block_floats_ = 0;
+  AlignedArray<float> blocks_;  // [threads, block of C] if rows are streamed
+};
+
+constexpr VariantInfo info{
+    .name = "skinny",
+    .technique = Technique::openmp,
+    .builds_on = "packed_openmp",
+    .adds = "a C of few rows or columns: the long operand streamed once, without packing",
+    .isa = build_isa,
+    .threaded = true,
+    .epilogue = true,
+};
+
+const Registration registration{info, make_plan<Matmul, Skinny>};
+
+}  // namespace
+}  // namespace stepladder::matmul
