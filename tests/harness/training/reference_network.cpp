@@ -80,6 +80,26 @@ Doubles pool(const network::MaxPool& layer, std::int64_t batch, const Shape& in,
   return y;
 }
 
+// The smallest gap between the two largest, different elements of a window.
+double smallest_gap(const network::MaxPool& layer, std::int64_t planes, const Shape& in,
+                    const Shape& out, const Doubles& x) {
+  double gap = std::numeric_limits<double>::infinity();
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for (std::int64_t p = 0; p < out.height; ++p)
+      for (std::int64_t q = 0; q < out.width; ++q) {
+        Doubles window;
+        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
+                   layer.window_h, layer.window_w,
+                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
+                     const std::int64_t at = plane * in.spatial() + h * in.width + c;
+                     window.push_back(x[static_cast<std::size_t>(at)]);
+                   });
+        std::sort(window.rbegin(), window.rend());
+        if (window.size() > 1 && window[0] > window[1]) gap = std::min(gap, window[0] - window[1]);
+      }
+  return gap;
+}
+
 Doubles average(const network::AveragePool& layer, std::int64_t batch, const Shape& in,
                 const Shape& out, const Doubles& x) {
   Doubles y;
@@ -198,6 +218,27 @@ Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
   return std::visit(
       Visitor{layer, batch, x, weights, biases, dropout_seed(seed_, layer.name, 0), step},
       layer.layer);
+}
+
+double ReferenceNetwork::kink_margin(std::span<const double> parameters, std::int64_t step) const {
+  double margin = 1;
+  Doubles x = images_;
+  for (std::size_t i = 0; i < description_.layers.size(); ++i) {
+    const network::LayerDescription& layer = description_.layers[i];
+    double nearest = std::numeric_limits<double>::infinity();
+    if (std::holds_alternative<network::Relu>(layer.layer)) {
+      for (const double v : x)
+        if (v != 0) nearest = std::min(nearest, std::abs(v));
+    } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
+      nearest = smallest_gap(*pool, description_.batch * layer.input.channels, layer.input,
+                             layer.output, x);
+    }
+    double largest = 0;
+    for (const double v : x) largest = std::max(largest, std::abs(v));
+    if (largest > 0) margin = std::min(margin, nearest / largest);
+    x = layer_output(i, x, parameters, step);
+  }
+  return margin;
 }
 
 double ReferenceNetwork::loss(std::span<const double> parameters, std::int64_t step) const {

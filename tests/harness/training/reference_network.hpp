@@ -21,6 +21,12 @@ class ReferenceNetwork {
   // and labels are the network's own.
   double loss(std::span<const double> parameters, std::int64_t step) const;
 
+  // The smallest distance of an activation to a kink of the loss, as a fraction of the largest
+  // magnitude at the input of its layer: |x| for relu, the largest minus the second largest of a
+  // window for max_pool. Exact zeros and exact ties are left out: they come from relu and dropout,
+  // which pass no gradient there. At least 1 if there is no kink.
+  double kink_margin(std::span<const double> parameters, std::int64_t step) const;
+
  private:
   struct Offsets {  // into the parameters
     std::size_t weights = 0, biases = 0;
