@@ -10,6 +10,7 @@
 #include <csignal>
 #include <limits>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "harness/io/glob.hpp"
@@ -56,14 +57,29 @@ Clock clock_of(const BenchRow& row) {
   return row.problem->ranks > 1 ? Clock::ranks : Clock::wall;
 }
 
-// Whether `work` ends in a process of its own, within `limit` seconds.
+// Blocks of all small sizes, more than the free lists hold: what is allocated next comes from the end
+// of the heap, one block after the other.
+std::vector<std::unique_ptr<char[]>> fill_free_lists() {
+  constexpr std::size_t each = 256, largest = 1024;
+  std::vector<std::unique_ptr<char[]>> blocks;
+  blocks.reserve(each * largest / 16);
+  for (std::size_t bytes = 8; bytes <= largest; bytes += 16)
+    for (std::size_t i = 0; i < each; ++i) blocks.push_back(std::make_unique<char[]>(bytes));
+  return blocks;
+}
+
+// Whether `work` ends in a process of its own, within `limit` seconds, and leaves the heap intact:
+// malloc aborts where it meets a damaged block.
 bool survives_alone(double limit, const std::function<void()>& work) {
   const pid_t child = fork();
   if (child < 0) return true;
   if (child == 0) {
     keep_work_record(nullptr);
     try {
+      auto blocks = fill_free_lists();
       work();
+      const auto behind = fill_free_lists();
+      blocks.clear();
     } catch (...) {  // a failure, but no crash
     }
     _exit(0);

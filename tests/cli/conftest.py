@@ -62,7 +62,7 @@ class Program:
                                 env={name: value for name, value in variables.items() if value is not None},
                                 **options)
 
-    def __call__(self, *arguments, timeout=60, **options):
+    def __call__(self, *arguments, timeout=180, **options):
         process = self.start(*arguments, **options)
         try:
             stdout, stderr = process.communicate(timeout=timeout)
