@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import math
+import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,10 +70,17 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
 
 
 def read_text(path: Path) -> str | None:
+    """The text of a file, or of the file of that name that gzip compressed; None if there is neither."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return None
+        path = path.with_name(f"{path.name}.gz")
+        try:
+            data = gzip.decompress(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"{path}: expected gzip data; {error}") from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <cstdint>
+#include <sstream>
 #include <stdexcept>
 
+#include "harness/io/file.hpp"
 #include "harness/io/printable.hpp"
 
 namespace stepladder {
 namespace {
 
-[[noreturn]] void fail_at(const std::string& where, const std::string& what) {
+[[noreturn]] void fail_in(const std::string& where, const std::string& what) {
   throw std::runtime_error(printable(fmt::format("{}: {}", where, what)));
 }
 
@@ -30,7 +32,7 @@ std::vector<std::string> split(const std::string& line, const std::string& where
       } else {
         quoted = false;
         if (i + 1 < line.size() && line[i + 1] != ',')
-          fail_at(where, fmt::format("\"{}\" follows a closing quotation mark; expected a comma or "
+          fail_in(where, fmt::format("\"{}\" follows a closing quotation mark; expected a comma or "
                                      "the end of the line",
                                      line.substr(i + 1, 1)));
       }
@@ -42,7 +44,7 @@ std::vector<std::string> split(const std::string& line, const std::string& where
       fields.back() += c;
     }
   }
-  if (quoted) fail_at(where, "a quotation mark is not closed");
+  if (quoted) fail_in(where, "a quotation mark is not closed");
   return fields;
 }
 
@@ -74,12 +76,12 @@ std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int
   return text(column).empty() ? otherwise : integer(column, low, high);
 }
 
-void CsvRow::fail(const std::string& what) const { fail_at(where_, what); }
+void CsvRow::fail(const std::string& what) const { fail_in(where_, what); }
 
 CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
                  const std::vector<std::string>& optional) {
-  std::ifstream in(file);
-  if (!in) fail_at(file.string(), "cannot be read");
+  const std::vector<std::uint8_t> bytes = read_bytes(file);
+  std::istringstream in(std::string(bytes.begin(), bytes.end()));
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -92,24 +94,24 @@ CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::strin
       header_ = std::move(fields);
       for (const std::string& column : required)
         if (std::find(header_.begin(), header_.end(), column) == header_.end())
-          fail_at(where, fmt::format("the header lacks the column \"{}\"; expected {}", column,
+          fail_in(where, fmt::format("the header lacks the column \"{}\"; expected {}", column,
                                      fmt::join(required, ",")));
       for (const std::string& column : header_) {
         if (std::count(header_.begin(), header_.end(), column) > 1)
-          fail_at(where, fmt::format("the column \"{}\" comes twice", column));
+          fail_in(where, fmt::format("the column \"{}\" comes twice", column));
         if (std::find(required.begin(), required.end(), column) == required.end() &&
             std::find(optional.begin(), optional.end(), column) == optional.end())
-          fail_at(where, fmt::format("unknown column \"{}\"; expected {}", column,
+          fail_in(where, fmt::format("unknown column \"{}\"; expected {}", column,
                                      fmt::join(required, ",")));
       }
       continue;
     }
     if (fields.size() != header_.size())
-      fail_at(where, fmt::format("{} fields; the header has {}", fields.size(), header_.size()));
+      fail_in(where, fmt::format("{} fields; the header has {}", fields.size(), header_.size()));
     rows_.emplace_back(where, &header_, std::move(fields));
   }
   if (header_.empty())
-    fail_at(file.string(), fmt::format("empty; expected the header {}", fmt::join(required, ",")));
+    fail_in(file.string(), fmt::format("empty; expected the header {}", fmt::join(required, ",")));
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

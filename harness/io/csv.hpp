@@ -32,6 +32,7 @@ class CsvRow {
   std::vector<std::string> fields_;
 };
 
+// A file of such rows, or one that gzip compressed.
 class CsvFile {
  public:
   // Throws std::runtime_error with file and line if the file cannot be read, lacks a column of

@@ -165,7 +165,9 @@ const char* name_of(Change change) {
 }
 
 Repetitions read_repetitions(const std::filesystem::path& run) {
-  const CsvFile file(run / "samples.csv", samples_columns().names());
+  std::filesystem::path path = run / "samples.csv";
+  if (!exists(path) && exists(run / "samples.csv.gz")) path += ".gz";
+  const CsvFile file(path, samples_columns().names());
   constexpr std::int64_t most = 1 << 20, most_rounds = std::int64_t{1} << 40U;
   Repetitions found;
   std::map<RowKey, std::size_t> all;

@@ -31,7 +31,7 @@ struct RowKey {
 
 using Repetitions = std::map<RowKey, std::vector<Repetition>>;
 
-// From samples.csv of a run. Rows of which most repetitions were disturbed are left without any.
+// From samples.csv of a run, or samples.csv.gz. Rows of which most repetitions were disturbed are left without any.
 // Throws std::runtime_error, which names file and line.
 Repetitions read_repetitions(const std::filesystem::path& run);
 

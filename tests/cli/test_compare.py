@@ -1,6 +1,7 @@
 """compare finds a slowdown, and only a real one."""
 
 import csv
+import gzip
 import json
 import re
 import shutil
@@ -99,10 +100,24 @@ def test_rows_of_one_run_only_are_counted(stepladder, finished_run, doctored):
     assert done.stdout.splitlines()[-1].endswith(", 2 in one run only")
 
 
+def test_compressed_samples_are_compared_as_the_others(stepladder, finished_run, doctored):
+    run = doctored(1)
+    samples = run / "samples.csv"
+    samples.with_name("samples.csv.gz").write_bytes(gzip.compress(samples.read_bytes()))
+    plain = stepladder("compare", finished_run, run).stdout
+    samples.unlink()
+    assert stepladder("compare", finished_run, run).stdout == plain
+    whole = (run / "samples.csv.gz").read_bytes()
+    (run / "samples.csv.gz").write_bytes(whole[:len(whole) // 2])
+    done = stepladder("compare", finished_run, run)
+    assert done.returncode == 2
+    assert "samples.csv.gz: byte offset" in done.stderr and "truncated gzip" in done.stderr
+
+
 def test_what_cannot_be_compared_exits_2(stepladder, finished_run, doctored, tmp_path):
     done = stepladder("compare", finished_run, tmp_path / "none")
     assert done.returncode == 2
-    assert "none/samples.csv: cannot be read" in done.stderr
+    assert "none/samples.csv: cannot open: No such file" in done.stderr
 
     run = doctored(1)
     lines = (run / "samples.csv").read_text().splitlines(keepends=True)

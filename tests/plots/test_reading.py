@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -122,6 +123,20 @@ def test_a_torn_last_line_is_skipped_with_a_warning(tmp_path):
         assert len(run.train) == 1
         assert run.warnings == [f"{tmp_path / 'train.csv'}:3: the last line is torn (no newline "
                                 "at its end); skipped"]
+
+
+def test_compressed_files_are_read_where_the_plain_ones_are_absent(tmp_path):
+    write_train(tmp_path, train_text(GOOD, GOOD))
+    plain = load_run(tmp_path).train
+    path = tmp_path / "train.csv"
+    compressed = gzip.compress(path.read_bytes())
+    path.unlink()
+    (tmp_path / "train.csv.gz").write_bytes(compressed)
+    assert load_run(tmp_path).train == plain and len(plain) == 2
+    for damaged in (compressed[:-9], b"no gzip", compressed[:12] + b"\xff" * 30):
+        (tmp_path / "train.csv.gz").write_bytes(damaged)
+        with pytest.raises(InputError, match="train.csv.gz: expected gzip data"):
+            load_run(tmp_path)
 
 
 def test_a_line_torn_inside_quotation_marks(tmp_path):

@@ -92,8 +92,8 @@ TEST(Csv, AMessageIsOneLineOfText) {
 
 TEST(Csv, AMissingFileIsNamed) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(
-      says(error_of([&] { CsvFile(folder / "none.csv", {"a"}); }), {"none.csv", "cannot be read"}));
+  EXPECT_TRUE(says(error_of([&] { CsvFile(folder / "none.csv", {"a"}); }),
+                   {"none.csv", "cannot open: No such file"}));
 }
 
 TEST(Csv, WholeNumbersInARange) {
