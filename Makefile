@@ -52,7 +52,7 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help setup data build test fuzz faults bench bench-network compare-modes simulate simulate-training peers \
-	gpu gpu-bundle plots report compare format lint clean
+	gpu gpu-bundle plots report results-site compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -62,7 +62,7 @@ help: ## list the targets and the variables
 	@echo 'Variables of bench, all optional:'
 	@echo '  PRIMITIVE=matmul,max_pool   only these, and no training steps'
 	@echo '  VARIANT=packed,open*        only these rungs'
-	@echo '  SUITE=layers                the problem sizes, see bench/suites'
+	@echo '  SUITE=layers                the problem sizes, see bench/suites; quick: one small layer of each kind'
 	@echo '  THREADS=1,2                 threads of each measurement (1 and all cores)'
 	@echo '  RANKS=2,4                   MPI ranks of all_reduce (2 and all cores); more ranks than'
 	@echo '                              cores only with OVERSUBSCRIBE=1'
@@ -161,6 +161,9 @@ report: setup ## write the page of a run: RUN/report.html (BASE=FOLDER compares;
 	@[ -n "$$RUN" ] || { echo 'make report: name the run with RUN=FOLDER' >&2; exit 2; }
 	@$(PYTHON) -m plots page "$$RUN" $${BASE:+--base "$$BASE"} --program "$$BUILD/stepladder"
 	@if [ "$$(realpath "$$RUN/..")" = "$$(realpath results)" ]; then $(PYTHON) -m plots report "$$RUN"; fi
+
+results-site: setup ## write the pages of all published runs and an index (OUT=FOLDER, default build/results-site)
+	@$(PYTHON) -m plots site results "$${OUT:-$$BUILD/results-site}" --program "$$BUILD/stepladder"
 
 compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
 	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { echo 'make compare: name two runs with OLD=FOLDER NEW=FOLDER' >&2; exit 2; }

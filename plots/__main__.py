@@ -1,4 +1,4 @@
-"""Command line: python -m plots charts|table|network|modes|tables|page|report RUN_DIR."""
+"""Command line: python -m plots charts|table|network|modes|tables|page|report RUN_DIR, or site RESULTS_DIR SITE_DIR."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from plots import modes, modes_screen, network, report, screen, tables
 from plots.errors import InputError
+from plots.numbers import plural
 from plots.reading import load_run
 
 
@@ -30,16 +31,21 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     for sub in (charts_parser, table_parser, network_parser, modes_parser, tables_parser,
                 page_parser, report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
+    site_parser = commands.add_parser(
+        "site", help="write the pages of all published runs, and an index, for a static web server")
+    site_parser.add_argument("results", metavar="RESULTS_DIR", type=Path, help="folder of the runs")
+    site_parser.add_argument("site", metavar="SITE_DIR", type=Path, help="new folder, or an earlier site")
     modes_parser.add_argument(
         "--target", type=accuracy, metavar="A",
         help="held-out accuracy whose time is compared (default: that of modes.json, "
              f"else {modes.DEFAULT_TARGET})")
     page_parser.add_argument("--base", metavar="RUN_DIR", type=Path,
                              help="an earlier run, to which rows are compared")
-    page_parser.add_argument("--program", metavar="FILE", type=Path,
-                             help="stepladder, which judges the comparison, in its build folder "
-                                  "(default: build/stepladder)")
-    for sub in (page_parser, report_parser):
+    for sub in (page_parser, site_parser):
+        sub.add_argument("--program", metavar="FILE", type=Path,
+                         help="stepladder in its build folder, which holds the instructions of the rungs; "
+                              "it judges comparisons (default: build/stepladder)")
+    for sub in (page_parser, report_parser, site_parser):
         sub.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent,
                          help="folder that holds README.md and kernels/ (default: this repository)")
     return parser.parse_args(arguments)
@@ -103,12 +109,23 @@ def run_page(options: argparse.Namespace) -> list[str]:
 
     run = load_run(options.run_dir)
     base = load_run(options.base, ("environment", "summary")) if options.base else None
-    program = options.program or options.root / (os.environ.get("BUILD") or "build") / "stepladder"
-    outcome = write.write(run, base, options.root, program)
+    outcome = write.write(run, base, options.root, program_of(options))
     print(f"Report: {screen.shown_path(outcome.page)} ({outcome.size / 1e6:.1f} MB)\n"
           f"Figures: {screen.shown_path(run.folder / write.FIGURES)} ({outcome.figures}); "
           f"tables: {screen.shown_path(run.folder / write.TABLES)} ({outcome.tables})")
     return run.warnings + outcome.warnings
+
+
+def run_site(options: argparse.Namespace) -> list[str]:
+    from plots.report_page import site
+
+    outcome = site.write_site(options.results, options.site, options.root, program_of(options))
+    print(f"Index: {screen.shown_path(outcome.index)}, with the pages of {plural(outcome.runs, 'run')}")
+    return outcome.warnings
+
+
+def program_of(options: argparse.Namespace) -> Path:
+    return options.program or options.root / (os.environ.get("BUILD") or "build") / "stepladder"
 
 
 def run_report(options: argparse.Namespace) -> list[str]:
@@ -125,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     commands = {"charts": run_charts, "table": run_table, "network": run_network,
                 "modes": run_modes, "tables": run_tables, "page": run_page,
-                "report": run_report}
+                "report": run_report, "site": run_site}
     try:
         warnings = commands[options.command](options)
     except InputError as error:
