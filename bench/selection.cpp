@@ -167,7 +167,7 @@ void Selection::add_options(CLI::App& app) {
   add_place_option(app, place);
   app.add_option(
       "--suite", suite,
-      "Suite of bench/suites, such as layers, alexnet, squares, thin, random, deepbench");
+      "Suite of bench/suites, such as quick, layers, alexnet, squares, thin, random, deepbench");
   app.add_option("--suite-file", suite_file,
                  "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");

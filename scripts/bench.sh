@@ -2,7 +2,7 @@
 # Measures everything into one run folder, draws the charts, writes the tables and prints the main
 # results. Each part is one line on the screen; its output goes to bench.log in the run folder.
 # Variables: PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OUT RESUME OVERSUBSCRIBE BUILD
-# (see make help).
+# (see make help). SUITE=quick leaves out the steps of the large networks and most trainings.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 allow_mpi_as_root
@@ -91,7 +91,9 @@ elif [[ -n $all_reduce ]]; then
 fi
 
 if [[ -z ${PRIMITIVE:-} ]]; then
-  for network in mlp mnist_cnn cifar_cnn; do
+  networks=(mlp mnist_cnn cifar_cnn)
+  [[ $suite != quick ]] || networks=(mlp)
+  for network in "${networks[@]}"; do
     rungs=(simd openmp best vendor)
     # The serial step of a CNN takes minutes.
     [[ $network != mlp ]] || rungs=(serial "${rungs[@]}")
@@ -100,13 +102,13 @@ if [[ -z ${PRIMITIVE:-} ]]; then
     add_part "training steps of $network: ${rungs[*]}" \
       "$program" step --network "$network" "${uses[@]}" --threads "$threads"
   done
-  if ((cores > 1)); then
+  if ((cores > 1)) && [[ $suite != quick ]]; then
     sweep=1
     for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
     add_part "thread sweep of mnist_cnn: $sweep threads per operation, 1 and 2 operations at once" \
       "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
   fi
-  if command -v mpirun >/dev/null; then
+  if command -v mpirun >/dev/null && [[ $suite != quick ]]; then
     # Data parallel: every rank takes its own samples, and the gradients are averaged.
     for count in "${rank_counts[@]}"; do
       ((count > 1)) || continue
@@ -119,7 +121,7 @@ if [[ -z ${PRIMITIVE:-} ]]; then
   # `make compare-modes` in short: one process, threads, and ranks with and without waiting.
   train=(train --network mlp --epochs 2)
   add_part "training of mlp, 2 epochs" "$program" "${train[@]}"
-  if ((cores > 1)); then
+  if ((cores > 1)) && [[ $suite != quick ]]; then
     add_part "training of mlp, 2 epochs: hogwild, $cores threads" \
       "$program" "${train[@]}" --mode hogwild --replicas "$cores" --threads 1
   fi
@@ -127,7 +129,9 @@ if [[ -z ${PRIMITIVE:-} ]]; then
     for count in "${rank_counts[@]}"; do
       ((count > 1)) || continue
       set_launcher "$count"
-      for mode in synchronous local_sgd token_ring; do
+      modes=(synchronous local_sgd token_ring)
+      [[ $suite != quick ]] || modes=(synchronous)
+      for mode in "${modes[@]}"; do
         add_part "training of mlp, 2 epochs: $mode, $count ranks" \
           "${launcher[@]}" "$program" "${train[@]}" --mode "$mode" --threads 1
       done
