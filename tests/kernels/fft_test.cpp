@@ -151,7 +151,7 @@ TEST(Fft, ProductsOfComplexTiles) {
 
 Problem layer(Direction direction, std::int64_t image, std::int64_t kernel) {
   return {.direction = direction,
-          .batch = 16,
+          .batch = 64,
           .in_channels = 64,
           .height = image,
           .width = image,
