@@ -88,6 +88,8 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     what = "FMA peak" if unit == "GFLOP/s" else "bandwidth of each memory level"
     remark += (f"Dashed: measured {what}." if any(peaks_of.values())
                else f"No measured {what.partition(' of')[0]} in ceilings.json.")
+    if size_of is filter_size:
+        remark += " FLOPs are those of the definition: Winograd and FFT compute fewer."
     columns = 1 if len(rows_of) == 1 else 2
     grid_rows = -(-len(rows_of) // columns)
     last = max(resource for _, resource in rows_of)
