@@ -69,6 +69,14 @@ if(ZSTD_INCLUDE_DIR AND ZSTD_LIBRARY)
   target_link_libraries(stepladder_dependencies INTERFACE ${ZSTD_LIBRARY})
 endif()
 
+# The header alone: the library is opened at run time (kernels/common/shared_library.hpp).
+find_path(FFTW_INCLUDE_DIR fftw3.h)
+set(STEPLADDER_HAVE_FFTW OFF)
+if(FFTW_INCLUDE_DIR)
+  set(STEPLADDER_HAVE_FFTW ON)
+  target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${FFTW_INCLUDE_DIR})
+endif()
+
 # Only the CUDA runtime is linked, statically, so that the program starts without an NVIDIA driver.
 # cuBLAS, cuDNN and NCCL are opened at run time (kernels/common/shared_library.hpp): the build needs
 # their headers, and the run path leads to their libraries.
@@ -167,6 +175,6 @@ if(cuda_wanted)
   endforeach()
 endif()
 
-foreach(what MPI ONEDNN ZSTD CUDA CUBLAS CUDNN NCCL)
+foreach(what MPI ONEDNN ZSTD FFTW CUDA CUBLAS CUDNN NCCL)
   message(STATUS "stepladder: ${what} ${STEPLADDER_HAVE_${what}}")
 endforeach()

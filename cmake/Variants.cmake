@@ -19,6 +19,7 @@ set(needs
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
   "kernels/[a-z_/]*onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "zstd.h|STEPLADDER_HAVE_ZSTD|built without zstd (Debian: libzstd-dev)"
+  "fftw3.h|STEPLADDER_HAVE_FFTW|built without FFTW (Debian: libfftw3-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
   "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"

@@ -14,7 +14,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libfmt-dev libhwloc-dev libxsimd-dev zlib1g-dev
   libbenchmark-dev libgtest-dev
   libopenmpi-dev openmpi-bin libopenblas0-openmp libblis4-openmp libdnnl-dev
-  libzstd-dev libsimgrid-dev
+  libzstd-dev libsimgrid-dev libfftw3-dev
 )
 # name of the library, header to be found
 required_headers=(
@@ -158,6 +158,7 @@ missing_options() {
   has_library dnnl || say oneDNN
   has_library zstd || say zstd
   has_library simgrid || say SimGrid
+  has_library fftw3f || say FFTW
 }
 
 accept_system_libraries() {
@@ -168,7 +169,7 @@ accept_system_libraries() {
       say "This system has no apt-get. Install the following with its own package manager, or" \
         "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, Python 3 with numpy," \
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, FFTW, Python 3 with numpy," \
         "matplotlib, Jinja2 and Pygments."
     } >&2
     exit 1

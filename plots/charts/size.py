@@ -1,8 +1,9 @@
-"""size-<primitive>: rate against problem size, below the measured peak."""
+"""size-<primitive>: rate against problem size, or filter size, below the measured peak."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from matplotlib.axes import Axes
@@ -24,10 +25,14 @@ QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "av
 
 # Suites that vary one size. Problems of other suites differ in shape: no line joins them.
 SWEEPS = ("squares", "sweep")
+FILTERS = "filters"  # of convolution: varies the filter, which is the size of its chart
 MOST_PANELS = 4
 
 # Ratio of the highest to the lowest rate from which the axis is logarithmic.
 LOGARITHMIC_FROM = 30
+# The same with one ceiling, from this ratio of the highest rate to it: Winograd's and FFT's FLOPs
+# are those of the definition.
+ABOVE_PEAK = 1.5
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -38,12 +43,13 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         if ladder.primitive not in QUANTITIES:
             continue
         name = f"size-{ladder.primitive}"
-        swept = [row for row in ladder.measured if row["suite"] in SWEEPS]
+        swept = ([row for row in ladder.measured if row["suite"] in SWEEPS]
+                 or [row for row in ladder.measured if row["suite"] == FILTERS])
         resources = first_and_last(resources_of(swept))
         if not ladder.measured:
             yield name, "no row has a time"
         elif not swept:
-            yield name, "no row is of a suite that varies the size; --suite squares or sweep is"
+            yield name, "no row is of a suite that varies the size; --suite squares, sweep or filters is"
         elif len({(row["direction"], resource_of(row)) for row in swept}) <= MOST_PANELS:
             yield name, draw_sizes(run, replace(ladder, measured=swept), resources)
         else:
@@ -54,11 +60,16 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | str:
     rate, unit, size, size_label = QUANTITIES[ladder.primitive]
+    size_of: Callable[[Row], float | None] = lambda row: row[size]
+    what_varies = "problem size"
+    if all(row["suite"] == FILTERS for row in ladder.measured):
+        size, size_label, what_varies = "shape", "rows and columns of the filter", "filter size"
+        size_of = filter_size
     directions = ladder.directions
     panels = [(direction, resource) for resource in resources for direction in directions]
     rows_of = {panel: [row for row in ladder.measured
                        if (row["direction"], resource_of(row)) == panel
-                       and row[rate] and row[size]] for panel in panels}
+                       and row[rate] and size_of(row)] for panel in panels}
     drawn = {row["variant"] for rows in rows_of.values() for row in rows}
     if not drawn:
         return f"no row has both {rate} and {size}"
@@ -66,7 +77,7 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     rows_of = {panel: [row for row in rows if row["variant"] in widest]
                for panel, rows in rows_of.items()}
     rows_of = {panel: rows for panel, rows in rows_of.items() if rows}
-    if max(len({row[size] for row in rows}) for rows in rows_of.values()) < 2:
+    if max(len({size_of(row) for row in rows}) for rows in rows_of.values()) < 2:
         return "fewer than two sizes"
     styles = style.variant_styles(ladder.rungs)
     peaks_of = {r: peaks(run, unit, r) for r in resources}
@@ -77,11 +88,13 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     what = "FMA peak" if unit == "GFLOP/s" else "bandwidth of each memory level"
     remark += (f"Dashed: measured {what}." if any(peaks_of.values())
                else f"No measured {what.partition(' of')[0]} in ceilings.json.")
+    if size_of is filter_size:
+        remark += " FLOPs are those of the definition: Winograd and FFT compute fewer."
     columns = 1 if len(rows_of) == 1 else 2
     grid_rows = -(-len(rows_of) // columns)
     last = max(resource for _, resource in rows_of)
     page = Page(
-        f"{ladder.primitive}: {unit} against problem size", caption(run, resources, remark),
+        f"{ladder.primitive}: {unit} against {what_varies}", caption(run, resources, remark),
         grid_rows, columns, panel_height=2.7 if grid_rows == 1 else 2.1,
         finding=against_library(ladder, [row for (_, r), rows in rows_of.items() if r == last
                                          for row in rows]))
@@ -94,9 +107,13 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
         axes.margins(x=0.04)
         rates = [row[rate] for (_, r), found in rows_of.items() if r == resource for row in found]
         ceilings = top_of_axis(axes, peaks_of[resource], rates)
-        draw_lines(page, axes, rows, named[panel], styles, lambda row: row[size],
-                   lambda row: row[rate], ceiling_ends(rows, size, ceilings))
+        draw_lines(page, axes, rows, named[panel], styles, size_of,
+                   lambda row: row[rate], ceiling_ends(max(map(size_of, rows)), ceilings))
         plain_log(axes.xaxis)
+        if size_of is filter_size:
+            sizes = sorted({size_of(row) for row in rows})
+            axes.set_xticks(sizes, [f"{value:.0f}" for value in sizes])
+            axes.set_xticks([], minor=True)
     page.hide_from(len(rows_of))
     return page
 
@@ -120,9 +137,9 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
     highest = max(rates)
     enough = [value for value in ceilings.values() if value >= highest]
     top = enough[0] if enough else highest * 1.05
-    if top / min(rates) > LOGARITHMIC_FROM and len(ceilings) > 1:
+    if top / min(rates) > LOGARITHMIC_FROM and (len(ceilings) > 1 or top > ABOVE_PEAK * max(ceilings.values(), default=top)):
         axes.set_yscale("log")
-        axes.set_ylim(min(rates) / 1.5, top)
+        axes.set_ylim(min(rates) / 1.5, top if enough else highest * 1.5)
         plain_log(axes.yaxis)
     else:
         axes.set_ylim(0, top)
@@ -133,7 +150,12 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
     return shown
 
 
-def ceiling_ends(rows: list[Row], size: str, ceilings: dict[str, float]) -> list[End]:
-    largest = max(row[size] for row in rows)
+def ceiling_ends(largest: float, ceilings: dict[str, float]) -> list[End]:
     return [End(largest, value, f"{name} {value:.0f}", style.REFERENCE)
             for name, value in ceilings.items()]
+
+
+def filter_size(row: Row) -> float | None:
+    """R of a square filter, from a shape such as "n4 c32 h56 w56 k32 r5 s5 …"."""
+    found = re.search(r"\br(\d+) s(\d+)\b", row["shape"])
+    return float(found[1]) if found and found[1] == found[2] else None

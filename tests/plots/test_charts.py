@@ -307,6 +307,21 @@ def test_size_charts_name_the_rungs_that_tell_the_story(tmp_path):
     assert not page.figure.legends
 
 
+def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
+    sizes = (3, 11, 31)
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row(name, seconds * size, primitive="convolution", suite="filters",
+                    problem=f"filters.{size}x{size}", flops=1e9 * size**2, gflops_per_s=size / seconds,
+                    shape=f"n4 c32 h56 w56 k32 r{size} s{size} stride1x1 pad1x1 g1", technique=technique, builds_on=base)
+        for name, technique, base, seconds in (("serial", "serial", "", 4.0), ("best", "simd", "serial", 1.0))
+        for size in sizes])
+    page = drawn(tmp_path)["size-convolution"]
+    axes = page.panels()[0]
+    assert [list(bars.lines[0].get_xdata()) for bars in axes.containers] == [list(sizes)] * 2
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["3", "11", "31"]
+    assert axes.get_xlabel() == "rows and columns of the filter"
+
+
 def test_size_charts_join_only_problems_of_sweeps(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, flops=1e9, gflops_per_s=1)])
     assert drawn(tmp_path)["size-matmul"].startswith("no row is of a suite that varies the size")

@@ -13,7 +13,7 @@ class Pthread final : public Plan {
       : convolution_(make_tiled(problem, resources.threads)), pool_(resources.threads) {}
 
   void run(const Operands& operands) override {
-    for (int phase = 0; phase < ThreadedConvolution::phases; ++phase)
+    for (int phase = 0; phase < convolution_->phases(); ++phase)
       pool_.run([&](int thread) { convolution_->run_phase(phase, thread, operands); });
   }
 

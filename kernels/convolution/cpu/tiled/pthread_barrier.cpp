@@ -52,7 +52,7 @@ class PthreadBarrier final : public Plan {
   }
 
   void compute(int thread) {
-    for (int phase = 0; phase < ThreadedConvolution::phases; ++phase) {
+    for (int phase = 0; phase < convolution_->phases(); ++phase) {
       if (phase > 0) pthread_barrier_wait(&phase_ends_);
       convolution_->run_phase(phase, thread, *operands_);
     }

@@ -15,7 +15,7 @@ class Simd final : public Plan {
  public:
   Simd(const Problem& problem, const Resources&) : convolution_(make_tiled(problem, 1)) {}
   void run(const Operands& operands) override {
-    for (int phase = 0; phase < ThreadedConvolution::phases; ++phase)
+    for (int phase = 0; phase < convolution_->phases(); ++phase)
       convolution_->run_phase(phase, 0, operands);
   }
 

@@ -29,7 +29,8 @@ class WinogradBackwardWeights final : public ThreadedConvolution {
         threads_(threads),
         panels_(ceil_div(p_.group_out(), panel)),
         partial_size_(p_.group_in() * panel),
-        grid_(p_.batch, p_.out_h(), p_.out_w(), outputs, p_.group_in() * p_.group_out(), threads) {
+        grid_(p_.batch, ceil_div(p_.out_h(), outputs), ceil_div(p_.out_w(), outputs),
+              p_.group_in() * p_.group_out(), threads) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 

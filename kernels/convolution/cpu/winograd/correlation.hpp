@@ -35,7 +35,8 @@ class WinogradCorrelation final : public ThreadedConvolution {
         target_h_(forward_ ? p_.out_h() : p_.height),
         target_w_(forward_ ? p_.out_w() : p_.width),
         panels_(ceil_div(target_channels_, panel)),
-        grid_(p_.batch, target_h_, target_w_, outputs, p_.group_in() * p_.group_out(), threads),
+        grid_(p_.batch, ceil_div(target_h_, outputs), ceil_div(target_w_, outputs),
+              p_.group_in() * p_.group_out(), threads),
         weights_(aligned_array<float>(
             static_cast<std::size_t>(p_.groups * panels_ * positions * source_channels_ * panel))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);

@@ -33,7 +33,8 @@ class WinogradManyChannelBackwardWeights final : public ThreadedConvolution {
         threads_(threads),
         panels_(ceil_div(p_.out_channels, panel)),
         chunks_(ceil_div(p_.in_channels, max_channels)),
-        grid_(p_.batch, p_.out_h(), p_.out_w(), Gradient::outputs) {
+        grid_(p_.batch, ceil_div(p_.out_h(), Gradient::outputs),
+              ceil_div(p_.out_w(), Gradient::outputs)) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
     tiles_ = aligned_array<float>(
         static_cast<std::size_t>(chunks_ * workspaces_[0].source.tiles_size()));

@@ -22,8 +22,9 @@ namespace {
 template <int pairs, int kernel>
 std::unique_ptr<ThreadedConvolution> make_convolution(const Problem& problem, int threads) {
   if (problem.direction == Direction::backward_weights) {
-    const TileGrid grid(problem.batch, problem.out_h(), problem.out_w(),
-                        WinogradGradientTiles<pairs, kernel>::outputs);
+    const std::int64_t outputs = WinogradGradientTiles<pairs, kernel>::outputs;
+    const TileGrid grid(problem.batch, ceil_div(problem.out_h(), outputs),
+                        ceil_div(problem.out_w(), outputs));
     if (problem.groups == 1 && grid.tiles() <= std::max(problem.in_channels, problem.out_channels))
       return std::make_unique<WinogradManyChannelBackwardWeights<pairs, kernel>>(problem, threads);
     return std::make_unique<WinogradBackwardWeights<pairs, kernel>>(problem, threads);
