@@ -71,14 +71,18 @@ if ((${#single[@]})); then
   add_part "${single[*]}" "$program" bench "${single[@]}" "${select_rows[@]}" --threads "$threads"
 fi
 
-if [[ " ${single[*]} " == *" sgd_update "* && -z ${VARIANT:-} ]] && command -v mpirun >/dev/null; then
+# add_parts_over_ranks PRIMITIVE VARIANTS, which run over several ranks only.
+add_parts_over_ranks() {
+  [[ " ${single[*]} " == *" $1 "* && -z ${VARIANT:-} ]] && command -v mpirun >/dev/null || return 0
   for count in "${rank_counts[@]}"; do
     ((count > 1)) || continue
     set_launcher "$count"
-    add_part "sgd_update, $count ranks" "${launcher[@]}" "$program" bench sgd_update \
-      "${select_rows[@]}" --variant 'all_reduce_update*,sharded_update*,mpi_reduce_scatter*'
+    add_part "$1, $count ranks" "${launcher[@]}" "$program" bench "$1" "${select_rows[@]}" \
+      --variant "$2"
   done
-fi
+}
+add_parts_over_ranks matmul 'mpi_rows,summa,summa_overlap'
+add_parts_over_ranks sgd_update 'all_reduce_update*,sharded_update*,mpi_reduce_scatter*'
 
 if [[ -n $all_reduce ]] && ! command -v mpirun >/dev/null; then
   say "all_reduce: SKIPPED, mpirun is not on this machine (Open MPI)"

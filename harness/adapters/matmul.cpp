@@ -2,6 +2,8 @@
 
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
+#include "harness/io/mpi_session.hpp"
+#include "kernels/matmul/distribution.hpp"
 
 namespace stepladder {
 
@@ -51,8 +53,22 @@ struct MatmulAdapter {
     bound_sums(tier, terms(p), magnitude, result);
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
+  static std::vector<OperandBlock> blocks(const Problem& p, const VariantInfo& variant) {
+    const matmul::Blocks of = matmul::blocks_of(p, variant, mpi_session().rank());
+    return {block(of.a, p.transpose_a ? p.m : p.k),
+            block(of.b, p.transpose_b ? p.k : p.n),
+            block(of.c, p.n),
+            {},
+            {}};
+  }
 
  private:
+  static OperandBlock block(const matmul::Block& of, std::int64_t stride) {
+    return {.first = of.rows.begin * stride + of.columns.begin,
+            .rows = of.rows.end - of.rows.begin,
+            .columns = of.columns.end - of.columns.begin,
+            .stride = stride};
+  }
   static bool has_y(const Problem& p) { return p.epilogue == matmul::Epilogue::relu_gradient; }
   static double terms(const Problem& p) {  // of one element's sum
     return static_cast<double>(p.k + (has_bias(p.epilogue) ? 1 : 0));
@@ -69,8 +85,11 @@ std::vector<Access> accesses<Matmul>(const matmul::Problem& p, const matmul::Ope
 template <>
 std::unique_ptr<Case> make_case<Matmul>(const matmul::Problem& p, std::string suite,
                                         std::string name) {
-  return std::make_unique<TypedCase<MatmulAdapter>>(
-      p, describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name)));
+  ProblemInfo info =
+      describe(Matmul::name, Matmul::plain_layout, p, std::move(suite), std::move(name));
+  info.ranks = p.ranks;
+  info.hosts = p.ranks > 1 ? mpi_session().hosts() : 1;
+  return std::make_unique<TypedCase<MatmulAdapter>>(p, std::move(info));
 }
 
 namespace {
@@ -78,23 +97,25 @@ namespace {
 class MatmulType final : public PrimitiveType {
  public:
   const char* name() const override { return Matmul::name; }
+  bool runs_over_ranks() const override { return true; }
   std::vector<SuiteColumn> suite_columns() const override {
     return {{"m"}, {"n"}, {"k"}, {"transpose_a", {"0"}}, {"transpose_b", {"0"}}};
   }
   std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
-  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     constexpr std::int64_t most = 1 << 24;
     const matmul::Problem p{.m = row.integer("m", 1, most),
                             .n = row.integer("n", 1, most),
                             .k = row.integer("k", 1, most),
                             .transpose_a = row.integer("transpose_a", 0, 1) == 1,
                             .transpose_b = row.integer("transpose_b", 0, 1) == 1,
-                            .epilogue = epilogue(row)};
+                            .epilogue = epilogue(row),
+                            .ranks = ranks};
     std::vector<std::unique_ptr<Case>> all;
     all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
     return all;
   }
-  std::unique_ptr<Case> random_case(Random& random, int) const override {
+  std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
     // Mostly small, with odd tails; sometimes 1, or larger than a block of a few hundred.
     const auto size = [&] {
       const std::int64_t kind = random.integer(0, 9);
@@ -102,7 +123,8 @@ class MatmulType final : public PrimitiveType {
     };
     const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-4, 3));
     const matmul::Problem p{size(),        size(),        size(),
-                            random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue)};
+                            random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue),
+                            ranks};
     return make_case<Matmul>(p, "random", "random." + shape(p));
   }
 

@@ -8,10 +8,12 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 
 #include "harness/adapters/make_case.hpp"
+#include "harness/adapters/operand_block.hpp"
 #include "harness/io/hash.hpp"
 #include "harness/problem/guarded_buffer.hpp"
 #include "harness/problem/random.hpp"
@@ -71,6 +73,15 @@ concept Adapter = requires(const typename A::Primitive::Problem& problem,
   { A::has_exact_tier(problem) } -> std::same_as<bool>;
 };
 
+// An adapter of operands that are distributed in problems of several ranks: each rank has a block of
+// every operand, which depends on the variant. fill() and expect() are of the whole operands, with
+// the same values on all ranks.
+template <class A>
+concept DistributedAdapter = Adapter<A> &&
+    requires(const typename A::Primitive::Problem& problem, const VariantInfo& info) {
+  { A::blocks(problem, info) } -> std::same_as<std::vector<OperandBlock>>;  // of this rank
+};
+
 template <Adapter A>
 std::vector<Access> accesses_of(const typename A::Primitive::Problem& problem,
                                 const typename A::Primitive::Operands& operands) {
@@ -112,29 +123,17 @@ class TypedCase : public Case {
     return bytes;
   }
 
+  // Blocks are allocated when a variant that needs them is planned.
   void allocate(std::size_t copies, Device* device) override {
     window_sets_.clear();
     window_.reset();
     sets_.clear();
-    for (std::size_t copy = 0; copy < copies; ++copy) {
-      Set set;
-      std::vector<void*> pointers;
-      for (const OperandInfo& operand : operands_) {
-        if (!operand.is_used()) {
-          pointers.push_back(nullptr);
-          set.buffers.emplace_back(0, nullptr);
-          continue;
-        }
-        set.buffers.emplace_back(operand.bytes(),
-                                 device == nullptr ? nullptr : stepladder::device(operand.device));
-        pointers.push_back(set.buffers.back().data());
-      }
-      set.operands = A::bind(problem_, pointers);
-      sets_.push_back(std::move(set));
-    }
+    sets_of_blocks_.clear();
+    copies_ = copies;
+    if (!is_distributed()) sets_ = make_sets({}, device);
   }
 
-  std::size_t copies() const override { return sets_.size(); }
+  std::size_t copies() const override { return copies_; }
 
   void fill(Tier tier, std::uint64_t seed) override {
     contents_.resize(operands_.size());
@@ -147,7 +146,7 @@ class TypedCase : public Case {
     A::expect(problem_, tier, before, contents_, expected_);
   }
 
-  void reset() override { reset(contents_, sets_.size()); }
+  void reset() override { reset(contents_, copies_); }
   void reset_to_zero() override {
     if (zeros_.empty())
       for (const std::vector<std::byte>& content : contents_)
@@ -158,25 +157,27 @@ class TypedCase : public Case {
   std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) override {
     auto plan = plan_variant<Primitive>(variant.entry, problem_, resources);
     if (variant.info->window && window_sets_.empty()) allocate_in_window();
+    if (std::vector<Set>& sets = sets_of(*variant.info); is_distributed() && sets.empty())
+      sets = make_sets(blocks_of(*variant.info), nullptr);
     return std::make_unique<TypedRunner>(sets_of(*variant.info), std::move(plan));
   }
 
   Check check(const VariantInfo& variant, std::size_t copy) override {
     Check result{.passed = true};
     for (std::size_t i = 0; i < operands_.size() && result.passed; ++i) {
-      const OperandInfo& operand = operands_[i];
-      if (!operand.is_used()) continue;
+      if (!operands_[i].is_used()) continue;
       const Set& set = sets_of(variant)[copy];
+      const OperandInfo operand = held(set, i);
       const GuardedBuffer& buffer = set.buffers[i];
       if (const std::string damage = buffer.guard_damage(); !damage.empty())
         return {.what = fmt::format("{} was {}", operand.name, damage)};
       std::vector<std::byte> got(operand.bytes());
       buffer.read(got.data());
       if (operand.role == Role::input) {
-        if (got != (*inputs_)[i])
+        if (got != content(set, *inputs_, i))
           return {.what = fmt::format("input {} was changed", operand.name)};
       } else if (variant.contraction == 0) {
-        compare(operand, got, contents_[i], expected_[i], variant, result);
+        compare(operand, got, content(set, contents_, i), expected(set, i), variant, result);
       }
       if (operand.is_result() && variant.encoded_share != 1.0)
         result.relative_error =
@@ -195,6 +196,7 @@ class TypedCase : public Case {
 
   std::uint64_t result_hash(const VariantInfo& variant, std::size_t copy) override {
     std::uint64_t hash = fnv1a_basis;
+    if (is_distributed()) return hash;  // each rank has other results
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (!operands_[i].is_result() || expected_[i].is_of_part()) continue;
       std::vector<std::byte> got(operands_[i].bytes());
@@ -232,7 +234,60 @@ class TypedCase : public Case {
   struct Set {
     std::vector<GuardedBuffer> buffers;
     Operands operands;
+    std::vector<OperandBlock> blocks{};  // of each operand; empty if they are whole
   };
+
+  bool is_distributed() const { return DistributedAdapter<A> && info_.ranks > 1; }
+
+  // Empty if the operands are whole.
+  std::vector<OperandBlock> blocks_of(const VariantInfo& variant) const {
+    if constexpr (DistributedAdapter<A>)
+      if (is_distributed()) return A::blocks(problem_, variant);
+    return {};
+  }
+
+  std::vector<Set> make_sets(const std::vector<OperandBlock>& blocks, Device* device) const {
+    std::vector<Set> sets;
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      Set set;
+      set.blocks = blocks;
+      std::vector<void*> pointers;
+      for (std::size_t i = 0; i < operands_.size(); ++i) {
+        const OperandInfo operand = held(set, i);
+        if (!operand.is_used()) {
+          pointers.push_back(nullptr);
+          set.buffers.emplace_back(0, nullptr);
+          continue;
+        }
+        set.buffers.emplace_back(operand.bytes(),
+                                 device == nullptr ? nullptr : stepladder::device(operand.device));
+        pointers.push_back(set.buffers.back().data());
+      }
+      set.operands = A::bind(problem_, pointers);
+      sets.push_back(std::move(set));
+    }
+    return sets;
+  }
+
+  // What the set has of operand i: its size, its content and what is expected in it. The references
+  // are valid until the next call.
+  OperandInfo held(const Set& set, std::size_t i) const {
+    OperandInfo operand = operands_[i];
+    if (!set.blocks.empty()) operand.count = set.blocks[i].count();
+    return operand;
+  }
+  const std::vector<std::byte>& content(const Set& set, const Contents& whole, std::size_t i) {
+    if (set.blocks.empty()) return whole[i];
+    copy_block(whole[i], set.blocks[i], operands_[i].element, content_of_block_);
+    return content_of_block_;
+  }
+  const Expected& expected(const Set& set, std::size_t i) {
+    if (set.blocks.empty()) return expected_[i];
+    copy_block(expected_[i].value, set.blocks[i], 1, expected_of_block_.value);
+    copy_block(expected_[i].bound, set.blocks[i], 1, expected_of_block_.bound);
+    expected_of_block_.unit = expected_[i].unit;
+    return expected_of_block_;
+  }
 
   class TypedRunner final : public Runner {
    public:
@@ -261,17 +316,20 @@ class TypedCase : public Case {
   // `inputs`: contents_ or zeros_.
   void reset(const Contents& inputs, std::size_t copies) {
     inputs_ = &inputs;
-    for (std::vector<Set>* sets : {&sets_, &window_sets_})
+    std::vector<std::vector<Set>*> all{&sets_, &window_sets_};
+    for (auto& [blocks, sets] : sets_of_blocks_) all.push_back(&sets);
+    for (std::vector<Set>* sets : all)
       for (Set& set : std::span(*sets).first(std::min(copies, sets->size())))
         for (std::size_t i = 0; i < operands_.size(); ++i) {
           if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
-            set.buffers[i].write(inputs[i].data());
+            set.buffers[i].write(content(set, inputs, i).data());
           else if (operands_[i].role == Role::output)
             set.buffers[i].poison();
         }
   }
 
   std::vector<Set>& sets_of(const VariantInfo& variant) {
+    if (is_distributed()) return sets_of_blocks_[blocks_of(variant)];
     return variant.window ? window_sets_ : sets_;
   }
 
@@ -351,7 +409,11 @@ class TypedCase : public Case {
 
   Problem problem_;
   std::vector<OperandInfo> operands_;
-  std::vector<Set> sets_;
+  std::size_t copies_ = 0;
+  std::vector<Set> sets_;  // empty if the operands are distributed
+  std::map<std::vector<OperandBlock>, std::vector<Set>> sets_of_blocks_;  // made by plan()
+  std::vector<std::byte> content_of_block_;
+  Expected expected_of_block_;
   std::shared_ptr<const void> window_;  // the memory of window_sets_
   std::vector<Set> window_sets_;        // for variants with .window; empty until one is planned
   Contents contents_;

@@ -52,7 +52,7 @@ std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
   return chosen;
 }
 
-// The update of a step is of one process: all_reduce comes before it.
+// The products and the update of a step are of one process: all_reduce comes between them.
 bool is_own_cpu(const Variant& v) {
   return v.info->place == Place::cpu && v.info->technique != Technique::vendor &&
          !v.info->over_ranks;

@@ -37,11 +37,12 @@ struct VariantInfo {
   bool nhwc = false;   // convolution: supports NHWC besides NCHW
   Isa isa = Isa::any;  // build_isa in a file that is built for each ISA
   Place place = Place::cpu;
-  bool threaded = false;      // uses Resources::threads
-  bool prepacked = false;     // prepare() must be called after every change of the weights
-  bool epilogue = false;      // matmul, max_pool: supports problems with an epilogue
-  bool over_ranks = false;    // sgd_update: for problems of several ranks, and only for them
-  bool window = false;        // all_reduce: the vectors live in a window of MPI shared memory
+  bool threaded = false;    // uses Resources::threads
+  bool prepacked = false;   // prepare() must be called after every change of the weights
+  bool epilogue = false;    // matmul, max_pool: supports problems with an epilogue
+  bool over_ranks = false;  // matmul, sgd_update: for problems of several ranks, and only for them
+  bool grid = false;        // matmul over ranks: divided by a grid of ranks; otherwise by rows
+  bool window = false;      // all_reduce: the vectors live in a window of MPI shared memory
   double bound_factor = 1.0;  // accuracy bound as a multiple of the primitive's fp32 bound
   // The bound of every element is bound_factor · 2^-24 · the largest magnitude. For methods such as
   // Winograd, whose transforms mix neighbouring elements and cancel them again. Their large factor

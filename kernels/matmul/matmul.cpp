@@ -27,6 +27,9 @@ void Matmul::require(const Problem& problem, const VariantInfo& info) {
     throw Unsupported("supports no epilogue (bias, ReLU)");
   if (problem.epilogue == Epilogue::relu_gradient && info.place == Place::cpu)
     throw Unsupported("supports bias and ReLU, but not the gradient of a ReLU");
+  if (problem.ranks > 1 && !info.over_ranks) throw Unsupported("its product is of one process");
+  if (problem.ranks == 1 && info.over_ranks)
+    throw Unsupported("its product is of several processes: start them with mpirun");
 }
 
 std::string direction(const Problem& p) {

@@ -10,6 +10,10 @@
 //   bias            C = op(A) op(B) + bias, where bias[j] is added to column j
 //   bias_relu       C = max(0, op(A) op(B) + bias)
 //   relu_gradient   C = y > 0 ? op(A) op(B) : 0, the gradient through the ReLU whose output is y
+//
+// Over several ranks (MPI processes) the matrices are distributed: each rank has one block of A, of
+// B and of C before a run, and its block of C is complete after it. It has no other element of them.
+// kernels/matmul/distribution.hpp says which blocks.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +33,10 @@ struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   Epilogue epilogue = Epilogue::none;
+  int ranks = 1;  // more than one: only variants with .over_ranks
 };
 
+// Over several ranks a, b and c are the blocks of this rank, row-major and without gaps.
 struct Operands {
   const float* a;               // [m, k], or [k, m] when transpose_a
   const float* b;               // [k, n], or [n, k] when transpose_b
@@ -44,7 +50,8 @@ struct Matmul {
   static constexpr const char* plain_layout = "row_major";
   using Problem = matmul::Problem;
   using Operands = matmul::Operands;
-  // Throws Unsupported if the variant does not support the problem's epilogue.
+  // Throws Unsupported if the variant does not support the problem's epilogue, or is not for as many
+  // processes as the problem: one, or several.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
@@ -56,6 +63,7 @@ using Registration = stepladder::Registration<Matmul>;
 std::string direction(const Problem& problem);
 // m x n x k, transposes and epilogue: "64x512x784 nt bias relu".
 std::string shape(const Problem& problem);
+// FLOPs and bytes are those of one process, on any number of ranks.
 double flops(const Problem& problem);          // 2 m n k, and m n for each of bias, ReLU, gradient
 double bytes_read(const Problem& problem);     // A, B, the bias and y once
 double bytes_written(const Problem& problem);  // C once

@@ -234,6 +234,44 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
         assert row["repeat_command"].startswith("mpirun -np 2 build/stepladder bench all_reduce ")
 
 
+def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, mpirun, tiny, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "matmul", "--variant", "packed,mpi_rows,summa,summa_overlap", "--suite-file", tiny, *QUICK,
+                      "--out", out, launcher=mpirun, timeout=240)
+    assert done.returncode == 0, done.stderr
+    sizes = {"one": 33 * 20 * 17, "two": 16 * 16 * 16}
+    over_ranks = {}
+    for row in read_csv(out / "summary.csv"):
+        if row["variant"].startswith("packed"):
+            assert (row["status"], row["reason"]) == ("unavailable", "its product is of one process")
+            continue
+        assert (row["status"], row["verified"], row["ranks"], row["cache"]) == ("ok", "yes", "2", "cold"), row["reason"]
+        assert float(row["flops"]) == 2 * sizes[row["problem"]]
+        assert float(row["gflops_per_s"]) == pytest.approx(float(row["flops"]) / float(row["median_s"]) / 1e9, rel=1e-4)
+        assert row["roof"] == row["percent_of_roof"] == row["predicted_s"] == ""
+        assert row["repeat_command"].startswith("mpirun -np 2 build/stepladder bench matmul ")
+        over_ranks.setdefault(row["problem"], set()).add(row["variant"].rsplit("_", 1)[0])
+    assert over_ranks == dict.fromkeys(sizes, {"mpi_rows", "summa", "summa_overlap"})
+
+
+@pytest.mark.parametrize("ranks", ["3", "6"])
+def test_products_over_ranks_pass_random_problems(stepladder, mpirun, ranks):
+    launcher = [ranks if word == "2" else word for word in mpirun]
+    done = stepladder("verify", "matmul", "--variant", "mpi_rows,summa,summa_overlap", "--random", "30",
+                      launcher=launcher, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "180 checks passed, 0 failed" in done.stdout  # three rungs, two fillings
+
+
+def test_products_over_ranks_need_mpirun(stepladder, mpirun, tiny, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny, *QUICK, "--out", out)
+    assert done.returncode == 0, done.stderr
+    rows = read_csv(out / "summary.csv")
+    assert len(rows) == 4
+    assert {row["reason"] for row in rows} == {"its product is of several processes: start them with mpirun"}
+
+
 def test_an_error_on_one_rank_ends_all_of_them(stepladder, mpirun, gradients, finished_run):
     done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", finished_run, launcher=mpirun)
     assert done.returncode != 0

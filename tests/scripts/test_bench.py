@@ -40,9 +40,10 @@ def test_one_run_folder_holds_everything(project):
     calls = project.calls("stepladder")
     assert calls[0] == f"bench {SINGLE} --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
-    over_ranks = "--variant all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
-    assert [call.split(" --out")[0] for call in calls[1:5]] == \
-        [f"bench sgd_update --suite layers {over_ranks}"] * 2 + \
+    updates = "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
+    assert [call.split(" --out")[0] for call in calls[1:7]] == \
+        ["bench matmul --suite layers --variant mpi_rows,summa,summa_overlap"] * 2 + \
+        [f"bench sgd_update --suite layers --variant {updates}"] * 2 + \
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["simd", "openmp", "best", "vendor"]
@@ -138,17 +139,17 @@ esac""",
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0] == "Run folder: run"
-    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/19]" for i in range(1, 20)]
+    assert [line.split()[0] for line in lines[1:-3]] == [f"[{i}/21]" for i in range(1, 22)]
     assert lines[-3].startswith("Measured in ") and lines[-2:] == ["", "the last screen"]
     log = (project.root / "run/bench.log").read_text()
-    assert log.count("on stdout\n") == log.count("on stderr\n") == 19 * 50
+    assert log.count("on stdout\n") == log.count("on stderr\n") == 21 * 50
     assert "29 charts" in log and "+ build/stepladder step --network mlp " in log
 
 
 def test_on_a_terminal_the_progress_is_shown_there(project):
     program(project, "echo on stdout; echo progress >&2")
     terminal, stderr = pty.openpty()
-    process = project.start("bench.sh", stderr=stderr, OUT="run", PRIMITIVE="matmul")
+    process = project.start("bench.sh", stderr=stderr, OUT="run", PRIMITIVE="max_pool")
     os.close(stderr)
     stdout, _ = process.communicate(timeout=60)
     assert os.read(terminal, 1000) == b"progress\r\n"
@@ -160,7 +161,7 @@ def test_on_a_terminal_the_progress_is_shown_there(project):
 
 def test_the_end_of_a_failed_part_is_shown(project):
     program(project, 'write; for i in {1..30}; do echo "row $i"; done; echo "2 failed" >&2; exit 1')
-    result = project.run("bench.sh", OUT="run", PRIMITIVE="matmul")
+    result = project.run("bench.sh", OUT="run", PRIMITIVE="max_pool")
     assert result.returncode == 1 and "run/bench.log" in result.stderr
     shown = [line for line in result.stderr.splitlines() if line.startswith("  | ")]
     assert len(shown) == 12 and shown[-1] == "  | 2 failed"
@@ -170,7 +171,7 @@ def test_a_failed_part_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" convolution "* ]]; then write; exit 1; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 8
+    assert len(project.calls("stepladder")) == 7 + 4 + 2 + 8
     assert project.calls("python")[-1] == "-m plots table run"
     assert SINGLE in result.stderr and "exit status 1" in result.stderr
 
@@ -179,7 +180,7 @@ def test_a_crash_does_not_stop_the_others(project):
     program(project, 'if [[ $arguments == *" step "* ]]; then kill -SEGV $$; fi')
     result = project.run("bench.sh", OUT="run")
     assert result.returncode == 1
-    assert len(project.calls("stepladder")) == 5 + 4 + 2 + 8
+    assert len(project.calls("stepladder")) == 7 + 4 + 2 + 8
     assert result.stderr.count("exit status 139") == 6
 
 

@@ -50,7 +50,7 @@ class Hierarchical final : public Plan {
   Group all_;
   Nodes nodes_;
   Intra intra_;
-  Communicator lane_;
+  OwnedCommunicator lane_;
   std::optional<Inter> inter_;  // on ranks that carry a lane
 };
 

@@ -35,7 +35,7 @@ Nodes::Nodes(const Problem& problem, const Group& all)
 MPI_Comm Nodes::lane(int lane) const { return split(all_, lane < 0 ? MPI_UNDEFINED : lane); }
 
 std::unique_ptr<Window> Nodes::window(std::size_t bytes) const {
-  const Communicator shared(node_of(node_.communicator()));
+  const OwnedCommunicator shared(node_of(node_.communicator()));
   if (over(all_, Group(shared.get()).ranks() == node_.ranks(), MPI_MIN) == 0)
     throw Unsupported("the ranks of a node do not share memory");
   std::unique_ptr<Window> window;

@@ -11,21 +11,6 @@
 
 namespace stepladder::all_reduce {
 
-// A communicator that is freed with its owner, which is collective.
-class Communicator {
- public:
-  explicit Communicator(MPI_Comm communicator) : communicator_(communicator) {}
-  ~Communicator() {
-    if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
-  }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-  MPI_Comm get() const { return communicator_; }  // MPI_COMM_NULL on ranks without one
-
- private:
-  MPI_Comm communicator_;
-};
-
 class Nodes {
  public:
   // Collective. Throws Unsupported on every rank if there is one node, or if no node has two ranks.
@@ -44,7 +29,7 @@ class Nodes {
 
  private:
   const Group& all_;
-  Communicator communicator_;
+  OwnedCommunicator communicator_;
   Group node_;
   int smallest_ = 0;
 };

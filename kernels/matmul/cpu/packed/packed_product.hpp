@@ -32,9 +32,10 @@ class PackedProduct {
  public:
   using Tile = GemmTile<>;
 
-  explicit PackedProduct(const Problem& problem, int threads = 1)
-      : transposed_(cost(transposed(problem)) + transpose_cycles * size_of_c(problem) <
-                    cost(problem)),
+  // adds: multiply() can add to C. The transposed product, which cannot, is not considered.
+  explicit PackedProduct(const Problem& problem, int threads = 1, bool adds = false)
+      : transposed_(!adds && cost(transposed(problem)) + transpose_cycles * size_of_c(problem) <
+                                 cost(problem)),
         problem_(transposed_ ? transposed(problem) : problem),
         kc_(equal_blocks(problem_.k, max_kc, 1)),
         mc_(equal_blocks(problem_.m, max_mc, Tile::rows)),
@@ -45,8 +46,9 @@ class PackedProduct {
   // The product that is computed: the problem or its transpose.
   const Problem& computed() const { return problem_; }
 
-  // Computes `rows` and `columns` of the C of computed(). `o` are the operands of the problem.
-  void multiply(const Operands& o, Range rows, Range columns, int thread = 0) {
+  // Computes `rows` and `columns` of the C of computed(), or adds the product to them. `o` are the
+  // operands of the problem.
+  void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false) {
     const Problem& p = problem_;
     const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
                             transposed_ ? c_transposed_.get() : o.c, o.bias};
@@ -56,7 +58,7 @@ class PackedProduct {
         for (std::int64_t j = columns.begin; j < columns.end; j += Tile::columns)
           multiply_column(computed, {i, std::min(rows.end, i + mc_)},
                           {j, std::min(columns.end, j + Tile::columns)},
-                          {l, std::min(p.k, l + kc_)}, b_panel);
+                          {l, std::min(p.k, l + kc_)}, adds || l > 0, b_panel);
     if (transposed_)
       transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
                 o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
@@ -93,28 +95,28 @@ class PackedProduct {
 
   std::int64_t panel_size() const { return kc_ * Tile::columns; }  // floats
 
-  // One column of tiles and one block of k: the first block overwrites C, the last applies the
+  // One column of tiles and one block of k, which overwrites C or adds to it; the last applies the
   // epilogue.
-  void multiply_column(const Operands& o, Range rows, Range columns, Range block,
+  void multiply_column(const Operands& o, Range rows, Range columns, Range block, bool adds,
                        float* b_panel) const {
     if constexpr (fuses) {
       const bool last = block.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
       if (last && transposed_)  // one bias per row of Cᵀ
-        return multiply_column(o, rows, columns, block, b_panel,
+        return multiply_column(o, rows, columns, block, adds, b_panel,
                                [&](std::int64_t row) { return RowBias(o.bias + row, relu); });
       if (last)
-        return multiply_column(o, rows, columns, block, b_panel, [&](std::int64_t) {
+        return multiply_column(o, rows, columns, block, adds, b_panel, [&](std::int64_t) {
           return ColumnBias(o.bias + columns.begin, relu);
         });
     }
-    multiply_column(o, rows, columns, block, b_panel,
+    multiply_column(o, rows, columns, block, adds, b_panel,
                     [](std::int64_t) { return IdentityEpilogue{}; });
   }
 
   // epilogue_at(i) returns the epilogue of the tile whose first row is i.
   template <class EpilogueAt>
-  void multiply_column(const Operands& o, Range rows, Range columns, Range block, float* b_panel,
-                       EpilogueAt epilogue_at) const {
+  void multiply_column(const Operands& o, Range rows, Range columns, Range block, bool adds,
+                       float* b_panel, EpilogueAt epilogue_at) const {
     const Problem& p = problem_;
     const std::int64_t k = block.end - block.begin, width = columns.end - columns.begin;
     const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
@@ -130,10 +132,10 @@ class PackedProduct {
       if (t == 0 && !p.transpose_b)
         Tile::multiply_packing(k, a + i * a_row, a_row, a_step,
                                o.b + block.begin * p.n + columns.begin, p.n, b_panel, c + i * p.n,
-                               p.n, tile.end - tile.begin, width, block.begin > 0, epilogue_at(i));
+                               p.n, tile.end - tile.begin, width, adds, epilogue_at(i));
       else
         Tile::multiply_strided(k, a + i * a_row, a_row, a_step, b_panel, Tile::columns, c + i * p.n,
-                               p.n, tile.end - tile.begin, width, block.begin > 0, epilogue_at(i));
+                               p.n, tile.end - tile.begin, width, adds, epilogue_at(i));
     }
   }
 
