@@ -60,10 +60,11 @@ TEST(UseSpec, VendorIsTheVendorsOrElseTheBest) {
   }
 }
 
-TEST(UseSpec, AStepUpdatesItsWeightsInOneProcess) {
-  for (const char* rung : {"best", "vendor", "simd", "serial", "cuda"})
-    for (const Variant& variant : UseSpec(rung).candidates(primitive("sgd_update")))
-      EXPECT_FALSE(variant.info->over_ranks) << rung << " " << variant.name;
+TEST(UseSpec, AStepMultipliesAndUpdatesItsWeightsInOneProcess) {
+  for (const char* type : {"matmul", "sgd_update"})
+    for (const char* rung : {"best", "vendor", "simd", "serial", "cuda"})
+      for (const Variant& variant : UseSpec(rung).candidates(primitive(type)))
+        EXPECT_FALSE(variant.info->over_ranks) << rung << " " << variant.name;
 }
 
 TEST(UseSpec, CudaIsTheCudaLadder) {
