@@ -40,6 +40,7 @@ struct VariantInfo {
   bool threaded = false;      // uses Resources::threads
   bool prepacked = false;     // prepare() must be called after every change of the weights
   bool epilogue = false;      // matmul, max_pool: supports problems with an epilogue
+  bool triangle = false;      // matmul: supports problems of a lower triangle
   bool over_ranks = false;    // sgd_update: for problems of several ranks, and only for them
   bool window = false;        // all_reduce: the vectors live in a window of MPI shared memory
   double bound_factor = 1.0;  // accuracy bound as a multiple of the primitive's fp32 bound

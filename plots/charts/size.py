@@ -23,7 +23,7 @@ QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "av
               "sgd_update": MEMORY}
 
 # Suites that vary one size. Problems of other suites differ in shape: no line joins them.
-SWEEPS = ("squares", "sweep")
+SWEEPS = ("squares", "sweep", "triangle")
 MOST_PANELS = 4
 
 # Ratio of the highest to the lowest rate from which the axis is logarithmic.
