@@ -30,7 +30,7 @@ def matmul(draw: random.Random) -> dict[str, object] | None:
     if not MIN_FLOPS <= 2 * m * n * k <= MAX_FLOPS:
         return None
     return {"name": f"random.{form}.{m}x{n}x{k}", "m": m, "n": n, "k": k, "transpose_a": int(form[0] == "t"),
-            "transpose_b": int(form[1] == "t"), "epilogue": ""}
+            "transpose_b": int(form[1] == "t"), "epilogue": "", "triangle": ""}
 
 
 def convolution(draw: random.Random) -> dict[str, object] | None:

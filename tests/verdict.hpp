@@ -39,6 +39,7 @@ Variant unregistered(const char* name, Factory<Primitive> factory, double bound_
                                                            .technique = Technique::serial,
                                                            .adds = "a fault",
                                                            .epilogue = true,
+                                                           .triangle = true,
                                                            .bound_factor = bound_factor,
                                                            .normwise = normwise});
   return {Primitive::name,

@@ -19,7 +19,7 @@ struct MatmulAdapter {
   static std::vector<OperandInfo> operands(const Problem& p) {
     return {{"a", p.m * p.k, Role::input},
             {"b", p.k * p.n, Role::input},
-            {"c", p.m * p.n, Role::output},
+            {"c", p.m * p.n, p.triangle ? Role::in_out : Role::output},
             {"bias", p.n, has_bias(p.epilogue) ? Role::input : Role::unused},
             {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
   }
@@ -37,6 +37,9 @@ struct MatmulAdapter {
     if (has_y(p))  // negative values too, which no ReLU returns
       std::generate_n(floats(contents, y), p.m * p.n,
                       [&] { return static_cast<float>(random.integer(-1, 2)); });
+    for_each_above_diagonal(p, [&](std::int64_t i) {  // below, C stays NaN
+      floats(contents, c)[i] = random.uniform(-1.0F, 1.0F);
+    });
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
@@ -51,6 +54,9 @@ struct MatmulAdapter {
                        .y = floats(contents, y)},
                       result.value.data(), magnitude.data());
     bound_sums(tier, terms(p), magnitude, result);
+    for_each_above_diagonal(p, [&](std::int64_t i) {
+      result.value[static_cast<std::size_t>(i)] = floats(contents, c)[i];
+    });
   }
   static bool has_exact_tier(const Problem& p) { return terms(p) <= (1 << 24); }
   static std::vector<OperandBlock> blocks(const Problem& p, const VariantInfo& variant) {
@@ -70,6 +76,12 @@ struct MatmulAdapter {
             .stride = stride};
   }
   static bool has_y(const Problem& p) { return p.epilogue == matmul::Epilogue::relu_gradient; }
+  // Calls function(i) for the elements of C that must stay as they are.
+  template <class Function>
+  static void for_each_above_diagonal(const Problem& p, const Function& function) {
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = columns_of_row(p, i); j < p.n; ++j) function(i * p.n + j);
+  }
   static double terms(const Problem& p) {  // of one element's sum
     return static_cast<double>(p.k + (has_bias(p.epilogue) ? 1 : 0));
   }
@@ -101,7 +113,7 @@ class MatmulType final : public PrimitiveType {
   std::vector<SuiteColumn> suite_columns() const override {
     return {{"m"}, {"n"}, {"k"}, {"transpose_a", {"0"}}, {"transpose_b", {"0"}}};
   }
-  std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
+  std::vector<std::string> optional_columns() const override { return {"epilogue", "triangle"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     constexpr std::int64_t most = 1 << 24;
     const matmul::Problem p{.m = row.integer("m", 1, most),
@@ -110,7 +122,10 @@ class MatmulType final : public PrimitiveType {
                             .transpose_a = row.integer("transpose_a", 0, 1) == 1,
                             .transpose_b = row.integer("transpose_b", 0, 1) == 1,
                             .epilogue = epilogue(row),
+                            .triangle = triangle(row),
                             .ranks = ranks};
+    if (p.triangle && (p.m != p.n || p.epilogue != matmul::Epilogue::none))
+      row.fail(fmt::format("a triangle of {} x {}; expected m = n and no epilogue", p.m, p.n));
     std::vector<std::unique_ptr<Case>> all;
     all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
     return all;
@@ -122,9 +137,17 @@ class MatmulType final : public PrimitiveType {
       return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
     };
     const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-4, 3));
-    const matmul::Problem p{size(),        size(),        size(),
-                            random.coin(), random.coin(), static_cast<matmul::Epilogue>(epilogue),
-                            ranks};
+    matmul::Problem p{.m = size(),
+                      .n = size(),
+                      .k = size(),
+                      .transpose_a = random.coin(),
+                      .transpose_b = random.coin(),
+                      .epilogue = static_cast<matmul::Epilogue>(epilogue),
+                      .ranks = ranks};
+    if (p.epilogue == matmul::Epilogue::none && random.integer(0, 5) == 0) {
+      p.n = p.m;
+      p.triangle = true;
+    }
     return make_case<Matmul>(p, "random", "random." + shape(p));
   }
 
@@ -137,6 +160,12 @@ class MatmulType final : public PrimitiveType {
     if (name == "relu_gradient") return matmul::Epilogue::relu_gradient;
     row.fail("column epilogue holds \"" + name +
              "\"; expected nothing, bias, bias_relu or relu_gradient");
+  }
+  static bool triangle(const CsvRow& row) {
+    const std::string& name = row.text("triangle");
+    if (name.empty()) return false;
+    if (name == "lower") return true;
+    row.fail("column triangle holds \"" + name + "\"; expected nothing or lower");
   }
 };
 

@@ -40,6 +40,7 @@ struct VariantInfo {
   bool threaded = false;    // uses Resources::threads
   bool prepacked = false;   // prepare() must be called after every change of the weights
   bool epilogue = false;    // matmul, max_pool: supports problems with an epilogue
+  bool triangle = false;    // matmul: supports problems of a lower triangle
   bool over_ranks = false;  // matmul, sgd_update: for problems of several ranks, and only for them
   bool grid = false;        // matmul over ranks: divided by a grid of ranks; otherwise by rows
   bool window = false;      // all_reduce: the vectors live in a window of MPI shared memory

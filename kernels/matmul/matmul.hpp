@@ -14,6 +14,10 @@
 // Over several ranks (MPI processes) the matrices are distributed: each rank has one block of A, of
 // B and of C before a run, and its block of C is complete after it. It has no other element of them.
 // kernels/matmul/distribution.hpp says which blocks.
+//
+// A problem may be of a lower triangle, as the scores of causal attention are: C is square, only
+// C[i, j] with j <= i is computed, and the elements above the diagonal are not written. Only
+// variants with VariantInfo::triangle support it.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +37,14 @@ struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   Epilogue epilogue = Epilogue::none;
-  int ranks = 1;  // more than one: only variants with .over_ranks
+  bool triangle = false;  // m == n, no epilogue; C[i, j] for j <= i alone
+  int ranks = 1;          // more than one: only variants with .over_ranks
 };
+
+// The elements of row i of C that are computed are the first so many.
+inline std::int64_t columns_of_row(const Problem& p, std::int64_t i) {
+  return p.triangle ? i + 1 : p.n;
+}
 
 // Over several ranks a, b and c are the blocks of this rank, row-major and without gaps.
 struct Operands {
@@ -50,8 +60,8 @@ struct Matmul {
   static constexpr const char* plain_layout = "row_major";
   using Problem = matmul::Problem;
   using Operands = matmul::Operands;
-  // Throws Unsupported if the variant does not support the problem's epilogue, or is not for as many
-  // processes as the problem: one, or several.
+  // Throws Unsupported if the variant does not support the problem's epilogue or its triangle, or is
+  // not for as many processes as the problem: one, or several.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
@@ -59,19 +69,21 @@ using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Matmul>;
 
 // "forward", "backward_data", "backward_weights" or "both_transposed", followed by the epilogue:
-// "forward_bias_relu", "backward_data_relu_gradient".
+// "forward_bias_relu", "backward_data_relu_gradient". "triangle" for all triangles.
 std::string direction(const Problem& problem);
-// m x n x k, transposes and epilogue: "64x512x784 nt bias relu".
+// m x n x k, transposes and epilogue: "64x512x784 nt bias relu", "256x256x64 nt triangle".
 std::string shape(const Problem& problem);
-// FLOPs and bytes are those of one process, on any number of ranks.
-double flops(const Problem& problem);          // 2 m n k, and m n for each of bias, ReLU, gradient
+// FLOPs and bytes are those of one process, on any number of ranks: 2 k for each element of C that
+// is computed, 2 m n k, or k n (n + 1) of a triangle; m n for each of bias, ReLU and gradient.
+double flops(const Problem& problem);
 double bytes_read(const Problem& problem);     // A, B, the bias and y once
-double bytes_written(const Problem& problem);  // C once
+double bytes_written(const Problem& problem);  // C, or its triangle, once
 
 // The reference in double: c[m, n], and magnitude[m, n] = |op(A)| |op(B)|. For any order of
 // summation |error| <= gamma(k + 2) magnitude (Higham, Accuracy and Stability of Numerical
 // Algorithms, 2nd ed., section 3.1). A bias is one more term, max(0, x) does not increase the
-// error, and elements that the gradient of a ReLU sets to 0 have none.
+// error, and elements that the gradient of a ReLU sets to 0 have none. Above the diagonal of a
+// triangle both are 0.
 void reference(const Problem& problem, const Operands& operands, double* c, double* magnitude);
 
 }  // namespace stepladder::matmul

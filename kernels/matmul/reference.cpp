@@ -16,7 +16,7 @@ void reference(const Problem& p, const Operands& o, double* c, double* magnitude
       const double a_il = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
       const float* b_l = p.transpose_b ? o.b + l : o.b + l * p.n;  // op(B)[l, 0]
       const std::int64_t step = p.transpose_b ? p.k : 1;
-      for (std::int64_t j = 0; j < p.n; ++j) {
+      for (std::int64_t j = 0; j < columns_of_row(p, i); ++j) {
         const double product = a_il * b_l[j * step];
         c_row[j] += product;
         magnitude_row[j] += std::abs(product);

@@ -44,13 +44,24 @@ struct Constants {
         Number(static_cast<float>(o.learning_rate / (1 - std::pow(double{p.beta1}, t))));
     correction = Number(static_cast<float>(1 / (1 - std::pow(double{p.beta2}, t))));
   }
+
+  // learning_rate · direction / (√square + ε)
+  STEPLADDER_HOST_DEVICE Number step(Number direction, Number square) const {
+    using std::sqrt;  // for float; argument-dependent lookup finds xsimd::sqrt
+    return learning_rate * direction / (sqrt(square) + epsilon);
+  }
+  // √(x / y)
+  STEPLADDER_HOST_DEVICE Number root_of_quotient(Number x, Number y) const {
+    using std::sqrt;
+    return sqrt(x / y);
+  }
 };
 
-// Updates the weight, and the states that the optimizer has.
-template <Optimizer optimizer, class Number>
-STEPLADDER_HOST_DEVICE inline void update(const Constants<Number>& c, Number& weight,
-                                          Number gradient, Number& state1, Number& state2) {
-  using std::sqrt;  // for float; argument-dependent lookup finds xsimd::sqrt
+// Updates the weight, and the states that the optimizer has. AnyConstants: Constants<Number>, or a
+// class derived from it with a faster step() and root_of_quotient().
+template <Optimizer optimizer, class AnyConstants, class Number>
+STEPLADDER_HOST_DEVICE inline void update(const AnyConstants& c, Number& weight, Number gradient,
+                                          Number& state1, Number& state2) {
   const Number g = gradient + c.weight_decay * weight;
   if constexpr (optimizer == Optimizer::sgd) {
     weight = weight - c.learning_rate * g;
@@ -59,19 +70,19 @@ STEPLADDER_HOST_DEVICE inline void update(const Constants<Number>& c, Number& we
     weight = weight - c.learning_rate * state1;
   } else if constexpr (optimizer == Optimizer::adagrad) {
     state1 = state1 + g * g;
-    weight = weight - c.learning_rate * g / (sqrt(state1) + c.epsilon);
+    weight = weight - c.step(g, state1);
   } else if constexpr (optimizer == Optimizer::rmsprop) {
     state1 = c.rho * state1 + c.one_minus_rho * g * g;
-    weight = weight - c.learning_rate * g / (sqrt(state1) + c.epsilon);
+    weight = weight - c.step(g, state1);
   } else if constexpr (optimizer == Optimizer::adadelta) {
     state1 = c.rho * state1 + c.one_minus_rho * g * g;
-    const Number change = sqrt((state2 + c.epsilon) / (state1 + c.epsilon)) * g;
+    const Number change = c.root_of_quotient(state2 + c.epsilon, state1 + c.epsilon) * g;
     state2 = c.rho * state2 + c.one_minus_rho * change * change;
     weight = weight - c.learning_rate * change;
   } else {
     state1 = c.beta1 * state1 + c.one_minus_beta1 * g;
     state2 = c.beta2 * state2 + c.one_minus_beta2 * g * g;
-    weight = weight - c.learning_rate * state1 / (sqrt(state2 * c.correction) + c.epsilon);
+    weight = weight - c.step(state1, state2 * c.correction);
   }
 }
 

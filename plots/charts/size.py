@@ -24,7 +24,7 @@ QUANTITIES = {"matmul": COMPUTE, "convolution": COMPUTE, "max_pool": MEMORY, "av
               "sgd_update": MEMORY}
 
 # Suites that vary one size. Problems of other suites differ in shape: no line joins them.
-SWEEPS = ("squares", "sweep")
+SWEEPS = ("squares", "sweep", "triangle")
 FILTERS = "filters"  # of convolution: varies the filter, which is the size of its chart
 MOST_PANELS = 4
 

@@ -7,7 +7,7 @@ namespace {
 
 void multiply(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.m; ++i)
-    for (std::int64_t j = 0; j < p.n; ++j) {
+    for (std::int64_t j = 0; j < columns_of_row(p, i); ++j) {
       float sum = 0;
       for (std::int64_t l = 0; l < p.k; ++l) {
         const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
@@ -22,6 +22,7 @@ constexpr VariantInfo info{
     .name = "serial_ijk",
     .technique = Technique::serial,
     .adds = "the definition: one dot product per element of C",
+    .triangle = true,
 };
 
 const Registration registration{info, plan_of<multiply>};

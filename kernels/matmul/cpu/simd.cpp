@@ -28,6 +28,7 @@ constexpr VariantInfo info{
     .builds_on = "blocked",
     .adds = "vectors of 4, 8 or 16 columns",
     .isa = build_isa,
+    .triangle = true,
 };
 
 const Registration registration{info, make_plan<Matmul, Simd>};

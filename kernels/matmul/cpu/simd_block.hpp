@@ -20,11 +20,12 @@ class SimdBlock {
     return (p.transpose_a ? row_group * a_stride : 0) + (p.transpose_b ? block_k * b_stride : 0);
   }
 
-  // c[rows, columns] = op(A)[rows, k] · op(B)[k, columns]
+  // c[rows, columns] = op(A)[rows, k] · op(B)[k, columns], or its part in the triangle
   static void multiply(const Problem& p, const Operands& o, Range rows, Range columns,
                        float* workspace) {
     float* a_group = workspace;  // [row_group, a_stride]
     float* b_block = workspace + (p.transpose_a ? row_group * a_stride : 0);  // [block_k, b_stride]
+    if (p.triangle) columns.end = std::min(columns.end, rows.end);
     for (std::int64_t j = columns.begin; j < columns.end; j += block_n)
       for (std::int64_t l = 0; l < p.k; l += block_k) {
         const std::int64_t n = std::min(block_n, columns.end - j);
@@ -37,7 +38,8 @@ class SimdBlock {
           if (p.transpose_a) transpose(o.a + l * p.m + group, p.m, a_group, a_stride, k, height);
           for (std::int64_t i = group; i < group + height; ++i) {
             const float* a = p.transpose_a ? a_group + (i - group) * a_stride : o.a + i * p.k + l;
-            add_products(a, b, b_step, o.c + i * p.n + j, n, k, l == 0);
+            const std::int64_t width = std::min(n, columns_of_row(p, i) - j);
+            if (width > 0) add_products(a, b, b_step, o.c + i * p.n + j, width, k, l == 0);
           }
         }
       }

@@ -1,9 +1,11 @@
-// simd on all cores: each thread updates one contiguous chunk of the arrays, of whole cache lines.
-// It helps where one core cannot use the full memory bandwidth, and where the arrays fit into the
-// caches of all cores together. Small arrays stay on one thread: waking a second one costs more.
+// simd_estimate on all cores, and simd where that has no estimates: each thread updates one
+// contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot use the full
+// memory bandwidth, and where the arrays fit into the caches of all cores together. Small arrays
+// stay on one thread: waking a second one costs more.
 #include <algorithm>
 
 #include "kernels/common/cpu/partition.hpp"
+#include "kernels/sgd_update/cpu/estimates.hpp"
 #include "kernels/sgd_update/cpu/update_range.hpp"
 
 namespace stepladder::sgd_update {
@@ -11,8 +13,9 @@ namespace {
 
 constexpr std::int64_t min_weights_per_thread = 8192;  // a few microseconds of work
 
-void update_weights(const Problem& p, const Operands& o, int threads) {
-  const Constants<Vector> constants(p, o);
+template <class AnyConstants>
+void update_chunks(const Problem& p, const Operands& o, int threads) {
+  const AnyConstants constants(p, o);
   with_optimizer(p.optimizer, [&](auto optimizer) {
     const auto chunks = std::min<std::int64_t>(threads, p.count / min_weights_per_thread);
     if (chunks <= 1) return update_range<optimizer()>(constants, o, 0, p.count);
@@ -25,10 +28,17 @@ void update_weights(const Problem& p, const Operands& o, int threads) {
   });
 }
 
+void update_weights(const Problem& p, const Operands& o, int threads) {
+  if (why_no_estimates(p) == nullptr)
+    update_chunks<Estimates>(p, o, threads);
+  else
+    update_chunks<Constants<Vector>>(p, o, threads);
+}
+
 constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
-    .builds_on = "simd",
+    .builds_on = "simd_estimate",
     .adds = "one contiguous chunk of the arrays per thread",
     .isa = build_isa,
     .threaded = true,

@@ -1,6 +1,5 @@
-// The update rules on vectors of weights, for simd and openmp. The tail uses the same vector
-// arithmetic as the rest, so results do not depend on where ranges begin and end, or on the number
-// of threads.
+// The update rules on vectors of weights. The tail uses the same vector arithmetic as the rest, so
+// results do not depend on where ranges begin and end, or on the number of threads.
 #pragma once
 
 #include "kernels/common/cpu/simd.hpp"
@@ -10,9 +9,10 @@
 namespace stepladder::sgd_update::inline STEPLADDER_ISA {
 
 // Updates the weights [begin, end).
-template <Optimizer optimizer>
-void update_range(const Constants<Vector>& constants, const Operands& o, std::int64_t begin,
+template <Optimizer optimizer, class AnyConstants>
+void update_range(const AnyConstants& constants, const Operands& operands, std::int64_t begin,
                   std::int64_t end) {
+  const Operands o = operands;  // a store could change the original, so it would be read again
   for_each_vector(begin, end, [&](std::int64_t, const auto& load, const auto& store) {
     Vector weights = load(o.weights), state1, state2;
     if constexpr (has_state1<optimizer>) state1 = load(o.state1);

@@ -148,6 +148,21 @@ TEST(Suites, BadLinesNameFileLineAndExpectation) {
         << bad.line;
 }
 
+TEST(Suites, ATriangleIsSquareAndWithoutEpilogue) {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& line) {
+    const auto file = folder.write(
+        "own.csv",
+        "suite,name,m,n,k,transpose_a,transpose_b,epilogue,triangle,source\n" + line + "\n");
+    return error_of([&] { load_suite(primitive("matmul"), file, "s", 1); });
+  };
+  EXPECT_EQ(error("s,good,5,5,6,0,1,,lower,"), "");
+  EXPECT_TRUE(says(error("s,bad,5,6,6,0,1,,lower,"), {"triangle of 5 x 6", "m = n"}));
+  EXPECT_TRUE(says(error("s,bad,5,5,6,0,1,bias,lower,"), {"triangle of 5 x 5", "no epilogue"}));
+  EXPECT_TRUE(says(error("s,bad,5,5,6,0,1,,upper,"),
+                   {"column triangle holds \"upper\"", "nothing or lower"}));
+}
+
 TEST(Suites, TheOtherLinesOfTheseFilesAreValid) {
   for (const char* name :
        {"matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce"})

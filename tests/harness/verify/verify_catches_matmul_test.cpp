@@ -226,6 +226,64 @@ TEST(VerifyCatchesMatmul, AnOperandReadAlongTheOtherAxis) {
     }
 }
 
+void multiply_triangle(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j <= i; ++j) o.c[i * p.n + j] = dot(p, o, i, j);
+}
+// Row 1 ends with a whole vector of four.
+void writes_above_the_diagonal(const Problem& p, const Operands& o) {
+  multiply_triangle(p, o);
+  for (std::int64_t j = 2; j < 4; ++j) o.c[p.n + j] = dot(p, o, 1, j);
+}
+void leaves_out_the_diagonal(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 1; i < p.m; ++i)
+    for (std::int64_t j = 0; j < i; ++j) o.c[i * p.n + j] = dot(p, o, i, j);
+}
+void upper_triangle(const Problem& p, const Operands& o) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = i; j < p.n; ++j) o.c[i * p.n + j] = dot(p, o, i, j);
+}
+
+TEST(VerifyCatchesMatmul, WrongPartsOfATriangle) {
+  const auto variant = [](const char* name, Factory<Matmul> factory) {
+    return unregistered<Matmul>(name, factory);
+  };
+  const Variant correct = variant("correct", plan_of<multiply_triangle>);
+  const Variant above = variant("broken_above", plan_of<writes_above_the_diagonal>);
+  const Variant whole = variant("broken_whole", plan_of<multiply>);
+  const Variant below = variant("broken_below", plan_of<leaves_out_the_diagonal>);
+  const Variant upper = variant("broken_upper", plan_of<upper_triangle>);
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      const Problem p{9, 9, 5, transpose_a, transpose_b, Epilogue::none, true};
+      EXPECT_TRUE(first_rungs_pass<Matmul>(p));
+      const std::unique_ptr<Case> owned = make_case<Matmul>(p, "test", "test");
+      EXPECT_EQ(verdict_of(*owned, correct).outcome, Outcome::passed);
+      EXPECT_TRUE(is_caught<Matmul>(p, above, "c[11] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, whole, "c[1] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, below, "c[0] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, upper, "c[1] is "));
+    }
+}
+
+TEST(Verify, ARungWithoutTrianglesSaysSo) {
+  const Problem p{9, 9, 5, false, true, Epilogue::none, true};
+  int with = 0, without = 0;
+  for (const Variant& variant : primitive(Matmul::name).variants()) {
+    if (variant.info->place != Place::cpu || !variant.why_unavailable.empty()) continue;
+    ++(variant.info->triangle ? with : without);
+    const std::unique_ptr<Case> owned = make_case<Matmul>(p, "test", "test");
+    const Verdict verdict = verdict_of(*owned, variant);
+    if (variant.info->triangle) {
+      EXPECT_EQ(verdict.outcome, Outcome::passed) << variant.name << ": " << verdict.reason;
+    } else {
+      EXPECT_EQ(verdict.reason, "computes whole matrices, not a triangle") << variant.name;
+    }
+  }
+  EXPECT_GE(with, 6);
+  EXPECT_GT(without, 0);
+}
+
 TEST(VerifyCatchesMatmul, NothingInCorrectKernels) {
   for (const Problem& problem : problems) {
     EXPECT_TRUE(first_rungs_pass<Matmul>(problem));

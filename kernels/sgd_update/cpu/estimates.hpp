@@ -1,0 +1,86 @@
+// The adaptive rules without square roots and divisions: the estimate instructions, with one Newton
+// step each.
+//
+//   r ≈ 1 / √s    a = s r              √s = a (3 − a r) / 2
+//   y ≈ 1 / d     d = 2 (√s + ε)      1/d = y (2 − d y)
+//
+// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ. In
+// AVX-512 δ = 2^-14 and the steps are as good as exact; in AVX2 δ = 1.5 · 2^-12 [47], and they add
+// 5.7 roundings. The README adds up all roundings: they are within the bound of the primitive.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "kernels/common/cpu/simd.hpp"
+#include "kernels/sgd_update/rules.hpp"
+
+namespace stepladder::sgd_update::inline STEPLADDER_ISA {
+
+#if defined(__AVX512F__)
+inline Vector estimate_reciprocal(const Vector& x) { return _mm512_rcp14_ps(x); }
+inline Vector estimate_reciprocal_root(const Vector& x) { return _mm512_rsqrt14_ps(x); }
+#elif defined(__AVX2__)
+inline Vector estimate_reciprocal(const Vector& x) { return _mm256_rcp_ps(x); }
+inline Vector estimate_reciprocal_root(const Vector& x) { return _mm256_rsqrt_ps(x); }
+#else
+inline Vector estimate_reciprocal(const Vector& x) { return _mm_rcp_ps(x); }
+inline Vector estimate_reciprocal_root(const Vector& x) { return _mm_rsqrt_ps(x); }
+#endif
+
+// Why this build does not use estimates for the problem; null if it does.
+inline const char* why_no_estimates(const Problem& p) {
+  if (build_isa < Isa::avx2)
+    return "needs AVX2: without FMA the Newton steps take longer than the divider";
+  // Below, the error in the root of a denormal number would count.
+  if (!(p.epsilon >= 0x1p-40F && p.epsilon <= 1)) return "epsilon must be from 2^-40 to 1";
+  return nullptr;
+}
+
+class Estimates : public Constants<Vector> {
+ public:
+  Estimates(const Problem& p, const Operands& o)
+      : Constants(p, o),
+        twice_rate_(learning_rate + learning_rate),
+        twice_epsilon_(epsilon + epsilon) {}
+
+  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the estimate for the smallest normal
+  // number the root of 0 is 0, and that of a denormal number is wrong by less than 2^-64 <= ε u.
+  Vector step(const Vector& direction, const Vector& square) const {
+    const Vector r = estimate_reciprocal_root(max(square, Vector(0x1p-126F)));
+    const Vector a = square * r;
+    const Vector d = a * (Vector(3.0F) - a * r) + twice_epsilon_;
+    const Vector y = estimate_reciprocal(d);
+    const Vector quotient = twice_rate_ * direction * y * (Vector(2.0F) - d * y);
+    if (!any_irregular(square)) [[likely]]
+      return quotient;
+    return select(is_regular(square), quotient, Constants::step(direction, square));
+  }
+
+  // x / √(x y); x and y are at least ε.
+  Vector root_of_quotient(const Vector& x, const Vector& y) const {
+    const Vector product = x * y;
+    const Vector r = estimate_reciprocal_root(product);
+    const Vector root = Vector(0.5F) * x * r * (Vector(3.0F) - product * r * r);
+    if (!any_irregular(product)) [[likely]]
+      return root;
+    return select(is_regular(product), root, Constants::root_of_quotient(x, y));
+  }
+
+ private:
+  // Other values make a NaN of every Newton step: their lanes follow the plain rule.
+  static Vector::batch_bool_type is_regular(const Vector& x) {
+    return x >= Vector(0.0F) && x <= Vector(std::numeric_limits<float>::max());
+  }
+  // One comparison: the bits of the regular values are the smallest unsigned integers.
+  static bool any_irregular(const Vector& x) {
+    using Bits = xsimd::batch<std::uint32_t, Arch>;
+    return xsimd::any(xsimd::bitwise_cast<Bits>(x) > Bits(0x7f7fffffU));
+  }
+
+  Vector twice_rate_, twice_epsilon_;
+};
+
+}  // namespace stepladder::sgd_update::inline STEPLADDER_ISA
