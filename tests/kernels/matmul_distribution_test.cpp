@@ -31,13 +31,12 @@ void expect_one_owner(const Problem& p, bool grid, Block Blocks::*of, std::int64
 TEST(MatmulDistribution, EveryElementHasOneOwner) {
   Random random(1, "distribution");
   for (int i = 0; i < 400; ++i) {
-    const Problem p{random.integer(1, 40),
-                    random.integer(1, 40),
-                    random.integer(1, 40),
-                    random.coin(),
-                    random.coin(),
-                    Epilogue::none,
-                    static_cast<int>(random.integer(1, 12))};
+    const Problem p{.m = random.integer(1, 40),
+                    .n = random.integer(1, 40),
+                    .k = random.integer(1, 40),
+                    .transpose_a = random.coin(),
+                    .transpose_b = random.coin(),
+                    .ranks = static_cast<int>(random.integer(1, 12))};
     SCOPED_TRACE(shape(p) + " on ranks: " + std::to_string(p.ranks));
     for (const bool grid : {false, true}) {
       expect_one_owner(p, grid, &Blocks::a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k);

@@ -190,7 +190,12 @@ void check_broken(const char* name, const Problem& problem, const std::string& p
 
 void check_broken_variants(int ranks) {
   for (const bool transposed : {false, true}) {
-    const Problem problem{29, 31, 37, transposed, transposed, Epilogue::none, ranks};
+    const Problem problem{.m = 29,
+                          .n = 31,
+                          .k = 37,
+                          .transpose_a = transposed,
+                          .transpose_b = transposed,
+                          .ranks = ranks};
     check_broken<Collected>("correct", problem, "");
     check_broken<BlocksOfTheNext>("blocks of the next", problem, "c[");
     check_broken<LastElementMissing>("last element", problem, "c[");
