@@ -38,7 +38,7 @@ void update_weights(const Problem& p, const Operands& o, int threads) {
 constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
-    .builds_on = "simd_estimate",
+    .builds_on = build_isa < Isa::avx2 ? "simd" : "simd_estimate",
     .adds = "one contiguous chunk of the arrays per thread",
     .isa = build_isa,
     .threaded = true,
