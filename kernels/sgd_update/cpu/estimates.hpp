@@ -25,15 +25,19 @@ inline Vector estimate_reciprocal_root(const Vector& x) { return _mm512_rsqrt14_
 #elif defined(__AVX2__)
 inline Vector estimate_reciprocal(const Vector& x) { return _mm256_rcp_ps(x); }
 inline Vector estimate_reciprocal_root(const Vector& x) { return _mm256_rsqrt_ps(x); }
-#else
-inline Vector estimate_reciprocal(const Vector& x) { return _mm_rcp_ps(x); }
-inline Vector estimate_reciprocal_root(const Vector& x) { return _mm_rsqrt_ps(x); }
+#else  // a step more: without FMA the 12 bits of AVX2 would leave the bound
+inline Vector estimate_reciprocal(const Vector& x) {
+  const Vector y = _mm_rcp_ps(x);
+  return y * (Vector(2.0F) - x * y);
+}
+inline Vector estimate_reciprocal_root(const Vector& x) {
+  const Vector r = _mm_rsqrt_ps(x);
+  return Vector(0.5F) * r * (Vector(3.0F) - x * r * r);
+}
 #endif
 
 // Why this build does not use estimates for the problem; null if it does.
 inline const char* why_no_estimates(const Problem& p) {
-  if (build_isa < Isa::avx2)
-    return "needs AVX2: without FMA the Newton steps take longer than the divider";
   // Below, the error in the root of a denormal number would count.
   if (!(p.epsilon >= 0x1p-40F && p.epsilon <= 1)) return "epsilon must be from 2^-40 to 1";
   return nullptr;

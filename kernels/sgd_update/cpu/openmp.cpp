@@ -1,4 +1,4 @@
-// simd_estimate on all cores, and simd where that has no estimates: each thread updates one
+// simd_estimate on all cores, simd with SSE4.2 and where there are no estimates: each thread updates one
 // contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot use the full
 // memory bandwidth, and where the arrays fit into the caches of all cores together. Small arrays
 // stay on one thread: waking a second one costs more.
@@ -11,7 +11,8 @@
 namespace stepladder::sgd_update {
 namespace {
 
-constexpr std::int64_t min_weights_per_thread = 8192;  // a few microseconds of work
+constexpr bool with_estimates = build_isa >= Isa::avx2;  // without FMA they are slower
+constexpr std::int64_t min_weights_per_thread = 8192;    // a few microseconds of work
 
 template <class AnyConstants>
 void update_chunks(const Problem& p, const Operands& o, int threads) {
@@ -29,7 +30,7 @@ void update_chunks(const Problem& p, const Operands& o, int threads) {
 }
 
 void update_weights(const Problem& p, const Operands& o, int threads) {
-  if (why_no_estimates(p) == nullptr)
+  if (with_estimates && why_no_estimates(p) == nullptr)
     update_chunks<Estimates>(p, o, threads);
   else
     update_chunks<Constants<Vector>>(p, o, threads);
@@ -38,7 +39,7 @@ void update_weights(const Problem& p, const Operands& o, int threads) {
 constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
-    .builds_on = build_isa < Isa::avx2 ? "simd" : "simd_estimate",
+    .builds_on = "simd_estimate",
     .adds = "one contiguous chunk of the arrays per thread",
     .isa = build_isa,
     .threaded = true,
