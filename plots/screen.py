@@ -84,7 +84,9 @@ def first_and_last_ranks(resources: Sequence[Resource]) -> list[Resource]:
 
 
 def most_of_each_device(resources: Sequence[Resource]) -> list[Resource]:
-    return list({resource.device: resource for resource in sorted(resources)}.values())
+    """The most threads of one process; where there is none, the most ranks."""
+    ordered = sorted(resources, key=lambda resource: (resource.ranks == 1, resource))
+    return list({resource.device: resource for resource in ordered}.values())
 
 
 def steps_block(found: Sequence[Configuration]) -> str:

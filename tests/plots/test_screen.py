@@ -9,8 +9,9 @@ import pytest
 from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
 
 from plots.__main__ import main
+from plots.ratios import Resource
 from plots.reading import load_run
-from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, render
+from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,3 +221,10 @@ def test_the_command_prints_the_screen_and_writes_nothing(run_dir, capsys):
 def test_step_rows_of_the_thread_sweep_do_not_count(tmp_path):
     write_csv(tmp_path, columns.STEP, [total(seconds=0.003), total(seconds=0.001, mode="inter=1")])
     assert block(screen(tmp_path), "Training step")[1][4] == "3.00"
+
+
+def test_of_many_resources_the_most_threads_of_one_process_stay():
+    one, two, ranks, more, gpu = (Resource("cpu", 1, 1), Resource("cpu", 1, 2), Resource("cpu", 2, 1),
+                                  Resource("cpu", 4, 1), Resource("GPU", 1, 0))
+    assert set(most_of_each_device([one, two, ranks, more, gpu])) == {two, gpu}
+    assert most_of_each_device([ranks, more]) == [more]
