@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from plots import schema
 from plots.errors import InputError
-from plots.names import is_cpu
 from plots.numbers import percent, plural, times
 from plots.overview import best_rung, counts
 from plots.provenance import Provenance, provenance
@@ -111,8 +110,7 @@ def line_of(ladder: Ladder) -> Line | None:
     best = best_rung(ladder, None, resource) if resource else None
     if best is None:
         return None
-    on = resource.label if is_cpu(resource.device) else resource.device
-    return Line(ladder.primitive, on, best.rung.name, best.rung.technique, times(best.over_first),
+    return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique, times(best.over_first),
                 times(best.over_vendor), percent(best.percent_of_roof), best.problems)
 
 
