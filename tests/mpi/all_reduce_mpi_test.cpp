@@ -20,10 +20,7 @@ using all_reduce::Operation;
 using all_reduce::Problem;
 using all_reduce::Sample;
 
-int checks = 0;
-int failures = 0;
 int not_checked = 0;  // variants that do not support a problem on these ranks
-int this_rank = 0;
 
 stepladder::Factory<all_reduce::AllReduce> factory_of(const detail::Entry& entry) {
   return reinterpret_cast<stepladder::Factory<all_reduce::AllReduce>>(entry.factory);
@@ -167,13 +164,6 @@ void check_broken_variants(const MpiSession& session) {
 
 }  // namespace
 
-void expect(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "FAILED on rank %d: %s\n", this_rank, what.c_str());
-}
-
 }  // namespace stepladder::test
 
 int main() {
@@ -184,7 +174,6 @@ int main() {
            "before start() there is one rank");
     session.start();
     session.start();
-    this_rank = session.rank();
     check_session(session);
     check_group(session);
     check_algorithms(session);

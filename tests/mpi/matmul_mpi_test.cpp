@@ -13,19 +13,12 @@
 #include "harness/verify/verify.hpp"
 #include "kernels/common/mpi.hpp"
 #include "kernels/matmul/distribution.hpp"
+#include "tests/mpi/expect.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-int checks = 0;
-int failures = 0;
-
-void expect(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "FAILED on rank %d: %s\n", mpi_session().rank(), what.c_str());
-}
+using test::expect;
 
 std::int64_t size(Range range) { return range.end - range.begin; }
 std::int64_t size(const Block& block) { return size(block.rows) * size(block.columns); }
@@ -209,15 +202,8 @@ void check_broken_variants(int ranks) {
 
 int main() {
   using namespace stepladder;
-  MpiSession& session = mpi_session();
-  try {
-    session.start();
-    matmul::check_variants(session.ranks());
-    if (session.ranks() > 1) matmul::check_broken_variants(session.ranks());
-  } catch (const std::exception& error) {
-    session.abort(error.what());
-  }
-  if (session.rank() == 0)
-    std::printf("%d checks on each of %d ranks\n", matmul::checks, session.ranks());
-  return session.max(matmul::failures) > 0 ? 1 : 0;
+  return test::run_checks([](int ranks) {
+    matmul::check_variants(ranks);
+    if (ranks > 1) matmul::check_broken_variants(ranks);
+  });
 }

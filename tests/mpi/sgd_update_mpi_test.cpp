@@ -16,19 +16,12 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/mpi.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
+#include "tests/mpi/expect.hpp"
 
 namespace stepladder::sgd_update {
 namespace {
 
-int checks = 0;
-int failures = 0;
-
-void expect(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "FAILED on rank %d: %s\n", mpi_session().rank(), what.c_str());
-}
+using test::expect;
 
 // Correct, and slow; the broken ones below change one of its parts.
 class Sharded : public Plan {
@@ -222,15 +215,8 @@ void check_broken_variants(int ranks) {
 
 int main() {
   using namespace stepladder;
-  MpiSession& session = mpi_session();
-  try {
-    session.start();
-    sgd_update::check_variants(session.ranks());
-    if (session.ranks() > 1) sgd_update::check_broken_variants(session.ranks());
-  } catch (const std::exception& error) {
-    session.abort(error.what());
-  }
-  if (session.rank() == 0)
-    std::printf("%d checks on each of %d ranks\n", sgd_update::checks, session.ranks());
-  return session.max(sgd_update::failures) > 0 ? 1 : 0;
+  return test::run_checks([](int ranks) {
+    sgd_update::check_variants(ranks);
+    if (ranks > 1) sgd_update::check_broken_variants(ranks);
+  });
 }

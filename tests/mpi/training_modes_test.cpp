@@ -12,21 +12,14 @@
 #include "harness/training/trainer.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/training/training_networks.hpp"
+#include "tests/mpi/expect.hpp"
 
 namespace stepladder {
 namespace {
 
 using network::NetworkDescription;
 
-int failures = 0, checks = 0;
-
-void expect(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failures;
-  std::printf("rank %d of %d: FAILED: %s\n", mpi_session().rank(), mpi_session().ranks(),
-              what.c_str());
-}
+using test::expect;
 
 const data::Dataset& images() {
   static const data::Dataset set = bright_rows(300, 1);
@@ -252,15 +245,9 @@ void check_asynchronous(int ranks) {
 
 int main() {
   using namespace stepladder;
-  MpiSession& session = mpi_session();
-  try {
-    session.start();
-    check_all_synchronous(session.ranks());
+  return test::run_checks([](int ranks) {
+    check_all_synchronous(ranks);
     check_restart();
-    if (session.ranks() > 1) check_asynchronous(session.ranks());
-  } catch (const std::exception& error) {
-    session.abort(error.what());
-  }
-  if (session.rank() == 0) std::printf("%d checks on each of %d ranks\n", checks, session.ranks());
-  return session.max(failures) > 0 ? 1 : 0;
+    if (ranks > 1) check_asynchronous(ranks);
+  });
 }
