@@ -14,16 +14,28 @@
 // keeps such an array in registers, and spills one that a loop indexes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <xsimd/xsimd.hpp>
 
+#include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/partial_vector.hpp"
 #include "kernels/common/integer_math.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
+
+// Memory for panels of b. It is zeroed, because whole vectors are multiplied and a panel's last one
+// may have fewer columns: denormal numbers there would take an assist of about 150 cycles for each
+// multiply-add. Throws std::bad_alloc.
+inline AlignedArray<float> panels_of_b(std::int64_t floats) {
+  AlignedArray<float> panels = aligned_array<float>(static_cast<std::size_t>(floats));
+  std::fill_n(panels.get(), floats, 0.0F);
+  return panels;
+}
 
 // An epilogue maps each finished vector of a tile to the vector that is stored. This one changes
 // nothing; kernels/matmul/cpu/packed/epilogue.hpp has others.
@@ -62,8 +74,19 @@ struct GemmTile {
                                std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate,
                                Epilogue epilogue = {}) {
     const std::int64_t width = ceil_div(n, lanes);
-    tiles<false, Epilogue>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, nullptr,
-                                                          c, ldc, n, accumulate, epilogue);
+    tiles<Rows::padded, Epilogue>[(m - 1) * vectors + width - 1](
+        k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n, accumulate, epilogue);
+  }
+
+  // The same, but only n columns of b are read, and the rows of b two panels ahead are prefetched.
+  template <class Epilogue = IdentityEpilogue>
+  static void multiply_in_place(std::int64_t k, const float* a, std::int64_t a_row,
+                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
+                                std::int64_t ldc, std::int64_t m, std::int64_t n, bool accumulate,
+                                Epilogue epilogue = {}) {
+    const std::int64_t width = ceil_div(n, lanes);
+    tiles<Rows::exact, Epilogue>[(m - 1) * vectors + width - 1](
+        k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n, accumulate, epilogue);
   }
 
   // The same, and packs b into the panel [k, columns] that the next tiles read. The copy costs one
@@ -75,11 +98,14 @@ struct GemmTile {
                                float* b_panel, float* c, std::int64_t ldc, std::int64_t m,
                                std::int64_t n, bool accumulate, Epilogue epilogue = {}) {
     const std::int64_t width = ceil_div(n, lanes);
-    tiles<true, Epilogue>[(m - 1) * vectors + width - 1](k, a, a_row, a_step, b, b_step, b_panel, c,
-                                                         ldc, n, accumulate, epilogue);
+    tiles<Rows::packed, Epilogue>[(m - 1) * vectors + width - 1](
+        k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n, accumulate, epilogue);
   }
 
  private:
+  // Rows of b: whole vectors may be read; only n columns; only n columns, and copied to the panel.
+  enum class Rows { padded, exact, packed };
+
   template <class Epilogue>
   using Tile = void (*)(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
                         const float* b, std::int64_t b_step, float* b_panel, float* c,
@@ -92,66 +118,73 @@ struct GemmTile {
   static constexpr std::int64_t rows_ahead = 8, floats_ahead = 16;
   static void prefetch_l2(const float* p) { __builtin_prefetch(p, 0, 2); }
 
-  // A tile of `Rows` rows and `Width` vectors. I runs over the accumulators, row by row; V over the
-  // vectors of a row.
-  template <bool packs, std::int64_t Rows, std::int64_t Width, class Epilogue, std::size_t... I,
-            std::size_t... V>
-  static void multiply_tile(std::index_sequence<I...>, std::index_sequence<V...>, std::int64_t k,
-                            const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+  // A tile of `Height` rows and `Width` vectors. R runs over the rows, V over the vectors of a row,
+  // I over the accumulators, row by row.
+  template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue, std::size_t... R,
+            std::size_t... V, std::size_t... I>
+  static void multiply_tile(std::index_sequence<R...>, std::index_sequence<V...>,
+                            std::index_sequence<I...>, std::int64_t k, const float* a,
+                            std::int64_t a_row, std::int64_t a_step, const float* b,
                             std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
                             std::int64_t n, bool accumulate, Epilogue epilogue) {
     const std::int64_t rest = n - (Width - 1) * lanes;  // columns of the last vector
     Vector acc[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
       if constexpr (Width < vectors)
-        prefetch_l2(a + (Rows + l % rows_ahead) * a_row + floats_ahead);
-      const Vector b_l[] = {packs && V + 1 == Width && rest < lanes
+        prefetch_l2(a + (Height + l % rows_ahead) * a_row + floats_ahead);
+      const Vector b_l[] = {source != Rows::padded && V + 1 == Width && rest < lanes
                                 ? load_partial(b + V * lanes, rest)
                                 : Vector::load_unaligned(b + V * lanes)...};
-      if constexpr (packs) {
-        (b_l[V].store_aligned(b_panel + V * lanes), ...);
+      if constexpr (source != Rows::padded)
         (prefetch_l2(b + panels_ahead * columns + V * lanes), ...);
+      if constexpr (source == Rows::packed) {
+        (b_l[V].store_aligned(b_panel + V * lanes), ...);
         b_panel += columns;
       }
       ((acc[I] = xsimd::fma(Vector(a[I / Width * a_row]), b_l[I % Width], acc[I])), ...);
     }
-    ((I % Width + 1 < Width || rest == lanes
-          ? store<I / Width, I % Width * lanes>(c, ldc, acc[I], accumulate, epilogue)
-          : store<I / Width, I % Width * lanes>(c, ldc, acc[I], accumulate, epilogue, rest)),
-     ...);
+    // c moves from row to row: all addresses at once would not fit the registers.
+    const auto store_row = [&](auto row) __attribute__((always_inline)) {
+      ((V + 1 < Width || rest == lanes
+            ? store<row, V * lanes>(c, acc[row * Width + V], accumulate, epilogue)
+            : store<row, V * lanes>(c, acc[row * Width + V], accumulate, epilogue, rest)),
+       ...);
+      c += ldc;
+    };
+    (store_row(std::integral_constant<std::size_t, R>{}), ...);
   }
 
   template <std::int64_t row, std::int64_t column, class Epilogue>
-  static void store(float* c, std::int64_t ldc, Vector acc, bool accumulate,
-                    const Epilogue& epilogue) {
-    float* at = c + row * ldc + column;
+  static void store(float* c, Vector acc, bool accumulate, const Epilogue& epilogue) {
+    float* at = c + column;
     epilogue(accumulate ? acc + Vector::load_unaligned(at) : acc, row, column, lanes)
         .store_unaligned(at);
   }
   template <std::int64_t row, std::int64_t column, class Epilogue>
-  static void store(float* c, std::int64_t ldc, Vector acc, bool accumulate,
-                    const Epilogue& epilogue, std::int64_t count) {
-    float* at = c + row * ldc + column;
+  static void store(float* c, Vector acc, bool accumulate, const Epilogue& epilogue,
+                    std::int64_t count) {
+    float* at = c + column;
     store_partial(
         at, epilogue(accumulate ? acc + load_partial(at, count) : acc, row, column, count), count);
   }
 
-  template <bool packs, std::int64_t Rows, std::int64_t Width, class Epilogue>
+  template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue>
   static void tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
                    const float* b, std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
                    std::int64_t n, bool accumulate, Epilogue epilogue) {
-    multiply_tile<packs, Rows, Width>(std::make_index_sequence<Rows * Width>{},
-                                      std::make_index_sequence<Width>{}, k, a, a_row, a_step, b,
-                                      b_step, b_panel, c, ldc, n, accumulate, epilogue);
+    multiply_tile<source, Height, Width>(
+        std::make_index_sequence<Height>{}, std::make_index_sequence<Width>{},
+        std::make_index_sequence<Height * Width>{}, k, a, a_row, a_step, b, b_step, b_panel, c, ldc,
+        n, accumulate, epilogue);
   }
 
-  template <bool packs, class Epilogue, std::size_t... T>
+  template <Rows source, class Epilogue, std::size_t... T>
   static constexpr std::array<Tile<Epilogue>, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
-    return {&tile<packs, T / vectors + 1, T % vectors + 1, Epilogue>...};
+    return {&tile<source, T / vectors + 1, T % vectors + 1, Epilogue>...};
   }
-  template <bool packs, class Epilogue>
+  template <Rows source, class Epilogue>
   static constexpr std::array<Tile<Epilogue>, rows * vectors> tiles =
-      all_tiles<packs, Epilogue>(std::make_index_sequence<rows * vectors>{});
+      all_tiles<source, Epilogue>(std::make_index_sequence<rows * vectors>{});
 };
 
 }  // namespace stepladder::inline STEPLADDER_ISA

@@ -41,7 +41,7 @@ class PointwiseBackwardData final : public ThreadedConvolution {
     for (Workspace& workspace : workspaces_) {
       const std::int64_t block = block_panels_ * Tile::rows;
       workspace.dy = aligned_array<float>(static_cast<std::size_t>(block * kc_));
-      workspace.w = aligned_array<float>(static_cast<std::size_t>(kc_ * Tile::columns));
+      workspace.w = panels_of_b(kc_ * Tile::columns);
       const std::int64_t columns = ceil_div(p_.group_in(), Tile::columns);
       workspace.dx =
           aligned_array<float>(static_cast<std::size_t>(columns * block * Tile::columns));

@@ -41,7 +41,7 @@ class PointwiseBackwardWeights final : public ThreadedConvolution {
     for (Workspace& workspace : workspaces_) {
       workspace.dy = aligned_array<float>(static_cast<std::size_t>(max_mc * kc_ + lanes));
       workspace.x = aligned_array<float>(static_cast<std::size_t>(Tile::columns * kc_ + lanes));
-      workspace.panel = aligned_array<float>(static_cast<std::size_t>(kc_ * Tile::columns));
+      workspace.panel = panels_of_b(kc_ * Tile::columns);
       workspace.x_segments.reserve(static_cast<std::size_t>(kc_));
       workspace.y_segments.reserve(static_cast<std::size_t>(kc_));
     }

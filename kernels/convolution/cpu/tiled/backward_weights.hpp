@@ -59,8 +59,8 @@ class TiledBackwardWeights final : public ThreadedConvolution {
       workspace.block.reserve(grid_);
       workspace.image = aligned_array<float>(
           static_cast<std::size_t>(floats_of_channel * channels_) + Vector::size);
-      workspace.panel = aligned_array<float>(
-          static_cast<std::size_t>(grid_.block_pixels * Tile::columns) + Vector::size);
+      workspace.panel =
+          panels_of_b(grid_.block_pixels * Tile::columns + std::int64_t{Vector::size});
       workspace.dy = aligned_array<float>(
           static_cast<std::size_t>(grid_.block_pixels * row_panels() * Tile::rows));
     }

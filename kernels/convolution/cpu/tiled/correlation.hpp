@@ -154,8 +154,8 @@ class TiledCorrelation final : public ThreadedConvolution {
       // Copies end with rows, panels and vectors; each copies at least one pixel.
       copies = std::max(copies, sub.grid.block_pixels);
     }
-    workspace.image = aligned_array<float>(static_cast<std::size_t>(image) + Vector::size);
-    workspace.panels = aligned_array<float>(static_cast<std::size_t>(panels) + Vector::size);
+    workspace.image = panels_of_b(image + std::int64_t{Vector::size});
+    workspace.panels = panels_of_b(panels + std::int64_t{Vector::size});
     workspace.target.resize(static_cast<std::size_t>(pixels));
     workspace.copies.reserve(static_cast<std::size_t>(copies));
     workspace.copies_end.reserve(static_cast<std::size_t>(pixels / Tile::columns));

@@ -56,7 +56,7 @@ class WinogradBackwardWeights final : public ThreadedConvolution {
                   .top = -g.p_.pad_h,
                   .left = -g.p_.pad_w},
                  g.grid_, outputs),
-          tiles(aligned_array<float>(static_cast<std::size_t>(source.tiles_size()))),
+          tiles(panels_of_b(source.tiles_size())),
           gradient(g.p_, g.grid_),
           partials(aligned_array<float>(
               static_cast<std::size_t>(g.p_.groups * g.panels_ * positions * g.partial_size_))) {}

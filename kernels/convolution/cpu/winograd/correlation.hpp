@@ -67,7 +67,7 @@ class WinogradCorrelation final : public ThreadedConvolution {
                   .top = c.forward_ ? -c.p_.pad_h : c.p_.pad_h - (kernel - 1),
                   .left = c.forward_ ? -c.p_.pad_w : c.p_.pad_w - (kernel - 1)},
                  c.grid_, outputs),
-          tiles(aligned_array<float>(static_cast<std::size_t>(source.tiles_size()))),
+          tiles(panels_of_b(source.tiles_size())),
           pitch(c.grid_.block_tiles() * panel + lanes),
           products(aligned_array<float>(static_cast<std::size_t>(positions * pitch))),
           window(aligned_array<float>(static_cast<std::size_t>(

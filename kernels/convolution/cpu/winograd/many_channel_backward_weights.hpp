@@ -36,8 +36,7 @@ class WinogradManyChannelBackwardWeights final : public ThreadedConvolution {
         grid_(p_.batch, ceil_div(p_.out_h(), Gradient::outputs),
               ceil_div(p_.out_w(), Gradient::outputs)) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
-    tiles_ = aligned_array<float>(
-        static_cast<std::size_t>(chunks_ * workspaces_[0].source.tiles_size()));
+    tiles_ = panels_of_b(chunks_ * workspaces_[0].source.tiles_size());
   }
 
   void run_phase(int phase, int thread, const Operands& operands) override {

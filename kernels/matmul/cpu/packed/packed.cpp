@@ -4,9 +4,9 @@
 // The loops around the micro-kernel, outermost first (after Goto and van de Geijn, 2008):
 //
 //   KC = 512 of k          C is read and written once per block
-//     MC = 240 rows        block of A, read in place from L2
-//       NR columns         panel of B, packed while the first tile is computed
-//         MR rows          the micro-kernel, kernels/common/cpu/gemm_tile.hpp
+//     NC columns           a block of B, packed in panels of NR columns: one panel, or half of L2
+//       MR rows            a strip of A, read in place
+//         NR columns       the micro-kernel, kernels/common/cpu/gemm_tile.hpp
 //
 // Unlike theirs, A is not packed. Its rows are read a float at a time, one cache line per 16 steps
 // of k, which is too little traffic to pay for a copy.

@@ -49,9 +49,9 @@ class PackedGrid final : public Plan {
   }
 
   // The grid whose largest part costs least. Each thread packs B for its columns, which costs as
-  // much as some more rows.
+  // much as some more rows, and reads A for its rows, which costs as much as some more columns.
   static Grid grid_of(const Problem& p, int threads) {
-    constexpr std::int64_t packing_rows = 8;
+    constexpr std::int64_t packing_rows = 8, reading_columns = 8;
     const auto largest_part = [](std::int64_t size, std::int64_t unit, int parts) {
       return ceil_div(ceil_div(size, unit), parts) * unit;
     };
@@ -62,7 +62,8 @@ class PackedGrid final : public Plan {
       const int columns = threads / rows;
       const double cost =
           static_cast<double>(largest_part(p.m, Tile::rows, rows) + packing_rows) *
-          static_cast<double>(std::min(p.n, largest_part(p.n, Tile::lanes, columns)));
+          static_cast<double>(std::min(p.n, largest_part(p.n, Tile::lanes, columns)) +
+                              reading_columns);
       if (rows == 1 || cost < least) {
         best = {rows, columns};
         least = cost;

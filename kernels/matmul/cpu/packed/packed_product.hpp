@@ -1,12 +1,15 @@
 // The packed product of blocks, with its packing and its choice of the transposed product.
 //
-//   block of A   [MC, KC]   read in place from L2, one row per broadcast
 //   panel of B   [KC, NR]   packed: consecutive cache lines, which never conflict for a cache set
+//   strip of A   [MR, KC]   read in place, one row per broadcast
 //   tile of C    [MR, NR]   registers (kernels/common/cpu/gemm_tile.hpp)
 //
-// The first tile of a column packs the panel of B while it computes. A transposed B is packed
-// before, by transposing squares in registers. If that, or unused lanes, would cost more, the
-// transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
+// Few rows: one panel of B at a time is in L1, and all strips of A pass by. Many rows, or a large C:
+// a block of several panels is in L2, and each strip passes along it, so that B is packed once and
+// rows of C are written in memory order. The first strip packs while it computes; a single strip
+// reads B in place. A transposed B is packed before, by transposing squares in registers. If that,
+// a strided A or unused lanes would cost more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is
+// computed, and Cᵀ is transposed at the end.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +25,8 @@
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
-// C is read and written once per KC steps of k. A block of A is at most 480 KiB, half of an L2 of
-// 1 MiB; 240 rows are whole tiles of 8 and of 6.
+// C is read and written once per KC steps of k. 240 rows of A are at most 480 KiB, half of an L2 of
+// 1 MiB, and whole tiles of 8 and of 6.
 inline constexpr std::int64_t max_kc = 512, max_mc = 240;
 
 // fuses: the epilogue of the problem is applied to each tile after its last block of k.
@@ -34,14 +37,16 @@ class PackedProduct {
 
   // adds: multiply() can add to C. The transposed product, which cannot, is not considered.
   explicit PackedProduct(const Problem& problem, int threads = 1, bool adds = false)
-      : transposed_(!adds && cost(transposed(problem)) + transpose_cycles * size_of_c(problem) <
+      : transposed_(!adds && cost(transposed(problem)) + transpose_cost(problem.m * problem.n) <
                                  cost(problem)),
         problem_(transposed_ ? transposed(problem) : problem),
-        kc_(equal_blocks(problem_.k, max_kc, 1)),
-        mc_(equal_blocks(problem_.m, max_mc, Tile::rows)),
-        b_panels_(aligned_array<float>(static_cast<std::size_t>(threads * panel_size()))),
-        c_transposed_(
-            aligned_array<float>(transposed_ ? static_cast<std::size_t>(size_of_c(problem)) : 0)) {}
+        kc_(equal_blocks(problem_.k, max_kc)),
+        nc_(panels_at_a_time(problem_, kc_) * Tile::columns),
+        vectors_(vectors_of_tile(problem_)),
+        prefetches_c_(is_mostly_c(problem_)),
+        b_panels_(panels_of_b(threads * panels_size())),
+        c_transposed_(aligned_array<float>(
+            transposed_ ? static_cast<std::size_t>(problem.m * problem.n) : 0)) {}
 
   // The product that is computed: the problem or its transpose.
   const Problem& computed() const { return problem_; }
@@ -52,13 +57,19 @@ class PackedProduct {
     const Problem& p = problem_;
     const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
                             transposed_ ? c_transposed_.get() : o.c, o.bias};
-    float* b_panel = b_panels_.get() + thread * panel_size();
-    for (std::int64_t l = 0; l < p.k; l += kc_)
-      for (std::int64_t i = rows.begin; i < rows.end; i += mc_)
-        for (std::int64_t j = columns.begin; j < columns.end; j += Tile::columns)
-          multiply_column(computed, {i, std::min(rows.end, i + mc_)},
-                          {j, std::min(columns.end, j + Tile::columns)},
-                          {l, std::min(p.k, l + kc_)}, adds || l > 0, b_panel);
+    float* panels = b_panels_.get() + thread * panels_size();
+    for (std::int64_t l = 0; l < p.k; l += kc_) {
+      const Block block{l, std::min(p.k, l + kc_), adds || l > 0};
+      for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
+        const Range part{j, std::min(columns.end, j + nc_)};
+        if (vectors_ == 1)
+          multiply_strips<OneVector>(computed, rows, part, block, panels);
+        else if (vectors_ == 2)
+          multiply_strips<TwoVectors>(computed, rows, part, block, panels);
+        else
+          multiply_strips<Tile>(computed, rows, part, block, panels);
+      }
+    }
     if (transposed_)
       transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
                 o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
@@ -66,9 +77,6 @@ class PackedProduct {
   }
 
  private:
-  // Cycles to transpose an element: a quarter of a shuffle, plus loads and stores.
-  static constexpr double transpose_cycles = 0.4;
-
   // Cᵀ = op(B)ᵀ op(A)ᵀ
   static Problem transposed(const Problem& p) {
     return {.m = p.n,
@@ -78,71 +86,134 @@ class PackedProduct {
             .transpose_b = !p.transpose_a,
             .epilogue = p.epilogue};
   }
-  static double size_of_c(const Problem& p) { return static_cast<double>(p.m * p.n); }
 
-  // Estimated cycles: the multiply-adds of whole vectors, and packing.
+  // Estimated cycles: the multiply-adds of whole vectors, and what access along columns costs.
   static double cost(const Problem& p) {
     const std::int64_t vectors = ceil_div(p.n, Tile::lanes);
     return static_cast<double>(p.m * vectors * p.k) +
-           (p.transpose_b ? transpose_cycles * static_cast<double>(p.n * p.k) : 0);
+           (p.transpose_a ? strided_cost(p.m * p.k) : 0) +
+           (p.transpose_b ? pack_cycles * static_cast<double>(p.n * p.k) : 0);
+  }
+  // A panel of B is transposed within L1 and L2: a quarter of a shuffle per element, plus loads and
+  // stores. Cᵀ is larger than a cache sooner, and a step of k in a strided A may be a new page.
+  static constexpr double pack_cycles = 0.4;
+  static constexpr std::int64_t near_size = 1 << 14;  // floats: 64 KiB
+  static double transpose_cost(std::int64_t size) {
+    return (size <= near_size ? pack_cycles : 1.0) * static_cast<double>(size);
+  }
+  static double strided_cost(std::int64_t size) {
+    return size <= near_size ? 0.0 : 0.5 * static_cast<double>(size);
   }
 
-  // The size of nearly equal blocks that cover `size`, at most `max` rounded up to `granule`.
-  static std::int64_t equal_blocks(std::int64_t size, std::int64_t max, std::int64_t granule) {
-    const std::int64_t blocks = ceil_div(size, max);
-    return round_up(ceil_div(size, blocks), granule);
+  // One panel where L1 can keep it for all strips, or as many as half of an L2 of 1 MiB takes.
+  static std::int64_t panels_at_a_time(const Problem& p, std::int64_t kc) {
+    constexpr std::int64_t block_of_b = 1 << 17, large_c = 1 << 18;  // floats
+    const bool many_strips = p.m > max_mc || (p.k < p.m && p.m * p.n >= large_c);
+    if (!many_strips) return 1;
+    return std::clamp<std::int64_t>(block_of_b / (kc * Tile::columns), 1,
+                                    ceil_div(p.n, Tile::columns));
   }
 
-  std::int64_t panel_size() const { return kc_ * Tile::columns; }  // floats
+  // The size of nearly equal blocks that cover `size`, each at most `max`.
+  static std::int64_t equal_blocks(std::int64_t size, std::int64_t max) {
+    return ceil_div(size, ceil_div(size, max));
+  }
 
-  // One column of tiles and one block of k, which overwrites C or adds to it; the last applies the
-  // epilogue.
-  void multiply_column(const Operands& o, Range rows, Range columns, Range block, bool adds,
-                       float* b_panel) const {
+  // A block of K, and whether its product is added to C.
+  struct Block {
+    std::int64_t begin, end;
+    bool adds;
+    std::int64_t size() const { return end - begin; }
+  };
+
+  enum class Source { panel, packed_now, in_place };  // of a tile's columns of B
+
+  std::int64_t panels_size() const { return kc_ * nc_; }  // floats
+
+  // The tiles of a block of C, strip of rows by strip of rows.
+  template <class AnyTile>
+  void multiply_strips(const Operands& o, Range rows, Range columns, Block block,
+                       float* panels) const {
+    const std::int64_t height = rows.end - rows.begin;
+    const std::int64_t strips = ceil_div(height, AnyTile::rows);
+    for (std::int64_t s = 0; s < strips; ++s) {  // of nearly equal heights
+      const Range strip = partition(height, strips, s);
+      const Range tile_rows{rows.begin + strip.begin, rows.begin + strip.end};
+      const Source source = s > 0                                  ? Source::panel
+                            : strips == 1 && !problem_.transpose_b ? Source::in_place
+                                                                   : Source::packed_now;
+      for (std::int64_t j = columns.begin; j < columns.end; j += AnyTile::columns)
+        multiply_tile<AnyTile>(o, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
+                               block, source, panels + (j - columns.begin) * block.size());
+    }
+  }
+
+  // Fetches a tile of C for writing, while the tile is computed.
+  void prefetch_tile(const float* c, std::int64_t height, std::int64_t width) const {
+    constexpr std::int64_t line = 16;
+    for (std::int64_t i = 0; i < height; ++i)
+      for (std::int64_t j = 0; j < width; j += line)
+        __builtin_prefetch(c + i * problem_.n + j, 1, 3);
+  }
+
+  // A C of one or two vectors per row has taller tiles, with as many accumulators. Not if the rows
+  // of A are a multiple of 1 KiB apart: so many of them would not fit the ways of their cache sets.
+  using OneVector = GemmTile<Tile::rows * Tile::vectors, 1>;
+  using TwoVectors = GemmTile<Tile::rows * Tile::vectors / 2, 2>;
+  static std::int64_t vectors_of_tile(const Problem& p) {
+    constexpr std::int64_t kib = 256;  // floats
+    const bool conflicts = !p.transpose_a && p.k % kib == 0;
+    return conflicts ? Tile::vectors : std::min(Tile::vectors, ceil_div(p.n, Tile::lanes));
+  }
+
+  // One tile of C. The last block of K applies the epilogue.
+  template <class AnyTile>
+  void multiply_tile(const Operands& o, Range rows, Range columns, Block block, Source source,
+                     float* b_panel) const {
     if constexpr (fuses) {
       const bool last = block.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
       if (last && transposed_)  // one bias per row of Cᵀ
-        return multiply_column(o, rows, columns, block, adds, b_panel,
-                               [&](std::int64_t row) { return RowBias(o.bias + row, relu); });
+        return multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel,
+                                      RowBias(o.bias + rows.begin, relu));
       if (last)
-        return multiply_column(o, rows, columns, block, adds, b_panel, [&](std::int64_t) {
-          return ColumnBias(o.bias + columns.begin, relu);
-        });
+        return multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel,
+                                      ColumnBias(o.bias + columns.begin, relu));
     }
-    multiply_column(o, rows, columns, block, adds, b_panel,
-                    [](std::int64_t) { return IdentityEpilogue{}; });
+    multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel, IdentityEpilogue{});
   }
 
-  // epilogue_at(i) returns the epilogue of the tile whose first row is i.
-  template <class EpilogueAt>
-  void multiply_column(const Operands& o, Range rows, Range columns, Range block, bool adds,
-                       float* b_panel, EpilogueAt epilogue_at) const {
+  template <class AnyTile, class Epilogue>
+  void multiply_tile(const Operands& o, Range rows, Range columns, Block block, Source source,
+                     float* b_panel, Epilogue epilogue) const {
     const Problem& p = problem_;
-    const std::int64_t k = block.end - block.begin, width = columns.end - columns.begin;
     const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
-    const float* a = o.a + block.begin * a_step;
-    float* c = o.c + columns.begin;
-    if (p.transpose_b)
-      transpose(o.b + columns.begin * p.k + block.begin, p.k, b_panel, Tile::columns, width, k);
-    const std::int64_t height = rows.end - rows.begin;
-    const std::int64_t tiles = ceil_div(height, Tile::rows);
-    for (std::int64_t t = 0; t < tiles; ++t) {  // of nearly equal heights
-      const Range tile = partition(height, tiles, t);
-      const std::int64_t i = rows.begin + tile.begin;
-      if (t == 0 && !p.transpose_b)
-        Tile::multiply_packing(k, a + i * a_row, a_row, a_step,
-                               o.b + block.begin * p.n + columns.begin, p.n, b_panel, c + i * p.n,
-                               p.n, tile.end - tile.begin, width, adds, epilogue_at(i));
-      else
-        Tile::multiply_strided(k, a + i * a_row, a_row, a_step, b_panel, Tile::columns, c + i * p.n,
-                               p.n, tile.end - tile.begin, width, adds, epilogue_at(i));
-    }
+    const std::int64_t height = rows.end - rows.begin, width = columns.end - columns.begin;
+    const float* a = o.a + rows.begin * a_row + block.begin * a_step;
+    float* c = o.c + rows.begin * p.n + columns.begin;
+    const float* b = p.transpose_b ? o.b + columns.begin * p.k + block.begin
+                                   : o.b + block.begin * p.n + columns.begin;
+    if (prefetches_c_) prefetch_tile(c, height, width);
+    if (source == Source::in_place)
+      return AnyTile::multiply_in_place(block.size(), a, a_row, a_step, b, p.n, c, p.n, height,
+                                        width, block.adds, epilogue);
+    if (source == Source::packed_now && !p.transpose_b)
+      return AnyTile::multiply_packing(block.size(), a, a_row, a_step, b, p.n, b_panel, c, p.n,
+                                       height, width, block.adds, epilogue);
+    if (source == Source::packed_now)
+      transpose(b, p.k, b_panel, AnyTile::columns, width, block.size());
+    AnyTile::multiply_strided(block.size(), a, a_row, a_step, b_panel, AnyTile::columns, c, p.n,
+                              height, width, block.adds, epilogue);
   }
+
+  // A tile with few steps of k would wait for the cache lines of C.
+  static bool is_mostly_c(const Problem& p) { return p.k <= 16 && p.m * p.n >= 1 << 16; }
 
   bool transposed_;
-  Problem problem_;  // computed()
-  std::int64_t kc_, mc_;
-  AlignedArray<float> b_panels_;      // [threads, KC, NR]
+  Problem problem_;       // computed()
+  std::int64_t kc_, nc_;  // nc_: a multiple of NR
+  std::int64_t vectors_;
+  bool prefetches_c_;
+  AlignedArray<float> b_panels_;      // [threads, NC / NR, KC, NR]
   AlignedArray<float> c_transposed_;  // [computed m, computed n] if transposed
 };
 

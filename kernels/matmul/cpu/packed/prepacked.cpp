@@ -24,7 +24,7 @@ class Prepacked final : public Plan {
       : problem_(problem),
         panels_(ceil_div(problem.n, Tile::columns)),
         threads_(resources.threads),
-        b_(aligned_array<float>(static_cast<std::size_t>(panels_ * panel_size()))) {}
+        b_(panels_of_b(panels_ * panel_size())) {}
 
   void prepare(const Operands& o) override {
     const Problem& p = problem_;

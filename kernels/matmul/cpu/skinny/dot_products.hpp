@@ -10,11 +10,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/common/cpu/partial_vector.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/simd.hpp"
+#include "kernels/common/cpu/sum_lanes.hpp"
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
@@ -71,7 +73,7 @@ class DotProducts {
     Vector acc[] = {((void)I, Vector(0.0F))...};
     // Inlined twice: a call would keep the accumulators in memory.
     const auto step = [&](const auto& load, std::int64_t l) __attribute__((always_inline)) {
-      const Vector b_l[] = {load(b + static_cast<std::int64_t>(J) * b_row + l)...};
+      const Vector b_l[] = {in_register(load(b + static_cast<std::int64_t>(J) * b_row + l))...};
       const Vector a_l[] = {load(a + static_cast<std::int64_t>(R) * a_row + l)...};
       ((acc[I] = xsimd::fma(a_l[I / columns], b_l[I % columns], acc[I])), ...);
     };
@@ -79,10 +81,33 @@ class DotProducts {
     for (; l + lanes <= k; l += lanes)
       step([](const float* at) { return Vector::load_unaligned(at); }, l);
     if (l < k) step([&](const float* at) { return load_partial(at, k - l); }, l);
+    alignas(64) float sums[round_up(sizeof...(I), lanes)];
+    sum_accumulators(std::make_index_sequence<lanes>{},
+                     std::make_index_sequence<ceil_div(sizeof...(I), lanes)>{}, acc, sums);
     (store(c + static_cast<std::int64_t>(I / columns) * c_row +
                static_cast<std::int64_t>(I % columns) * c_column,
-           xsimd::hadd(acc[I]), accumulate),
+           sums[I], accumulate),
      ...);
+  }
+
+  // sums[i] = the sum of the lanes of acc[i], as many at a time as a vector has lanes. L runs over
+  // the lanes, G over the groups; the last is filled up with zeros.
+  template <std::size_t... L, std::size_t... G, std::size_t count>
+  [[gnu::always_inline]] static void sum_accumulators(std::index_sequence<L...>,
+                                                      std::index_sequence<G...>,
+                                                      const Vector (&acc)[count], float* sums) {
+    const auto group = [&](auto first) __attribute__((always_inline)) {
+      const Vector part[] = {(first + L < count ? acc[(first + L) % count] : Vector(0.0F))...};
+      sum_lanes(part).store_aligned(sums + first);
+    };
+    (group(std::integral_constant<std::size_t, G * sizeof...(L)>{}), ...);
+  }
+
+  // Hides from the compiler that a vector was loaded: GCC would load it again for each row of A, as
+  // an operand of the multiply-add, and the loads would take longer than the multiply-adds.
+  [[gnu::always_inline]] static Vector in_register(Vector v) {
+    __asm__("" : "+v"(v.data));
+    return v;
   }
 
   static void store(float* at, float sum, bool accumulate) { *at = accumulate ? *at + sum : sum; }

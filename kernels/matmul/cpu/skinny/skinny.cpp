@@ -1,11 +1,13 @@
 // A C of few rows or columns: the long operand is read once, in memory order, and nothing of it is
-// packed. `packed` copies panels of it that only one or two tiles would read, and fills its vectors
-// from the short side. Here the layout of the long operand decides: rows along C are streamed into
-// a C that stays in cache (stream_rows.hpp), rows along K are multiplied as dot products
-// (dot_products.hpp). If C has too few elements for all threads, they divide K.
+// packed. `packed` copies panels of it that only few tiles would read, and fills its vectors from
+// the short side. Here the layout of the long operand decides: rows along K are multiplied as dot
+// products (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand
+// fits L2 (stream_tiles.hpp); beyond, whole rows are read in memory order, and added to a C in L1
+// (stream_rows.hpp). If C has too few elements for all threads, they divide K.
 //
 // Expected: with one row, the bandwidth of the memory or cache that holds the long operand; with 2
-// to 8 rows 1.1x to 3x over `packed`; nothing from about 16 rows on, where packing pays.
+// to 8 rows 1.1x to 3x over `packed`. From memory, nothing from about 16 rows on, where packing
+// pays; from L2, 1.0x to 1.5x up to 64 rows.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/cpu/skinny/dot_products.hpp"
 #include "kernels/matmul/cpu/skinny/stream_rows.hpp"
+#include "kernels/matmul/cpu/skinny/stream_tiles.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
@@ -29,17 +32,23 @@ class Skinny final : public Plan {
   Skinny(const Problem& problem, const Resources& resources)
       : problem_(problem),
         transposed_(problem.n < problem.m),
-        short_along_k_(transposed_ ? problem.transpose_b : !problem.transpose_a),
-        streams_(transposed_ ? problem.transpose_a : !problem.transpose_b),
         rows_(std::min(problem.m, problem.n)),
         columns_(std::max(problem.m, problem.n)),
+        short_along_k_(rows_ == 1 || (transposed_ ? problem.transpose_b : !problem.transpose_a)),
+        streams_(transposed_ ? problem.transpose_a : !problem.transpose_b),
         threads_(useful_threads(problem, resources.threads)),
+        from_cache_(streams_ && problem.k * columns_ <= threads_ * l2_floats),
         divides_k_(threads_ > 1 && columns_ < threads_ * min_columns_per_thread) {
-    if (rows_ > max_rows) throw Unsupported("built for a C of at most 16 rows or columns");
+    if (rows_ > max_rows_from_cache)
+      throw Unsupported("built for a C of at most 64 rows or columns");
+    if (rows_ > max_rows && !from_cache_)
+      throw Unsupported(
+          "more than 16 rows or columns of C only if the rows of the long operand run along C, and "
+          "it fits L2 (2 MiB)");
     if (packs_short()) short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * problem.k));
     if (divides_k_)
       partial_ = aligned_array<float>(static_cast<std::size_t>(threads_ * rows_ * columns_));
-    if (streams_) {
+    if (streams_ && !from_cache_) {
       block_floats_ = round_up(StreamRows::workspace(rows_, columns_), line_floats);
       blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * block_floats_));
     }
@@ -63,7 +72,8 @@ class Skinny final : public Plan {
   // Dot products need both operands along K.
   bool packs_short() const { return !streams_ && !short_along_k_; }
 
-  static constexpr std::int64_t max_rows = 16;
+  static constexpr std::int64_t max_rows = 16, max_rows_from_cache = 64;
+  static constexpr std::int64_t l2_floats = 1 << 19;  // of each thread
   static constexpr std::int64_t min_columns_per_thread = 64;
 
   // Waking a thread pays from about a microsecond of arithmetic, or of reading from a cache, on.
@@ -95,9 +105,16 @@ class Skinny final : public Plan {
                             rows_, columns, k);
       return;
     }
-    StreamRows::multiply({short_side, short_along_k_ ? problem_.k : 1, short_along_k_ ? 1 : rows_,
-                          long_side, columns_, c, c_row, c_column},
-                         rows_, columns, k, blocks_.get() + thread * block_floats_);
+    const std::int64_t short_row = short_along_k_ ? problem_.k : 1;
+    const std::int64_t short_step = short_along_k_ ? 1 : rows_;
+    if (from_cache_)
+      StreamTiles::multiply(
+          {short_side, short_row, short_step, long_side, columns_, c, c_row, c_column}, rows_,
+          columns, k);
+    else
+      StreamRows::multiply(
+          {short_side, short_row, short_step, long_side, columns_, c, c_row, c_column}, rows_,
+          columns, k, blocks_.get() + thread * block_floats_);
   }
 
   // Each thread's partial sums have the layout of C.
@@ -110,10 +127,11 @@ class Skinny final : public Plan {
 
   Problem problem_;
   bool transposed_;
+  std::int64_t rows_, columns_;  // of C, or of Cᵀ: short and long side
   bool short_along_k_;           // the layout of the short operand
   bool streams_;                 // the rows of the long operand run along C
-  std::int64_t rows_, columns_;  // of C, or of Cᵀ: short and long side
   int threads_;
+  bool from_cache_;  // streams_, and the long operand fits the L2 of the threads
   bool divides_k_;
   AlignedArray<float> short_;    // [rows, K] if the short operand is packed
   AlignedArray<float> partial_;  // [threads, C] if the threads divide K
