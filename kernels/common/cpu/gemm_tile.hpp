@@ -114,8 +114,9 @@ struct GemmTile {
   // panel would do if rows began at cache lines; where they do not, adjacent panels share lines. L1
   // has too few miss buffers for so many lines, L2 has enough.
   static constexpr std::int64_t panels_ahead = 2;
-  // A narrow tile reads about as much of a as of b: each step prefetches one row of the next tile.
-  static constexpr std::int64_t rows_ahead = 8, floats_ahead = 16;
+  // A narrow tile reads about as much of a as of b, and the rows of the next tile are prefetched: one
+  // row in each step, or two, so that all come by while a cache line of a is read.
+  static constexpr std::int64_t narrow = lanes == 16 ? 2 : 1, line_floats_of_a = 16;
   static void prefetch_l2(const float* p) { __builtin_prefetch(p, 0, 2); }
 
   // A tile of `Height` rows and `Width` vectors. R runs over the rows, V over the vectors of a row,
@@ -130,8 +131,11 @@ struct GemmTile {
     const std::int64_t rest = n - (Width - 1) * lanes;  // columns of the last vector
     Vector acc[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
-      if constexpr (Width < vectors)
-        prefetch_l2(a + (Height + l % rows_ahead) * a_row + floats_ahead);
+      if constexpr (Width <= narrow) {
+        prefetch_l2(a + (Height + l % Height) * a_row + line_floats_of_a);
+        if constexpr (Height > line_floats_of_a)
+          prefetch_l2(a + (Height + (l + Height / 2) % Height) * a_row + line_floats_of_a);
+      }
       const Vector b_l[] = {source != Rows::padded && V + 1 == Width && rest < lanes
                                 ? load_partial(b + V * lanes, rest)
                                 : Vector::load_unaligned(b + V * lanes)...};

@@ -1,0 +1,75 @@
+// The rungs packed, packed_openmp, fused and skinny on sizes that take each of their loop orders,
+// tiles and sources of B. Random problems meet some of them rarely.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "harness/problem/primitive_type.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "tests/verdict.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+struct Size {
+  const char* takes;
+  std::int64_t m, n, k;
+};
+
+// Every size is an odd one, so that all have tails.
+constexpr Size sizes[] = {
+    {"one strip of rows, B in place", 5, 211, 37},
+    {"several strips, one panel at a time", 61, 211, 37},
+    {"more than 240 rows: several panels at a time", 259, 211, 37},
+    {"a block of B of fewer panels than C has", 259, 451, 307},
+    {"several blocks of K", 251, 53, 1061},
+    {"a C of more than 1 MiB", 231, 1201, 53},
+    {"few steps of K, a tile of C prefetched", 307, 331, 7},
+    {"one vector of columns, tall tiles", 301, 7, 77},
+    {"two vectors of columns, tall tiles", 301, 27, 77},
+    {"rows of A 1 KiB apart, no tall tiles", 67, 13, 512},
+    {"one row, a wide tile", 1, 1201, 207},
+    {"one row, several accumulators for each element", 1, 19, 1061},
+    {"one column", 1201, 1, 207},
+    {"one step of K", 67, 331, 1},
+    {"three rows", 3, 577, 131},
+    {"16 rows, more than L2 holds", 16, 1801, 331},
+    {"64 rows, which L2 holds", 64, 331, 53},
+};
+
+class MatmulOrders : public testing::TestWithParam<const char*> {};
+
+TEST_P(MatmulOrders, Pass) {
+  int ran = 0;
+  for (const Variant& variant : primitive(Matmul::name).variants()) {
+    if (std::string(variant.info->name) != GetParam() || !variant.why_unavailable.empty()) continue;
+    for (const Size& size : sizes)
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true}) {
+          const Problem problem{
+              .m = size.m,
+              .n = size.n,
+              .k = size.k,
+              .transpose_a = transpose_a,
+              .transpose_b = transpose_b,
+              .epilogue = variant.info->epilogue ? Epilogue::bias_relu : Epilogue::none};
+          const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
+          const int threads = variant.info->threaded ? 3 : 1;
+          const Verdict verdict = verdict_of(*owned, variant, threads);
+          if (verdict.outcome == Outcome::unavailable) continue;  // skinny: too many rows
+          ++ran;
+          EXPECT_EQ(verdict.outcome, Outcome::passed)
+              << variant.name << ", " << shape(problem) << " (" << size.takes
+              << "): " << verdict.reason;
+        }
+  }
+  EXPECT_GE(ran, 18) << "too many sizes are unavailable";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MatmulOrders,
+                         testing::Values("packed", "packed_openmp", "fused", "skinny"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace stepladder::matmul
