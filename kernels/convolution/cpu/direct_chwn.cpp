@@ -1,6 +1,7 @@
 // The direct convolution in chwn, the layout of cuda-convnet [50]: lanes are images.
 //
-//   tile of one output pixel: 6 output channels x 4 vectors of images, in registers
+//   tile of one output pixel: 6 output channels x 4 vectors of images, in registers (with fewer
+//   images 8 x 3, 12 x 2, 16 x 1)
 //
 //            x of a tap             AVX-512, per tap: 4 vector loads of x and 6 broadcasts of weights
 //            x0    x1    x2    x3   for 24 FMAs. 24 accumulators, 4 vectors of x and 1 weight take
@@ -50,8 +51,12 @@ class DirectChwn final : public Plan {
  private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_vectors = lanes == 16 ? 4 : 2;
-  static constexpr std::int64_t max_channels = 6;
   static constexpr std::int64_t chunk_taps = 64;  // x and w: 16 KiB each, of 64 output channels
+  // Output channels of a tile: 24 accumulators with 32 registers, 12 with 16, and at most 16 weights
+  // of a tap, one cache line.
+  static constexpr std::int64_t max_channels(std::int64_t vectors) {
+    return std::min<std::int64_t>(16, 6 * max_vectors / vectors);
+  }
 
   // The taps of one output pixel, of some input channels; those in the padding are left out.
   struct Taps {
@@ -68,16 +73,25 @@ class DirectChwn final : public Plan {
   };
   using Tile = void (*)(const Taps&, const Target&);
 
+  // Null for tiles of more than max_channels().
+  template <std::int64_t Channels, std::int64_t Vectors>
+  static constexpr Tile tile_of() {
+    if constexpr (Channels <= max_channels(Vectors))
+      return &tile<Channels, Vectors>;
+    else
+      return nullptr;
+  }
+
   // One row of the output, for a block of images and the channels of a group.
   void row(const Operands& o, std::int64_t image_block, std::int64_t group, std::int64_t p) const {
     static constexpr auto tiles = []<std::size_t... T>(std::index_sequence<T...>) {
-      return std::array<Tile, sizeof...(T)>{&tile<T / max_vectors + 1, T % max_vectors + 1>...};
+      return std::array<Tile, sizeof...(T)>{tile_of<T / max_vectors + 1, T % max_vectors + 1>()...};
     }
-    (std::make_index_sequence<max_channels * max_vectors>{});
+    (std::make_index_sequence<16 * max_vectors>{});
     const Range images = partition(p_.batch, image_blocks_, image_block, lanes);
     const std::int64_t count = images.end - images.begin;
     const std::int64_t vectors = ceil_div(count, lanes);
-    const std::int64_t channel_tiles = ceil_div(p_.group_out(), max_channels);
+    const std::int64_t channel_tiles = ceil_div(p_.group_out(), max_channels(vectors));
     const std::int64_t top = p * p_.stride_h - p_.pad_h;
     const Range rows{std::max<std::int64_t>(0, -top), std::min(p_.kernel_h, p_.height - top)};
     for (std::int64_t c = 0; c < p_.group_in(); c += chunk_)

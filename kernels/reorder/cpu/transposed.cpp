@@ -44,7 +44,7 @@ class Transposed final : public Plan {
   }
 
  private:
-  static constexpr std::int64_t chunk = 512;  // columns; a multiple of a cache line
+  static constexpr std::int64_t chunk = 256;  // columns; a multiple of a cache line
   static constexpr std::int64_t min_elements_per_thread = 32768;  // some microseconds
 
   void run_part(const Operands& o, int part) const {
@@ -58,14 +58,23 @@ class Transposed final : public Plan {
       const std::int64_t plain = (image * rows_ + first_row) * columns_ + first;
       const std::int64_t packed = (matrix * columns_ + first) * pitch_;
       if (p_.from == Layout::nchw) {
-        float* y = o.y + packed;
-        transpose(o.x + plain, columns_, y, pitch_, rows, columns);
-        for (std::int64_t j = 0; j < columns && rows < pitch_; ++j)
-          std::fill_n(y + j * pitch_ + rows, pitch_ - rows, 0.0F);
+        if (rows < pitch_) std::fill_n(o.y + packed, columns * pitch_, 0.0F);  // padding channels
+        copy(o.x + plain, columns_, o.y + packed, pitch_, rows, columns);
       } else {
-        transpose(o.x + packed, pitch_, o.y + plain, columns_, columns, rows);
+        copy(o.x + packed, pitch_, o.y + plain, columns_, columns, rows);
       }
     }
+  }
+
+  // transpose(); a matrix of one row is the same in both orders.
+  static void copy(const float* x, std::int64_t x_pitch, float* y, std::int64_t y_pitch,
+                   std::int64_t rows, std::int64_t columns) {
+    if (rows == 1 && y_pitch == 1)
+      std::copy_n(x, columns, y);
+    else if (columns == 1 && x_pitch == 1)
+      std::copy_n(x, rows, y);
+    else
+      transpose(x, x_pitch, y, y_pitch, rows, columns);
   }
 
   Problem p_;

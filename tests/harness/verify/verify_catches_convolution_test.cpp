@@ -297,7 +297,7 @@ TEST(VerifyCatchesConvolution, FaultsInOtherLayouts) {
     EXPECT_TRUE(is_caught<Convolution>(
         p, variant("broken_padding", plan_of<padding_of_one>, layout), "is 1; expected 0"));
     EXPECT_TRUE(is_caught<Convolution>(
-        p, variant("broken_no_padding", plan_of<padding_left_out>, layout), "is nan; expected 0"));
+        p, variant("broken_no_padding", plan_of<padding_left_out>, layout), "nan; expected 0"));
   }
 }
 
