@@ -37,6 +37,7 @@ class DirectNchw16c final : public Plan {
     threads_ = resources.threads;
     group_channels_ = stored_channels(p.layout, p.group_out());
     panels_ = ceil_div(group_channels_, panel);
+    weights_first_ = panel * p.kernel_h * p.kernel_w > p.height * p.width;
     const std::int64_t segments = ceil_div(p.out_w(), max_pixels);
     for (std::int64_t i = 0; i < segments; ++i) {
       const Range part = partition(p.out_w(), segments, i);
@@ -48,15 +49,16 @@ class DirectNchw16c final : public Plan {
     }
   }
 
-  // The rows of a panel of channels are consecutive, so its weights stay in L2.
+  // The larger of an image and the weights of a panel of channels stays in L2, and is read once.
   void run(const Operands& o) override {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int thread = 0; thread < threads_; ++thread) {
       const Range items = partition(p_.batch * p_.groups * panels_ * p_.out_h(), threads_, thread);
       for (std::int64_t item = items.begin; item < items.end; ++item) {
-        const std::int64_t block = item / p_.out_h(), image_group = block / panels_;
-        row(o, image_group / p_.groups, image_group % p_.groups, block % panels_ * panel,
-            item % p_.out_h());
+        const std::int64_t rest = item / p_.out_h(), filters = p_.groups * panels_;
+        const std::int64_t image = weights_first_ ? rest % p_.batch : rest / filters;
+        const std::int64_t block = weights_first_ ? rest / p_.batch : rest % filters;
+        row(o, image, block / panels_, block % panels_ * panel, item % p_.out_h());
       }
     }
   }
@@ -168,6 +170,7 @@ class DirectNchw16c final : public Plan {
   Strides x_, w_, y_;
   int threads_ = 1;
   std::int64_t group_channels_ = 0, panels_ = 1;  // of one group
+  bool weights_first_ = false;                    // all images after each other, for a panel
   std::vector<Segment> segments_;
 };
 
