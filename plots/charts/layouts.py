@@ -191,6 +191,8 @@ def finding(shapes: list[Shape]) -> str:
 
     def text(won: Counter[str]) -> str:
         named = [f"{layout} on {count}" for layout, count in won.most_common() if layout != "none"]
+        if named and won["none"]:
+            named.append(f"too close on {won['none']}")
         return ", ".join(named)
 
     won = winners(converted=False)

@@ -388,6 +388,10 @@ def test_the_title_of_layouts_names_none_whose_interval_touches_another(tmp_path
             layout_row("direct_chwn_avx2", "chwn", 0.985)]
     write_csv(tmp_path, columns.SUMMARY, rows)
     assert title_of(drawn(tmp_path)["layouts-convolution"]) == "convolution: layouts against nchw, the same algorithm"
+    write_csv(tmp_path, columns.SUMMARY, [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+                                          layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
+    assert title_of(drawn(tmp_path)["layouts-convolution"]) == (
+        "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")
 
 
 def test_layouts_without_a_row_in_nchw_have_no_chart(tmp_path):
