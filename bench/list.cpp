@@ -20,6 +20,11 @@ struct Options {
   std::string results = (source_directory() / "results").string();
 };
 
+std::string layouts_beside_the_plain_one(const VariantInfo& info) {
+  if (info.layout != Layout::nchw) return "; supports " + layouts_of(info) + " only";
+  return info.nhwc ? "; also supports NHWC" : "";
+}
+
 void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
   fmt::print("{}\n", ladder.type->name());
   for (const Variant& variant : ladder.variants) {
@@ -27,7 +32,7 @@ void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
     fmt::print("  {:<22} {:<8} {:<5} {}{}{}\n", variant.name, name_of(info.technique),
                name_of(info.precision),
                *info.builds_on != '\0' ? fmt::format("[on {}] ", info.builds_on) : "", info.adds,
-               info.nhwc ? "; also supports NHWC" : "");
+               layouts_beside_the_plain_one(info));
     if (const std::string why = why_not_here(*ladder.type, variant); !why.empty())
       fmt::print("  {:<22} unavailable: {}\n", "", why);
     if (info.place == Place::cuda) fmt::print("  {:<22} {}\n", "", status.of(variant));

@@ -160,14 +160,14 @@ void require_same_on_all_ranks(const std::vector<Work>& all) {
 }  // namespace
 
 void Selection::add_options(CLI::App& app) {
-  app.add_option(
-      "primitives", primitives,
-      "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce; all by default");
+  app.add_option("primitives", primitives,
+                 "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce, reorder; "
+                 "all by default");
   app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
-  app.add_option(
-      "--suite", suite,
-      "Suite of bench/suites, such as quick, layers, alexnet, squares, thin, random, deepbench");
+  app.add_option("--suite", suite,
+                 "Suite of bench/suites, such as quick, layers, alexnet, squares, thin, random, "
+                 "deepbench, layouts");
   app.add_option("--suite-file", suite_file,
                  "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");

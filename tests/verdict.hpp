@@ -30,14 +30,15 @@ inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1
 }
 
 // A variant that is not in the registry, so that no ladder, step or other test has it. It supports
-// every problem.
+// every problem in its layout.
 template <class Primitive>
 Variant unregistered(const char* name, Factory<Primitive> factory, double bound_factor = 1.0,
-                     bool normwise = false) {
+                     bool normwise = false, Layout layout = Layout::nchw) {
   static std::deque<VariantInfo> infos;  // a Variant points to its own
   const VariantInfo& info = infos.emplace_back(VariantInfo{.name = name,
                                                            .technique = Technique::serial,
                                                            .adds = "a fault",
+                                                           .layout = layout,
                                                            .epilogue = true,
                                                            .triangle = true,
                                                            .bound_factor = bound_factor,

@@ -40,6 +40,8 @@ struct AveragePoolAdapter {
     for (std::int64_t i = 0; i < (is_forward ? p.x_count() : p.y_count()); ++i)
       values[i] = tier == Tier::exact ? static_cast<float>(random.integer(-largest, largest))
                                       : random.uniform(-1.0F, 1.0F);
+    const std::int64_t plane = is_forward ? p.height * p.width : p.out_h() * p.out_w();
+    clear_padding(p.layout, p.batch, p.channels, plane, values);
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
@@ -94,8 +96,7 @@ template <>
 std::unique_ptr<Case> make_case<AveragePool>(const average_pool::Problem& p, std::string suite,
                                              std::string name) {
   return std::make_unique<TypedCase<AveragePoolAdapter>>(
-      p,
-      describe(AveragePool::name, AveragePool::plain_layout, p, std::move(suite), std::move(name)));
+      p, describe(AveragePool::name, name_of(p.layout), p, std::move(suite), std::move(name)));
 }
 
 namespace {
@@ -104,10 +105,11 @@ class AveragePoolType final : public PrimitiveType {
  public:
   const char* name() const override { return AveragePool::name; }
   std::vector<SuiteColumn> suite_columns() const override { return pooling_columns(); }
-  std::vector<std::string> optional_columns() const override { return {"count"}; }
+  std::vector<std::string> optional_columns() const override { return {"count", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     auto p = read_pooling<average_pool::Problem>(row);
     p.count = count(row);
+    p.layout = read_layout(row);
     try {
       average_pool::validate(p);
     } catch (const std::invalid_argument& error) {
@@ -125,7 +127,7 @@ class AveragePoolType final : public PrimitiveType {
       p.pad_h = p.pad_w = 0;
     }
     if (random.coin()) p.count = Count::exclude_padding;
-    return make_case<AveragePool>(p, "random", "random." + direction(p) + "." + shape(p));
+    return make_case<AveragePool>(p, "random", random_name(p));
   }
 
  private:

@@ -10,7 +10,6 @@ namespace stepladder {
 
 using convolution::Convolution;
 using convolution::Direction;
-using convolution::Layout;
 
 namespace {
 
@@ -44,6 +43,13 @@ struct ConvolutionAdapter {
       if (operand != result(p))
         fill_values(tier, static_cast<double>(terms(p)), random, floats(contents, operand),
                     counts[operand]);
+    if (result(p) != x)
+      clear_padding(p.layout, p.batch, p.in_channels, p.height * p.width, floats(contents, x));
+    if (result(p) != w)
+      clear_padding(p.layout, 1, p.out_channels, p.group_in() * p.kernel_h * p.kernel_w,
+                    floats(contents, w));
+    if (result(p) != y)
+      clear_padding(p.layout, p.batch, p.out_channels, p.out_h() * p.out_w(), floats(contents, y));
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
@@ -83,13 +89,6 @@ Direction parse_direction(const CsvRow& row) {
       "column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
 }
 
-Layout parse_layout(const CsvRow& row) {
-  const std::string& text = row.text("layout");
-  if (text.empty() || text == name_of(Layout::nchw)) return Layout::nchw;
-  if (text == name_of(Layout::nhwc)) return Layout::nhwc;
-  row.fail(fmt::format("column layout holds \"{}\"; expected nothing, nchw or nhwc", text));
-}
-
 class ConvolutionType final : public PrimitiveType {
  public:
   const char* name() const override { return Convolution::name; }
@@ -117,7 +116,7 @@ class ConvolutionType final : public PrimitiveType {
                                  .pad_h = row.integer("pad_h", 0, most),
                                  .pad_w = row.integer("pad_w", 0, most),
                                  .groups = row.integer("groups", 1, most, 1),
-                                 .layout = parse_layout(row)};
+                                 .layout = read_layout(row)};
     // The largest outputs: stride 1, kernel 1.
     const std::int64_t out_h = p.height + 2 * p.pad_h, out_w = p.width + 2 * p.pad_w;
     expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
@@ -156,9 +155,24 @@ class ConvolutionType final : public PrimitiveType {
     const std::int64_t thin = random.integer(0, 15);  // an output of one row or column
     if (thin == 0) p.height = std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h);
     if (thin == 1) p.width = std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w);
-    if (random.integer(0, 3) == 0) p.layout = Layout::nhwc;
+    draw_layout(random, p);
     return make_case<Convolution>(
         p, "random", fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p)));
+  }
+
+ private:
+  static void draw_layout(Random& random, convolution::Problem& p) {
+    const std::int64_t layout = random.integer(0, 11);
+    if (layout < 3) p.layout = Layout::nhwc;
+    if (layout < 3 || layout > 6) return;
+    p.layout = layout < 5 ? Layout::chwn : Layout::nchw16c;
+    if (random.coin()) p.direction = Direction::forward;
+    if (p.layout == Layout::nchw16c) return;
+    // Several vectors of images and a tail, on images so small that the reference takes no longer.
+    p.batch = random.integer(1, 70);
+    p.in_channels = p.groups * random.integer(1, 3);
+    p.height = std::min<std::int64_t>(p.height, std::max<std::int64_t>(p.kernel_h, 5));
+    p.width = std::min<std::int64_t>(p.width, std::max<std::int64_t>(p.kernel_w, 7));
   }
 };
 

@@ -23,6 +23,30 @@ inline void expect_countable(const CsvRow& row, const char* operand,
     row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
 }
 
+// Empty is NCHW.
+inline Layout read_layout(const CsvRow& row, const char* column = "layout") {
+  const std::string& text = row.text(column);
+  if (text.empty()) return Layout::nchw;
+  for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::chwn, Layout::nchw16c})
+    if (text == name_of(layout)) return layout;
+  row.fail(fmt::format("column {} holds \"{}\"; expected nothing, nchw, nhwc, chwn or nchw16c",
+                       column, text));
+}
+
+// Sets padding channels to 0. `values` is [outer, blocks, inner, 16] in layout nchw16c, for x, for
+// example, [batch, blocks, height · width, 16]; others have no padding.
+inline void clear_padding(Layout layout, std::int64_t outer, std::int64_t channels,
+                          std::int64_t inner, float* values) {
+  const std::int64_t stored = stored_channels(layout, channels);
+  const std::int64_t padding = stored - channels;
+  if (padding == 0) return;
+  for (std::int64_t i = 0; i < outer; ++i) {
+    float* last = values + ((i + 1) * stored - block_channels) * inner;  // block
+    for (std::int64_t j = 1; j <= inner; ++j)
+      std::fill_n(last + j * block_channels - padding, padding, 0.0F);
+  }
+}
+
 // Names and cost of a problem, from its primitive's contract.
 template <class Problem>
 ProblemInfo describe(const char* primitive, const char* layout, const Problem& problem,

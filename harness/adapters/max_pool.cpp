@@ -63,6 +63,7 @@ struct MaxPoolAdapter {
       floats(contents, y)[i] = tier == Tier::exact
                                    ? static_cast<float>(random.integer(-largest, largest))
                                    : random.uniform(-1.0F, 1.0F);
+    clear_padding(p.layout, p.batch, p.channels, p.out_h() * p.out_w(), floats(contents, y));
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
                      std::vector<Expected>& expected) {
@@ -86,14 +87,18 @@ struct MaxPoolAdapter {
   }
   // Exact tier: few distinct values, so that windows hold ties. Every third plane is negative.
   static void fill_x(const Problem& p, Tier tier, Random& random, float* values) {
-    const std::int64_t plane = p.height * p.width;
+    const Strides at = p.x_strides();
+    const std::int64_t channels = stored_channels(p.layout, p.channels);
     for (std::int64_t i = 0; i < p.planes(); ++i) {
       const bool negative = i % 3 == 1;
-      for (std::int64_t j = 0; j < plane; ++j)
-        values[i * plane + j] = tier == Tier::exact
-                                    ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
-                                    : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
+      float* plane = values + at.plane(i / channels, i % channels);
+      for (std::int64_t row = 0; row < p.height; ++row)
+        for (std::int64_t column = 0; column < p.width; ++column)
+          plane[row * at.row + column * at.column] =
+              tier == Tier::exact ? static_cast<float>(random.integer(-5, negative ? -1 : 5))
+                                  : random.uniform(-1.0F, negative ? -0.5F : 1.0F);
     }
+    clear_padding(p.layout, p.batch, p.channels, p.height * p.width, values);
   }
   // As large as x: some sums with x are 0, many are negative.
   static void fill_bias(const Problem& p, Tier tier, Random& random, float* values) {
@@ -150,7 +155,7 @@ template <>
 std::unique_ptr<Case> make_case<MaxPool>(const max_pool::Problem& p, std::string suite,
                                          std::string name) {
   return std::make_unique<TypedCase<MaxPoolAdapter>>(
-      p, describe(MaxPool::name, MaxPool::plain_layout, p, std::move(suite), std::move(name)));
+      p, describe(MaxPool::name, name_of(p.layout), p, std::move(suite), std::move(name)));
 }
 
 namespace {
@@ -159,10 +164,11 @@ class MaxPoolType final : public PrimitiveType {
  public:
   const char* name() const override { return MaxPool::name; }
   std::vector<SuiteColumn> suite_columns() const override { return pooling_columns(); }
-  std::vector<std::string> optional_columns() const override { return {"epilogue"}; }
+  std::vector<std::string> optional_columns() const override { return {"epilogue", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     auto p = read_pooling<max_pool::Problem>(row);
     p.epilogue = epilogue(row);
+    p.layout = read_layout(row);
     try {
       max_pool::validate(p);
     } catch (const std::invalid_argument& error) {
@@ -174,8 +180,8 @@ class MaxPoolType final : public PrimitiveType {
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     auto p = random_pooling<max_pool::Problem>(random);
-    if (random.integer(0, 2) == 0) p.epilogue = Epilogue::bias_relu;
-    return make_case<MaxPool>(p, "random", "random." + direction(p) + "." + shape(p));
+    if (p.layout == Layout::nchw && random.integer(0, 2) == 0) p.epilogue = Epilogue::bias_relu;
+    return make_case<MaxPool>(p, "random", random_name(p));
   }
 
  private:

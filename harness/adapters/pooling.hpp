@@ -50,6 +50,20 @@ Problem read_pooling(const CsvRow& row) {
   return p;
 }
 
+// One problem in four is in chwn or nchw16c. Its innermost dimension is several vectors and a tail.
+template <class Problem>
+void draw_layout(Random& random, Problem& p) {
+  const std::int64_t layout = random.integer(0, 7);
+  if (layout > 1) return;
+  p.layout = layout == 0 ? Layout::chwn : Layout::nchw16c;
+  if (random.coin()) p.direction = decltype(p.direction)::forward;
+  p.width = std::min<std::int64_t>(p.width, std::max<std::int64_t>(p.window_w, 9));
+  if (p.layout == Layout::chwn)
+    p.batch = random.integer(1, 70);
+  else
+    p.channels = random.integer(1, 40);
+}
+
 template <class Problem>
 Problem random_pooling(Random& random) {
   using Direction = decltype(Problem::direction);
@@ -70,7 +84,13 @@ Problem random_pooling(Random& random) {
   p.pad_w = random.integer(0, p.window_w - 1);
   p.height = random.integer(std::max<std::int64_t>(1, p.window_h - 2 * p.pad_h), 24);
   p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
+  draw_layout(random, p);
   return p;
+}
+
+template <class Problem>
+std::string random_name(const Problem& p) {
+  return fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p));
 }
 
 }  // namespace stepladder

@@ -15,9 +15,10 @@ const PrimitiveType& average_pool_type();
 const PrimitiveType& sgd_update_type();
 const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
+const PrimitiveType& reorder_type();
 
 // In the order of a training step: matmul, convolution, max_pool, average_pool, sgd_update,
-// all_reduce, layers.
+// all_reduce, layers; then reorder.
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
 

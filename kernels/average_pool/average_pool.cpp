@@ -4,6 +4,20 @@
 
 namespace stepladder::average_pool {
 
+namespace {
+
+// The same problem without padding channels.
+Problem unpadded(Problem p) {
+  p.layout = Layout::nchw;
+  return p;
+}
+
+}  // namespace
+
+void AveragePool::require(const Problem& problem, const VariantInfo& info) {
+  require_layout(problem.layout, info);
+}
+
 const char* name_of(Count count) {
   return count == Count::include_padding ? "include_padding" : "exclude_padding";
 }
@@ -18,15 +32,17 @@ std::string shape(const Problem& p) {
 
 double flops(const Problem& p) {
   const double positions = static_cast<double>(p.window_h) * static_cast<double>(p.window_w);
-  return static_cast<double>(p.y_count()) *
+  return static_cast<double>(unpadded(p).y_count()) *
          (p.direction == Direction::forward ? positions : positions + 1);
 }
 
-double bytes_read(const Problem& p) {
+double bytes_read(const Problem& problem) {
+  const Problem p = unpadded(problem);
   return 4.0 * static_cast<double>(p.direction == Direction::forward ? p.x_count() : p.y_count());
 }
 
-double bytes_written(const Problem& p) {
+double bytes_written(const Problem& problem) {
+  const Problem p = unpadded(problem);
   return 4.0 * static_cast<double>(p.direction == Direction::forward ? p.y_count() : p.x_count());
 }
 

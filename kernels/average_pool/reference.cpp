@@ -12,10 +12,10 @@ namespace {
 template <class Visit>
 void for_each_position(const Problem& p, const Visit& visit) {
   const auto is_inside = [](std::int64_t at, std::int64_t size) { return at >= 0 && at < size; };
-  std::int64_t out = 0;
-  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
+  const Strides in = p.x_strides(), out = p.y_strides();
+  const auto for_plane = [&](std::int64_t x_plane, std::int64_t y_plane) {
     for (std::int64_t i = 0; i < p.out_h(); ++i)
-      for (std::int64_t j = 0; j < p.out_w(); ++j, ++out) {
+      for (std::int64_t j = 0; j < p.out_w(); ++j) {
         const std::int64_t top = i * p.stride_h - p.pad_h, left = j * p.stride_w - p.pad_w;
         std::int64_t rows = 0, columns = 0;  // inside the plane
         for (std::int64_t r = 0; r < p.window_h; ++r) rows += is_inside(top + r, p.height);
@@ -25,8 +25,13 @@ void for_each_position(const Problem& p, const Visit& visit) {
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s)
             if (is_inside(top + r, p.height) && is_inside(left + s, p.width))
-              visit(out, (plane * p.height + top + r) * p.width + left + s, divisor);
+              visit(y_plane + i * out.row + j * out.column,
+                    x_plane + (top + r) * in.row + (left + s) * in.column, divisor);
       }
+  };
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < stored_channels(p.layout, p.channels); ++c)
+      for_plane(in.plane(n, c), out.plane(n, c));
 }
 
 }  // namespace

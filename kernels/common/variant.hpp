@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "kernels/common/isa.hpp"
+#include "kernels/common/layout.hpp"
 
 namespace stepladder {
 
@@ -34,8 +35,9 @@ struct VariantInfo {
   const char* builds_on = "";  // name of the rung below; empty for the first rung
   const char* adds;            // the one idea, in a sentence
   Precision precision = Precision::fp32;
-  bool nhwc = false;   // convolution: supports NHWC besides NCHW
-  Isa isa = Isa::any;  // build_isa in a file that is built for each ISA
+  Layout layout = Layout::nchw;  // convolution, pooling: of the operands
+  bool nhwc = false;             // convolution: supports NHWC besides that layout
+  Isa isa = Isa::any;            // build_isa in a file that is built for each ISA
   Place place = Place::cpu;
   bool threaded = false;    // uses Resources::threads
   bool prepacked = false;   // prepare() must be called after every change of the weights
@@ -189,6 +191,10 @@ std::unique_ptr<PlanOf<Primitive>> make_plan(const typename Primitive::Problem& 
                                              const Resources& resources) {
   return std::make_unique<PlanClass>(problem, resources);
 }
+
+std::string layouts_of(const VariantInfo& info);  // "NCHW", "NCHW and NHWC", "CHWN" and so on
+// Throws Unsupported, naming the layouts of the variant, unless `layout` is one of them.
+void require_layout(Layout layout, const VariantInfo& info);
 
 const char* name_of(Technique technique);
 const char* name_of(Precision precision);

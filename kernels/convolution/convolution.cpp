@@ -9,10 +9,19 @@
 namespace stepladder::convolution {
 
 void Convolution::require(const Problem& problem, const VariantInfo& info) {
-  if (problem.layout == Layout::nhwc && !info.nhwc) throw Unsupported("supports NCHW only");
+  require_layout(problem.layout, info);
 }
 
-const char* name_of(Layout layout) { return layout == Layout::nchw ? "nchw" : "nhwc"; }
+Strides Problem::w_strides() const {
+  const std::int64_t taps = group_in() * kernel_h * kernel_w;
+  if (layout != Layout::nchw16c)
+    return image_strides(layout, out_channels, group_in(), kernel_h, kernel_w);
+  return {.first = 1,
+          .channel = kernel_h * kernel_w * block_channels,
+          .row = kernel_w * block_channels,
+          .column = block_channels,
+          .first_block = taps * block_channels};
+}
 
 std::string direction(const Problem& p) {
   switch (p.direction) {
@@ -48,9 +57,15 @@ std::int64_t taps_inside(std::int64_t size, std::int64_t out, std::int64_t kerne
 
 }  // namespace
 
-std::int64_t Problem::x_count() const { return batch * in_channels * height * width; }
-std::int64_t Problem::w_count() const { return out_channels * group_in() * kernel_h * kernel_w; }
-std::int64_t Problem::y_count() const { return batch * out_channels * out_h() * out_w(); }
+std::int64_t Problem::x_count() const {
+  return batch * stored_channels(layout, in_channels) * height * width;
+}
+std::int64_t Problem::w_count() const {
+  return stored_channels(layout, out_channels) * group_in() * kernel_h * kernel_w;
+}
+std::int64_t Problem::y_count() const {
+  return batch * stored_channels(layout, out_channels) * out_h() * out_w();
+}
 
 double flops(const Problem& p) {
   const auto taps =
@@ -59,7 +74,9 @@ double flops(const Problem& p) {
   return 2.0 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * taps;
 }
 
-double bytes_written(const Problem& p) {
+double bytes_written(const Problem& padded) {
+  Problem p = padded;
+  p.layout = Layout::nchw;  // without padding channels
   switch (p.direction) {
     case Direction::forward:
       return 4.0 * static_cast<double>(p.y_count());
@@ -71,7 +88,9 @@ double bytes_written(const Problem& p) {
   return 0;
 }
 
-double bytes_read(const Problem& p) {
+double bytes_read(const Problem& padded) {
+  Problem p = padded;
+  p.layout = Layout::nchw;  // without padding channels
   return 4.0 * static_cast<double>(p.x_count() + p.w_count() + p.y_count()) - bytes_written(p);
 }
 

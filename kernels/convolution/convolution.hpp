@@ -8,8 +8,15 @@
 //
 // Output channel o reads the in_channels / groups input channels of its group.
 //
-// The problem names the layout of all operands: NCHW or NHWC. A variant accepts NHWC if its
-// VariantInfo lists it.
+// The problem names the layout of x and y (kernels/common/layout.hpp), and with it that of w:
+//
+//   nchw      w [out_channels, group_in, kernel_h, kernel_w]
+//   nhwc      w [out_channels, kernel_h, kernel_w, group_in]
+//   chwn      w [group_in, kernel_h, kernel_w, out_channels]
+//   nchw16c   w [blocks of 16 output channels, group_in, kernel_h, kernel_w, 16]; as in y, the last
+//             block is filled up with zeros, which are written by whoever writes w
+//
+// A variant accepts the layouts that its VariantInfo names.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +27,8 @@
 namespace stepladder::convolution {
 
 enum class Direction { forward, backward_data, backward_weights };
-enum class Layout { nchw, nhwc };
-
-// Distance in elements between neighbours along each axis of an operand. The first axis is the
-// image for x and y, the output channel for w; the channel axis of w covers one group.
-struct Strides {
-  std::int64_t first, channel, row, column;
-};
+using stepladder::Layout;
+using stepladder::Strides;
 
 struct Problem {
   Direction direction = Direction::forward;
@@ -39,23 +41,18 @@ struct Problem {
   std::int64_t out_w() const { return (width + 2 * pad_w - kernel_w) / stride_w + 1; }
   std::int64_t group_in() const { return in_channels / groups; }    // input channels of one group
   std::int64_t group_out() const { return out_channels / groups; }  // output channels of one group
-  std::int64_t x_count() const;                                     // elements
+  std::int64_t x_count() const;  // elements in memory, with padding channels
   std::int64_t w_count() const;
   std::int64_t y_count() const;
-  Strides x_strides() const { return strides(in_channels, height, width); }
-  Strides w_strides() const { return strides(group_in(), kernel_h, kernel_w); }
-  Strides y_strides() const { return strides(out_channels, out_h(), out_w()); }
-
- private:
-  Strides strides(std::int64_t channels, std::int64_t rows, std::int64_t columns) const {
-    const std::int64_t all = channels * rows * columns;
-    return layout == Layout::nchw ? Strides{all, rows * columns, columns, 1}
-                                  : Strides{all, 1, columns * channels, channels};
-  }
+  // The first axis is the image for x and y, the output channel for w; the channel axis of w covers
+  // one group.
+  Strides x_strides() const { return image_strides(layout, batch, in_channels, height, width); }
+  Strides w_strides() const;
+  Strides y_strides() const { return image_strides(layout, batch, out_channels, out_h(), out_w()); }
 };
 
 // The direction decides which operand is written (x or w then holds its gradient); the others are
-// read. In NHWC the channel axis is the last: [batch, height, width, in_channels] and so on.
+// read. The axes are in the order of the layout; here those of nchw.
 struct Operands {
   float* x;  // [batch, in_channels, height, width]
   float* w;  // [out_channels, in_channels / groups, kernel_h, kernel_w]
@@ -66,20 +63,19 @@ struct Convolution {
   static constexpr const char* name = "convolution";
   using Problem = convolution::Problem;
   using Operands = convolution::Operands;
-  // Throws Unsupported when the problem is in NHWC and the variant does not accept it.
+  // Throws Unsupported when the variant does not accept the layout of the problem.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Convolution>;
 
-const char* name_of(Layout layout);  // "nchw", "nhwc"
 std::string direction(const Problem& problem);
 std::string shape(const Problem& problem);  // "n64 c32 h14 w14 k64 r5 s5 stride1x1 pad2x2 g1"
 // Two for each product of the sums above, the same in every direction. Products with the zeros of
 // padding need not be computed and do not count.
 double flops(const Problem& problem);
-double bytes_read(const Problem& problem);     // each operand read once
+double bytes_read(const Problem& problem);     // each operand read once, without padding channels
 double bytes_written(const Problem& problem);  // the result once
 std::int64_t terms(const Problem& problem);    // largest number of products in one result element
 

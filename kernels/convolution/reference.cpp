@@ -37,9 +37,9 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
   // iterations write distinct results: images, or output channels for backward_weights.
   const auto rows = [&](std::int64_t n, std::int64_t oc, std::int64_t ic) {  // ic within the group
     const std::int64_t channel = oc / p.group_out() * p.group_in() + ic;
-    const std::int64_t x_plane = n * x.first + channel * x.channel;
-    const std::int64_t y_plane = n * y.first + oc * y.channel;
-    const std::int64_t w_plane = oc * w.first + ic * w.channel;
+    const std::int64_t x_plane = x.plane(n, channel);
+    const std::int64_t y_plane = y.plane(n, oc);
+    const std::int64_t w_plane = w.plane(oc, ic);
     for (std::int64_t r = 0; r < p.kernel_h; ++r)
       for (std::int64_t s = 0; s < p.kernel_w; ++s) {
         const Range ph = inside(p.height, out_h, p.stride_h, p.pad_h, r);

@@ -6,7 +6,18 @@
 
 namespace stepladder::max_pool {
 
+namespace {
+
+// The same problem without padding channels.
+Problem unpadded(Problem p) {
+  p.layout = Layout::nchw;
+  return p;
+}
+
+}  // namespace
+
 void MaxPool::require(const Problem& problem, const VariantInfo& info) {
+  require_layout(problem.layout, info);
   if (problem.epilogue != Epilogue::none && !info.epilogue)
     throw Unsupported("supports no epilogue (bias and ReLU)");
 }
@@ -20,13 +31,15 @@ std::string shape(const Problem& p) {
   return pooling_shape(p) + (p.epilogue == Epilogue::bias_relu ? " bias relu" : "");
 }
 
-double flops(const Problem& p) {
+double flops(const Problem& problem) {
+  const Problem p = unpadded(problem);
   const std::int64_t pooling = p.direction == Direction::forward ? p.window_h * p.window_w - 1 : 1;
   const std::int64_t epilogue = p.epilogue == Epilogue::bias_relu ? 2 : 0;
   return static_cast<double>(p.y_count()) * static_cast<double>(pooling + epilogue);
 }
 
-double bytes_read(const Problem& p) {
+double bytes_read(const Problem& problem) {
+  const Problem p = unpadded(problem);
   const bool has_epilogue = p.epilogue == Epilogue::bias_relu;
   const auto x = static_cast<double>(p.x_count()), y = static_cast<double>(p.y_count());
   if (p.direction == Direction::forward)
@@ -34,7 +47,8 @@ double bytes_read(const Problem& p) {
   return (has_epilogue ? 9 : 5) * y;
 }
 
-double bytes_written(const Problem& p) {
+double bytes_written(const Problem& problem) {
+  const Problem p = unpadded(problem);
   const auto x = static_cast<double>(p.x_count()), y = static_cast<double>(p.y_count());
   if (p.direction == Direction::forward) return 5 * y;
   return 4 * x + (p.epilogue == Epilogue::bias_relu ? 4 * static_cast<double>(p.channels) : 0);
@@ -42,6 +56,9 @@ double bytes_written(const Problem& p) {
 
 void validate(const Problem& p) {
   validate_pooling(p);
+  if (p.epilogue != Epilogue::none && p.layout != Layout::nchw)
+    throw std::invalid_argument(
+        fmt::format("an epilogue in layout {}; expected nchw", name_of(p.layout)));
   if (p.window_h > 256 || p.window_w > 256 || p.window_h * p.window_w > 256)
     throw std::invalid_argument(
         fmt::format("window {}x{} has more than the 256 positions that a one-byte arg-max can hold",

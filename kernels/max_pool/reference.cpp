@@ -8,6 +8,13 @@ namespace stepladder::max_pool {
 
 namespace {
 
+// Calls visit(image, channel) for every plane in memory.
+template <class Visit>
+void for_each_plane(const Problem& p, const Visit& visit) {
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < stored_channels(p.layout, p.channels); ++c) visit(n, c);
+}
+
 // dy after the mask of ReLU.
 double masked_dy(const Problem& p, const float* dy, const float* forward_y, std::int64_t i) {
   return p.epilogue == Epilogue::none || forward_y[i] > 0 ? dy[i] : 0;
@@ -17,10 +24,11 @@ double masked_dy(const Problem& p, const float* dy, const float* forward_y, std:
 
 void reference_forward(const Problem& p, const float* x, const float* bias, double* y,
                        std::uint8_t* argmax) {
-  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
-  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
-    for (std::int64_t i = 0; i < out_h; ++i)
-      for (std::int64_t j = 0; j < out_w; ++j) {
+  const Strides in = p.x_strides(), out = p.y_strides();
+  for_each_plane(p, [&](std::int64_t n, std::int64_t c) {
+    const std::int64_t x_plane = in.plane(n, c), y_plane = out.plane(n, c);
+    for (std::int64_t i = 0; i < p.out_h(); ++i)
+      for (std::int64_t j = 0; j < p.out_w(); ++j) {
         double best = -std::numeric_limits<double>::infinity();
         std::int64_t position = -1;
         for (std::int64_t r = 0; r < p.window_h; ++r)
@@ -28,32 +36,35 @@ void reference_forward(const Problem& p, const float* x, const float* bias, doub
             const std::int64_t row = i * p.stride_h - p.pad_h + r,
                                column = j * p.stride_w - p.pad_w + s;
             if (row < 0 || row >= p.height || column < 0 || column >= p.width) continue;
-            const double value = x[(plane * p.height + row) * p.width + column];
+            const double value = x[x_plane + row * in.row + column * in.column];
             if (position < 0 || value > best) best = value, position = r * p.window_w + s;
           }
-        if (p.epilogue == Epilogue::bias_relu)
-          best = std::max(0.0, best + bias[plane % p.channels]);
-        y[(plane * out_h + i) * out_w + j] = best;
-        argmax[(plane * out_h + i) * out_w + j] = static_cast<std::uint8_t>(position);
+        if (p.epilogue == Epilogue::bias_relu) best = std::max(0.0, best + bias[c]);
+        const std::int64_t to = y_plane + i * out.row + j * out.column;
+        y[to] = best;
+        argmax[to] = static_cast<std::uint8_t>(position);
       }
+  });
 }
 
 void reference_backward(const Problem& p, const float* dy, const std::uint8_t* argmax,
                         const float* forward_y, double* dx, double* magnitude) {
-  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+  const Strides in = p.x_strides(), out = p.y_strides();
   std::fill_n(dx, p.x_count(), 0.0);
   std::fill_n(magnitude, p.x_count(), 0.0);
-  for (std::int64_t plane = 0; plane < p.planes(); ++plane)
-    for (std::int64_t i = 0; i < out_h; ++i)
-      for (std::int64_t j = 0; j < out_w; ++j) {
-        const std::int64_t from = (plane * out_h + i) * out_w + j;
+  for_each_plane(p, [&](std::int64_t n, std::int64_t c) {
+    const std::int64_t x_plane = in.plane(n, c), y_plane = out.plane(n, c);
+    for (std::int64_t i = 0; i < p.out_h(); ++i)
+      for (std::int64_t j = 0; j < p.out_w(); ++j) {
+        const std::int64_t from = y_plane + i * out.row + j * out.column;
         const std::int64_t row = i * p.stride_h - p.pad_h + argmax[from] / p.window_w;
         const std::int64_t column = j * p.stride_w - p.pad_w + argmax[from] % p.window_w;
-        const std::int64_t to = (plane * p.height + row) * p.width + column;
+        const std::int64_t to = x_plane + row * in.row + column * in.column;
         const double g = masked_dy(p, dy, forward_y, from);
         dx[to] += g;
         magnitude[to] += std::abs(g);
       }
+  });
 }
 
 void reference_bias_gradient(const Problem& p, const float* dy, const float* forward_y,

@@ -15,12 +15,13 @@ from functools import partial
 import matplotlib
 
 from plots import page, schema, style
-from plots.charts import (all_reduce, bandwidth, loss, modes, noise, predicted, roof, roofline,
-                          scaling, simulated, simulated_trainings, size, speedup, step_time)
+from plots.charts import (all_reduce, bandwidth, layouts, loss, modes, noise, predicted, roof,
+                          roofline, scaling, simulated, simulated_trainings, size, speedup,
+                          step_time)
 from plots.reading import Run
 
-KINDS = (speedup, size, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss, modes,
-         predicted, noise, simulated, simulated_trainings)
+KINDS = (speedup, size, layouts, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss,
+         modes, predicted, noise, simulated, simulated_trainings)
 
 
 @dataclass

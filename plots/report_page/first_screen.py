@@ -23,7 +23,7 @@ from plots.report_page import svg
 from plots.steps import Configuration, configurations
 
 # Of several primitives, the first of these whose ladder has at least two measured rungs.
-ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce")
+ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder")
 TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "OpenMP threads",
                    "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA", "vendor": "The vendor's library"}
 ROW = 50        # pixels

@@ -8,7 +8,7 @@ def test_list_shows_every_primitive_with_its_ladder(stepladder):
     done = stepladder("list")
     assert done.returncode == 0
     headings = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
-    assert headings == ["matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "layers"]
+    assert headings == ["matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "layers", "reorder"]
 
 
 def test_list_shows_only_what_was_asked_for(stepladder):
@@ -25,6 +25,8 @@ def test_a_rung_shows_the_layouts_that_it_supports_besides_the_plain_one(steplad
             if line.startswith("  ") and line[2] != " "}
     assert rows["naive"].endswith("; also supports NHWC")
     assert "NHWC" not in rows["direct"]
+    assert rows["direct_chwn_avx2"].endswith("; supports CHWN only")
+    assert rows["direct_nchw16c_avx2"].endswith("; supports NCHW16c only")
 
 
 def test_cuda_rows_are_listed_and_without_a_gpu_have_a_reason(stepladder):

@@ -322,6 +322,83 @@ def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
     assert axes.get_xlabel() == "rows and columns of the filter"
 
 
+SMALL_LAYER = "n64 c1 h28 w28 k32 r5 s5 stride1x1 pad2x2 g1"
+DEEP_LAYER = "n4 c96 h27 w27 k256 r3 s3 stride2x2 pad1x1 g1"
+
+
+def layout_row(variant, layout, seconds, shape=SMALL_LAYER, builds_on="direct_tile", **cells):
+    name = f"{'small' if shape == SMALL_LAYER else 'deep'}.{layout}"
+    return summary_row(variant, seconds, **{
+        "primitive": "convolution", "suite": "layouts", "problem": name, "shape": shape,
+        "layout": layout, "technique": "openmp", "builds_on": builds_on, "direction": "forward",
+        "ci_low_s": 0.99 * seconds, "ci_high_s": 1.01 * seconds, **cells})
+
+
+def conversion_row(direction, shape, seconds, variant="transposed"):
+    return layout_row(variant, "chwn", seconds, shape, "serial", primitive="reorder",
+                      problem=f"{direction} {shape}", direction=direction)
+
+
+def layout_rows():
+    return [
+        layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
+        layout_row("winograd_avx2", "nchw", 0.4), layout_row("onednn", "nchw", 0.1, technique="vendor", builds_on=""),
+        layout_row("direct_chwn_avx2", "chwn", 0.5), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8),
+        layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+        layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8, DEEP_LAYER)]
+
+
+def speedups(axes) -> list[float]:
+    return sorted(round(float(line.get_xdata()[0]), 3) for line in axes.lines if line.get_marker() not in ("None", "|"))
+
+
+def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, layout_rows())
+    page = drawn(tmp_path)["layouts-convolution"]
+    axes = page.panels()[0]
+    assert speedups(axes) == [0.25, 1.25, 1.25, 2.0]
+    # The fastest rung in nchw of any algorithm, without libraries.
+    assert sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|") == [1.0, 2.5]
+    # The shape on which chwn gains most is on top.
+    assert [label.get_text().splitlines()[0] for label in axes.get_yticklabels()] == ["small", "deep"]
+    assert title_of(page) == "Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1"
+    caption, = (text.get_text() for text in page.figure.texts if text.get_gid() == "caption")
+    assert "the run has no rows of reorder" in " ".join(caption.split())
+
+
+def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        *layout_rows(),
+        conversion_row("nchw_to_chwn", "n64 c1 h28 w28", 0.25),
+        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5), conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 9.0, "slow"),
+        conversion_row("nchw_to_chwn", "n4 c96 h27 w27", 1.0),
+        conversion_row("chwn_to_nchw", "n4 c256 h14 w14", 3.0),
+        *(conversion_row(direction, shape, seconds) for seconds, shapes in (
+            (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")), (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
+          for direction, shape in zip(("nchw_to_nchw16c", "nchw16c_to_nchw"), shapes))])
+    page = drawn(tmp_path)["layouts-convolution"]
+    hollow = sorted(float(line.get_xdata()[0]) for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
+    assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25), 1 / (0.5 + 0.25 + 0.5), 1 / (0.8 + 0.05 + 0.05)])
+    assert " ".join(title_of(page).split()) == ("Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1; "
+                                                "with conversions nchw on 1, nchw16c on 1")
+
+
+def test_the_title_of_layouts_names_none_whose_interval_touches_another(tmp_path):
+    rows = [layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
+            layout_row("direct_chwn_avx2", "chwn", 0.985)]
+    write_csv(tmp_path, columns.SUMMARY, rows)
+    assert title_of(drawn(tmp_path)["layouts-convolution"]) == "convolution: layouts against nchw, the same algorithm"
+    write_csv(tmp_path, columns.SUMMARY, [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+                                          layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
+    assert title_of(drawn(tmp_path)["layouts-convolution"]) == (
+        "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")
+
+
+def test_layouts_without_a_row_in_nchw_have_no_chart(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [layout_row("direct_chwn_avx2", "chwn", 0.5)])
+    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time in nchw")
+
+
 def test_size_charts_join_only_problems_of_sweeps(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, flops=1e9, gflops_per_s=1)])
     assert drawn(tmp_path)["size-matmul"].startswith("no row is of a suite that varies the size")

@@ -12,6 +12,7 @@
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/max_pool/max_pool.hpp"
+#include "kernels/reorder/reorder.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/verdict.hpp"
 
@@ -100,32 +101,52 @@ TEST(ThreadsInUse, Convolution) {
                                                            .pad_w = kernel / 2});
 }
 
+TEST(ThreadsInUse, ConvolutionInOtherLayouts) {
+  for (const Layout layout : {Layout::chwn, Layout::nchw16c})
+    check<convolution::Convolution>(convolution_type(), {.batch = 16,
+                                                         .in_channels = 32,
+                                                         .height = 28,
+                                                         .width = 28,
+                                                         .out_channels = 32,
+                                                         .kernel_h = 3,
+                                                         .kernel_w = 3,
+                                                         .layout = layout});
+}
+
 TEST(ThreadsInUse, MaxPool) {
   using max_pool::Direction;
-  for (const Direction direction : {Direction::forward, Direction::backward})
-    check<max_pool::MaxPool>(max_pool_type(), {.direction = direction,
-                                               .batch = 16,
-                                               .channels = 32,
-                                               .height = 56,
-                                               .width = 56,
-                                               .window_h = 2,
-                                               .window_w = 2,
-                                               .stride_h = 2,
-                                               .stride_w = 2});
+  for (const Layout layout : {Layout::nchw, Layout::chwn, Layout::nchw16c})
+    for (const Direction direction : {Direction::forward, Direction::backward})
+      check<max_pool::MaxPool>(max_pool_type(), {.direction = direction,
+                                                 .batch = 16,
+                                                 .channels = 32,
+                                                 .height = 56,
+                                                 .width = 56,
+                                                 .window_h = 2,
+                                                 .window_w = 2,
+                                                 .stride_h = 2,
+                                                 .stride_w = 2,
+                                                 .layout = layout});
 }
 
 TEST(ThreadsInUse, AveragePool) {
   using average_pool::Direction;
-  for (const Direction direction : {Direction::forward, Direction::backward})
-    check<average_pool::AveragePool>(average_pool_type(), {.direction = direction,
-                                                           .batch = 16,
-                                                           .channels = 32,
-                                                           .height = 56,
-                                                           .width = 56,
-                                                           .window_h = 2,
-                                                           .window_w = 2,
-                                                           .stride_h = 2,
-                                                           .stride_w = 2});
+  for (const Layout layout : {Layout::nchw, Layout::chwn, Layout::nchw16c})
+    for (const Direction direction : {Direction::forward, Direction::backward})
+      check<average_pool::AveragePool>(average_pool_type(), {.direction = direction,
+                                                             .batch = 16,
+                                                             .channels = 32,
+                                                             .height = 56,
+                                                             .width = 56,
+                                                             .window_h = 2,
+                                                             .window_w = 2,
+                                                             .stride_h = 2,
+                                                             .stride_w = 2,
+                                                             .layout = layout});
+}
+
+TEST(ThreadsInUse, Reorder) {
+  check<reorder::Reorder>(reorder_type(), {16, 32, 56, 56, Layout::nchw, Layout::chwn});
 }
 
 TEST(ThreadsInUse, SgdUpdate) {

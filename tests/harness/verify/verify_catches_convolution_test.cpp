@@ -248,6 +248,59 @@ TEST(VerifyCatchesConvolution, LostTermsOfALongSumUnderANormwiseBound) {
             Outcome::passed);
 }
 
+// y in any layout, by the reference.
+void convolve_in_layout(const Problem& p, const Operands& t) {
+  std::vector<double> y(static_cast<std::size_t>(p.y_count())), magnitude(y.size());
+  reference(p, t, y.data(), magnitude.data());
+  std::copy(y.begin(), y.end(), t.y);
+}
+// Neighbouring lanes of a vector exchanged: images in chwn, channels in nchw16c.
+void lanes_exchanged(const Problem& p, const Operands& t) {
+  convolve_in_layout(p, t);
+  std::swap(t.y[0], t.y[1]);
+}
+// The padding channels of the last pixel hold a one, or what was there before.
+void padding_of_one(const Problem& p, const Operands& t) {
+  convolve_in_layout(p, t);
+  t.y[p.y_count() - 1] = 1;
+}
+void padding_left_out(const Problem& p, const Operands& t) {
+  const float before = t.y[p.y_count() - 1];
+  convolve_in_layout(p, t);
+  t.y[p.y_count() - 1] = before;
+}
+// Operands taken for those of nchw.
+void result_in_nchw(const Problem& p, const Operands& t) {
+  Problem plain = p;
+  plain.layout = Layout::nchw;
+  convolve_in_layout(plain, t);
+  std::fill(t.y + plain.y_count(), t.y + p.y_count(), 0.0F);
+}
+
+TEST(VerifyCatchesConvolution, FaultsInOtherLayouts) {
+  const auto variant = [](const char* name, Factory<Convolution> factory, Layout layout) {
+    return unregistered<Convolution>(name, factory, 1.0, false, layout);
+  };
+  for (const Layout layout : {Layout::nhwc, Layout::chwn, Layout::nchw16c}) {
+    Problem p = problem_of(Direction::forward);
+    p.layout = layout;
+    const std::unique_ptr<Case> owned = make_case<Convolution>(p, "test", "test");
+    EXPECT_EQ(verdict_of(*owned, variant("correct", plan_of<convolve_in_layout>, layout)).outcome,
+              Outcome::passed)
+        << name_of(layout);
+    EXPECT_TRUE(is_caught<Convolution>(p, variant("broken_lanes", plan_of<lanes_exchanged>, layout),
+                                       "y[0] is "));
+    EXPECT_TRUE(
+        is_caught<Convolution>(p, variant("broken_layout", plan_of<result_in_nchw>, layout), "y["));
+    if (layout != Layout::nchw16c) continue;
+    ASSERT_NE(p.out_channels % 16, 0);
+    EXPECT_TRUE(is_caught<Convolution>(
+        p, variant("broken_padding", plan_of<padding_of_one>, layout), "is 1; expected 0"));
+    EXPECT_TRUE(is_caught<Convolution>(
+        p, variant("broken_no_padding", plan_of<padding_left_out>, layout), "nan; expected 0"));
+  }
+}
+
 TEST(VerifyCatchesConvolution, AnInputThatIsChanged) {
   const Variant variant = unregistered<Convolution>("broken_input", plan_of<changes_input>);
   EXPECT_TRUE(

@@ -1,0 +1,21 @@
+// Average pooling with the 16 channels of a block on lanes (pooling.hpp). Expected over openmp in nchw,
+// in cache: as chwn, and with every batch. Padding channels cost as much as others.
+#include "kernels/average_pool/cpu/innermost/pooling.hpp"
+
+namespace stepladder::average_pool {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "nchw16c",
+    .technique = Technique::openmp,
+    .builds_on = "openmp",
+    .adds = "blocks of 16 channels on lanes, in layout nchw16c: all lanes have the same window",
+    .layout = Layout::nchw16c,
+    .isa = build_isa,
+    .threaded = true,
+};
+
+const Registration registration{info, make_plan<AveragePool, InnermostPooling>};
+
+}  // namespace
+}  // namespace stepladder::average_pool

@@ -1,0 +1,62 @@
+// oneDNN's reorder primitive.
+#include "kernels/common/onednn.hpp"
+
+#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/reorder/reorder.hpp"
+
+namespace stepladder::reorder {
+namespace {
+
+using dnnl::memory;
+
+memory::format_tag tag_of(Layout layout) {
+  switch (layout) {
+    case Layout::nchw:
+      return memory::format_tag::nchw;
+    case Layout::nhwc:
+      return memory::format_tag::nhwc;
+    case Layout::chwn:
+      return memory::format_tag::chwn;
+    case Layout::nchw16c:
+      break;
+  }
+  return memory::format_tag::nChw16c;
+}
+
+class OneDnn final : public Plan {
+ public:
+  OneDnn(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+    const OpenMpThreads scope(threads_);
+    const memory::dims sizes{p.batch, p.channels, p.height, p.width};
+    x_ = memory({sizes, memory::data_type::f32, tag_of(p.from)}, engine_, nullptr);
+    y_ = memory({sizes, memory::data_type::f32, tag_of(p.to)}, engine_, nullptr);
+    reorder_ = dnnl::reorder(x_, y_);
+  }
+
+  void run(const Operands& o) override {
+    const OpenMpThreads scope(threads_);
+    x_.set_data_handle(const_cast<float*>(o.x));
+    y_.set_data_handle(o.y);
+    reorder_.execute(stream_, x_, y_);
+    stream_.wait();
+  }
+
+ private:
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  memory x_, y_;
+  dnnl::reorder reorder_;
+};
+
+constexpr VariantInfo info{
+    .name = "onednn",
+    .technique = Technique::vendor,
+    .adds = "oneDNN's reorder primitive",
+    .threaded = true,
+};
+
+const Registration registration{info, make_plan<Reorder, OneDnn>};
+
+}  // namespace
+}  // namespace stepladder::reorder
