@@ -413,6 +413,8 @@ def main():
                 print(f"{verdict:9}  {seconds:5.1f} s  {mutant.file}:{mutant.line}  {detail[-60:]}", flush=True)
             if counts["killed"] + counts["timed out"] + len(survivors) >= options.mutants:
                 break
+    except KeyboardInterrupt:
+        print("interrupted; so far:")
     except Broken as reason:
         print(reason, file=sys.stderr)
         return 2
