@@ -111,13 +111,14 @@ def may_compile(before, after):
         return code[-1] == ";" or (code[-1] == "{" and re.search(r"\b(for|while|if|else)\b", code) is not None)
     if after.lstrip().startswith("/*"):
         return all(code.count(left) == code.count(right) for left, right in ("()", "{}"))
+    if re.search(r"[=!<>]==", after):
+        return False
     at = len(os.path.commonprefix([before, after]))
     at -= before[at - 1:at] in ("<", ">") and after[at:at + 1] == "="
     previous, changed = before[at - 1:at], before[at:at + 1]
     if changed and changed in "<>&*":
         return re.match(r"(<=?|>=?|&&?|\*) ", before[at:]) is not None and previous == " "
-    within_a_name = (changed.isalnum() or changed == "_") and (previous.isalpha() or previous == "_")
-    return not within_a_name and re.search(r"[=!<>]==", after) is None
+    return not ((changed.isalnum() or changed == "_") and (previous.isalpha() or previous == "_"))  # within a name
 
 
 def drawn(files, seed):

@@ -136,6 +136,17 @@ void check_verification(const MpiSession& session) {
     expect(verdict.outcome == Outcome::passed,
            std::string(entry.info->name) + " in a window: " + verdict.reason);
     expect(session.max(verdict.error_ratio) == verdict.error_ratio, "one error ratio of all ranks");
+    // Every copy has operands of its own in the window.
+    const auto owned = make_case<all_reduce::AllReduce>(problem, "test", "test");
+    owned->allocate(3, nullptr);
+    owned->fill(Tier::accuracy, 1);
+    const Variant variant{all_reduce::AllReduce::name, entry.info->name, entry.info, entry, ""};
+    const auto plan = owned->plan(variant, {1, session.communicator()});
+    owned->reset();
+    for (const std::size_t copy : {0, 2, 1}) {
+      plan->run(copy);
+      expect(owned->check(*entry.info, copy).passed, "each copy of the operands in a window");
+    }
   }
   expect(in_window > 0, "there are rungs in a window");
   for (const detail::Entry& entry : detail::entries(all_reduce::BrokenAllReduce::name)) {

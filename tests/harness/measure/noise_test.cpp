@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -102,6 +103,22 @@ TEST(NoiseNeighbours, OurOwnTimeIsNotThatOfOthers) {
   neighbours.restart();
   EXPECT_LT(neighbours.elapsed(), 0.1);
   EXPECT_LT(neighbours.cpu_seconds(), 0.2);
+}
+
+// Of one thread there is nothing to tell.
+TEST(NoiseCores, EverySampleOfATeamHasTheStateOfItsCores) {
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  for (const int threads : {1, 2}) {
+    const Subject subject{.name = "team of " + std::to_string(threads),
+                          .run = [](std::int64_t) {},
+                          .estimate_seconds = 1,
+                          .threads = threads};
+    const auto measured = meter.measure({subject}, {.repetitions = 2, .budget_seconds = 2});
+    ASSERT_GE(measured[0].samples.size(), 2U);
+    for (const Sample& sample : measured[0].samples)
+      EXPECT_EQ(sample.cores == Cores::unknown, threads == 1);
+  }
 }
 
 // Rounds of (seconds, disturbed).
