@@ -42,6 +42,9 @@ DATA ?=
 SECONDS ?=
 FAULT ?=
 QUICK ?=
+MUTANTS ?=
+SEED ?=
+FILES ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
@@ -51,8 +54,8 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test fuzz faults bench bench-network compare-modes simulate simulate-training peers \
-	gpu gpu-bundle plots report results-site compare format lint clean
+.PHONY: help setup data build test fuzz faults mutate bench bench-network compare-modes simulate simulate-training \
+	peers gpu gpu-bundle plots report results-site compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -106,6 +109,9 @@ help: ## list the targets and the variables
 	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
 	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
 	@echo "Variables of faults: FAULT='matmul*' (names of tests/faults), QUICK=1 (the cheap ones, without the floor)"
+	@echo 'Variables of mutate, after make test:'
+	@echo '  MUTANTS=200 SEED=1          how many are judged, and the seed of the draw'
+	@echo "  FILES='harness/verify/*'    only these of the verifier, the statistics and compare"
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
 	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined'
 
@@ -125,8 +131,14 @@ test: setup ## build and run all tests (SANITIZE=address,undefined)
 fuzz: setup ## feed random inputs to the readers of files and options (needs clang)
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh "$(or $(SECONDS),60)" "$$TARGET"
+
 faults: setup ## plant faults in a copy of the tree and expect that the tests find each (QUICK=1)
 	@$(PYTHON) scripts/faults.py --build "$$BUILD" $(if $(QUICK),--quick) $(if $(FAULT),'$(FAULT)')
+
+mutate: setup ## change the verifier, the statistics and compare at random and expect that the tests notice
+	@scripts/setup.sh mutate
+	@$(PYTHON) scripts/mutate.py --build "$$BUILD" --mutants "$(or $(MUTANTS),200)" --seed "$(or $(SEED),1)" \
+	  $(if $(FILES),'$(FILES)')
 
 bench: build ## verify and measure, draw the charts, write report.html, print the main results
 	@scripts/bench.sh

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import itertools
 import json
 import re
 import shutil
@@ -124,7 +125,7 @@ def test_what_cannot_be_compared_exits_2(stepladder, finished_run, doctored, tmp
     (run / "samples.csv").write_text(lines[0])
     done = stepladder("compare", finished_run, run)
     assert done.returncode == 2
-    assert "no row in common" in done.stderr
+    assert f"{finished_run} and {run} have no row in common" in done.stderr
 
     (run / "samples.csv").write_text(lines[0] + "torn")
     done = stepladder("compare", finished_run, run)
@@ -144,3 +145,53 @@ def test_a_time_that_is_none_is_named(stepladder, finished_run, doctored, second
     done = stepladder("compare", finished_run, run)
     assert done.returncode == 2
     assert f'samples.csv:5: column seconds holds "{seconds}"; expected a time' in done.stderr
+
+
+@pytest.fixture
+def of_many_problems(finished_run, tmp_path):
+    """A run of four rungs on sixteen problems, whose two visits are 2.4 % apart: rows cannot tell 5 %, rungs can."""
+    columns = (finished_run / "samples.csv").read_text().splitlines()[0].split(",")
+
+    def make(name, factor):
+        run = tmp_path / name
+        run.mkdir()
+        with open(run / "samples.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+            writer.writeheader()
+            rounds = itertools.count(1)
+            for problem, variant, visit in itertools.product(range(16), "abcd", (0, 1)):
+                for _ in range(2):  # no two rows have a round in common
+                    seconds = 1e-3 * (1.012 if visit else 1 / 1.012) * (factor if variant == "a" else 1)
+                    writer.writerow({"primitive": "matmul", "direction": "forward", "problem": f"p{problem:02}",
+                                     "variant": variant, "threads": 3, "ranks": 2, "repetition": next(rounds),
+                                     "visit": visit, "seconds": seconds})
+        return run
+    return make
+
+
+def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tell(stepladder, of_many_problems):
+    before, after = of_many_problems("before", 1), of_many_problems("after", 1.05)
+    done = stepladder("compare", before, after, "--json")
+    content = json.loads(done.stdout)
+    assert content["totals"] == {"slower": 0, "faster": 0, "same": 0, "cannot_tell": 64, "in_one_run_only": 0}
+    assert done.returncode == 1
+    assert (content["old"], content["new"]) == (str(before), str(after))
+    assert (content["threshold_percent"], content["significance"]) == (5, 0.05)
+    assert [rung["variant"] for rung in content["rungs"]] == ["a", "b", "c", "d"]
+    for rung in content["rungs"]:
+        assert (rung["primitive"], rung["threads"], rung["ranks"], rung["problems"]) == ("matmul", 3, 2, 16)
+        slower = rung["variant"] == "a"
+        assert rung["ratio"] == pytest.approx(1.05 if slower else 1)
+        assert rung["ratio_low"] < rung["ratio"] < rung["ratio_high"]
+        assert (rung["verdict"] == "slower") == slower == (rung["p"] < 0.05)
+    assert {row["direction"] for row in content["rows"]} == {"forward"}
+
+    lines = stepladder("compare", before, after).stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("rung over its problems"))
+    assert re.fullmatch(r"matmul a t3 r2 +16 +1\.050 +1\.0\d\d \.\. 1\.0\d\d +0\.0\d\d +SLOWER", lines[at + 1])
+    assert [line.split()[1] for line in lines[at + 1:at + 5]] == ["a", "b", "c", "d"]
+    assert lines[-1] == "0 slower, 0 faster, 0 the same within 5 %, 64 cannot be told, 0 in one run only"
+    assert re.fullmatch(r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  cannot tell",
+                        lines[1])
+    assert stepladder("compare", after, before).returncode == 0  # faster
+    assert stepladder("compare", before, before).returncode == 0

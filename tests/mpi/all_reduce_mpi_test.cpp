@@ -124,6 +124,51 @@ void check_error_feedback(const MpiSession& session) {
   }
 }
 
+// The verification of `verify` and `bench` gives all ranks the same verdict. Rungs in a window of shared
+// memory get one; a rank whose own results are right fails with the others.
+void check_verification(const MpiSession& session) {
+  const Problem problem{Operation::mean, 1000, session.ranks()};
+  int in_window = 0;
+  for (const detail::Entry& entry : detail::entries(all_reduce::AllReduce::name)) {
+    if (entry.factory == nullptr || !entry.info->window) continue;
+    ++in_window;
+    const Verdict verdict = verdict_of(entry, problem);
+    expect(verdict.outcome == Outcome::passed,
+           std::string(entry.info->name) + " in a window: " + verdict.reason);
+    expect(session.max(verdict.error_ratio) == verdict.error_ratio, "one error ratio of all ranks");
+    // Every copy has operands of its own in the window.
+    const auto owned = make_case<all_reduce::AllReduce>(problem, "test", "test");
+    owned->allocate(3, nullptr);
+    owned->fill(Tier::accuracy, 1);
+    const Variant variant{all_reduce::AllReduce::name, entry.info->name, entry.info, entry, ""};
+    const auto plan = owned->plan(variant, {1, session.communicator()});
+    owned->reset();
+    for (const std::size_t copy : {0, 2, 1}) {
+      plan->run(copy);
+      expect(owned->check(*entry.info, copy).passed, "each copy of the operands in a window");
+    }
+  }
+  expect(in_window > 0, "there are rungs in a window");
+  for (const detail::Entry& entry : detail::entries(all_reduce::BrokenAllReduce::name)) {
+    if (entry.info->contraction > 0) continue;
+    const std::string_view name = entry.info->name;
+    const Verdict verdict = verdict_of(entry, problem);
+    // A single run cannot tell that results are stale. The values are multiples of 2^-23 below 1, so that
+    // three of them have the same sum in any order.
+    const bool passes = name == "stale" || (name == "own_order" && session.ranks() == 3);
+    expect(verdict.outcome == (passes ? Outcome::passed : Outcome::failed) ||
+               (session.ranks() < 3 && verdict.outcome == Outcome::unavailable),
+           std::string("verify finds the fault of ") + entry.info->name + ": " + verdict.reason);
+    if (verdict.outcome != Outcome::failed) continue;
+    if (name == "own_order")
+      expect(verdict.reason == "the ranks hold different results", verdict.reason);
+    if (name == "wrong_on_the_last_rank")
+      expect(session.rank() == session.ranks() - 1 ? verdict.reason.starts_with("output[500] is ")
+                                                   : verdict.reason == "wrong on another rank",
+             verdict.reason);
+  }
+}
+
 // Nodes of 1, 2 and 3 ranks, the last one smaller where the ranks do not divide evenly.
 void check_two_level_variants(const MpiSession& session) {
   for (const int node_ranks : {1, 2, 3})
@@ -181,6 +226,7 @@ int main() {
     check_two_level_variants(session);
     check_broken_variants(session);
     check_error_feedback(session);
+    check_verification(session);
   } catch (const std::exception& error) {
     session.abort(error.what());
   }

@@ -73,6 +73,22 @@ class ChangesInput final : public Base {
   }
 };
 
+class WrongOnTheLastRank final : public Base {
+ public:
+  WrongOnTheLastRank(const Problem& problem, const Resources& resources)
+      : Base(problem, resources) {
+    if (problem.ranks < 2) throw Unsupported("it needs two ranks");
+    MPI_Comm_rank(communicator_, &rank_);
+  }
+  void run(const Operands& o) override {
+    reduce(o);
+    if (rank_ == problem_.ranks - 1) o.output[problem_.count / 2] += 1;
+  }
+
+ private:
+  int rank_ = 0;
+};
+
 class ForgetsMean final : public Base {
  public:
   ForgetsMean(const Problem& problem, const Resources& resources) : Base(problem, resources) {
@@ -155,6 +171,7 @@ const Broken<ForgetsLast> forgets_last("forgets_last");
 const Broken<Stale> stale("stale");
 const Broken<PastTheEnd> past_the_end("past_the_end");
 const Broken<ChangesInput> changes_input("changes_input");
+const Broken<WrongOnTheLastRank> wrong_on_the_last_rank("wrong_on_the_last_rank");
 const Broken<ForgetsMean> forgets_mean("forgets_mean");
 const Broken<OwnOrder> own_order("own_order");
 const Broken<Feedback<FeedbackFault::none>> feedback("feedback", feedback_contraction);

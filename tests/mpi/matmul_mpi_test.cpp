@@ -158,6 +158,30 @@ void check_variants(int ranks) {
   expect(over_ranks >= 3, "there are products over MPI");
 }
 
+// Blocks are allocated again where the number of copies changes.
+void check_copies(int ranks) {
+  Problem problem{5, 64, 37};
+  problem.ranks = ranks;
+  const detail::Entry* entry = nullptr;
+  for (const detail::Entry& one : detail::entries(Matmul::name))
+    if (one.factory != nullptr && one.info->over_ranks && entry == nullptr) entry = &one;
+  if (ranks == 1 || entry == nullptr) return;
+  const std::string name = full_name(*entry->info);
+  const Variant variant{Matmul::name, name, entry->info, *entry, ""};
+  const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
+  for (const std::size_t copies : {1, 3}) {
+    owned->allocate(copies, nullptr);
+    owned->fill(Tier::accuracy, 1);
+    const auto plan = owned->plan(variant, {1, mpi_session().communicator()});
+    owned->reset();
+    plan->prepare();
+    for (std::size_t copy = 0; copy < copies; ++copy) {
+      plan->run(copy);
+      expect(owned->check(*entry->info, copy).passed, name + " in each copy of its blocks");
+    }
+  }
+}
+
 template <class PlanClass>
 void check_broken(const char* name, const Problem& problem, const std::string& part) {
   static const VariantInfo info{.name = "broken",
@@ -204,6 +228,7 @@ int main() {
   using namespace stepladder;
   return test::run_checks([](int ranks) {
     matmul::check_variants(ranks);
+    matmul::check_copies(ranks);
     if (ranks > 1) matmul::check_broken_variants(ranks);
   });
 }

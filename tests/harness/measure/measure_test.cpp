@@ -267,6 +267,7 @@ TEST_P(Neighbour, IsNoticed) {
   const OtherProcesses others(count, work);
   const auto measured = meter.measure({subject}, {.repetitions = 40, .budget_seconds = 1});
   EXPECT_TRUE(measured[0].is_disturbed());
+  EXPECT_EQ(measured[0].samples.size(), 80U) << "each of 40 is replaced once";
   EXPECT_GT(meter.noise().others_seconds, 0.3);
   EXPECT_TRUE(says(meter.noise().sentence(), {"The machine was noisy", "stop what else runs"}));
 }

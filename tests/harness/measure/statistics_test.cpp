@@ -105,7 +105,10 @@ TEST(PairedRatio, UsesThePairsThatBothHave) {
   const std::vector<double> above = {2, 4, 100}, below = {1, 2};
   EXPECT_EQ(paired_ratio(above, below).count, 2);
   EXPECT_DOUBLE_EQ(paired_ratio(above, below).median, 2);
-  EXPECT_EQ(paired_ratio(above, {}).count, 0);
+  const Summary none = paired_ratio(above, {});
+  EXPECT_EQ(none.count, 0);
+  for (const double value : {none.median, none.ci_low, none.ci_high, none.min, none.spread()})
+    EXPECT_EQ(value, 0);
 }
 
 // The normal approximation with continuity correction, worked out by hand.

@@ -128,6 +128,10 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
   EXPECT_TRUE(says(damage("{\n \"schema_version\": 1,\n"), {path + ":3:"}));
   EXPECT_TRUE(says(damage("{\"schema_version\": 2, \"verified\": {}, \"failed\": {}}"),
                    {path + ":1:", "schema_version"}));
+  EXPECT_TRUE(says(damage("{\"schema_version\": 0, \"verified\": {}, \"failed\": {}}"),
+                   {path + ":1:", "schema_version"}));
+  EXPECT_TRUE(says(damage("{\"schema_version\": 1, \"verified\": {}, \"failed\": {}, \"x\": 1}"),
+                   {path + ":1:", "x"}));
   EXPECT_TRUE(says(damage("{\"schema_version\": 1}"), {path + ":1:", "verified"}));
   const auto with = [](const std::string& entry) {
     return "{\"schema_version\": 1, \"failed\": {},\n\"verified\": "
@@ -145,6 +149,9 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
            {path + ":3:", "date"}));
   EXPECT_TRUE(says(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31"})")),
                    {path + ":3:", "device"}));
+  EXPECT_TRUE(says(
+      damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X", "by": "Y"})")),
+      {path + ":3:", "by"}));
   EXPECT_EQ(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X"})")), "");
 }
 

@@ -1,0 +1,160 @@
+// The marks of noise and the ratios of rows, by hand; measure_test.cpp has neighbours that really run.
+#include "harness/measure/noise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness/measure/measure.hpp"
+#include "harness/measure/now.hpp"
+#include "tests/error_messages.hpp"
+
+namespace stepladder {
+namespace {
+
+NoiseTally tally(std::int64_t repetitions, std::int64_t disturbed) {
+  return {repetitions, disturbed, 12.4, 3.25, 5.75};
+}
+
+TEST(NoiseTally, TheSentenceHasTheShareAndWhatOthersUsed) {
+  EXPECT_EQ(tally(0, 0).sentence(), "Nothing was timed.");
+  EXPECT_EQ(tally(1000, 49).sentence(),
+            "The machine was quiet: 49 of 1000 repetitions (5 %) were disturbed in 12 s of timing; "
+            "other processes used 5.8 s of CPU time on its cores, other virtual machines 3.2 s.");
+  for (const auto& [disturbed, word] : std::vector<std::pair<int, const char*>>{
+           {50, "somewhat noisy"}, {249, "somewhat noisy"}, {250, "noisy"}, {1000, "noisy"}})
+    EXPECT_TRUE(says(tally(1000, disturbed).sentence(),
+                     {std::string("The machine was ") + word + ": ",
+                      " s. Rows marked disturbed may show too long times: stop what else runs, and "
+                      "measure them again with --resume --again."}))
+        << disturbed;
+}
+
+TEST(NoiseTally, EveryPartIsAdded) {
+  NoiseTally sum = tally(5, 2);
+  sum += {.repetitions = 10,
+          .disturbed = 3,
+          .elapsed_seconds = 1,
+          .stolen_seconds = 2,
+          .others_seconds = 4};
+  EXPECT_EQ(sum.repetitions, 15);
+  EXPECT_EQ(sum.disturbed, 5);
+  EXPECT_DOUBLE_EQ(sum.elapsed_seconds, 13.4);
+  EXPECT_DOUBLE_EQ(sum.stolen_seconds, 5.25);
+  EXPECT_DOUBLE_EQ(sum.others_seconds, 9.75);
+}
+
+TEST(NoiseGuardOf, ShorterTimesOfEarlierRunsCount) {
+  NoiseGuard guard;
+  const Calibration own = guard.fastest();
+  EXPECT_GT(own.latency, 0);
+  EXPECT_GT(own.throughput, 0);
+  EXPECT_LT(own.latency, 0.01);
+  EXPECT_LT(own.throughput, 0.01);
+  guard.expect({1, 1});  // longer
+  EXPECT_EQ(guard.fastest().latency, own.latency);
+  EXPECT_EQ(guard.fastest().throughput, own.throughput);
+  guard.expect({own.latency / 8, 1});
+  EXPECT_EQ(guard.fastest().latency, own.latency / 8);
+  EXPECT_EQ(guard.fastest().throughput, own.throughput);
+  guard.start();
+  const Disturbance slow = guard.stop();
+  EXPECT_GT(slow.calibration_ratio, 4);
+  EXPECT_TRUE(slow.is_large());
+  NoiseGuard other;
+  other.expect({1, other.fastest().throughput / 8});
+  other.start();
+  EXPECT_GT(other.stop().calibration_ratio, 4);
+}
+
+TEST(NoiseGuardOf, TheIntervalIsThatBetweenStartAndStop) {
+  NoiseGuard guard;
+  guard.find_threads();
+  guard.start();
+  const double start = now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const double slept = now() - start;
+  const Disturbance found = guard.stop();
+  EXPECT_GE(found.elapsed, 0.03);
+  EXPECT_LT(found.elapsed, slept + 0.01);
+  EXPECT_GE(found.stolen, 0);
+  EXPECT_LT(found.stolen, 60);  // not since boot
+  EXPECT_GE(found.queued, 0);
+  EXPECT_LT(found.queued, 1);
+}
+
+// A busy thread of this process is no neighbour.
+TEST(NoiseNeighbours, OurOwnTimeIsNotThatOfOthers) {
+  Neighbours neighbours;
+  neighbours.restart();
+  const double start = now();
+  while (now() - start < 0.3) {
+  }
+  const double elapsed = neighbours.elapsed();
+  EXPECT_GE(elapsed, 0.3);
+  EXPECT_LT(elapsed, 3);
+  EXPECT_GE(neighbours.cpu_seconds(), 0);
+  EXPECT_LT(neighbours.cpu_seconds(), elapsed * 256);
+  neighbours.restart();
+  EXPECT_LT(neighbours.elapsed(), 0.1);
+  EXPECT_LT(neighbours.cpu_seconds(), 0.2);
+}
+
+// Of one thread there is nothing to tell.
+TEST(NoiseCores, EverySampleOfATeamHasTheStateOfItsCores) {
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  for (const int threads : {1, 2}) {
+    const Subject subject{.name = "team of " + std::to_string(threads),
+                          .run = [](std::int64_t) {},
+                          .estimate_seconds = 1,
+                          .threads = threads};
+    const auto measured = meter.measure({subject}, {.repetitions = 2, .budget_seconds = 2});
+    ASSERT_GE(measured[0].samples.size(), 2U);
+    for (const Sample& sample : measured[0].samples)
+      EXPECT_EQ(sample.cores == Cores::unknown, threads == 1);
+  }
+}
+
+// Rounds of (seconds, disturbed).
+Measured measured_of(const std::vector<std::pair<double, bool>>& rounds) {
+  Measured measured;
+  for (const auto& [seconds, disturbed] : rounds) {
+    Sample sample;
+    sample.round = static_cast<int>(measured.samples.size());
+    sample.seconds = seconds;
+    sample.disturbed = disturbed;
+    measured.samples.push_back(sample);
+  }
+  return measured;
+}
+
+TEST(Measured, TwoUndisturbedRoundsInCommonAreEnoughForARatio) {
+  const Measured above = measured_of({{2, false}, {30, false}, {90, true}, {7, false}});
+  const Measured below = measured_of({{1, false}, {10, false}, {1, false}, {1, true}});
+  EXPECT_EQ(ratio(above, below).count, 2);
+  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2.5);
+}
+
+TEST(Measured, WithFewerTheRatioIsOverAllThatCount) {
+  // Round 0 alone is undisturbed in both, and most samples of the first are disturbed.
+  const Measured above = measured_of({{2, false}, {100, true}, {50, true}});
+  const Measured below = measured_of({{1, false}, {10, false}, {25, false}});
+  EXPECT_EQ(ratio(above, below).count, 3);
+  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2);
+  EXPECT_DOUBLE_EQ(ratio(above, below).ci_high, 10);
+}
+
+TEST(Measured, WithoutSamplesThereIsNoRatio) {
+  const Measured some = measured_of({{2, false}, {3, false}});
+  EXPECT_EQ(ratio(some, Measured{}).count, 0);
+  EXPECT_EQ(ratio(Measured{}, some).count, 0);
+}
+
+}  // namespace
+}  // namespace stepladder

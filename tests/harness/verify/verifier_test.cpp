@@ -1,0 +1,655 @@
+// What the verifier believes: bounds, error ratios, parts, replicas, blocks, fillings and the sums of error feedback,
+// by hand. The case has operands and expected values that each test chooses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/adapters/filling.hpp"
+#include "harness/adapters/typed_case.hpp"
+#include "harness/verify/feedback.hpp"
+#include "harness/verify/verify.hpp"
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+#include "tests/verdict.hpp"
+
+namespace stepladder {
+namespace {
+
+using sgd_update::Operands;
+using sgd_update::Problem;
+using sgd_update::SgdUpdate;
+
+// What the case of a test has. The operands of SgdUpdate stand for any: weights and gradient are used.
+struct Script {
+  std::vector<OperandInfo> operands{};
+  std::vector<std::vector<float>> content{};  // of weights and gradient
+  std::vector<Expected> expected{};
+  std::function<void(const Operands&)> run = [](const Operands&) {};
+  bool exact = false;
+  int plans = 0, preparations = 0, runs = 0;
+};
+Script script;
+
+struct ScriptAdapter {
+  using Primitive = SgdUpdate;
+  using Problem = sgd_update::Problem;
+  static std::vector<OperandInfo> operands(const Problem&) { return script.operands; }
+  static Operands bind(const Problem&, const std::vector<void*>& at) {
+    Operands all{};
+    all.weights = static_cast<float*>(at[0]);
+    all.gradient = static_cast<float*>(at[1]);
+    all.state1 = static_cast<float*>(at.size() > 2 ? at[2] : nullptr);
+    return all;
+  }
+  static std::vector<const void*> pointers(const Problem&, const Operands& o) {
+    return {o.weights, o.gradient, o.state1};
+  }
+  static void fill(const Problem&, Tier, Random&, Contents& contents) {
+    for (std::size_t i = 0; i < script.content.size(); ++i)
+      std::copy(script.content[i].begin(), script.content[i].end(), floats(contents, i));
+  }
+  static void expect(const Problem&, Tier, const Random&, Contents&,
+                     std::vector<Expected>& expected) {
+    expected = script.expected;
+  }
+  static bool has_exact_tier(const Problem&) { return script.exact; }
+};
+
+class Scripted final : public sgd_update::Plan {
+ public:
+  Scripted(const Problem&, const Resources&) { ++script.plans; }
+  void prepare(const Operands&) override { ++script.preparations; }
+  void run(const Operands& o) override {
+    ++script.runs;
+    script.run(o);
+  }
+};
+
+class VerifierTest : public testing::Test {
+ protected:
+  // The weights are a result of these values and bounds, and the gradient is an input.
+  VerifierTest() { script = {}; }
+  void expect(std::vector<double> value, std::vector<float> bound, Role role = Role::output) {
+    const auto count = static_cast<std::int64_t>(value.size());
+    script.operands = {{"weights", count, role}, {"gradient", 2, Role::input}};
+    script.content = {std::vector<float>(value.size(), 100.0F), {5, 6}};
+    script.expected = {{.value = std::move(value), .bound = std::move(bound)}, {}};
+  }
+  void returns(std::vector<float> values) {
+    script.run = [values](const Operands& o) {
+      std::copy(values.begin(), values.end(), o.weights);
+    };
+  }
+  std::unique_ptr<TypedCase<ScriptAdapter>> make(std::size_t copies = 1) {
+    ProblemInfo of_case;
+    of_case.primitive = "sgd_update";
+    auto made = std::make_unique<TypedCase<ScriptAdapter>>(Problem{}, of_case);
+    made->allocate(copies, nullptr);
+    made->fill(Tier::accuracy, 1);
+    made->reset();
+    return made;
+  }
+  Verdict verdict() {
+    std::unique_ptr<Runner> plan;
+    return verify(*make(), variant_, {1, nullptr}, plan);
+  }
+  VariantInfo& info() {
+    variant_.info = &info_;
+    return info_;
+  }
+  VariantInfo info_{.name = "scripted", .technique = Technique::serial, .adds = "a script"};
+  Variant variant_ = unregistered<SgdUpdate>("scripted", make_plan<SgdUpdate, Scripted>);
+};
+using Verifier = VerifierTest;
+
+// --- one element ----------------------------------------------------------------------------------
+
+TEST_F(Verifier, TheErrorRatioIsTheLargestErrorOverItsBound) {
+  expect({1, 1, 1, 1}, {1, 2, 4, 0});
+  returns({1.5, 0.5, 4, 1});
+  const Verdict found = verdict();
+  EXPECT_EQ(found.outcome, Outcome::passed) << found.reason;
+  EXPECT_DOUBLE_EQ(found.error_ratio, 0.75);
+  EXPECT_EQ(found.relative_error, 0);
+  EXPECT_GT(found.seconds, 0);
+  EXPECT_LT(found.seconds, 1);
+}
+
+TEST_F(Verifier, AnErrorAsLargeAsItsBoundPassesAndAnyLargerOneFails) {
+  expect({0, 0}, {0.25F, 0.5F});
+  returns({-0.25F, 0.5F});
+  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  EXPECT_EQ(verdict().error_ratio, 1);
+  returns({-0.25F, std::nextafter(0.5F, 1.0F)});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  returns({std::nextafter(-0.25F, -1.0F), 0.5F});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, TheReasonNamesTheFirstWrongElementAndHowManyThereAre) {
+  expect({1, 2, 3}, {0, 0.5F, 0});
+  returns({1, 2.75F, 3});
+  EXPECT_EQ(verdict().reason, "weights[1] is 2.75; expected 2 within 0.5");
+  returns({1, 2.75F, 4});
+  EXPECT_EQ(verdict().reason, "weights[1] is 2.75; expected 2 within 0.5 (2 of 3 elements wrong)");
+  returns({0, 2, 3});
+  EXPECT_EQ(verdict().reason, "weights[0] is 0; expected 1");
+  returns({1, 2});
+  EXPECT_TRUE(says(verdict().reason, {"weights[2] is ", "nan; expected 3"}));
+}
+
+TEST_F(Verifier, ADeclaredFactorAndRoundedOperandsWidenTheBound) {
+  expect({0, 0}, {1, 2});
+  script.expected[0].unit = 0.25;
+  info() = {.name = "scripted",
+            .technique = Technique::serial,
+            .adds = "",
+            .bound_factor = 2,
+            .operand_error = 0.5};
+  returns({4, -6});  // 2 + 0.5 / 0.25 = 4 times the bound
+  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
+  returns({4.001F, 0});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  script.expected[0].unit = 0;  // no sum of products: operands are not rounded
+  returns({2, 4});
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
+  returns({2.001F, 0});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, ANormwiseBoundIsThatOfTheLargestMagnitudeForEveryElement) {
+  expect({0, 0, 0}, {1, 4, 2});
+  script.expected[0].unit = 0.5;  // magnitudes 2, 8 and 4
+  info() = {.name = "scripted",
+            .technique = Technique::serial,
+            .adds = "",
+            .bound_factor = 3,
+            .normwise = true};
+  const auto bound = static_cast<float>(3 * 8 * 0x1p-24);
+  returns({bound, 0, -bound / 2});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
+  returns({0, 0, std::nextafter(bound, 1.0F)});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  script.expected[0].unit = 0;  // not a sum: no error at all
+  returns({0, 0, 1e-30F});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, OfAChangeTheAmountAddedIsCompared) {
+  expect({0.5, -1}, {0.25F, 0}, Role::in_out);  // the content is 100
+  script.expected[0].change = true;
+  returns({100.25F, 99});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict().error_ratio, 1);
+  returns({0.5F, -1});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, PositionsAreBytes) {
+  expect({0, 3, 255}, {0, 0, 0});
+  script.operands[0].element = 1;
+  script.content = {};
+  const auto put = [](unsigned char last) {
+    script.run = [last](const Operands& o) {
+      const unsigned char values[] = {0, 3, last};
+      std::memcpy(o.weights, values, 3);
+    };
+  };
+  put(255);
+  script.content = {{}, {5, 6}};
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  put(254);
+  EXPECT_EQ(verdict().reason, "weights[2] is 254; expected 255");
+}
+
+// --- parts ----------------------------------------------------------------------------------------
+
+TEST_F(Verifier, APartOfItsOwnChoiceMustBeLargeEnoughAndRight) {
+  expect({1, 2, 3, 4, 5, 6}, {0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F}, Role::in_out);
+  script.expected[0].least_updated = 3;
+  returns({1, 2.25F, 3});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.5);
+  returns({1, 2});
+  EXPECT_EQ(verdict().reason, "weights was updated in 2 of 6 elements; expected 3 or more");
+  returns({1, 2, 3, 7});
+  EXPECT_EQ(verdict().reason, "weights[3] is 7; expected 4 within 0.5");
+  script.expected[0].least_updated = 0;
+  returns({});
+  EXPECT_EQ(verdict().outcome, Outcome::passed);
+}
+
+TEST_F(Verifier, AnElementThatWasLeftAsItWasHasNoErrorRatio) {
+  expect({100.25, 1}, {0.5F, 0.5F}, Role::in_out);  // the first is right by chance
+  script.expected[0].least_updated = 1;
+  returns({100, 1.125F});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.25);
+}
+
+// --- operands -------------------------------------------------------------------------------------
+
+TEST_F(Verifier, WritesOutOfBoundsAndChangedInputsAreNamed) {
+  expect({1}, {0});
+  script.run = [](const Operands& o) {
+    o.weights[0] = 1;
+    const_cast<float*>(o.gradient)[1] = 7;
+  };
+  EXPECT_EQ(verdict().reason, "input gradient was changed");
+  script.run = [](const Operands& o) { o.weights[0] = o.weights[1] = 1; };
+  EXPECT_EQ(verdict().reason, "weights was written out of bounds, 0 bytes past its end");
+}
+
+TEST_F(Verifier, AReplicaMustHaveTheSameBits) {
+  expect({1}, {0.5F});
+  script.operands.push_back({"copy", 1, Role::output, 4, 0, 0});
+  script.expected.push_back(script.expected[0]);
+  const auto put = [](float copy) {
+    script.run = [copy](const Operands& o) {
+      o.weights[0] = 1;
+      o.state1[0] = copy;
+    };
+  };
+  put(1);
+  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  put(1.25F);
+  EXPECT_EQ(verdict().reason, "copy differs from weights");
+}
+
+TEST_F(Verifier, TheRelativeErrorOfCompressedMessagesIsOfTheNorms) {
+  expect({3, 4}, {1, 1});
+  returns({3.3F, 4.4F});
+  info().encoded_share = 0.5;
+  EXPECT_NEAR(verdict().relative_error, 0.1, 1e-6);
+  EXPECT_NEAR(verdict().error_ratio, 0.4, 1e-6);
+  expect({0, 0}, {1, 1});
+  EXPECT_EQ(verdict().relative_error, 0);
+}
+
+TEST_F(Verifier, MemoryIsThatOfUsedOperandsCopiesAndReferences) {
+  expect(std::vector<double>(10), std::vector<float>(10));
+  script.operands.push_back({"state1", 1000, Role::unused});
+  script.operands.push_back({"index", 7, Role::input, 1});
+  const TypedCase<ScriptAdapter> problem(Problem{}, {});
+  EXPECT_EQ(problem.operand_bytes(), 40 + 8 + 7);
+  EXPECT_EQ(problem.memory_needed(3), (40 + 8 + 7) * 5 + 20 * 10);
+}
+
+TEST_F(Verifier, EveryCopyIsFilledPoisonedAndCheckedByItself) {
+  expect({1, 1}, {0, 0});
+  const auto problem = make(3);
+  EXPECT_EQ(problem->copies(), 3U);
+  const auto plan = problem->plan(variant_, {1, nullptr});
+  std::vector<std::pair<float, float>> seen;  // weights and gradient
+  script.run = [&](const Operands& o) {
+    seen.emplace_back(o.weights[1], o.gradient[1]);
+    o.weights[0] = o.weights[1] = static_cast<float>(seen.size());
+  };
+  for (const std::size_t copy : {0, 1, 2}) plan->run(copy);
+  for (const auto& [weight, gradient] : seen) {
+    EXPECT_TRUE(std::isnan(weight));
+    EXPECT_EQ(gradient, 6);
+  }
+  EXPECT_TRUE(problem->check(*variant_.info, 0).passed);
+  EXPECT_EQ(problem->check(*variant_.info, 1).what,
+            "weights[0] is 2; expected 1 (2 of 2 elements wrong)");
+  EXPECT_FALSE(problem->check(*variant_.info, 2).passed);
+
+  problem->reset_to_zero();  // copy 0 alone
+  seen.clear();
+  for (const std::size_t copy : {0, 1}) plan->run(copy);
+  EXPECT_TRUE(std::isnan(seen[0].first));
+  EXPECT_EQ(seen[0].second, 0);
+  EXPECT_EQ(seen[1].first, 2);
+  EXPECT_EQ(seen[1].second, 6);
+  EXPECT_TRUE(problem->check(*variant_.info, 0).passed);  // its inputs are zeros, as they were
+
+  problem->reset();
+  plan->run(0);
+  EXPECT_EQ(seen.back().second, 6);
+}
+
+TEST_F(Verifier, TheHashIsOfTheResultsThatAllRanksShare) {
+  expect({1, 1}, {9, 9});
+  const auto hash = [&](std::vector<float> values) {
+    returns(std::move(values));
+    const auto problem = make();
+    problem->plan(variant_, {1, nullptr})->run(0);
+    return problem->result_hash(*variant_.info, 0);
+  };
+  EXPECT_EQ(hash({1, 2}), hash({1, 2}));
+  EXPECT_NE(hash({1, 2}), hash({2, 1}));
+  EXPECT_NE(hash({1, 2}), hash({1, 3}));
+  script.expected[0].least_updated = 1;
+  EXPECT_EQ(hash({1, 2}), hash({1, 3}));
+}
+
+TEST_F(Verifier, SumsOfResultsLeaveReplicasOut) {
+  expect({1, 2}, {9, 9});
+  script.expected[0].summand_norms = 3;
+  script.operands.push_back({"copy", 2, Role::output, 4, 0, 0});
+  script.expected.push_back(script.expected[0]);
+  const auto problem = make();
+  const RepeatedReference reference = problem->repeated_reference();
+  EXPECT_EQ(reference.expected, (std::vector<double>{1, 2}));
+  EXPECT_EQ(reference.summand_norms, 3);
+  returns({4, 5});
+  problem->plan(variant_, {1, nullptr})->run(0);
+  std::vector<double> sums = {10, 20};
+  problem->add_results(*variant_.info, 0, sums);
+  EXPECT_EQ(sums, (std::vector<double>{14, 25}));
+}
+
+// --- verify ---------------------------------------------------------------------------------------
+
+TEST_F(Verifier, APlanThatPassedIsKeptAndPreparedForEveryFilling) {
+  expect({1}, {0});
+  returns({1});
+  const auto problem = make();
+  std::unique_ptr<Runner> plan;
+  EXPECT_EQ(verify(*problem, variant_, {1, nullptr}, plan).outcome, Outcome::passed);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(verify(*problem, variant_, {1, nullptr}, plan).outcome, Outcome::passed);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(script.plans, 1);
+  EXPECT_EQ(script.preparations, 2);
+  EXPECT_EQ(script.runs, 2);
+}
+
+TEST_F(Verifier, AFailureOfALaterRunIsNamedAsOne) {
+  expect({1}, {0});
+  const auto problem = make();
+  std::unique_ptr<Runner> plan;
+  returns({1});
+  verify(*problem, variant_, {1, nullptr}, plan);
+  returns({2});
+  EXPECT_EQ(verify(*problem, variant_, {1, nullptr}, plan).reason,
+            "a later run of the plan: weights[0] is 2; expected 1");
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_EQ(verify(*problem, variant_, {1, nullptr}, plan).reason, "weights[0] is 2; expected 1");
+}
+
+class Limited final : public sgd_update::Plan {
+ public:
+  Limited(const Problem&, const Resources& resources) {
+    if (resources.threads == 2) throw NotHere("no such device");
+    if (resources.threads == 3) throw Unsupported("not three");
+    if (resources.threads == 4) throw std::runtime_error("no memory");
+  }
+  void run(const Operands&) override {}
+};
+
+TEST_F(Verifier, WhatIsUnavailableHereIsToldFromWhatIsNotSupported) {
+  expect({1}, {0});
+  const Variant limited = unregistered<SgdUpdate>("limited", make_plan<SgdUpdate, Limited>);
+  const auto with = [&](int threads) {
+    std::unique_ptr<Runner> plan;
+    const Verdict found = verify(*make(), limited, {threads, nullptr}, plan);
+    EXPECT_EQ(plan, nullptr);
+    return found;
+  };
+  EXPECT_EQ(with(2).outcome, Outcome::unavailable);
+  EXPECT_EQ(with(2).reason, "no such device");
+  EXPECT_TRUE(with(2).runs_nowhere);
+  EXPECT_EQ(with(3).outcome, Outcome::unavailable);
+  EXPECT_EQ(with(3).reason, "not three");
+  EXPECT_FALSE(with(3).runs_nowhere);
+  EXPECT_EQ(with(4).outcome, Outcome::failed);
+  EXPECT_EQ(with(4).reason, "threw: no memory");
+  EXPECT_FALSE(with(4).runs_nowhere);
+  variant_.why_unavailable = "not built";
+  EXPECT_EQ(verdict().reason, "not built");
+  EXPECT_TRUE(verdict().runs_nowhere);
+  EXPECT_EQ(script.plans, 0);
+}
+
+std::vector<std::pair<bool, std::uint64_t>> exact_and_seed(const std::vector<Filling>& all) {
+  std::vector<std::pair<bool, std::uint64_t>> found;
+  for (const Filling& filling : all) found.emplace_back(filling.tier == Tier::exact, filling.seed);
+  return found;
+}
+
+TEST_F(Verifier, EveryVariantRunsOnTwoFillings) {
+  using List = std::vector<std::pair<bool, std::uint64_t>>;
+  expect({1}, {0});
+  script.exact = true;
+  Variant coarse = variant_;
+  info().bound_factor = 2;
+  std::swap(coarse.info, variant_.info);
+  EXPECT_EQ(exact_and_seed(fillings(*make(), {variant_}, 7)), (List{{true, 7}, {false, 7}}));
+  EXPECT_EQ(exact_and_seed(fillings(*make(), {variant_, coarse}, 7)),
+            (List{{true, 7}, {false, 8}, {false, 7}}));
+  script.exact = false;
+  EXPECT_EQ(exact_and_seed(fillings(*make(), {variant_}, 7)), (List{{false, 8}, {false, 7}}));
+}
+
+TEST_F(Verifier, TheExactTierIsForFp32AndForRoundedOperands) {
+  expect({1}, {0});
+  script.exact = true;
+  const auto problem = make();
+  const auto takes = [&](auto change) {
+    VariantInfo changed = info_;
+    change(changed);
+    return takes_exact_tier(*problem, changed);
+  };
+  EXPECT_TRUE(takes([](VariantInfo&) {}));
+  EXPECT_FALSE(takes([](VariantInfo& v) { v.precision = Precision::fp16; }));
+  EXPECT_FALSE(takes([](VariantInfo& v) { v.precision = Precision::bf16; }));
+  EXPECT_TRUE(takes([](VariantInfo& v) { v.precision = Precision::tf32; }));
+  EXPECT_FALSE(takes([](VariantInfo& v) { v.bound_factor = 1.5; }));
+  EXPECT_TRUE(takes([](VariantInfo& v) {
+    v.bound_factor = 1.5;
+    v.operand_error = 0.1;
+  }));
+  EXPECT_FALSE(takes([](VariantInfo& v) {
+    v.operand_error = 0.1;
+    v.precision = Precision::bf16;
+  }));
+  EXPECT_FALSE(takes([](VariantInfo& v) { v.contraction = 0.5; }));
+  script.exact = false;
+  EXPECT_FALSE(takes_exact_tier(*make(), info_));
+}
+
+TEST(VerifierTimes, AreOfTheSlowerOfMemoryAndArithmetic) {
+  // 3 · 40,000 bytes at 20 MB/s; 2,000,000 operations at 100 MFLOP/s
+  EXPECT_DOUBLE_EQ(expected_seconds(*make_case<matmul::Matmul>({100, 100, 100}, "", "")), 0.02);
+  EXPECT_DOUBLE_EQ(expected_seconds(*make_case<matmul::Matmul>({1, 1000, 1000}, "", "")),
+                   4.0 * (1000 + 1000000 + 1000) / 2e7);
+}
+
+TEST(VerifierDevice, WithoutADeviceNoneIsLost) {
+  if (device() != nullptr) GTEST_SKIP() << "this machine has a device";
+  EXPECT_FALSE(device_is_lost());
+}
+
+// --- fillings and bounds --------------------------------------------------------------------------
+
+TEST(VerifierFilling, GammaIsThatOfHigham) {
+  const double u = std::pow(2.0, -24);
+  EXPECT_DOUBLE_EQ(gamma_bound(1000), 1000 * u / (1 - 1000 * u));
+  EXPECT_DOUBLE_EQ(gamma_bound(1 << 23), 1);
+}
+
+TEST(VerifierFilling, TheBoundOfASumIsTheNextFloatAboveGammaOfTermsAndTwo) {
+  Expected found;
+  bound_sums(Tier::accuracy, 10, {0.0, 1.0, 3.5}, found);
+  const double gamma = gamma_bound(12);
+  EXPECT_EQ(found.unit, gamma);
+  ASSERT_EQ(found.bound.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto nearest = static_cast<float>(gamma * (i == 0 ? 0.0 : i == 1 ? 1.0 : 3.5));
+    EXPECT_EQ(found.bound[i], std::nextafter(nearest, 1.0F)) << i;
+  }
+  bound_sums(Tier::exact, 10, {0.0, 1.0}, found);
+  EXPECT_EQ(found.bound, (std::vector<float>{0, 0}));
+  EXPECT_EQ(found.unit, 0);
+}
+
+TEST(VerifierFilling, IntegersAreAsLargeAsTheirSumsAllow) {
+  for (const auto& [terms, largest] : std::vector<std::pair<double, float>>{
+           {1, 8}, {0x1p18, 8}, {0x1p18 * 1.1, 7}, {0x1p20, 4}, {0x1p24, 1}, {0x1p30, 1}}) {
+    Random random(3);
+    std::vector<float> values(2000, 77);
+    fill_values(Tier::exact, terms, random, values.data(), 1999);
+    EXPECT_EQ(values.back(), 77);
+    values.pop_back();
+    EXPECT_EQ(*std::max_element(values.begin(), values.end()), largest) << terms;
+    EXPECT_EQ(*std::min_element(values.begin(), values.end()), -largest) << terms;
+    EXPECT_EQ(std::set<float>(values.begin(), values.end()).size(),
+              static_cast<std::size_t>(2 * largest) + 1);
+    fill_values(Tier::accuracy, terms, random, values.data(), 1999);
+    EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.99F);
+    EXPECT_LE(*std::max_element(values.begin(), values.end()), 1.0F);
+    EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.99F);
+    EXPECT_GE(*std::min_element(values.begin(), values.end()), -1.0F);
+  }
+}
+
+TEST(VerifierFilling, EveryRankHasValuesOfItsOwnThatOthersCanCompute) {
+  std::set<float> exact, all;
+  double sum = 0;
+  for (int rank = 0; rank < 3; ++rank)
+    for (std::int64_t i = 0; i < 1000; ++i) {
+      const float whole = value_of_rank(Tier::exact, 3, 99, rank, i);
+      EXPECT_EQ(whole, value_of_rank(Tier::exact, 3, 99, rank, i));
+      EXPECT_EQ(std::fmod(whole, 3.0F), 0);
+      exact.insert(whole);
+      const float value = value_of_rank(Tier::accuracy, 3, 99, rank, i);
+      EXPECT_GE(value, -1);
+      EXPECT_LT(value, 1);
+      all.insert(value);
+      sum += value;
+    }
+  EXPECT_EQ(exact.size(), 33U);
+  EXPECT_EQ(*exact.begin(), -48);
+  EXPECT_EQ(*exact.rbegin(), 48);
+  EXPECT_GT(all.size(), 2990U);
+  EXPECT_LT(std::abs(sum / 3000), 0.05);
+  EXPECT_NE(value_of_rank(Tier::accuracy, 1, 99, 0, 1), value_of_rank(Tier::accuracy, 1, 98, 0, 1));
+}
+
+TEST(VerifierFilling, ABlockIsCopiedRowByRow) {
+  std::vector<int> whole(2 * 4 * 5);
+  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int>(i);
+  std::vector<int> values = {1, 2, 3};
+  const OperandBlock block{.first = 6, .rows = 2, .columns = 3, .stride = 5};
+  copy_block(whole, block, 1, values);
+  EXPECT_EQ(values, (std::vector<int>{6, 7, 8, 11, 12, 13}));
+  copy_block(whole, block, 2, values);
+  EXPECT_EQ(values, (std::vector<int>{12, 13, 14, 15, 16, 17, 22, 23, 24, 25, 26, 27}));
+  copy_block(std::vector<int>{}, block, 2, values);
+  EXPECT_TRUE(values.empty());
+  EXPECT_EQ(block.count(), 6);
+}
+
+// --- error feedback -------------------------------------------------------------------------------
+
+// Sends a quarter of input + residual and keeps the rest, on all ranks in one process.
+class Quarter final : public all_reduce::Plan {
+ public:
+  Quarter(const all_reduce::Problem& p, const Resources&)
+      : p_(p), residual_(static_cast<std::size_t>(p.ranks * p.count)) {
+    calls = 0;
+    sums.assign(static_cast<std::size_t>(p.count), 0.0);
+  }
+  void run(const all_reduce::Operands& o) override {
+    ++calls;
+    for (std::int64_t i = 0; i < p_.count; ++i) {
+      float sum = 0;
+      for (int r = 0; r < p_.ranks; ++r) {
+        float& rest = residual_[static_cast<std::size_t>(r * p_.count + i)];
+        const float v = (p_.gpus ? o.of_gpu[r].input : o.input)[i] + rest;
+        sum += v / 4;
+        rest = v - v / 4;
+      }
+      sums[static_cast<std::size_t>(i)] += double{sum};
+      for (int r = 0; r < p_.ranks; ++r) (p_.gpus ? o.of_gpu[r].output : o.output)[i] = sum;
+    }
+  }
+  static inline int calls = 0;
+  static inline std::vector<double> sums{};
+
+ private:
+  all_reduce::Problem p_;
+  std::vector<float> residual_;
+};
+
+double norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+// The bound of feedback.hpp after the calls that its rules ask for.
+struct FeedbackRules {
+  int calls = 0;
+  double bound = 0;
+  FeedbackRules(const RepeatedReference& reference, double contraction, bool again, int ranks) {
+    const double q = std::sqrt(1 - contraction);
+    const auto count = static_cast<double>(reference.expected.size());
+    const double all = 4 * norm(reference.expected);
+    double ranks_part = 0, sum_part = 0, rounding = 0;
+    for (bool enough = false; !enough;) {
+      const double sent = ranks_part + (calls < 4 ? reference.summand_norms : 0);
+      sum_part = again ? q * (sum_part + sent) : 0;
+      ranks_part = q * sent;
+      rounding += (ranks + 8) * std::pow(2.0, -24) * (sent + sum_part);
+      ++calls;
+      const auto below = [&](double limit) {
+        return ranks_part + sum_part <= std::max(limit, rounding);
+      };
+      enough = calls >= 4 &&
+               (below(all / std::sqrt(count) / 8) || (calls >= 8 && calls * count >= 0x1p21 &&
+                                                      (calls * count >= 0x1p27 || below(all / 2))));
+    }
+    bound = ranks_part + sum_part + rounding;
+  }
+};
+
+TEST(VerifierFeedback, TheSumOfTheResultsIsAsNearAsItsResidualsAllow) {
+  using all_reduce::AllReduce;
+  const double quarter = 1 - 0.75 * 0.75;
+  struct Row {
+    all_reduce::Problem problem;
+    double contraction;
+    int compressions;
+  };
+  const auto sum = all_reduce::Operation::sum;
+  for (const Row& row : {Row{{sum, 37, 1}, quarter, 1}, Row{{sum, 37, 3, true}, quarter, 1},
+                         Row{{sum, 500, 2, true}, quarter, 2}, Row{{sum, 1 << 18, 1}, quarter, 1},
+                         Row{{sum, 1 << 18, 1}, 0.05, 2}, Row{{sum, 1 << 21, 1}, 0.05, 1}}) {
+    Variant variant = unregistered<AllReduce>("quarter", make_plan<AllReduce, Quarter>);
+    VariantInfo info = *variant.info;
+    info.contraction = row.contraction;
+    info.compressions = row.compressions;
+    variant.info = variant.entry.info = &info;
+    const std::unique_ptr<Case> problem = make_case<AllReduce>(row.problem, "test", "test");
+    problem->allocate(1, nullptr);
+    problem->fill(Tier::accuracy, 5);
+    std::unique_ptr<Runner> plan;
+    const Verdict found = verify(*problem, variant, {1, nullptr}, plan);
+    const RepeatedReference reference = problem->repeated_reference();
+    const FeedbackRules rules(reference, row.contraction, row.compressions > 1, row.problem.ranks);
+    std::vector<double> error = Quarter::sums;
+    for (std::size_t i = 0; i < error.size(); ++i) error[i] -= 4 * reference.expected[i];
+    EXPECT_EQ(found.outcome, Outcome::passed) << found.reason;
+    EXPECT_EQ(Quarter::calls, rules.calls) << row.problem.count;
+    EXPECT_NEAR(found.error_ratio / (norm(error) / rules.bound), 1, 1e-9) << row.problem.count;
+  }
+}
+
+}  // namespace
+}  // namespace stepladder

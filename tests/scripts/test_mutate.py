@@ -1,0 +1,76 @@
+"""scripts/mutate.py: which changes are tried, and that the list of equivalent ones fits the sources.
+
+The generator is not installed for the tests; make mutate installs it.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import mutate  # noqa: E402
+
+
+@pytest.mark.parametrize(("before", "after", "tried"), [
+    ("  if (a < b) return;", "  if (a <= b) return;", True),
+    ("  if (a < b) return;", "  if (a > b) return;", True),
+    ("  return a + b;", "  return a - b;", True),
+    ("  return a * b;", "  return a / b;", True),
+    ("  int x = 10;", "  int x = 00;", True),
+    ("  sum();", "  /*sum();*/", True),
+    ("  sum();", "  sum();\n  break;", True),
+    ("  for (const int i : all) {", "  for (const int i : all) {\n  continue;", True),
+    ("  std::vector<int> x;", "  std::vector<=int> x;", False),
+    ("  std::vector<int> x;", "  std::vector>int> x;", False),
+    ("  const int& x = y;", "  const int| x = y;", False),
+    ("  char* end;", "  char/ end;", False),
+    ("  std::int64_t i = 0;", "  std::int04_t i = 0;", False),
+    ("  denominator = 1;", "  denomaxator = 1;", False),
+    ("  if (a >= b) return;", "  if (a >== b) return;", False),
+    ("  // a sentence", "  // a sentence\n  break;", False),
+    ("  void f() {", "  void f() {\n  break;", False),
+    ("  void f() {", "  /*void f() {*/", False),
+])
+def test_changes_that_no_compiler_takes_are_not_tried(before, after, tried):
+    assert mutate.may_compile(before + "\n", after + "\n") == tried
+
+
+def test_the_lines_of_equivalent_mutants_are_in_their_files():
+    for (file, before, after), reason in mutate.known_equivalents().items():
+        lines = [line.strip() for line in (ROOT / file).read_text().splitlines()]
+        assert before in lines, f"{file} has no line {before}: take the entry out of tests/mutants/equivalent.txt"
+        assert before != after and len(reason) > 20
+
+
+def test_an_entry_that_is_not_complete_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "equivalent.txt"
+    monkeypatch.setattr(mutate, "EQUIVALENT", path)
+    path.write_text("# comment\n\na.cpp\n- x < 1\n+ x <= 1\n  x is never 1\n\nb.cpp\n- y\n+ z\n  no y\n")
+    assert mutate.known_equivalents() == {("a.cpp", "x < 1", "x <= 1"): "x is never 1", ("b.cpp", "y", "z"): "no y"}
+    path.write_text("a.cpp\n- x < 1\n+ x <= 1\n")
+    with pytest.raises(mutate.Broken, match="holds an entry"):
+        mutate.known_equivalents()
+
+
+def test_every_file_and_source_of_a_group_is_there():
+    files = mutate.selected(["*"])
+    for expected in ("harness/verify/verify.cpp", "harness/measure/statistics.cpp", "harness/results/comparison.cpp",
+                     "bench/compare.cpp", "harness/adapters/typed_case.hpp"):
+        assert expected in files
+    for group in mutate.GROUPS:
+        globs = [*group.files, *group.units, *(glob for _, sources, _ in group.checks for glob in sources or [])]
+        for glob in globs:
+            assert list(ROOT.glob(glob)), f"{glob} matches nothing"
+
+
+def test_the_score_counts_killed_and_hung_mutants(capsys):
+    counts = mutate.Counter({"killed": 8, "timed out": 1, "same code": 5, "did not compile": 7, "SURVIVED": 1})
+    survivor = mutate.Mutant("a.cpp", 3, "  x = 1;\n", "  x = 2;\n")
+    assert mutate.report(counts, [survivor], []) == 0
+    output = capsys.readouterr().out
+    assert "9 of 10 mutants were killed: 90.0 %" in output
+    assert "a.cpp:3\n    - x = 1;\n    + x = 2;" in output
+    assert mutate.report(counts, [survivor, survivor], []) == 1
