@@ -152,18 +152,25 @@ int run(const Options& options) {
     const bool on_device = configuration.network->place() == Place::cuda;
     const std::string device_name = on_device ? device()->name() : "cpu";
     std::vector<std::vector<std::string>> rows;
-    for (const StepRow& row : results[c].rows)
-      rows.push_back(step_columns().line({.network = description.name,
-                                          .use = configuration.use,
-                                          .mode = configuration.mode,
-                                          .threads = threads,
-                                          .ranks = mpi_session().ranks(),
-                                          .device = device_name,
-                                          .layer = row.layer,
-                                          .phase = row.phase,
-                                          .variant = row.variant,
-                                          .median_seconds = row.median_seconds,
-                                          .predicted_seconds = row.predicted_seconds}));
+    for (const StepRow& row : results[c].rows) {
+      StepCsvRow line{.network = description.name,
+                      .use = configuration.use,
+                      .mode = configuration.mode,
+                      .threads = threads,
+                      .ranks = mpi_session().ranks(),
+                      .device = device_name,
+                      .layer = row.layer,
+                      .phase = row.phase,
+                      .variant = row.variant,
+                      .median_seconds = row.median_seconds,
+                      .predicted_seconds = row.predicted_seconds};
+      if (&row == &results[c].rows.back()) {
+        line.ci_low = results[c].total.ci_low;
+        line.ci_high = results[c].total.ci_high;
+        line.processor_load = results[c].processor_load;
+      }
+      rows.push_back(step_columns().line(line));
+    }
     table.append(rows);
     const StepRow& total = results[c].rows.back();
     fmt::print(

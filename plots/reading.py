@@ -39,6 +39,7 @@ class Run:
     folder: Path
     environment: dict[str, Any] | None = None
     ceilings: list[dict[str, Any]] | None = None
+    refused_ceilings: dict[int, float] = field(default_factory=dict)  # threads: cores that others used
     summary: list[Row] | None = None
     step: list[Row] | None = None
     train: list[Row] | None = None
@@ -63,6 +64,7 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
     if "ceilings" in parts:
         run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
+        run.refused_ceilings = read_refused_ceilings(folder / schema.CEILINGS_FILE)
     for name in (*schema.TABLES, *schema.MODE_TABLES, *schema.SIMULATION_TABLES):
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
@@ -215,3 +217,11 @@ def read_ceilings(path: Path) -> list[dict[str, Any]] | None:
                 raise InputError(f"{path}: ceilings[{number}] has no proper '{name}'; expected "
                                  f"an object with {', '.join(schema.CEILING_FIELDS)}")
     return ceilings
+
+
+def read_refused_ceilings(path: Path) -> dict[int, float]:
+    refused = (read_json(path) or {}).get("refused", [])
+    try:
+        return {int(entry["threads"]): float(entry["cores_of_others"]) for entry in refused}
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path}: 'refused' is no list of objects with threads and cores_of_others") from None

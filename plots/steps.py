@@ -20,6 +20,9 @@ class Configuration:
     total_s: float
     predicted_s: float | None
     rows: list[Row]  # one per layer, phase and variant, without the total
+    # None in runs made before the columns were there.
+    interval_s: tuple[float, float] | None = None  # 95 % confidence interval of total_s
+    processor_load: float | None = None  # percent of all processors
 
     @property
     def operations_at_once(self) -> int | None:
@@ -66,8 +69,10 @@ def measured(step: Sequence[Row]) -> list[Configuration]:
         totals = [row for row in rows if row["layer"] == schema.TOTAL and row["median_s"]]
         if totals:
             parts = [row for row in rows if row["layer"] != schema.TOTAL]
-            found.append(Configuration(*key, totals[-1]["median_s"], totals[-1]["predicted_s"],
-                                       parts))
+            total = totals[-1]
+            low, high = total.get("ci_low_s"), total.get("ci_high_s")
+            found.append(Configuration(*key, total["median_s"], total["predicted_s"], parts,
+                                       (low, high) if low and high else None, total.get("processor_load")))
     return found
 
 

@@ -20,7 +20,7 @@ if [[ -z $ranks ]]; then
   ranks=$((cores < 2 ? cores : 2))
   ((cores <= 2)) || ranks+=,$cores
 fi
-IFS=', ' read -ra primitives <<<"${PRIMITIVE:-matmul convolution max_pool average_pool sgd_update all_reduce}"
+IFS=', ' read -ra primitives <<<"${PRIMITIVE:-matmul convolution max_pool average_pool sgd_update all_reduce reorder}"
 IFS=', ' read -ra rank_counts <<<"$ranks"
 
 for count in "${rank_counts[@]}"; do

@@ -244,7 +244,14 @@ const ColumnsOf<StepCsvRow>& step_columns() {
        {"median_s", "s", "median time inside the step",
         [](const Row& r) { return r.median_seconds; }},
        {"predicted_s", "s", "median time of the same plan alone; in the total row, their sum",
-        [](const Row& r) { return r.predicted_seconds; }}});
+        [](const Row& r) { return r.predicted_seconds; }},
+       {"ci_low_s", "s", "95 % confidence interval of the median, in the total row",
+        [](const Row& r) { return r.ci_low; }},
+       {"ci_high_s", "s", "95 % confidence interval of the median, in the total row",
+        [](const Row& r) { return r.ci_high; }},
+       {"processor_load", "%",
+        "CPU time of the process / elapsed time of all processors, in the total row of one rank",
+        [](const Row& r) { return 100 * r.processor_load; }}});
   return columns;
 }
 

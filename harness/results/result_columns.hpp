@@ -1,6 +1,7 @@
 // The columns of every CSV file of a run folder. To add a column, add one entry in the .cpp file.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 
@@ -21,6 +22,9 @@ struct StepCsvRow {
   int threads = 1, ranks = 1;
   std::string device, layer, phase, variant;
   double median_seconds = 0, predicted_seconds = 0;
+  // NaN but for the total.
+  double ci_low = std::numeric_limits<double>::quiet_NaN(), ci_high = ci_low,
+         processor_load = ci_low;
 };
 
 // A training: what its rows in train.csv and staleness.csv have in common.

@@ -113,7 +113,7 @@ void Run::load_ceilings() {
 
 // Ceilings that were measured beside a neighbour are too low, and are refused. Ranks are each other's
 // neighbours, so that theirs are not judged.
-std::vector<Ceiling> Run::measured_ceilings(int threads) const {
+std::vector<Ceiling> Run::measured_ceilings(int threads) {
   constexpr int attempts = 2;
   constexpr double most_cores = 0.25;  // of others
   double others = 0;
@@ -128,6 +128,7 @@ std::vector<Ceiling> Run::measured_ceilings(int threads) const {
              "that rows have no percent_of_roof. Stop what else runs, and measure again with "
              "--resume --again.\n",
              threads, others);
+  refused_ceilings_.push_back({threads, others});
   return {};
 }
 
@@ -147,7 +148,11 @@ void Run::measure_missing_ceilings(const std::vector<int>& threads) {
                    {"threads", c.threads},
                    {"level", c.level},
                    {"value", c.value}});
-  folder_->write_json("ceilings.json", {{"schema_version", 1}, {"ceilings", all}});
+  nlohmann::json refused = nlohmann::json::array();
+  for (const RefusedCeilings& r : refused_ceilings_)
+    refused.push_back({{"threads", r.threads}, {"cores_of_others", r.cores_of_others}});
+  folder_->write_json("ceilings.json",
+                      {{"schema_version", 1}, {"ceilings", all}, {"refused", refused}});
 }
 
 const Links& Run::links() {

@@ -55,7 +55,7 @@ class Run {
   void set_noise();
   void measure_links_again();
   void load_ceilings();
-  std::vector<Ceiling> measured_ceilings(int threads) const;
+  std::vector<Ceiling> measured_ceilings(int threads);
   void measure_missing_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
@@ -64,6 +64,12 @@ class Run {
   NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::vector<Ceiling> ceilings_;
+  // Why there are none on so many threads: the cores that other processes used meanwhile.
+  struct RefusedCeilings {
+    int threads;
+    double cores_of_others;
+  };
+  std::vector<RefusedCeilings> refused_ceilings_;
   std::vector<Links> measured_links_;           // the last one is in use
   std::optional<nlohmann::json> links_before_;  // of earlier commands in this folder
   std::chrono::steady_clock::time_point links_measured_at_;

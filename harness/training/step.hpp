@@ -1,6 +1,7 @@
 // Times a training step and each of its operations, for several configurations.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct StepRow {
 struct StepResult {
   std::vector<StepRow> rows;  // in the order of the step, then the total
   Summary total;
+  // CPU time of this process in its steps / (their elapsed time · processors), waiting in a loop
+  // included; 1 is all processors. Unknown (NaN) over several ranks, which share the processors.
+  double processor_load = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Interleaves the steps of the configurations. The learning rate is 0: every repetition does the

@@ -168,7 +168,15 @@ def shown(value: float | None) -> str:
     return times(value).replace("x", "×")
 
 
-def sentence(chain: Chain | None, step: StepComparison | None) -> Markup:
+def why_no_ceiling(chain: Chain, refused: dict[int, float]) -> str:
+    others = refused.get(chain.resource.threads)
+    if others is None:
+        return "no ceiling was measured"
+    return f"the ceilings were refused: other processes used {others:.1f} cores while they were measured"
+
+
+def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int, float]) -> Markup:
+    """refused: by threads, the cores that other processes used while ceilings were measured."""
     parts = []
     if chain:
         last, shares = chain.bars[-1], bought(chain)
@@ -182,7 +190,7 @@ def sentence(chain: Chain | None, step: StepComparison | None) -> Markup:
             "the textbook loop" if chain.bars[0].rung.technique == "serial" else chain.bars[0].rung.name,
             chain.resource.label))
         parts.append(Markup(", <b>{}</b> of the machine's measured ceiling").format(percent(chain.of_ceiling))
-                     if chain.of_ceiling else Markup(" (no ceiling was measured)"))
+                     if chain.of_ceiling else Markup(" ({})").format(why_no_ceiling(chain, refused)))
     if step and step.first:
         parts.append(Markup("{} training step of {} takes <b>{} ms</b> instead of {} ms with the best rungs").format(
             ", and a" if parts else "A", step.own.network, milliseconds(step.own.total_s),
@@ -244,11 +252,7 @@ def ladder_svg(chain: Chain, ideas: dict[str, str]) -> Markup:
                           'rx="2"/>').format(svg.technique_class(bar.rung.technique), about, y + 23,
                                              at(max(bar.total.value, low * (high / low) ** 0.004))))
         if bar.total.high > bar.total.low:
-            for name in ("halo", "whisker"):
-                out.append(Markup('<g class="{}"><line x1="{low}" x2="{high}" y1="{y}" y2="{y}"/><line x1="{low}" '
-                                  'x2="{low}" y1="{a}" y2="{b}"/><line x1="{high}" x2="{high}" y1="{a}" y2="{b}"/>'
-                                  '</g>').format(name, low=at(bar.total.low), high=at(bar.total.high), y=y + 31,
-                                                 a=y + 27, b=y + 35))
+            out.append(whiskers(at(bar.total.low), at(bar.total.high), y + 31))
         inside = svg.place_log(max(bar.total.value, low), low, high) > 0.3
         x, anchor = (at(bar.total.low), "end") if inside else (at(bar.total.high), "start")
         out.append(Markup('<text class="value{}" x="{}" dx="{}" y="{}" text-anchor="{}">{}</text></g>').format(
@@ -290,6 +294,15 @@ def step_parts(c: Configuration, technique_of: dict[str, str]) -> list[Part]:
     return [*found.values(), *rest]
 
 
+def whiskers(low: str, high: str, y: int) -> Markup:
+    """An interval on a bar, in per cent of the width, at the height y."""
+    return Markup("").join(
+        Markup('<g class="{}"><line x1="{low}" x2="{high}" y1="{y}" y2="{y}"/><line x1="{low}" x2="{low}" y1="{a}" '
+               'y2="{b}"/><line x1="{high}" x2="{high}" y1="{a}" y2="{b}"/></g>').format(
+            name, low=low, high=high, y=y, a=y - 4, b=y + 4)
+        for name in ("halo", "whisker"))
+
+
 def technique_of_variants(run: Run) -> dict[str, str]:
     return {row["variant"]: row["technique"] for row in run.summary or [] if has_time(row)}
 
@@ -297,9 +310,8 @@ def technique_of_variants(run: Run) -> dict[str, str]:
 def step_svg(step: StepComparison, technique_of: dict[str, str]) -> Markup:
     own, first = step.own, step.first
     assert first is not None
-    longest = max(own.total_s, first.total_s)
-    rows = [(first, longest, f"{first.use}, {first.resource.label}", f"{milliseconds(first.total_s)} ms"),
-            (own, longest, f"{own.use}, {own.resource.label}", f"{milliseconds(own.total_s)} ms")]
+    longest = max(max((c.total_s, *(c.interval_s or ()))) for c in (own, first))
+    rows = [(c, longest, f"{c.use}, {c.resource.label}", with_interval(c)) for c in (first, own)]
     if own.total_s < 0.5 * longest:
         rows.append((own, own.total_s, f"{own.use}, enlarged {longest / own.total_s:.0f} times",
                      "where its time goes"))
@@ -311,10 +323,19 @@ def step_svg(step: StepComparison, technique_of: dict[str, str]) -> Markup:
         out.append(Markup('<text class="name" x="0" y="{0}">{1}</text><text class="gain" x="100%" y="{0}" '
                           'text-anchor="end">{2}</text>').format(y + 16, left, right))
         out.append(stacked(step_parts(c, technique_of), scale, y + 23, 26))
+        if c.interval_s and scale == longest:
+            out.append(whiskers(*(f"{100 * end / scale:.2f}%" for end in c.interval_s), y + 36))
         if c.total_s < 0.02 * scale:  # too short to be seen
             out.append(Markup('<rect class="sliver" x="0" y="{}" width="3" height="26"/>').format(y + 23))
     out.append(Markup("</svg>"))
     return Markup("").join(out)
+
+
+def with_interval(c: Configuration) -> str:
+    if not c.interval_s:
+        return f"{milliseconds(c.total_s)} ms"
+    low, high = (milliseconds(end) for end in c.interval_s)
+    return f"{milliseconds(c.total_s)} ms ({low} to {high})"
 
 
 def stacked(parts: Sequence[Part], whole: float, y: int, height: int) -> Markup:
@@ -345,7 +366,7 @@ def first_screen(run: Run, ladders: Sequence[Ladder], ideas: dict[str, dict[str,
     chain, step = main_chain(ladders), main_step(run)
     problems = chain.bars[-1].total.count if chain else 0
     return {
-        "sentence": sentence(chain, step),
+        "sentence": sentence(chain, step, run.refused_ceilings),
         "chain": chain,
         "bought": [(b, b.name, shown(b.gain.value), interval(b.gain), doubt(b.gain))
                    for b in bought(chain)] if chain else [],

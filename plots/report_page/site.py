@@ -101,7 +101,7 @@ def entry_of(run: Run, name: str, link: str) -> Entry:
     return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
                  plural(environment["cores"], "core") if environment.get("cores") else "",
                  environment.get("quiet_sentence") or "",
-                 first_screen.sentence(chain, step) if chain or step else Markup(""), trainings(run),
+                 first_screen.sentence(chain, step, run.refused_ceilings) if chain or step else Markup(""), trainings(run),
                  counts(latest(run.summary or [])), [line for ladder in found if (line := line_of(ladder))])
 
 

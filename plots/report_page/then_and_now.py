@@ -95,8 +95,8 @@ def table_10(run: Run, sources: dict) -> Markup:
         places.setdefault((c.operations_at_once or 1, c.resource.threads), {})[c.network] = c
     for (inter, intra), of_network in sorted(places.items()):
         mnist, cifar = of_network.get("mnist_cnn"), of_network.get("cifar_cnn")
-        lines.append(["ours", str(inter), str(intra), milliseconds(mnist.total_s if mnist else None), MISSING,
-                      milliseconds(cifar.total_s if cifar else None), MISSING])
+        lines.append(["ours", str(inter), str(intra), *(cell for c in (mnist, cifar) for cell in (
+            milliseconds(c.total_s if c else None), percent(c.processor_load if c else None)))])
     if not places:
         lines.append(["ours: not measured; `stepladder step --threads 1,2 --inter 1,2` adds it", *[MISSING] * 6])
     labels = ["machine", "operations at once", "threads in each", "MNIST, ms", "processor load", "CIFAR-10, ms",

@@ -1,5 +1,7 @@
 """A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row only."""
 
+import contextlib
+import glob
 import os
 import re
 import signal
@@ -146,3 +148,72 @@ def test_a_run_that_is_stopped_for_a_while_goes_on(stepladder, suite, tmp_path):
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
     assert all(row["status"] == "ok" for row in read_csv(run / "summary.csv"))
+
+
+# The wall clock goes an hour forth and back at every reading; the monotonic clock is the system's.
+JUMPING_CLOCK = r"""
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long jump = 3600;
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  const int failed = (int)syscall(SYS_clock_gettime, clock, now);
+  if (!failed && clock == CLOCK_REALTIME) now->tv_sec += jump = -jump;
+  return failed;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+  struct timespec exact;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  now->tv_sec = exact.tv_sec;
+  now->tv_usec = exact.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *to) {
+  struct timespec exact;
+  clock_gettime(CLOCK_REALTIME, &exact);
+  if (to) *to = exact.tv_sec;
+  return exact.tv_sec;
+}
+"""
+
+
+def test_a_wall_clock_that_jumps_changes_no_time(stepladder, suite, tmp_path):
+    (tmp_path / "clock.c").write_text(JUMPING_CLOCK)
+    library = tmp_path / "clock.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "clock.c"], check=True)
+    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": str(library)}, capture_output=True,
+                           text=True, check=True)
+    assert abs(int(shown.stdout) - time.time()) > 3500, "the library does not change the clock"
+    done = stepladder("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK,
+                      "--out", tmp_path / "run", environment={"LD_PRELOAD": str(library)})
+    assert done.returncode == 0, done.stderr
+    rows = read_csv(tmp_path / "run/summary.csv")
+    assert rows and all(row["status"] == "ok" and 0 < float(row["median_s"]) < 1 for row in rows)
+    samples = read_csv(tmp_path / "run/samples.csv")
+    assert samples and all(0 < float(sample["seconds"]) < 1 for sample in samples)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: none can be taken away")
+def test_a_core_that_is_taken_away_is_noticed(stepladder, tmp_path):
+    suite = tmp_path / "updates.csv"
+    suite.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{400000 + i},\n" for i in range(4)))
+    run = tmp_path / "run"
+    process = stepladder.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
+                               "openmp_sse42", "--threads", "2", "--repetitions", "5", "--budget", "0.2", "--out", run)
+    wait_for_rows(run)
+    core = {min(os.sched_getaffinity(0))}
+    child = measuring_process(process.pid)
+    while process.poll() is None:  # threads that start later, too
+        for task in glob.glob(f"/proc/{child}/task/*"):
+            with contextlib.suppress(OSError):  # it has ended
+                os.sched_setaffinity(int(os.path.basename(task)), core)
+        time.sleep(0.02)
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    rows = read_csv(run / "summary.csv")
+    assert len(rows) == 4 and all(row["status"] == "ok" for row in rows)
+    assert any(row["marked"] == "disturbed" for row in rows), stdout
+    assert "were disturbed" in stdout + stderr

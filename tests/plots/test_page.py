@@ -131,6 +131,17 @@ def test_the_ceiling_is_the_first_rungs_time_over_the_time_at_the_roof(ladder_of
     assert chain.ceiling == pytest.approx(50) and chain.of_ceiling == pytest.approx(20)
 
 
+def test_a_missing_ceiling_has_its_reason(ladder_of):
+    rows = [run_folder.summary_row("serial_ijk", 1.0, speedup_vs_serial=1),
+            run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", speedup_vs_serial=10)]
+    chain = first_screen.chain_of(ladder_of(rows))
+    assert chain.of_ceiling is None
+    threads = chain.resource.threads
+    assert "(no ceiling was measured)" in first_screen.sentence(chain, None, {threads + 1: 0.8})
+    assert ("(the ceilings were refused: other processes used 0.8 cores while they were measured)"
+            in first_screen.sentence(chain, None, {threads: 0.8}))
+
+
 def chain_on(ladder_of, rows):
     return first_screen.chain_of(ladder_of([run_folder.summary_row(name, seconds, problem=problem, threads=threads,
                                                                    technique=technique, builds_on=below)

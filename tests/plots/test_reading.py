@@ -207,6 +207,15 @@ def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
     assert [c["value"] for c in load_run(tmp_path).ceilings] == [2.5]
 
 
+def test_refused_ceilings_and_the_cores_of_others(tmp_path):
+    refused = [{"threads": 2, "cores_of_others": 0.75}]
+    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
+    assert load_run(tmp_path).refused_ceilings == {2: 0.75}
+    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
+    with pytest.raises(InputError, match="'refused' is no list of objects with threads and cores_of_others"):
+        load_run(tmp_path)
+
+
 def test_a_malformed_ceiling(tmp_path):
     ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 1.0},
                 {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": ""}]

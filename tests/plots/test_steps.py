@@ -1,9 +1,14 @@
 from __future__ import annotations
 
-import pytest
-from run_folder import row, write_csv
+import json
+import re
 
-from plots.reading import load_run
+import pytest
+from run_folder import csv_text, row, write_csv
+
+from plots.numbers import MISSING
+from plots.reading import load_run, read_tables
+from plots.report_page import first_screen, then_and_now
 from plots.steps import baseline, configurations, thread_sweep
 from plots.trainings import split_trainings
 from tests import columns
@@ -34,6 +39,35 @@ def test_rows_of_a_phase_add_up_and_the_total_is_its_own_row(configurations_of):
     assert found.phase_s("forward") == 3
     assert found.phases == ["forward", "backward"]
     assert (found.total_s, found.predicted_s) == (8, 4)
+
+
+def write_a_sweep(folder, **values):
+    """step.csv with the columns of a total row, which the published run is older than."""
+    described = json.loads(columns.JSON)
+    for name in ("ci_low_s", "ci_high_s", "processor_load"):
+        if name not in [column["name"] for column in described["tables"]["step"]]:
+            described["tables"]["step"].append({"name": name, "type": "number", "meaning": name})
+    (folder / "columns.json").write_text(json.dumps(described))
+    table = read_tables(folder)["step"]
+    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1, "device": "cpu",
+               "layer": "total", "phase": "total", "variant": "", "predicted_s": 0.006}
+    (folder / table.file).write_text(csv_text(table, [row(table, **values)]))
+
+
+def test_a_total_has_its_interval_and_the_load_of_the_processors(tmp_path):
+    write_a_sweep(tmp_path, median_s=0.008, ci_low_s=0.0075, ci_high_s=0.0082, processor_load=93.6)
+    run = load_run(tmp_path)
+    found, = thread_sweep(run.step)
+    assert found.interval_s == (0.0075, 0.0082) and found.processor_load == 93.6
+    assert first_screen.with_interval(found) == "8.00 ms (7.50 to 8.20)"
+    ours = then_and_now.table_10(run, json.loads(then_and_now.FILE.read_text())).split(">ours<")[1]
+    assert re.findall(r">([^<>\n]+)<", ours)[:6] == ["2", "2", "8.00", "94 %", MISSING, MISSING]
+
+
+def test_the_steps_of_an_older_run_have_neither(configurations_of):
+    found, = configurations_of(total("simd", 8))
+    assert found.interval_s is None and found.processor_load is None
+    assert first_screen.with_interval(found) == "8000 ms"
 
 
 def test_an_interrupted_configuration_is_left_out(configurations_of):

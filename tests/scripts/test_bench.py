@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-SINGLE = "matmul convolution max_pool average_pool sgd_update"
+SINGLE = "matmul convolution max_pool average_pool sgd_update reorder"
 
 
 @pytest.fixture
