@@ -41,7 +41,8 @@ PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider tests/cli/"
 class Group:
     """Files, the sources that are compiled again where they include one, and the tests, the quickest first.
 
-    `first` is the source that the first test is tried with alone where templates are in several. A test is a program of the build, the sources of it that are needed (all without), and a command.
+    `first` is the source that the first test is tried with alone where templates are in several. A test is a program
+    of the build, the sources of it that are needed (all without), and a command.
     """
 
     def __init__(self, files, units, checks, first=None):
