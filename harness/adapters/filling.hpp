@@ -80,7 +80,8 @@ inline std::uint64_t stream_of_ranks(Random random) {
 }
 
 // A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the values
-// of the others. Exact tier: multiples of `multiple`, up to 16 of them.
+// of the others. Exact tier: multiples of `multiple`, up to 16 of them. Accuracy tier: [-1, 1] with
+// all bits of a float, so that the sum of three values depends on their order.
 inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t stream, int rank,
                            std::int64_t i) {
   std::uint64_t h =
@@ -88,7 +89,8 @@ inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t strea
   h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
   h ^= h >> 31U;
-  if (tier == Tier::accuracy) return static_cast<float>(h >> 40U) * 0x1p-23F - 1.0F;
+  if (tier == Tier::accuracy)
+    return static_cast<float>(static_cast<std::int32_t>(h >> 32U)) * 0x1p-31F;
   return static_cast<float>(multiple * (static_cast<std::int64_t>(h % 33) - 16));
 }
 

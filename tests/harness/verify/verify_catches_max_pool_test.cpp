@@ -285,6 +285,7 @@ TEST(VerifyMaxPool, AnEpilogueIsRefusedByRungsThatSupportNone) {
   int rungs = 0;
   for (const Variant& variant : primitive(MaxPool::name).variants()) {
     if (variant.info->epilogue || !variant.why_unavailable.empty()) continue;
+    if (variant.info->layout != Layout::nchw) continue;  // an epilogue has no other layout
     ++rungs;
     const std::unique_ptr<Case> problem = make_case<MaxPool>(forward_bias_relu, "test", "test");
     const Verdict verdict = verdict_of(*problem, variant);
