@@ -63,8 +63,10 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
     if "environment" in parts:
         run.environment = read_json(folder / schema.ENVIRONMENT_FILE)
     if "ceilings" in parts:
-        run.ceilings = read_ceilings(folder / schema.CEILINGS_FILE)
-        run.refused_ceilings = read_refused_ceilings(folder / schema.CEILINGS_FILE)
+        path = folder / schema.CEILINGS_FILE
+        if (content := read_json(path)) is not None:
+            run.ceilings = measured_ceilings(path, content)
+            run.refused_ceilings = refused_ceilings(path, content)
     for name in (*schema.TABLES, *schema.MODE_TABLES, *schema.SIMULATION_TABLES):
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
@@ -202,10 +204,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content
 
 
-def read_ceilings(path: Path) -> list[dict[str, Any]] | None:
-    content = read_json(path)
-    if content is None:
-        return None
+def measured_ceilings(path: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
     ceilings = content.get("ceilings")
     if not isinstance(ceilings, list):
         raise InputError(f"{path}: expected a list named 'ceilings'")
@@ -219,9 +218,8 @@ def read_ceilings(path: Path) -> list[dict[str, Any]] | None:
     return ceilings
 
 
-def read_refused_ceilings(path: Path) -> dict[int, float]:
-    refused = (read_json(path) or {}).get("refused", [])
+def refused_ceilings(path: Path, content: dict[str, Any]) -> dict[int, float]:
     try:
-        return {int(entry["threads"]): float(entry["cores_of_others"]) for entry in refused}
+        return {int(entry["threads"]): float(entry["cores_of_others"]) for entry in content.get("refused", [])}
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: 'refused' is no list of objects with threads and cores_of_others") from None

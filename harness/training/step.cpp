@@ -24,21 +24,16 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// CPU time of all threads of this process beside the elapsed time, both summed over steps.
-class CpuTime {
- public:
-  template <class Step>
-  void add(const Step& step) {
-    const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
-    step();
-    cpu_ += seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    elapsed_ += seconds_of(CLOCK_MONOTONIC) - start;
-  }
-  double load(int processors) const { return cpu_ / (elapsed_ * processors); }
-
- private:
-  double cpu_ = 0, elapsed_ = 0;
-};
+// CPU time of all threads of this process / (elapsed time · processors), of steps that are not timed:
+// reading the clock of a process is a system call.
+double processor_load(TrainableNetwork& network, int processors) {
+  constexpr double least_seconds = 0.1;
+  const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
+  do network.step(0.0);
+  while (seconds_of(CLOCK_MONOTONIC) < start + least_seconds);
+  const double elapsed = seconds_of(CLOCK_MONOTONIC) - start;
+  return (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors);
+}
 
 }  // namespace
 
@@ -51,15 +46,14 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     for (std::size_t i = 0; i < inside[c].size(); ++i)
       inside[c][i].push_back(configurations[c].network->operations()[i].seconds);
   };
-  std::vector<CpuTime> cpu_times(configurations.size());
   std::vector<Subject> steps;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     TrainableNetwork& network = *configurations[c].network;
     inside[c].resize(network.operations().size());
     steps.push_back({.name = subject_name(configurations[c]),
                      .run =
-                         [&network, &record_times, &cpu_times, c](std::int64_t) {
-                           cpu_times[c].add([&] { network.step(0.0); });
+                         [&network, &record_times, c](std::int64_t) {
+                           network.step(0.0);
                            if (network.place() == Place::cpu) record_times(c);
                          },
                      .clock = clock_of_run()});
@@ -92,7 +86,8 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     StepResult result;
     result.total = summarize(totals[c].seconds());
     if (mpi_session().ranks() == 1)
-      result.processor_load = cpu_times[c].load(run.machine().threads_available);
+      result.processor_load =
+          processor_load(*configurations[c].network, run.machine().threads_available);
     double sum = 0;
     for (std::size_t i = 0; i < inside[c].size(); ++i, ++next) {
       if (!predictions[next].error.empty())

@@ -4,16 +4,6 @@
 
 namespace stepladder::average_pool {
 
-namespace {
-
-// The same problem without padding channels.
-Problem unpadded(Problem p) {
-  p.layout = Layout::nchw;
-  return p;
-}
-
-}  // namespace
-
 void AveragePool::require(const Problem& problem, const VariantInfo& info) {
   require_layout(problem.layout, info);
 }

@@ -6,16 +6,6 @@
 
 namespace stepladder::max_pool {
 
-namespace {
-
-// The same problem without padding channels.
-Problem unpadded(Problem p) {
-  p.layout = Layout::nchw;
-  return p;
-}
-
-}  // namespace
-
 void MaxPool::require(const Problem& problem, const VariantInfo& info) {
   require_layout(problem.layout, info);
   if (problem.epilogue != Epilogue::none && !info.epilogue)

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/error_messages.hpp"
+#include "tests/harness/measure/measured_of.hpp"
 
 namespace stepladder {
 namespace {
@@ -143,18 +144,6 @@ TEST_F(Measure, TheLastSentenceCountsRepetitions) {
       measure({sleeper("sleep", 0.0005)}, {.repetitions = 4, .budget_seconds = 0.01});
   EXPECT_TRUE(says(meter.noise().sentence(),
                    {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
-}
-
-Measured measured_of(const std::vector<std::pair<double, bool>>& seconds_and_disturbed) {
-  Measured measured;
-  for (const auto& [seconds, disturbed] : seconds_and_disturbed) {
-    Sample sample;
-    sample.round = static_cast<int>(measured.samples.size());
-    sample.seconds = seconds;
-    sample.disturbed = disturbed;
-    measured.samples.push_back(sample);
-  }
-  return measured;
 }
 
 TEST(Measured, DisturbedSamplesAreKeptButDoNotCountWhileOthersDo) {

@@ -13,6 +13,7 @@
 #include "harness/measure/measure.hpp"
 #include "harness/measure/now.hpp"
 #include "tests/error_messages.hpp"
+#include "tests/harness/measure/measured_of.hpp"
 
 namespace stepladder {
 namespace {
@@ -119,19 +120,6 @@ TEST(NoiseCores, EverySampleOfATeamHasTheStateOfItsCores) {
     for (const Sample& sample : measured[0].samples)
       EXPECT_EQ(sample.cores == Cores::unknown, threads == 1);
   }
-}
-
-// Rounds of (seconds, disturbed).
-Measured measured_of(const std::vector<std::pair<double, bool>>& rounds) {
-  Measured measured;
-  for (const auto& [seconds, disturbed] : rounds) {
-    Sample sample;
-    sample.round = static_cast<int>(measured.samples.size());
-    sample.seconds = seconds;
-    sample.disturbed = disturbed;
-    measured.samples.push_back(sample);
-  }
-  return measured;
 }
 
 TEST(Measured, TwoUndisturbedRoundsInCommonAreEnoughForARatio) {

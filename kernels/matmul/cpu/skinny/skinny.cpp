@@ -1,5 +1,4 @@
-// A C of few rows or columns: the long operand is read once, in memory order, and nothing of it is
-// packed. `packed` copies panels of it that only few tiles would read, and fills its vectors from
+// A C of few rows or columns: the long operand is read in place, and nothing of it is packed. `packed` copies panels of it that only few tiles would read, and fills its vectors from
 // the short side. Here the layout of the long operand decides: rows along K are multiplied as dot
 // products (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand
 // fits L2 (stream_tiles.hpp); beyond, whole rows are read in memory order, and added to a C in L1
@@ -105,16 +104,18 @@ class Skinny final : public Plan {
                             rows_, columns, k);
       return;
     }
-    const std::int64_t short_row = short_along_k_ ? problem_.k : 1;
-    const std::int64_t short_step = short_along_k_ ? 1 : rows_;
+    const StreamOperands stream{short_side,
+                                short_along_k_ ? problem_.k : 1,
+                                short_along_k_ ? 1 : rows_,
+                                long_side,
+                                columns_,
+                                c,
+                                c_row,
+                                c_column};
     if (from_cache_)
-      StreamTiles::multiply(
-          {short_side, short_row, short_step, long_side, columns_, c, c_row, c_column}, rows_,
-          columns, k);
+      StreamTiles::multiply(stream, rows_, columns, k);
     else
-      StreamRows::multiply(
-          {short_side, short_row, short_step, long_side, columns_, c, c_row, c_column}, rows_,
-          columns, k, blocks_.get() + thread * block_floats_);
+      StreamRows::multiply(stream, rows_, columns, k, blocks_.get() + thread * block_floats_);
   }
 
   // Each thread's partial sums have the layout of C.
@@ -143,7 +144,7 @@ constexpr VariantInfo info{
     .name = "skinny",
     .technique = Technique::openmp,
     .builds_on = "packed_openmp",
-    .adds = "a C of few rows or columns: the long operand streamed once, without packing",
+    .adds = "a C of few rows or columns: the long operand read in place, without packing",
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -19,27 +19,19 @@
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/matmul/cpu/skinny/stream_operands.hpp"
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 class StreamRows {
  public:
-  struct Operands {
-    const float* a;  // element (i, l) at a + i · a_row + l · a_step
-    std::int64_t a_row, a_step;
-    const float* b;  // [K, b_row]
-    std::int64_t b_row;
-    float* c;                      // element (i, j) at c + i · c_row + j · c_column, overwritten
-    std::int64_t c_row, c_column;  // one of them is 1
-  };
-
   // Floats of a block of C, the workspace of each thread.
   static std::int64_t workspace(std::int64_t rows, std::int64_t columns) {
     return rows * std::min(block_columns(rows), round_up(columns, lanes));
   }
 
   // c(i, j) = sum over l in k of a(i, l) · b[l, j] for i < rows, j in columns.
-  static void multiply(const Operands& o, std::int64_t rows, Range columns, Range k,
+  static void multiply(const StreamOperands& o, std::int64_t rows, Range columns, Range k,
                        float* workspace) {
     const std::int64_t most = block_columns(rows);
     for (std::int64_t j = columns.begin; j < columns.end; j += most) {
@@ -74,7 +66,7 @@ class StreamRows {
   }
 
   // Adds `steps` <= depth steps of K to the block, or begins it.
-  static void add_group(const float* a, const float* b, const Operands& o, std::int64_t steps,
+  static void add_group(const float* a, const float* b, const StreamOperands& o, std::int64_t steps,
                         const Block& block, bool accumulate) {
     [&]<std::size_t... D>(std::index_sequence<D...>) {
       ((steps == static_cast<std::int64_t>(D) + 1
@@ -87,7 +79,7 @@ class StreamRows {
 
   template <std::size_t... L>
   static void add_steps(std::index_sequence<L...> steps, const float* a, const float* b,
-                        const Operands& o, const Block& block, bool accumulate) {
+                        const StreamOperands& o, const Block& block, bool accumulate) {
     std::int64_t j = 0;
     for (; j + 2 * lanes <= block.columns; j += 2 * lanes)
       add_tile<2>(steps, a, b + j, o, block, block.c + j, lanes, accumulate);
@@ -98,8 +90,9 @@ class StreamRows {
 
   // `width` vectors of columns, the last with `count` lanes. V runs over the vectors, L over K.
   template <std::int64_t width, std::size_t... L>
-  static void add_tile(std::index_sequence<L...>, const float* a, const float* b, const Operands& o,
-                       const Block& block, float* c, std::int64_t count, bool accumulate) {
+  static void add_tile(std::index_sequence<L...>, const float* a, const float* b,
+                       const StreamOperands& o, const Block& block, float* c, std::int64_t count,
+                       bool accumulate) {
     constexpr std::int64_t steps = sizeof...(L);
     const auto row = [&](std::size_t l) { return b + static_cast<std::int64_t>(l) * o.b_row; };
     const Vector first[] = {count == lanes ? Vector::load_unaligned(row(L))

@@ -20,22 +20,14 @@
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/matmul/cpu/skinny/stream_operands.hpp"
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 class StreamTiles {
  public:
-  struct Operands {
-    const float* a;  // element (i, l) at a + i · a_row + l · a_step
-    std::int64_t a_row, a_step;
-    const float* b;  // [K, b_row]
-    std::int64_t b_row;
-    float* c;                      // element (i, j) at c + i · c_row + j · c_column, overwritten
-    std::int64_t c_row, c_column;  // one of them is 1
-  };
-
   // c(i, j) = sum over l in k of a(i, l) · b[l, j] for i < rows, j in columns.
-  static void multiply(const Operands& o, std::int64_t rows, Range columns, Range k) {
+  static void multiply(const StreamOperands& o, std::int64_t rows, Range columns, Range k) {
     const std::int64_t tiles = ceil_div(rows, max_rows);
     const std::int64_t wide = most_vectors(ceil_div(rows, tiles)) * lanes;
     for (std::int64_t j = columns.begin; j < columns.end; j += wide) {
@@ -62,15 +54,15 @@ class StreamTiles {
     return std::min(max_vectors, (lanes == 16 ? 25 : 12) / rows);
   }
 
-  using Tile = void (*)(const Operands& o, const float* a, const float* b, std::int64_t k, float* c,
-                        std::int64_t width);
+  using Tile = void (*)(const StreamOperands& o, const float* a, const float* b, std::int64_t k,
+                        float* c, std::int64_t width);
 
   // I runs over the accumulators of one turn, row by row; V over the vectors of a row of B; T over
   // the turns: step l of K adds to the accumulators of turn l mod turns.
   template <std::int64_t Rows, std::int64_t Vectors, bool partial, std::size_t... I,
             std::size_t... V, std::size_t... T>
   static void multiply_tile(std::index_sequence<I...>, std::index_sequence<V...>,
-                            std::index_sequence<T...>, const Operands& o, const float* a,
+                            std::index_sequence<T...>, const StreamOperands& o, const float* a,
                             const float* b, std::int64_t k, float* c, std::int64_t width) {
     constexpr std::size_t count = sizeof...(I);
     constexpr std::int64_t turns = sizeof...(T);
@@ -121,8 +113,8 @@ class StreamTiles {
   }
 
   template <std::int64_t Rows, std::int64_t Vectors>
-  static void tile(const Operands& o, const float* a, const float* b, std::int64_t k, float* c,
-                   std::int64_t width) {
+  static void tile(const StreamOperands& o, const float* a, const float* b, std::int64_t k,
+                   float* c, std::int64_t width) {
     // 8 independent multiply-adds hide the latency of 4 cycles on two units.
     constexpr std::int64_t turns = std::clamp<std::int64_t>(8 / (Rows * Vectors), 1, 4);
     constexpr auto accumulators = std::make_index_sequence<std::size_t{Rows * Vectors}>{};
