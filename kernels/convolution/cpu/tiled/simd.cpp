@@ -6,9 +6,19 @@
 // out_channels / groups vector FMAs.
 #include "kernels/common/cpu/simd.hpp"
 
+#include "kernels/convolution/cpu/tiled/backward_weights.hpp"
+#include "kernels/convolution/cpu/tiled/correlation.hpp"
 #include "kernels/convolution/cpu/tiled/tiled.hpp"
 
 namespace stepladder::convolution {
+
+std::unique_ptr<ThreadedConvolution> STEPLADDER_ISA::make_tiled(const Problem& problem,
+                                                                int threads) {
+  if (problem.direction == Direction::backward_weights)
+    return std::make_unique<TiledBackwardWeights>(problem, threads);
+  return std::make_unique<TiledCorrelation>(problem, threads);
+}
+
 namespace {
 
 class Simd final : public Plan {

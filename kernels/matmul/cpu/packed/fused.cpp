@@ -9,6 +9,9 @@
 #include "kernels/matmul/cpu/packed/packed_grid.hpp"
 
 namespace stepladder::matmul {
+
+template class PackedProduct<true>;
+
 namespace {
 
 std::unique_ptr<Plan> fused(const Problem& problem, const Resources& resources) {

@@ -14,6 +14,9 @@
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
 
 namespace stepladder::matmul {
+
+template class PackedProduct<false>;
+
 namespace {
 
 class Packed final : public Plan {

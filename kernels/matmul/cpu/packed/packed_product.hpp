@@ -53,28 +53,7 @@ class PackedProduct {
 
   // Computes `rows` and `columns` of the C of computed(), or adds the product to them. `o` are the
   // operands of the problem.
-  void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false) {
-    const Problem& p = problem_;
-    const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
-                            transposed_ ? c_transposed_.get() : o.c, o.bias};
-    float* panels = b_panels_.get() + thread * panels_size();
-    for (std::int64_t l = 0; l < p.k; l += kc_) {
-      const Block block{l, std::min(p.k, l + kc_), adds || l > 0};
-      for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
-        const Range part{j, std::min(columns.end, j + nc_)};
-        if (vectors_ == 1)
-          multiply_strips<OneVector>(computed, rows, part, block, panels);
-        else if (vectors_ == 2)
-          multiply_strips<TwoVectors>(computed, rows, part, block, panels);
-        else
-          multiply_strips<Tile>(computed, rows, part, block, panels);
-      }
-    }
-    if (transposed_)
-      transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
-                o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
-                columns.end - columns.begin);
-  }
+  void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false);
 
  private:
   // Cᵀ = op(B)ᵀ op(A)ᵀ
@@ -216,5 +195,33 @@ class PackedProduct {
   AlignedArray<float> b_panels_;      // [threads, NC / NR, KC, NR]
   AlignedArray<float> c_transposed_;  // [computed m, computed n] if transposed
 };
+
+// Not inline: the tiles of all sizes are compiled once for each ISA, and not in each rung.
+template <bool fuses>
+void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns, int thread,
+                                    bool adds) {
+  const Problem& p = problem_;
+  const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
+                          transposed_ ? c_transposed_.get() : o.c, o.bias};
+  float* panels = b_panels_.get() + thread * panels_size();
+  for (std::int64_t l = 0; l < p.k; l += kc_) {
+    const Block block{l, std::min(p.k, l + kc_), adds || l > 0};
+    for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
+      const Range part{j, std::min(columns.end, j + nc_)};
+      if (vectors_ == 1)
+        multiply_strips<OneVector>(computed, rows, part, block, panels);
+      else if (vectors_ == 2)
+        multiply_strips<TwoVectors>(computed, rows, part, block, panels);
+      else
+        multiply_strips<Tile>(computed, rows, part, block, panels);
+    }
+  }
+  if (transposed_)
+    transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
+              o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
+              columns.end - columns.begin);
+}
+extern template class PackedProduct<false>;  // in packed.cpp
+extern template class PackedProduct<true>;   // in fused.cpp
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA
