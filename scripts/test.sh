@@ -31,9 +31,20 @@ if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi
   export STEPLADDER_SMPI_TRAIN=$root/$folder/stepladder_smpi_train
   # One call per folder, because folders may have files of the same name.
-  for tests in tests/plots tests/scripts tests/peers tests/cli tests/simulation; do
-    .venv/bin/python -m pytest -q -rs "$tests" || failed+=("pytest $tests")
-  done
+  run_pytest() {
+    local tests status=0
+    for tests in "$@"; do .venv/bin/python -m pytest -q -rs "$tests" || status=1; done
+    return $status
+  }
+  # Beside the tests of the program, which wait for much of their time.
+  others=(tests/plots tests/scripts tests/peers tests/simulation)
+  others_log=$folder/pytest.log
+  run_pytest "${others[@]}" >"$others_log" 2>&1 &
+  others_pid=$!
+  trap 'kill $others_pid 2>/dev/null || true' EXIT
+  run_pytest tests/cli || failed+=("pytest tests/cli")
+  wait $others_pid || failed+=("pytest ${others[*]}")
+  cat "$others_log"
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi

@@ -146,7 +146,8 @@ class TypedCase : public Case {
     A::expect(problem_, tier, before, contents_, expected_);
   }
 
-  void reset() override { reset(contents_, copies_); }
+  void reset() override { reset(contents_, 1); }
+  void reset_all() override { reset(contents_, copies_); }
   void reset_to_zero() override {
     if (zeros_.empty())
       for (const std::vector<std::byte>& content : contents_)

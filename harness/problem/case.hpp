@@ -76,8 +76,9 @@ class Case {
   // Draws the inputs and computes the reference. Every value depends on the seed and the problem
   // only.
   virtual void fill(Tier tier, std::uint64_t seed) = 0;
-  // Inputs as filled, outputs poisoned, in every copy.
+  // Inputs as filled, outputs poisoned: in copy 0, or in all copies, which may be gigabytes.
   virtual void reset() = 0;
+  virtual void reset_all() = 0;
   virtual void reset_to_zero() = 0;  // the same with inputs of zeros, in copy 0
   // Throws Unsupported.
   virtual std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) = 0;

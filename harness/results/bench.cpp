@@ -322,7 +322,10 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
     const Candidates some(candidates.begin() + static_cast<std::ptrdiff_t>(first),
                           candidates.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(first + together, candidates.size())));
-    verify_all(problem, some);
+    if (visit_ == 0)
+      verify_all(problem, some);
+    else
+      plan_all_again(problem, some);
     if (device_lost_after_.empty()) time(problem, some, static_cast<int>(first / together));
     for (Candidate* candidate : some) {
       const ActiveSubject active(subject_of(*candidate), "released", 0);
@@ -344,20 +347,18 @@ std::size_t Bench::planned_together(const Case& problem, std::size_t copies) con
 
 // The accuracy tier comes first and verifies every row. Then the same plans run on the other
 // fillings: the exact tier, or other values for a variant that does not take it. To save time, slow
-// rows skip these, and large problems skip the other values; `verify` skips nothing. A later visit
-// has one filling, with values of its own.
+// rows skip these, and large problems skip the other values; `verify` skips nothing.
 void Bench::verify_all(Case& problem, const Candidates& candidates) {
   std::vector<Variant> variants;
   for (const Candidate* candidate : candidates) variants.push_back(*candidate->variant);
   std::vector<Filling> all = fillings(problem, variants, options_.seed);
   std::reverse(all.begin(), all.end());
-  if (visit_ > 0) all = {filling_after_timing()};
   for (const Filling& filling : all) {
     Candidates wanted;
     for (Candidate* candidate : candidates) {
       const bool takes_exact = takes_exact_tier(problem, *candidate->variant->info);
       const bool further =
-          visit_ == 0 && candidate->estimate_seconds < slow_seconds &&
+          candidate->estimate_seconds < slow_seconds &&
           (filling.tier == Tier::exact ? takes_exact
                                        : !takes_exact && problem.info().flops < large_flops);
       const bool is_planned = candidate->runner != nullptr;
@@ -374,11 +375,28 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
   }
 }
 
+// A later visit has values of its own. Its plans are verified after the timing alone.
+void Bench::plan_all_again(Case& problem, const Candidates& candidates) {
+  problem.fill(filling_after_timing().tier, filling_after_timing().seed);
+  for (Candidate* candidate : candidates) {
+    if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+    const ActiveSubject active(subject_of(*candidate), "planned", expected_seconds(problem));
+    const Verdict verdict = plan_again(problem, *candidate->variant,
+                                       resources_of(problem, *candidate), candidate->runner);
+    if (verdict.outcome != Outcome::passed)
+      candidate->set("failed", "another plan: " + verdict.reason);
+  }
+}
+
+Resources Bench::resources_of(const Case& problem, const Candidate& candidate) {
+  return {candidate.threads, mpi_session().communicator(), links_of(problem)};
+}
+
 void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
   const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
-  const Resources resources{candidate.threads, mpi_session().communicator(), links_of(problem)};
-  const Verdict verdict = verify(problem, *candidate.variant, resources, candidate.runner);
+  const Verdict verdict =
+      verify(problem, *candidate.variant, resources_of(problem, candidate), candidate.runner);
   candidate.estimate_seconds = mpi_session().max(verdict.seconds);
   candidate.verified = verdict.outcome == Outcome::passed;
   candidate.runs_nowhere = verdict.runs_nowhere;
@@ -399,7 +417,7 @@ Filling Bench::filling_after_timing() const {
 // The plans that were timed run once more: a kernel that goes wrong after many calls fails. In the
 // first visit they run on values that they have not seen, so that one that returns what it computed
 // before fails too. A later visit keeps its values, because the reference takes longer than the
-// timing.
+// timing, and nothing has verified these plans before.
 void Bench::verify_timed(Case& problem, const Candidates& candidates) {
   if (visit_ == 0) problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   for (Candidate* candidate : candidates) {
@@ -434,7 +452,7 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
   options.budget_seconds *= share;
   Candidates timed;
   std::vector<Subject> subjects;
-  problem.reset();
+  problem.reset_all();
   const std::size_t copies = problem.copies();
   for (Candidate* candidate : all) {
     if (!candidate->is_ok()) continue;

@@ -97,7 +97,9 @@ class Bench {
   void visit_again(Visited& visited);
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
+  void plan_all_again(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, const char* when);
+  Resources resources_of(const Case& problem, const Candidate& candidate);
   Filling filling_after_timing() const;  // of the present visit
   void verify_timed(Case& problem, const Candidates& candidates);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);

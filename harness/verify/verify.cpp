@@ -9,6 +9,7 @@
 #include "harness/verify/feedback.hpp"
 
 namespace stepladder {
+
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed) {
   std::vector<Filling> all;
@@ -27,19 +28,51 @@ double expected_seconds(const Case& problem) {
                   problem.info().flops / flops_per_second);
 }
 
+namespace {
+
+bool over_ranks(const Case& problem) {  // processes, not GPUs
+  return problem.info().ranks > 1 && mpi_session().ranks() > 1;
+}
+
+// The verdict of `run`, or of what it throws.
+template <class Run>
+Verdict watched(const Case& problem, const Variant& variant, Run run) {
+  MpiSession& mpi = mpi_session();
+  const auto watch = mpi.watch(variant.name, mpi.ranks() * expected_seconds(problem));
+  try {
+    return run();
+  } catch (const NotHere& reason) {
+    return {.outcome = Outcome::unavailable, .reason = reason.what(), .runs_nowhere = true};
+  } catch (const Unsupported& limit) {
+    return {.outcome = Outcome::unavailable, .reason = limit.what()};
+  } catch (const std::exception& error) {
+    // The other ranks may wait inside the variant for this one.
+    if (over_ranks(problem)) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
+    return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
+  }
+}
+
+}  // namespace
+
+Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
+                   std::unique_ptr<Runner>& runner) {
+  return watched(problem, variant, [&]() -> Verdict {
+    runner = problem.plan(variant, resources);
+    return {.outcome = Outcome::passed};
+  });
+}
+
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner) {
   if (!variant.why_unavailable.empty())
     return {
         .outcome = Outcome::unavailable, .reason = variant.why_unavailable, .runs_nowhere = true};
   MpiSession& mpi = mpi_session();
-  const bool over_ranks = problem.info().ranks > 1 && mpi.ranks() > 1;  // processes, not GPUs
   const bool is_second = runner != nullptr;
   std::unique_ptr<Runner> planned = std::move(runner);
   const bool has_feedback = variant.info->contraction > 0;
   if (has_feedback) planned.reset();  // its residual belongs to other values
-  const auto watched = mpi.watch(variant.name, mpi.ranks() * expected_seconds(problem));
-  try {
+  return watched(problem, variant, [&]() -> Verdict {
     if (planned == nullptr) planned = problem.plan(variant, resources);
     problem.reset();
     planned->prepare();
@@ -51,7 +84,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     Check check = problem.check(*variant.info, 0);
     const double relative_error = check.relative_error;
     if (has_feedback) check = check_feedback(problem, *variant.info, *planned, check);
-    if (over_ranks) {
+    if (over_ranks(problem)) {
       const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;
       if (check.passed && !everywhere) check = {.what = "wrong on another rank"};
       check.error_ratio = mpi.max(check.error_ratio);
@@ -66,15 +99,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
             .error_ratio = check.error_ratio,
             .relative_error = relative_error,
             .seconds = seconds};
-  } catch (const NotHere& reason) {
-    return {.outcome = Outcome::unavailable, .reason = reason.what(), .runs_nowhere = true};
-  } catch (const Unsupported& limit) {
-    return {.outcome = Outcome::unavailable, .reason = limit.what()};
-  } catch (const std::exception& error) {
-    // The other ranks may wait inside the variant for this one.
-    if (over_ranks) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
-    return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
-  }
+  });
 }
 
 bool device_is_lost() {

@@ -42,6 +42,10 @@ double expected_seconds(const Case& problem);
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner);
 
+// Makes the plan of a variant that was verified before, for verify() later. Exceptions are failures.
+Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
+                   std::unique_ptr<Runner>& runner);
+
 // After an illegal memory access a device refuses all further work of the process, so the process
 // ends.
 class DeviceLost : public std::runtime_error {

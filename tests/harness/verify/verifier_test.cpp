@@ -97,7 +97,7 @@ class VerifierTest : public testing::Test {
     auto made = std::make_unique<TypedCase<ScriptAdapter>>(Problem{}, of_case);
     made->allocate(copies, nullptr);
     made->fill(Tier::accuracy, 1);
-    made->reset();
+    made->reset_all();
     return made;
   }
   Verdict verdict() {
@@ -317,9 +317,12 @@ TEST_F(Verifier, EveryCopyIsFilledPoisonedAndCheckedByItself) {
   EXPECT_EQ(seen[1].second, 6);
   EXPECT_TRUE(problem->check(*variant_.info, 0).passed);  // its inputs are zeros, as they were
 
-  problem->reset();
-  plan->run(0);
-  EXPECT_EQ(seen.back().second, 6);
+  problem->reset();  // copy 0 alone
+  seen.clear();
+  for (const std::size_t copy : {0, 1}) plan->run(copy);
+  EXPECT_TRUE(std::isnan(seen[0].first));
+  EXPECT_EQ(seen[0].second, 6);
+  EXPECT_EQ(seen[1].first, 2);  // as the run above left it
 }
 
 TEST_F(Verifier, TheHashIsOfTheResultsThatAllRanksShare) {
