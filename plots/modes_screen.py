@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots import markdown, schema
-from plots.modes import (CSV_FILE, Compared, fastest_first, labels_of, most_ranks, several_modes,
+from plots.modes import (CSV_FILE, Compared, Interval, fastest_first, labels_of, most_ranks, several_modes,
                          speedup)
 from plots.next_commands import shown_path
 from plots.numbers import MISSING, binary_size, number, percent, times
@@ -40,7 +40,7 @@ def render(run: Run, found: Sequence[Compared]) -> str:
 def screen_row(row: Sequence[str]) -> list[str]:
     """The median alone; how many seeds reached the target only if not all did."""
     mode, *cells, time, _, reached, accuracy = row
-    if time not in (MISSING, "inf"):
+    if time != MISSING:
         time += " s"
     seeds, _, of = reached.partition("/")
     return [clipped(mode, LONGEST_MODE), *cells, time if seeds == of else f"{time} {reached}", accuracy]
@@ -78,14 +78,22 @@ def cells_of(c: Compared, over_single: float | None) -> list[str]:
     sent, accuracy, time = c.mean("bytes_per_step"), c.final_accuracy, c.to_target("seconds")
     return [number(c.samples_per_s, ",.0f"), times(over_single), binary_size(sent) if sent else MISSING,
             share(c.mean("exposed_share")), share(c.mean("waiting_share")), number(c.mean("staleness_mean"), ".2f"),
-            seconds(time.median) if c.reached else MISSING,
-            f"{seconds(time.low)} to {seconds(time.high)}" if c.reached and len(c.trainings) > 1 else MISSING,
+            seconds(time.median),
+            interval_of(time) if len(c.trainings) > 1 else MISSING,
             f"{c.reached}/{len(c.trainings)}", f"{100 * accuracy.median:.1f} %" if accuracy else MISSING]
 
 
+def interval_of(time: Interval) -> str:
+    """Its ends are infinite where few seeds reached the target."""
+    if math.isfinite(time.high):
+        return f"{seconds(time.low)} to {seconds(time.high)}"
+    return f"over {seconds(time.low)}" if math.isfinite(time.low) else MISSING
+
+
 def seconds(value: float) -> str:
+    """Infinite where half of the seeds or more did not reach the target."""
     if not math.isfinite(value):
-        return "inf"
+        return MISSING
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 

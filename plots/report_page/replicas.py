@@ -17,6 +17,8 @@ from plots.report_page.svg import Axis, Series
 ALL_REDUCE = (("", "All-reduce of this run"), ("all_reduce", "All-reduce on one host"),
               ("network", "All-reduce between hosts"))
 
+LARGE = {"width": 560, "height": 300}  # of a chart: two beside each other
+
 
 def replicas(run: Run) -> dict[str, Any]:
     parts = [part for name, title in ALL_REDUCE if (part := all_reduce(run, name, title))]
@@ -69,7 +71,7 @@ def lengths(rows: list[Row], hosts: int, ranks: int) -> dict[str, Any] | None:
     x = Axis.around("bytes", [p[0] for s in series for p in s.points], True)
     y = Axis.around("bus bandwidth, GB/s", [v for s in series for _, low, high in s.band for v in (low, high)], True)
     title = f"{ranks} ranks" + (f" on {hosts} hosts" if hosts > 1 else "")
-    return {"label": title, "svg": svg.chart(f"All-reduce, {title}: bus bandwidth over length", series, x, y),
+    return {"label": title, "svg": svg.chart(f"All-reduce, {title}: bus bandwidth over length", series, x, y, **LARGE),
             "legend": svg.legend(series)}
 
 
@@ -92,6 +94,6 @@ def scaling(run: Run) -> list[dict[str, Any]]:
             continue
         x = Axis.around("nodes", [p[0] for s in series for p in s.points], True)
         pictures.append({"label": ", ".join(place), "svg": svg.chart(
-            f"Efficiency on simulated {place[1]}, {place[0]}", series, x, Axis("efficiency", 0.0, 1.05)),
+            f"Efficiency on simulated {place[1]}, {place[0]}", series, x, Axis("efficiency", 0.0, 1.05), **LARGE),
             "legend": svg.legend(series)})
     return pictures
