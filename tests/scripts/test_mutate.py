@@ -33,6 +33,9 @@ import mutate  # noqa: E402
     ("  // a sentence", "  // a sentence\n  break;", False),
     ("  void f() {", "  void f() {\n  break;", False),
     ("  void f() {", "  /*void f() {*/", False),
+    ("  device()->synchronize();", "  /*device()->synchronize();*/", False),
+    ("  if (clock == Clock::device) return;", "  if (clock != Clock::device) return;", False),
+    ("  if (device_ != nullptr) return;", "  if (device_ == nullptr) return;", True),
 ])
 def test_changes_that_no_compiler_takes_are_not_tried(before, after, tried):
     assert mutate.may_compile(before + "\n", after + "\n") == tried
@@ -61,9 +64,36 @@ def test_every_file_and_source_of_a_group_is_there():
                      "bench/compare.cpp", "harness/adapters/typed_case.hpp"):
         assert expected in files
     for group in mutate.GROUPS:
-        globs = [*group.files, *group.units, *(glob for _, sources, _ in group.checks for glob in sources or [])]
+        globs = [*group.files, *group.units, *group.first, *(glob for _, sources, _ in group.checks for glob in sources or [])]
         for glob in globs:
             assert list(ROOT.glob(glob)), f"{glob} matches nothing"
+
+
+class Recorded(mutate.Judge):
+    """Of mutants with given machine code, and given results of the tests of each stage."""
+
+    def __init__(self, codes, results):  # pylint: disable=super-init-not-called
+        self.codes, self.results, self.builder = iter(codes), iter(results), self
+        self.seen, self.tests = {}, 0
+
+    def compile(self, _file, _text, _objects):
+        code = next(self.codes)
+        return ("same code", None) if code == "clean" else ({"object": code}, code)
+
+    def tested(self, _new, _plans):
+        self.tests += 1
+        return next(self.results), "a test"
+
+
+def test_a_mutant_counts_once_and_one_that_survives_the_first_test_gets_the_others():
+    mutant = mutate.Mutant("scripts/mutate.py", 1, "x\n", "y\n")
+    judge = Recorded(["a", "a", "b", "b", "c", "b", "c", "clean"], ["killed", "SURVIVED", "killed"])
+    for is_last, verdict in [
+            (False, "killed"), (False, "same as another"),
+            (False, "SURVIVED"), (False, "SURVIVED"),  # the same here may differ in the other objects
+            (True, "killed"), (True, "same as another"), (True, "same as another"), (True, "same code")]:
+        assert judge.stage(mutant, ["object"], ["test"], is_last)[0] == verdict
+    assert judge.tests == 3
 
 
 def test_the_score_counts_killed_and_hung_mutants(capsys):
