@@ -57,16 +57,16 @@ def tests(names, sources):
 
 
 MEASURE_TESTS = ["tests/harness/measure/*", "tests/harness/results/comparison_test.cpp"]
-STATISTICS = tests("Summarize.*:PairedRatio.*:RankTest.*:Drift.*:Compare.*:Disturbance.*:Measured.*:MeasureRepeats.*:"
-                   "Energy.*:Noise*", MEASURE_TESTS)
 VERIFIER_TESTS = ["tests/harness/verify/v*", "tests/harness/adapters/*", "tests/harness/problem/guarded_buffer_test.cpp"]
 GROUPS = [
     Group(["harness/measure/statistics.*", "harness/measure/noise.*", "harness/measure/measure.*"],
           ["harness/measure/*", "harness/results/comparison.cpp", "tests/*"],
-          [STATISTICS, tests("Measure.*:*Neighbour*", MEASURE_TESTS)]),
+          [tests("Summarize.*:PairedRatio.*:Drift.*:Disturbance.*:Measured.*:MeasureRepeats.*:NoiseTally.*:NoiseProcStat.*",
+                 MEASURE_TESTS),
+           tests("RankTest.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS)]),
     Group(["harness/measure/drift.*", "harness/results/comparison.*", "bench/compare.cpp"],
           ["harness/measure/drift.cpp", "harness/results/comparison.cpp", "bench/compare.cpp", "tests/*"],
-          [STATISTICS, ("stepladder", None, PYTEST + "test_compare.py")]),
+          [tests("Drift.*:Compare.*", MEASURE_TESTS), ("stepladder", None, PYTEST + "test_compare.py")]),
     Group(["harness/verify/*.cpp", "harness/adapters/typed_case.hpp", "harness/adapters/filling.hpp",
            "harness/adapters/operand_block.hpp", "harness/problem/guarded_buffer.*"],
           ["harness/verify/*", "harness/problem/guarded_buffer.cpp", "harness/adapters/matmul.cpp",
@@ -102,8 +102,36 @@ def mutants_of(file):
     lines = (ROOT / file).read_text().splitlines(keepends=True)
     with contextlib.redirect_stdout(io.StringIO()):
         found = mutator.mutants_regexp(lines, RULES, ignorePatterns=[])
+    gpu = lines_for_gpu(lines)
     return [Mutant(file, line, lines[line - 1], after) for line, after, *_ in found
-            if may_compile(lines[line - 1], after)]
+            if line not in gpu and may_compile(lines[line - 1], after) and not continues_anyway(lines, line, after)]
+
+
+def lines_for_gpu(lines):
+    """The numbers of lines that use the GPU of the machine, and of the blocks that they begin."""
+    found, end = set(), None
+    for number, line in enumerate(lines, 1):
+        if end is None and GPU.search(line.partition("//")[0]):
+            found.add(number)
+            if line.rstrip().endswith("{"):
+                end = line[:len(line) - len(line.lstrip())] + "}"
+        elif end is not None:
+            found.add(number)
+            if line.startswith(end):
+                end = None
+    return found
+
+
+def continues_anyway(lines, line, after):
+    """Whether `continue` was inserted at the end of the body of a loop, where it changes nothing.
+
+    clang-format puts the bracket that ends the body below the beginning of the line that has the loop.
+    """
+    end = lines[line].rstrip() if line < len(lines) else ""
+    if not re.search(r"\n\s*continue;\s*$", after) or end.strip() != "}":
+        return False
+    opening = (text for text in reversed(lines[:line]) if text.strip() and len(text) - len(text.lstrip()) < len(end))
+    return re.match(r"\s*(for|while) \(", next(opening, "")) is not None
 
 
 def may_compile(before, after):
@@ -112,15 +140,13 @@ def may_compile(before, after):
     clang-format writes spaces around operators of two operands, and none around brackets of templates.
     """
     code = before.partition("//")[0].strip()
-    if GPU.search(code):
-        return False
     if not code or after.strip() in ("", "break;", "continue;"):
         return False
     if "\n" in after.strip():  # an inserted statement
         return code[-1] == ";" or (code[-1] == "{" and re.search(r"\b(for|while|if|else)\b", code) is not None)
     if after.lstrip().startswith("/*"):
         return all(code.count(left) == code.count(right) for left, right in ("()", "{}"))
-    if re.search(r"[=!<>]==", after):
+    if re.search(r"[=!<>]==|std::(min|max) \(", after):  # their arguments exchanged give the same value
         return False
     at = len(os.path.commonprefix([before, after]))
     at -= before[at - 1:at] in ("<", ">") and after[at:at + 1] == "="
@@ -446,6 +472,8 @@ def main():
                 survivors.append(mutant)
             if verdict in ("SURVIVED", "killed", "timed out"):
                 print(f"{verdict:9}  {seconds:5.1f} s  {mutant.file}:{mutant.line}  {detail[-60:]}", flush=True)
+            if verdict == "SURVIVED":
+                print(str(mutant).partition("\n")[2], flush=True)
             if counts["killed"] + counts["timed out"] + len(survivors) >= options.mutants:
                 break
     except KeyboardInterrupt:

@@ -33,12 +33,29 @@ import mutate  # noqa: E402
     ("  // a sentence", "  // a sentence\n  break;", False),
     ("  void f() {", "  void f() {\n  break;", False),
     ("  void f() {", "  /*void f() {*/", False),
-    ("  device()->synchronize();", "  /*device()->synchronize();*/", False),
-    ("  if (clock == Clock::device) return;", "  if (clock != Clock::device) return;", False),
-    ("  if (device_ != nullptr) return;", "  if (device_ == nullptr) return;", True),
+    ("  x = std::max(a, b);", "  x = std::max ( b,a);", False),
 ])
 def test_changes_that_no_compiler_takes_are_not_tried(before, after, tried):
     assert mutate.may_compile(before + "\n", after + "\n") == tried
+
+
+def test_lines_that_use_the_gpu_are_not_tried():
+    lines = ["  if (clock == Clock::device) {\n", "    start();\n", "    }\n", "  }\n", "  device()->wait();\n",
+             "  if (device_ != nullptr)  // device()\n", "    device_->upload();\n"]
+    assert mutate.lines_for_gpu(lines) == {1, 2, 3, 4, 5}
+
+
+def test_continue_at_the_end_of_a_loop_is_not_tried():
+    lines = ["void f() {\n", "  for (const int i : all\n", "       .of()) {\n", "    if (i > 0) {\n", "      a();\n", "    }\n",
+             "    b();\n", "  }\n", "}\n"]
+
+    def inserted(line, statement):
+        return mutate.continues_anyway(lines, line, lines[line - 1] + f"    {statement}\n")
+    assert inserted(7, "continue;")
+    assert not inserted(7, "break;")
+    assert not inserted(5, "continue;")  # of the if
+    assert not inserted(8, "continue;")  # of the function
+    assert not mutate.continues_anyway(lines, 7, "    /*b();*/\n")
 
 
 def test_the_lines_of_equivalent_mutants_are_in_their_files():

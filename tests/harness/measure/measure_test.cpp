@@ -143,6 +143,24 @@ TEST_F(Measure, EveryIterationHasTheNextNumber) {
   }
 }
 
+// The first call is the first use of the operands; the time of the second is an estimate.
+TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
+  std::vector<std::int64_t> numbers;
+  measure({{.name = "counts",
+            .run =
+                [&](std::int64_t iteration) {
+                  numbers.push_back(iteration);
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                },
+            .estimate_seconds = 0.099}},
+          {.repetitions = 2, .budget_seconds = 0.01});
+  ASSERT_GT(numbers.size(), 4U);
+  EXPECT_EQ(numbers[0], 0);
+  EXPECT_EQ(numbers[1], 0);
+  for (std::size_t i = 2; i < numbers.size(); ++i)
+    EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i - 2));
+}
+
 TEST_F(Measure, TimesAndCyclesAreOfOneIteration) {
   for (const Clock clock : {Clock::wall, Clock::ranks}) {
     Subject subject = sleeper("sleep", 0.002);

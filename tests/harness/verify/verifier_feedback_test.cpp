@@ -17,7 +17,7 @@
 namespace stepladder {
 namespace {
 
-// Sends a quarter of input + residual and keeps the rest, on all ranks in one process.
+// Sends a share of input + residual, by default a quarter, and keeps the rest, on all ranks in one process.
 class Quarter final : public all_reduce::Plan {
  public:
   Quarter(const all_reduce::Problem& p, const Resources&)
@@ -32,8 +32,8 @@ class Quarter final : public all_reduce::Plan {
       for (int r = 0; r < p_.ranks; ++r) {
         float& rest = residual_[static_cast<std::size_t>(r * p_.count + i)];
         const float v = (p_.gpus ? o.of_gpu[r].input : o.input)[i] + rest;
-        sum += v / 4;
-        rest = v - v / 4;
+        sum += v * share;
+        rest = v - v * share;
       }
       for (int r = 0; r < p_.ranks; ++r) (p_.gpus ? o.of_gpu[r].output : o.output)[i] = sum;
     }
@@ -42,6 +42,7 @@ class Quarter final : public all_reduce::Plan {
     for (std::int64_t i = 0; i < p_.count; ++i)
       sums[static_cast<std::size_t>(i)] += double{output[i]};
   }
+  static inline float share = 0.25F;
   static inline std::function<void(float*)> spoil{};
   static inline int calls = 0;
   static inline std::vector<double> sums{};
@@ -130,6 +131,16 @@ TEST(VerifierFeedback, TheSumOfTheResultsIsAsNearAsItsResidualsAllow) {
     EXPECT_NEAR(found.error_ratio / (norm(lacking(reference)) / rules.bound), 1, 1e-9)
         << row.problem.count;
   }
+}
+
+// Nothing is lost, so that the bound is small at once.
+TEST(VerifierFeedback, FourCallsAreMadeWithTheInputsHoweverGoodTheCompressorIs) {
+  Quarter::share = 1;
+  const auto [found, reference, rules] = verify_quarter({sum, 37, 1}, 0.9999999);
+  Quarter::share = 0.25F;
+  EXPECT_EQ(found.outcome, Outcome::passed) << found.reason;
+  EXPECT_EQ(Quarter::calls, 4);
+  EXPECT_EQ(rules.calls, 4);
 }
 
 // The residual of the first values is not that of the next.
