@@ -23,6 +23,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -104,7 +105,25 @@ def mutants_of(file):
         found = mutator.mutants_regexp(lines, RULES, ignorePatterns=[])
     gpu = lines_for_gpu(lines)
     return [Mutant(file, line, lines[line - 1], after) for line, after, *_ in found
-            if line not in gpu and may_compile(lines[line - 1], after) and not continues_anyway(lines, line, after)]
+            if line not in gpu and may_compile(lines[line - 1], after) and not continues_anyway(lines, line, after)
+            and not is_outside_loops(lines, line, after)]
+
+
+def indent(line):
+    return len(line) - len(line.lstrip())
+
+
+def is_outside_loops(lines, line, after):
+    """Whether `break` or `continue` was inserted where no loop is, which no compiler takes."""
+    if not re.search(r"\n\s*(break|continue);\s*$", after):
+        return False
+    least = indent(lines[line - 1]) + lines[line - 1].rstrip().endswith("{")
+    for text in reversed(lines[:line]):
+        if text.strip() and indent(text) < least:
+            least = indent(text)
+            if re.match(r"\s*(for|while|do|switch)\b", text):
+                return False
+    return True
 
 
 def lines_for_gpu(lines):
@@ -114,7 +133,7 @@ def lines_for_gpu(lines):
         if end is None and GPU.search(line.partition("//")[0]):
             found.add(number)
             if line.rstrip().endswith("{"):
-                end = line[:len(line) - len(line.lstrip())] + "}"
+                end = line[:indent(line)] + "}"
         elif end is not None:
             found.add(number)
             if line.startswith(end):
@@ -130,7 +149,7 @@ def continues_anyway(lines, line, after):
     end = lines[line].rstrip() if line < len(lines) else ""
     if not re.search(r"\n\s*continue;\s*$", after) or end.strip() != "}":
         return False
-    opening = (text for text in reversed(lines[:line]) if text.strip() and len(text) - len(text.lstrip()) < len(end))
+    opening = (text for text in reversed(lines[:line]) if text.strip() and indent(text) < len(end))
     return re.match(r"\s*(for|while) \(", next(opening, "")) is not None
 
 
@@ -145,7 +164,8 @@ def may_compile(before, after):
     if "\n" in after.strip():  # an inserted statement
         return code[-1] == ";" or (code[-1] == "{" and re.search(r"\b(for|while|if|else)\b", code) is not None)
     if after.lstrip().startswith("/*"):
-        return all(code.count(left) == code.count(right) for left, right in ("()", "{}"))
+        return all(code.count(left) == code.count(right) for left, right in ("()", "{}")) and not re.fullmatch(
+            r"(public|protected|private):|#pragma once", code)
     if re.search(r"[=!<>]==|std::(min|max) \(", after):  # their arguments exchanged give the same value
         return False
     at = len(os.path.commonprefix([before, after]))
@@ -322,7 +342,7 @@ class Judge:
     def __init__(self, builder):
         self.builder, self.limits = builder, {}
         self.variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "2",
-                          "PYTHONDONTWRITEBYTECODE": "1"}
+                          "PYTHONDONTWRITEBYTECODE": "1", "STEPLADDER_FINISHED_RUN": str(builder.folder / "run")}
 
     def run_check(self, check, program, limit=None):
         return faults.run(check[2].format(program=program), ROOT, limit, STEPLADDER=str(program), **self.variables)
@@ -335,7 +355,7 @@ class Judge:
             status, output = self.run_check(check, program)
             if status != 0:
                 raise Broken(f"without a mutant this fails:\n  {check[2]}\n{faults.last_lines(output)}")
-            self.limits[check] = 20 + 4 * (time.monotonic() - start)
+            self.limits[check] = 10 + 5 * (time.monotonic() - start)
         return self.limits[check]
 
     def verdict(self, group, mutant):
@@ -449,6 +469,8 @@ def main():
     parser.add_argument("--build", default="build", help="finished build folder (of make test)")
     parser.add_argument("--lock", help="file that is locked while a mutant is judged")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # in the background too, where Ctrl-C is ignored
+        signal.signal(number, signal.default_int_handler)
     build = Path(options.build).resolve()
     folder = build / "mutants"
     saved = folder / "survivors.json"
@@ -456,6 +478,7 @@ def main():
     try:
         for name in ("clean", "mutant"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder / "run", ignore_errors=True)  # of pytest, made without a mutant
         files, known = selected(options.files), known_equivalents()
         judge = Judge(Builder(build, folder))
         for mutant in candidates(files, options, saved):

@@ -58,6 +58,16 @@ def test_continue_at_the_end_of_a_loop_is_not_tried():
     assert not mutate.continues_anyway(lines, 7, "    /*b();*/\n")
 
 
+def test_break_outside_of_loops_is_not_tried():
+    lines = ["void f() {\n", "  a();\n", "  for (const int i : all)\n", "    b();\n", "  while (\n", "      c()) {\n",
+             "    if (d())\n", "      e();\n", "    g();\n", "  }\n", "}\n", "void h() {\n", "  i();\n", "}\n"]
+
+    def outside(line):
+        return mutate.is_outside_loops(lines, line, lines[line - 1] + "    break;\n")
+    assert [line for line in (2, 4, 6, 8, 9, 13) if outside(line)] == [2, 13]
+    assert not mutate.is_outside_loops(lines, 2, "  /*a();*/\n")
+
+
 def test_the_lines_of_equivalent_mutants_are_in_their_files():
     for (file, before, after), reason in mutate.known_equivalents().items():
         lines = [line.strip() for line in (ROOT / file).read_text().splitlines()]
