@@ -104,7 +104,7 @@ def finished_run(program_path, tmp_path_factory):
     run = folder / "run"
     done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", suite, *QUICK, "--out", run)
     assert done.returncode == 0, done.stderr
-    return shutil.copytree(run, kept) if kept else run
+    return Path(shutil.copytree(run, kept)) if kept else run
 
 
 @pytest.fixture(scope="session")
