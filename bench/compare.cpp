@@ -53,13 +53,13 @@ Json with(Json row, const Judgement& judgement) {
 }
 
 void print_table(const Result& result, const Options& options) {
-  fmt::print("{:<74} {:>10} {:>10} {:>7}  {:<15} {:>6}\n", "row", "old s", "new s", "ratio",
+  fmt::print("{:<74} {:>10} {:>10} {:>7}  {:<16} {:>6}\n", "row", "old s", "new s", "ratio",
              "interval", "p");
   for (const RowComparison& row : result.rows)
     fmt::print("{:<74} {:>10.4g} {:>10.4g} {}\n", text_of(row.key), row.before_seconds,
                row.after_seconds, text_of(static_cast<const Judgement&>(row)));
   if (!result.rungs.empty())
-    fmt::print("\n{:<85} {:>10} {:>7}  {:<15} {:>6}\n", "rung over its problems", "problems",
+    fmt::print("\n{:<85} {:>10} {:>7}  {:<16} {:>6}\n", "rung over its problems", "problems",
                "ratio", "interval", "p");
   for (const RungComparison& rung : result.rungs)
     fmt::print("{:<85} {:>10} {}\n",

@@ -5,7 +5,8 @@ Small changes of the source ("mutants", by the rules of universalmutator) are dr
 Each is compiled, linked with the objects of a finished build, and the tests of that code run. A mutant is killed when
 a test fails twice, crashes or hangs; otherwise it survives: a missing test, or a change that changes nothing. Changes
 that leave the machine code as it was are left out, and so are those of tests/mutants/equivalent.txt, which gives the
-reason of each. The sources are never touched: mutants are compiled from build/mutants.
+reason of each, and lines that use the GPU of the machine. The sources are never touched: mutants are compiled from
+build/mutants.
 
 Exit status: 0 when at least 90 % are killed, 1 when fewer, 2 when the tests fail without a mutant.
 """
@@ -22,10 +23,12 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import faults
@@ -34,6 +37,7 @@ from faults import ROOT, Broken
 RULES = ["universal.rules", "c_like.rules", "cpp.rules"]
 GOAL = 90  # per cent
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
+GPU = re.compile(r"\bdevice\(\)|\bClock::device\b")  # lines that run on a machine with a GPU; tests/simt has the others
 MPI = "mpirun --oversubscribe -np {} "
 PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider tests/cli/"
 
@@ -41,38 +45,41 @@ PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider tests/cli/"
 class Group:
     """Files, the sources that are compiled again where they include one, and the tests, the quickest first.
 
-    `first` is the source that the first test is tried with alone where templates are in several. A test is a program
-    of the build, the sources of it that are needed (all without), and a command.
+    `first` are sources that the first test is tried with alone where templates are in several. A test is a program of
+    the build, the sources of it that are needed (all without), and a command.
     """
 
-    def __init__(self, files, units, checks, first=None):
+    def __init__(self, files, units, checks, first=()):
         self.files, self.units, self.checks, self.first = files, units, checks, first
 
 
 def tests(names, sources):
-    return "stepladder_tests", sources, f"{{program}} --gtest_brief=1 --gtest_filter={names}"
+    return "stepladder_tests", sources, f"{{program}} --gtest_brief=1 --gtest_fail_fast --gtest_filter={names}"
 
 
 MEASURE_TESTS = ["tests/harness/measure/*", "tests/harness/results/comparison_test.cpp"]
-STATISTICS = tests("Summarize.*:PairedRatio.*:RankTest.*:Drift.*:Compare.*:Disturbance.*:Measured.*:Noise*", MEASURE_TESTS)
+VERIFIER_TESTS = ["tests/harness/verify/v*", "tests/harness/adapters/*", "tests/harness/problem/guarded_buffer_test.cpp"]
 GROUPS = [
     Group(["harness/measure/statistics.*", "harness/measure/noise.*", "harness/measure/measure.*"],
           ["harness/measure/*", "harness/results/comparison.cpp", "tests/*"],
-          [STATISTICS, tests("Measure.*:*Neighbour*", MEASURE_TESTS)]),
+          [tests("Summarize.*:PairedRatio.*:Drift.*:Disturbance.*:Measured.*:MeasureRepeats.*:NoiseTally.*:NoiseProcStat.*",
+                 MEASURE_TESTS),
+           tests("RankTest.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS)]),
     Group(["harness/measure/drift.*", "harness/results/comparison.*", "bench/compare.cpp"],
           ["harness/measure/drift.cpp", "harness/results/comparison.cpp", "bench/compare.cpp", "tests/*"],
-          [STATISTICS, ("stepladder", None, PYTEST + "test_compare.py")]),
+          [tests("Drift.*:Compare.*", MEASURE_TESTS), ("stepladder", None, PYTEST + "test_compare.py")]),
     Group(["harness/verify/*.cpp", "harness/adapters/typed_case.hpp", "harness/adapters/filling.hpp",
            "harness/adapters/operand_block.hpp", "harness/problem/guarded_buffer.*"],
           ["harness/verify/*", "harness/problem/guarded_buffer.cpp", "harness/adapters/matmul.cpp",
            "harness/adapters/max_pool.cpp", "harness/adapters/all_reduce.cpp", "harness/adapters/sgd_update.cpp",
-           "tests/harness/verify/verifier_test.cpp", "tests/harness/problem/guarded_buffer_test.cpp"],
-          [tests("Verif*:GuardedBuffer.*",
-                 ["tests/harness/verify/v*", "tests/harness/problem/guarded_buffer_test.cpp"]),
+           "tests/harness/verify/verifier_test.cpp", "tests/harness/problem/guarded_buffer_test.cpp",
+           "tests/harness/adapters/*"],
+          [tests("Verifier*:Verified.*:Filling.*:GuardedBuffer.*", VERIFIER_TESTS), tests("Verif*", VERIFIER_TESTS),
            ("all_reduce_mpi_test", None, MPI.format(3) + "{program}"),
            ("sgd_update_mpi_test", None, MPI.format(2) + "{program}"),
            ("matmul_mpi_test", None, MPI.format(2) + "{program}")],
-          first="harness/adapters/matmul.cpp"),
+          first=["tests/harness/verify/verifier_test.cpp", "tests/harness/adapters/filling_test.cpp",
+                 "tests/harness/problem/guarded_buffer_test.cpp"]),
 ]
 
 
@@ -96,8 +103,54 @@ def mutants_of(file):
     lines = (ROOT / file).read_text().splitlines(keepends=True)
     with contextlib.redirect_stdout(io.StringIO()):
         found = mutator.mutants_regexp(lines, RULES, ignorePatterns=[])
+    gpu = lines_for_gpu(lines)
     return [Mutant(file, line, lines[line - 1], after) for line, after, *_ in found
-            if may_compile(lines[line - 1], after)]
+            if line not in gpu and may_compile(lines[line - 1], after) and not continues_anyway(lines, line, after)
+            and not is_outside_loops(lines, line, after)]
+
+
+def indent(line):
+    return len(line) - len(line.lstrip())
+
+
+def is_outside_loops(lines, line, after):
+    """Whether `break` or `continue` was inserted where no loop is, which no compiler takes."""
+    if not re.search(r"\n\s*(break|continue);\s*$", after):
+        return False
+    least = indent(lines[line - 1]) + lines[line - 1].rstrip().endswith("{")
+    for text in reversed(lines[:line]):
+        if text.strip() and indent(text) < least:
+            least = indent(text)
+            if re.match(r"\s*(for|while|do|switch)\b", text):
+                return False
+    return True
+
+
+def lines_for_gpu(lines):
+    """The numbers of lines that use the GPU of the machine, and of the blocks that they begin."""
+    found, end = set(), None
+    for number, line in enumerate(lines, 1):
+        if end is None and GPU.search(line.partition("//")[0]):
+            found.add(number)
+            if line.rstrip().endswith("{"):
+                end = line[:indent(line)] + "}"
+        elif end is not None:
+            found.add(number)
+            if line.startswith(end):
+                end = None
+    return found
+
+
+def continues_anyway(lines, line, after):
+    """Whether `continue` was inserted at the end of the body of a loop, where it changes nothing.
+
+    clang-format puts the bracket that ends the body below the beginning of the line that has the loop.
+    """
+    end = lines[line].rstrip() if line < len(lines) else ""
+    if not re.search(r"\n\s*continue;\s*$", after) or end.strip() != "}":
+        return False
+    opening = (text for text in reversed(lines[:line]) if text.strip() and indent(text) < len(end))
+    return re.match(r"\s*(for|while) \(", next(opening, "")) is not None
 
 
 def may_compile(before, after):
@@ -111,8 +164,9 @@ def may_compile(before, after):
     if "\n" in after.strip():  # an inserted statement
         return code[-1] == ";" or (code[-1] == "{" and re.search(r"\b(for|while|if|else)\b", code) is not None)
     if after.lstrip().startswith("/*"):
-        return all(code.count(left) == code.count(right) for left, right in ("()", "{}"))
-    if re.search(r"[=!<>]==", after):
+        return all(code.count(left) == code.count(right) for left, right in ("()", "{}")) and not re.fullmatch(
+            r"(public|protected|private):|#pragma once", code)
+    if re.search(r"[=!<>]==|std::(min|max) \(", after):  # their arguments exchanged give the same value
         return False
     at = len(os.path.commonprefix([before, after]))
     at -= before[at - 1:at] in ("<", ">") and after[at:at + 1] == "="
@@ -161,7 +215,8 @@ class Builder:
             self.commands[words[words.index("-o") + 1]] = words, os.path.relpath(entry["file"], ROOT)
         self.needs = {made: {os.path.relpath(build / file, ROOT) for file in files}
                       for made, files in faults.dependencies_of(build).items()}
-        self.headers, self.links, self.clean, self.seen = {}, {}, {}, set()
+        self.headers, self.links, self.clean, self.seen = {}, {}, {}, {}
+        self.mutant, self.made, self.linker = None, {}, ["-fuse-ld=lld"] if shutil.which("ld.lld") else []
 
     def link_words(self, program):
         if program not in self.links:
@@ -219,40 +274,52 @@ class Builder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def compiled(self, made, file, folder):
-        """The new object, or None if it does not compile."""
-        out = folder / made.replace("/", "_")
-        status, output = faults.run(self.command(made, out, file), self.build, 300)
-        if folder.name == "clean" and status != 0:
-            raise Broken(f"{made} does not compile:\n{faults.last_lines(output)}")
-        return out if status == 0 else None
+    def compiled(self, objects, file, folder):
+        """The new objects by their names, with None for one that does not compile."""
+        paths = {made: folder / made.replace("/", "_") for made in objects}
+        commands = [(made, self.command(made, path, file)) for made, path in paths.items()]
+        failed = []
 
-    def digest_of_clean(self, made, file):
-        if (made, file) not in self.clean:
-            out = self.compiled(made, file, self.folder / "clean")
-            self.clean[made, file] = hashlib.sha256(out.read_bytes()).hexdigest()
-        return self.clean[made, file]
+        def run(entry):
+            made, command = entry
+            if failed:  # one is enough
+                return
+            status, output = faults.run(command, self.build, 300)
+            if status != 0:
+                paths[made] = None
+                failed.append(f"{made} does not compile:\n{faults.last_lines(output)}")
+
+        with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+            list(pool.map(run, commands))
+        if failed and folder.name == "clean":
+            raise Broken(failed[0])
+        return paths
+
+    def digests_of_clean(self, objects, file):
+        missing = [made for made in objects if (made, file) not in self.clean]
+        for made, path in self.compiled(missing, file, self.folder / "clean").items():
+            self.clean[made, file] = digest(path)
+        return [self.clean[made, file] for made in objects]
 
     def compile(self, file, text, objects):
-        """The new objects, or why the mutant does not count."""
+        """The new objects and their digests, or why the mutant does not count."""
         self.write(file, (ROOT / file).read_text())
-        clean = [self.digest_of_clean(made, file) for made in objects]
+        clean = self.digests_of_clean(objects, file)
         self.write(file, text)
         try:
-            new, digests = {}, []
-            for made in objects:
-                new[made] = self.compiled(made, file, self.folder / "mutant")
-                if new[made] is None:
-                    return "did not compile"
-                digests.append(hashlib.sha256(new[made].read_bytes()).hexdigest())
+            if self.mutant != (file, text):
+                self.mutant, self.made = (file, text), {}
+            self.made.update(self.compiled([made for made in objects if made not in self.made], file,
+                                           self.folder / "mutant"))
         finally:
             (self.overlay / file).unlink()
+        new = {made: self.made[made] for made in objects}
+        if None in new.values():
+            return "did not compile", None
+        digests = [digest(path) for path in new.values()]
         if digests == clean:
-            return "same code"
-        if (file, *digests) in self.seen:
-            return "same as another"
-        self.seen.add((file, *digests))
-        return new
+            return "same code", None
+        return new, (file, *digests)
 
     def link(self, check, linked, new):
         program = self.folder / "mutant" / check[0]
@@ -266,7 +333,7 @@ class Builder:
         command[command.index("-o") + 1] = str(program)
         # New objects come first: their copies of inline functions are taken.
         front = [str(path) for made, path in new.items() if made in objects]
-        command = [command[0], *front, *(word for word in command[1:] if word not in front)]
+        command = [command[0], *self.linker, *front, *(word for word in command[1:] if word not in front)]
         status, _ = faults.run(command, self.build, 300)
         return program if status == 0 else None
 
@@ -275,7 +342,7 @@ class Judge:
     def __init__(self, builder):
         self.builder, self.limits = builder, {}
         self.variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "2",
-                          "PYTHONDONTWRITEBYTECODE": "1"}
+                          "PYTHONDONTWRITEBYTECODE": "1", "STEPLADDER_FINISHED_RUN": str(builder.folder / "run")}
 
     def run_check(self, check, program, limit=None):
         return faults.run(check[2].format(program=program), ROOT, limit, STEPLADDER=str(program), **self.variables)
@@ -288,7 +355,7 @@ class Judge:
             status, output = self.run_check(check, program)
             if status != 0:
                 raise Broken(f"without a mutant this fails:\n  {check[2]}\n{faults.last_lines(output)}")
-            self.limits[check] = 20 + 4 * (time.monotonic() - start)
+            self.limits[check] = 10 + 5 * (time.monotonic() - start)
         return self.limits[check]
 
     def verdict(self, group, mutant):
@@ -296,19 +363,27 @@ class Judge:
         again = list(dict.fromkeys(made for _, _, objects in plans for made in objects))
         if not again:
             raise Broken(f"{mutant.file} is in no program of its tests")
-        first = [made for made in again if self.builder.commands[made][1] == group.first]
-        if first and len(again) > 1:
-            verdict, detail = self.stage(mutant, first, plans[:1])
+        first = [made for made in again if self.builder.commands[made][1] in group.first]
+        if first and len(again) > len(first):
+            verdict, detail = self.stage(mutant, first, plans[:1], is_last=False)
             if verdict not in ("SURVIVED", "same code"):
                 return verdict, detail
         return self.stage(mutant, again, plans)
 
-    def stage(self, mutant, again, plans):
+    def stage(self, mutant, again, plans, is_last=True):
         lines = (ROOT / mutant.file).read_text().splitlines(keepends=True)
         lines[mutant.line - 1] = mutant.after
-        new = self.builder.compile(mutant.file, "".join(lines), again)
+        new, code = self.builder.compile(mutant.file, "".join(lines), again)
         if isinstance(new, str):
             return new, ""
+        if code in self.builder.seen:
+            known = self.builder.seen[code]
+            return ("SURVIVED" if known == "SURVIVED" and not is_last else "same as another"), ""
+        verdict, detail = self.tested(new, plans)
+        self.builder.seen[code] = verdict
+        return verdict, detail
+
+    def tested(self, new, plans):
         kind, program = None, None
         for check, linked, objects in plans:
             if not any(made in new for made in objects):
@@ -326,6 +401,10 @@ class Judge:
             if status != 0:
                 return "killed", check[2]
         return "SURVIVED", ""
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def freeze(check):
@@ -390,6 +469,8 @@ def main():
     parser.add_argument("--build", default="build", help="finished build folder (of make test)")
     parser.add_argument("--lock", help="file that is locked while a mutant is judged")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # in the background too, where Ctrl-C is ignored
+        signal.signal(number, signal.default_int_handler)
     build = Path(options.build).resolve()
     folder = build / "mutants"
     saved = folder / "survivors.json"
@@ -397,6 +478,7 @@ def main():
     try:
         for name in ("clean", "mutant"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder / "run", ignore_errors=True)  # of pytest, made without a mutant
         files, known = selected(options.files), known_equivalents()
         judge = Judge(Builder(build, folder))
         for mutant in candidates(files, options, saved):
@@ -413,6 +495,8 @@ def main():
                 survivors.append(mutant)
             if verdict in ("SURVIVED", "killed", "timed out"):
                 print(f"{verdict:9}  {seconds:5.1f} s  {mutant.file}:{mutant.line}  {detail[-60:]}", flush=True)
+            if verdict == "SURVIVED":
+                print(str(mutant).partition("\n")[2], flush=True)
             if counts["killed"] + counts["timed out"] + len(survivors) >= options.mutants:
                 break
     except KeyboardInterrupt:

@@ -287,6 +287,7 @@ class TypedCase : public Case {
     copy_block(expected_[i].value, set.blocks[i], 1, expected_of_block_.value);
     copy_block(expected_[i].bound, set.blocks[i], 1, expected_of_block_.bound);
     expected_of_block_.unit = expected_[i].unit;
+    expected_of_block_.change = expected_[i].change;
     return expected_of_block_;
   }
 

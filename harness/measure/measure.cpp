@@ -142,11 +142,21 @@ std::vector<double> Measured::seconds() const {
   return found;
 }
 
-// Ranks that share cores wait for each other there. Emulated hosts share them too.
+Repeats repeats_of(double estimate, const MeasureOptions& options) {
+  const double slot = options.budget_seconds / options.repetitions;
+  Repeats found;
+  found.iterations =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
+  const double repetition = static_cast<double>(found.iterations) * estimate;
+  found.repetitions = static_cast<int>(std::clamp<std::int64_t>(
+      std::llround(options.budget_seconds / repetition), 2, options.repetitions));
+  return found;
+}
+
 Meter::Meter(nlohmann::json& json, EnergyCounter energy)
     : json_(json),
-      noise_(mpi_session().ranks() > sysconf(_SC_NPROCESSORS_ONLN) ||
-             std::getenv("STEPLADDER_NETWORK") != nullptr),
+      noise_(take_turns(mpi_session().ranks(), sysconf(_SC_NPROCESSORS_ONLN),
+                        std::getenv("STEPLADDER_NETWORK") != nullptr)),
       energy_(std::move(energy)) {}
 
 std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
@@ -172,14 +182,9 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
         estimate = std::max(mpi.max(now() - before), 1e-8);
       }
       trial.estimate = estimate;
-      // As many iterations as the clock needs, as many repetitions as the budget allows.
-      const double slot = options.budget_seconds / options.repetitions;
-      trial.iterations =
-          std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
-      const double repetition = static_cast<double>(trial.iterations) * estimate;
-      trial.planned = static_cast<int>(std::clamp<std::int64_t>(
-          std::llround(options.budget_seconds / repetition), 2, options.repetitions));
-      trial.repetitions = trial.planned;
+      const Repeats repeats = repeats_of(estimate, options);
+      trial.iterations = repeats.iterations;
+      trial.repetitions = trial.planned = repeats.repetitions;
       if (trial.repetitions < options.repetitions)
         results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions,
                                       options.repetitions);

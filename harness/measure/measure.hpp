@@ -50,6 +50,14 @@ struct MeasureOptions {
   double budget_seconds = 0.08;
 };
 
+// Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock needs, a
+// repetition's share of the budget, and as many repetitions as the budget allows, at least two.
+struct Repeats {
+  std::int64_t iterations = 1;
+  int repetitions = 2;
+};
+Repeats repeats_of(double estimate, const MeasureOptions& options);
+
 struct Measured {
   std::vector<Sample> samples;
   std::string note;   // why there are fewer repetitions than requested, or empty

@@ -56,19 +56,13 @@ std::vector<double> fields_of(std::istringstream& line) {
   return fields;
 }
 
-std::vector<int> own_cores() {
-  std::vector<int> cores = processors_of_places();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (cores.empty() && sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
-
 }  // namespace
 
 // --- one repetition ------------------------------------------------------------------------------
+
+bool take_turns(int ranks, long processors, bool hosts_are_emulated) {
+  return ranks > processors || hosts_are_emulated;
+}
 
 NoiseGuard::NoiseGuard(bool shared_cores) : shared_cores_(shared_cores) {
   for (int i = 0; i < 50; ++i) calibrate();
@@ -134,8 +128,12 @@ Disturbance NoiseGuard::stop() {
 
 double NoiseGuard::stolen_seconds() {
   std::ifstream in("/proc/stat");
+  return stolen_seconds_in(in);
+}
+
+double stolen_seconds_in(std::istream& proc_stat) {
   std::string line, label;
-  std::getline(in, line);
+  std::getline(proc_stat, line);
   std::istringstream words(line);
   words >> label;
   const std::vector<double> fields = fields_of(words);
@@ -144,24 +142,43 @@ double NoiseGuard::stolen_seconds() {
 
 // --- other processes -----------------------------------------------------------------------------
 
-Neighbours::Neighbours() : cores_(own_cores()) { restart(); }
-
-double Neighbours::busy_seconds() const {
-  std::ifstream in("/proc/stat");
+double busy_seconds_in(std::istream& proc_stat, const std::vector<int>& cores) {
   double seconds = 0;
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(proc_stat, line);) {
     std::istringstream words(line);
     std::string label;
     words >> label;
     int core = 0;
     if (std::sscanf(label.c_str(), "cpu%d", &core) != 1 ||
-        std::find(cores_.begin(), cores_.end(), core) == cores_.end())
+        std::find(cores.begin(), cores.end(), core) == cores.end())
       continue;
     const std::vector<double> fields = fields_of(words);
     for (const std::size_t field : busy_fields)
       if (field < fields.size()) seconds += fields[field];
   }
   return seconds;
+}
+
+std::vector<int> own_cores() {
+  std::vector<int> cores = processors_of_places();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cores.empty() && sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+bool are_disturbing(double cpu_seconds, double elapsed, std::size_t cores) {
+  constexpr double share = 0.05, least_cores = 0.1;
+  return cpu_seconds > elapsed * std::max(least_cores, share * static_cast<double>(cores));
+}
+
+Neighbours::Neighbours() : cores_(own_cores()) { restart(); }
+
+double Neighbours::busy_seconds() const {
+  std::ifstream in("/proc/stat");
+  return busy_seconds_in(in, cores_);
 }
 
 void Neighbours::restart() {
@@ -177,11 +194,9 @@ double Neighbours::cpu_seconds() const {
 }
 
 bool Neighbours::are_busy() {
-  constexpr double shortest = 0.1, share = 0.05, least_cores = 0.1;
+  constexpr double shortest = 0.1;
   const double seconds = elapsed();
-  if (seconds < shortest) return were_busy_;
-  const double used = cpu_seconds() / seconds;
-  were_busy_ = used > std::max(least_cores, share * static_cast<double>(cores_.size()));
+  if (seconds >= shortest) were_busy_ = are_disturbing(cpu_seconds(), seconds, cores_.size());
   return were_busy_;
 }
 

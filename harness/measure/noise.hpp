@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <limits>
 #include <string>
 #include <vector>
@@ -41,9 +42,13 @@ struct Disturbance {
   static constexpr double slow_ratio = 1.25;
 };
 
+// Whether ranks take turns on a core, so that waiting for it is no disturbance: there are more of them
+// than processors, or their hosts are emulated on one machine.
+bool take_turns(int ranks, long processors, bool hosts_are_emulated);
+
 class NoiseGuard {
  public:
-  // `shared_cores`: several ranks take turns on a core, so that waiting for it is no disturbance.
+  // `shared_cores`: see take_turns().
   explicit NoiseGuard(bool shared_cores = false);
   ~NoiseGuard();
   NoiseGuard(const NoiseGuard&) = delete;
@@ -75,6 +80,18 @@ class NoiseGuard {
   std::vector<double> queued_;
 };
 
+// From the text of /proc/stat, in seconds since boot. stolen_seconds_in: CPU time of all CPUs that the
+// hypervisor gave to others, 0 where it is not reported. busy_seconds_in: in which these cores were busy.
+double stolen_seconds_in(std::istream& proc_stat);
+double busy_seconds_in(std::istream& proc_stat, const std::vector<int>& cores);
+
+// The processors of OpenMP's places; without places, those that the calling thread may run on.
+std::vector<int> own_cores();
+
+// Whether other processes that used `cpu_seconds` of the time of our cores in `elapsed` seconds disturb:
+// more than 5 % of it, and more than a tenth of a core.
+bool are_disturbing(double cpu_seconds, double elapsed, std::size_t cores);
+
 // The CPU time of other processes on the cores of this one. The kernel counts it in ticks of 10 ms, so
 // that an interval should last for a quarter of a second.
 class Neighbours {
@@ -83,8 +100,7 @@ class Neighbours {
   void restart();  // a new interval begins
   double elapsed() const;
   double cpu_seconds() const;  // of others in this interval
-  // Whether they used 5 % of our cores, or a tenth of one. After a short interval: as in the one
-  // before.
+  // are_disturbing(). After a short interval: as in the one before.
   bool are_busy();
 
  private:

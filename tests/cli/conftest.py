@@ -91,14 +91,20 @@ def program_path():
 
 @pytest.fixture(scope="session")
 def finished_run(program_path, tmp_path_factory):
-    """A whole run on the tiny suite. Copy it before you change it."""
+    """A whole run on the tiny suite. Copy it before you change it.
+
+    STEPLADDER_FINISHED_RUN names a folder where it is kept for other test runs, which try other programs on it.
+    """
+    kept = os.environ.get("STEPLADDER_FINISHED_RUN")
+    if kept and Path(kept).exists():
+        return Path(kept)
     folder = tmp_path_factory.mktemp("finished")
     suite = folder / "tiny.csv"
     suite.write_text(TINY_SUITE)
     run = folder / "run"
     done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", suite, *QUICK, "--out", run)
     assert done.returncode == 0, done.stderr
-    return run
+    return Path(shutil.copytree(run, kept)) if kept else run
 
 
 @pytest.fixture(scope="session")

@@ -193,5 +193,32 @@ def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tel
     assert lines[-1] == "0 slower, 0 faster, 0 the same within 5 %, 64 cannot be told, 0 in one run only"
     assert re.fullmatch(r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  cannot tell",
                         lines[1])
+    assert f"ratio: time in {after} / time in {before}, beside the other rows" in lines[-3]
+    assert lines[-2] == "The intervals hold for all rows, and for all rungs, together at 95 %."
     assert stepladder("compare", after, before).returncode == 0  # faster
     assert stepladder("compare", before, before).returncode == 0
+
+
+def test_values_stand_below_the_names_of_their_columns(stepladder, of_many_problems):
+    lines = stepladder("compare", of_many_problems("before", 1), of_many_problems("after", 1.05)).stdout.splitlines()
+    rungs = next(at for at, line in enumerate(lines) if line.startswith("rung over its problems"))
+    number = r" +([\d.]+)"
+    judgement = number + r" +([\d.]+) \.\. ([\d.]+)" + number + "  [a-zS]"
+    for head, row, before in ((0, 1, 2 * number), (rungs, rungs + 1, number)):
+        found = re.search("t3 r2" + before + judgement, lines[row])
+        assert found, lines[row]
+        names = ["old s", "new s", "ratio"] if before == 2 * number else ["problems", "ratio"]
+        for field, name in enumerate(names, 1):
+            assert lines[head].rindex(name) + len(name) == found.end(field), name
+        assert lines[head].rindex(" p") + 2 == found.end(len(names) + 3)
+        assert lines[head].index("interval") == found.start(len(names) + 1) - 1  # there is a place for 10.000
+
+
+@pytest.mark.parametrize(("option", "value", "taken"), [
+    ("--significance", "1e-9", True), ("--significance", 0.5, True), ("--significance", 0.51, False),
+    ("--significance", 0, False), ("--threshold", 0.01, True), ("--threshold", 0, False), ("--threshold", -5, False)])
+def test_options_out_of_range_are_refused(stepladder, of_many_problems, option, value, taken):
+    run = of_many_problems("before", 1)
+    done = stepladder("compare", run, run, option, value)
+    assert (done.returncode == 0) == taken
+    assert taken or (done.returncode == 2 and option in done.stderr)

@@ -149,6 +149,8 @@ void check_variants(int ranks) {
       const Verdict verdict = verdict_of(problem, variant);
       expect(verdict.outcome == (runs ? Outcome::passed : Outcome::unavailable),
              name + ", " + direction(problem) + " of " + shape(problem) + ": " + verdict.reason);
+      expect(mpi_session().max(verdict.error_ratio) == verdict.error_ratio,
+             name + " has the largest error ratio of all ranks");
     }
     Problem with_bias = problems(ranks).back();
     with_bias.epilogue = Epilogue::bias;

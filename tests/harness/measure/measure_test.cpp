@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/measure/now.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/measure/measured_of.hpp"
 
@@ -38,6 +39,22 @@ class Measure : public testing::Test {
   nlohmann::json json = nlohmann::json::array();
   Meter meter{json};
 };
+
+TEST(MeasureRepeats, FillAShareOfTheBudgetEachAndTheBudgetTogether) {
+  struct Row {
+    double estimate;
+    std::int64_t iterations;
+    int repetitions;
+  };
+  // Of 10 repetitions in 1 s each has 0.1 s.
+  for (const Row& row : {Row{0.001, 100, 10}, Row{0.03, 3, 10}, Row{0.09, 1, 10}, Row{0.12, 1, 8},
+                         Row{0.25, 1, 4}, Row{0.28, 1, 4}, Row{0.6, 1, 2}, Row{30, 1, 2},
+                         Row{0.99e-7, 1000000, 10}, Row{1e-8, 1000000, 10}}) {
+    const Repeats found = repeats_of(row.estimate, {.repetitions = 10, .budget_seconds = 1});
+    EXPECT_EQ(found.iterations, row.iterations) << row.estimate;
+    EXPECT_EQ(found.repetitions, row.repetitions) << row.estimate;
+  }
+}
 
 TEST_F(Measure, ASleepTakesAsLongAsItIs) {
   const auto measured =
@@ -107,6 +124,82 @@ TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInItsOwnOrder) {
   for (const Measured& m : measured)
     for (std::size_t i = 0; i < m.samples.size(); ++i)
       EXPECT_EQ(m.samples[i].round, static_cast<int>(i));
+}
+
+// Operands rotate with it through the copies of a cold row.
+TEST_F(Measure, EveryIterationHasTheNextNumber) {
+  for (const Clock clock : {Clock::wall, Clock::ranks}) {
+    std::vector<std::int64_t> numbers;
+    const auto measured =
+        measure({{.name = "counts",
+                  .run = [&](std::int64_t iteration) { numbers.push_back(iteration); },
+                  .clock = clock,
+                  .estimate_seconds = 0.19}},  // nothing runs before
+                {.repetitions = 3, .budget_seconds = 3});
+    ASSERT_EQ(measured[0].samples[0].iterations, 5);
+    ASSERT_EQ(numbers.size(), 5 * measured[0].samples.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i));
+  }
+}
+
+// The first call is the first use of the operands; the time of the second is an estimate.
+TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
+  std::vector<std::int64_t> numbers;
+  measure({{.name = "counts",
+            .run =
+                [&](std::int64_t iteration) {
+                  numbers.push_back(iteration);
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                },
+            .estimate_seconds = 0.099}},
+          {.repetitions = 2, .budget_seconds = 0.01});
+  ASSERT_GT(numbers.size(), 4U);
+  EXPECT_EQ(numbers[0], 0);
+  EXPECT_EQ(numbers[1], 0);
+  for (std::size_t i = 2; i < numbers.size(); ++i)
+    EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i - 2));
+}
+
+TEST_F(Measure, TimesAndCyclesAreOfOneIteration) {
+  for (const Clock clock : {Clock::wall, Clock::ranks}) {
+    Subject subject = sleeper("sleep", 0.002);
+    subject.clock = clock;
+    const auto measured = measure({subject}, {.repetitions = 3, .budget_seconds = 0.1});
+    const auto& samples = measured[0].samples;
+    EXPECT_GT(samples[0].iterations, 1);
+    const Sample fastest =
+        *std::min_element(samples.begin(), samples.end(),
+                          [](const Sample& a, const Sample& b) { return a.seconds < b.seconds; });
+    EXPECT_GE(fastest.seconds, 0.002);
+    EXPECT_LT(fastest.seconds, 0.004);
+    const double cycles_per_second = fastest.reference_cycles / fastest.seconds;
+    EXPECT_GT(cycles_per_second, 5e8);
+    EXPECT_LT(cycles_per_second, 1e10);
+  }
+}
+
+// Both calibration loops seem eight times slower than in an earlier run.
+TEST_F(Measure, EachDisturbedRepetitionIsReplacedOnceUnlessTheSubjectIsSlow) {
+  const Calibration own = meter.guard().fastest();
+  meter.guard().expect({own.latency / 8, own.throughput / 8});
+  const auto measured =
+      measure({sleeper("quick", 0.0005),
+               {.name = "slow", .run = [](std::int64_t) {}, .estimate_seconds = 0.1}},
+              {.repetitions = 5, .budget_seconds = 0.3});
+  EXPECT_EQ(measured[0].samples.size(), 10U);
+  EXPECT_EQ(measured[1].samples.size(), 3U);
+  EXPECT_EQ(measured[1].note, "3 repetitions instead of 5: slow");
+  for (const Measured& row : measured) {
+    EXPECT_TRUE(row.is_disturbed());
+    for (const Sample& sample : row.samples) {
+      EXPECT_TRUE(sample.disturbed);
+      EXPECT_GT(sample.calibration_ratio, 4);
+    }
+  }
+  EXPECT_EQ(meter.noise().repetitions, 13);
+  EXPECT_EQ(meter.noise().disturbed, 13);
+  EXPECT_GT(meter.noise().elapsed_seconds, 10 * 0.0005);
 }
 
 TEST_F(Measure, NamesThatLookAlikeAreTimedApart) {
@@ -254,11 +347,44 @@ TEST_P(Neighbour, IsNoticed) {
                           }
                         }};
   const OtherProcesses others(count, work);
+  const double start = now();
   const auto measured = meter.measure({subject}, {.repetitions = 40, .budget_seconds = 1});
+  double queued = 0;
+  for (const Sample& sample : measured[0].samples) queued += sample.queued_seconds;
+  if (count > 1) {  // one for each core: ours must wait
+    EXPECT_GT(queued, 0.1);
+    EXPECT_LT(queued, 10);
+  }
   EXPECT_TRUE(measured[0].is_disturbed());
   EXPECT_EQ(measured[0].samples.size(), 80U) << "each of 40 is replaced once";
   EXPECT_GT(meter.noise().others_seconds, 0.3);
+  const double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  EXPECT_LT(meter.noise().others_seconds, cores * (now() - start) + 0.2);  // each second once
   EXPECT_TRUE(says(meter.noise().sentence(), {"The machine was noisy", "stop what else runs"}));
+}
+
+TEST(NoiseNeighbours, AreBusyWithOneProcessAndStaySoForAShortInterval) {
+  Neighbours neighbours;
+  EXPECT_FALSE(neighbours.are_busy());  // nothing is known yet
+  const OtherProcesses others(1, &spin);
+  neighbours.restart();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_GT(neighbours.cpu_seconds(), 0.1);
+  EXPECT_TRUE(neighbours.are_busy());
+  neighbours.restart();
+  EXPECT_TRUE(neighbours.are_busy());
+}
+
+// Emulated hosts share the cores, so that their ranks wait for each other.
+TEST(NoiseNeighbours, WaitingForACoreOfEmulatedHostsIsNoDisturbance) {
+  const OtherProcesses others(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), &spin);
+  setenv("STEPLADDER_NETWORK", "1", 1);
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  unsetenv("STEPLADDER_NETWORK");
+  const auto measured = meter.measure({{.name = "spins", .run = [](std::int64_t) { spin(); }}},
+                                      {.repetitions = 10, .budget_seconds = 0.3});
+  for (const Sample& sample : measured[0].samples) EXPECT_EQ(sample.queued_seconds, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Processes, Neighbour,

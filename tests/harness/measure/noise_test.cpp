@@ -2,9 +2,16 @@
 #include "harness/measure/noise.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -87,6 +94,106 @@ TEST(NoiseGuardOf, TheIntervalIsThatBetweenStartAndStop) {
   EXPECT_LT(found.stolen, 60);  // not since boot
   EXPECT_GE(found.queued, 0);
   EXPECT_LT(found.queued, 1);
+}
+
+TEST(NoiseGuardOf, RanksTakeTurnsIfThereAreMoreThanProcessorsOrHostsAreEmulated) {
+  EXPECT_FALSE(take_turns(1, 2, false));
+  EXPECT_FALSE(take_turns(2, 2, false));
+  EXPECT_TRUE(take_turns(3, 2, false));
+  EXPECT_TRUE(take_turns(1, 2, true));
+}
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+TEST(NoiseGuardOf, OneFileIsOpenForEachThreadUntilTheGuardEnds) {
+  const std::ptrdiff_t before = open_files();
+  {
+    NoiseGuard guard;
+    EXPECT_EQ(open_files(), before);
+    guard.find_threads();
+    const std::ptrdiff_t threads =
+        std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                      std::filesystem::directory_iterator());
+    EXPECT_EQ(open_files(), before + threads);
+    guard.find_threads();
+    EXPECT_EQ(open_files(), before + threads);
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+// --- /proc/stat -----------------------------------------------------------------------------------
+
+// Ticks of each field are another power of two: user, nice, system, idle, waiting for I/O, interrupt, soft
+// interrupt, stolen, guest.
+const char* const proc_stat =
+    "cpu  1001 2002 4004 8008 16016 32032 64064 128128 256256 0\n"
+    "cpu0 1 2 4 8 16 32 64 128 256 0\n"
+    "cpu1 1000 2000 4000 8000 16000 32000 64000 128000 256000 0\n"
+    "cpu10 1000000 0 0 0 0 0 0 0 0 0\n"
+    "intr 5 6 7\n"
+    "ctxt 99\n";
+double seconds(double ticks) { return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)); }
+
+double busy(const std::string& text, const std::vector<int>& cores) {
+  std::istringstream in(text);
+  return busy_seconds_in(in, cores);
+}
+double stolen(const std::string& text) {
+  std::istringstream in(text);
+  return stolen_seconds_in(in);
+}
+
+TEST(NoiseProcStat, ACoreIsBusyUnlessItIsIdleWaitsOrIsStolen) {
+  EXPECT_DOUBLE_EQ(busy(proc_stat, {0}), seconds(1 + 2 + 4 + 32 + 64));
+  EXPECT_DOUBLE_EQ(busy(proc_stat, {1}), seconds(103000));
+  EXPECT_DOUBLE_EQ(busy(proc_stat, {0, 1}), seconds(103103));
+  EXPECT_DOUBLE_EQ(busy(proc_stat, {10}), seconds(1000000));
+  EXPECT_EQ(busy(proc_stat, {2}), 0);
+  EXPECT_EQ(busy(proc_stat, {}), 0);
+  EXPECT_DOUBLE_EQ(busy("cpu0 1 2 4\n", {0}), seconds(7));  // of an old kernel
+}
+
+TEST(NoiseProcStat, StolenTimeIsThatOfAllCores) {
+  EXPECT_DOUBLE_EQ(stolen(proc_stat), seconds(128128));
+  EXPECT_DOUBLE_EQ(stolen("cpu 1 2 3 4 5 6 7 8\n"), seconds(8));
+  EXPECT_EQ(stolen("cpu 1 2 3 4 5 6 7\n"), 0);
+  EXPECT_EQ(stolen(""), 0);
+  const auto now = [] {
+    std::ifstream in("/proc/stat");
+    return stolen_seconds_in(in);
+  };
+  const double before = now(), found = NoiseGuard::stolen_seconds();
+  EXPECT_GE(found, before);
+  EXPECT_LE(found, now());
+}
+
+TEST(NoiseNeighbours, DisturbIfTheyUseMoreThanATwentiethOfOurCoresAndATenthOfOne) {
+  EXPECT_FALSE(are_disturbing(0.09, 1, 1));
+  EXPECT_TRUE(are_disturbing(0.11, 1, 1));
+  EXPECT_FALSE(are_disturbing(0.18, 2, 2));
+  EXPECT_TRUE(are_disturbing(0.22, 2, 2));
+  EXPECT_FALSE(are_disturbing(0.49, 1, 10));
+  EXPECT_TRUE(are_disturbing(0.51, 1, 10));
+}
+
+TEST(NoiseNeighbours, OurCoresAreThoseThatTheThreadMayRunOn) {
+  if (omp_get_num_places() > 0) GTEST_SKIP() << "threads are bound to places";
+  std::thread([] {
+    cpu_set_t all;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    std::vector<int> expected;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &all)) expected.push_back(core);
+    EXPECT_EQ(own_cores(), expected);
+    cpu_set_t last;
+    CPU_ZERO(&last);
+    CPU_SET(expected.back(), &last);
+    ASSERT_EQ(sched_setaffinity(0, sizeof last, &last), 0);
+    EXPECT_EQ(own_cores(), std::vector<int>{expected.back()});
+  }).join();
 }
 
 // A busy thread of this process is no neighbour.

@@ -373,20 +373,22 @@ TEST(Compare, OnlyTheStateOfTheCoresThatBothRunsSawIsCompared) {
 }
 
 TEST(Compare, ARowThatIsHardlyInThatStateCannotBeTold) {
-  for (const std::size_t left : {1, 2}) {
+  for (const std::size_t left : {0, 1, 2}) {
     for (const bool of_before : {false, true}) {
       Runs runs;
       for (const char* name : {"a", "b", "c", "d", "e"}) {
         runs.before[key(name, "p", 2)] = visits(1, 0, "near");
-        runs.after[key(name, "p", 2)] = visits(1, 0, "near");
+        runs.after[key(name, "p", 2)] = visits(*name == 'a' ? 1.2 : 1, 0, "near");
       }
       auto& hardly = (of_before ? runs.before : runs.after)[key("a", "p", 2)];
       for (std::size_t i = left; i < hardly.size(); ++i) hardly[i].cores = "far";
       const Comparison all = runs.compare();
       const RowComparison& found = row(all, key("a", "p", 2));
-      EXPECT_EQ(found.reason,
-                left == 1 ? "the cores were near in one run and far in the other" : "");
-      EXPECT_EQ(row(all, key("b", "p", 2)).reason, "");
+      const bool told = left == 2;
+      EXPECT_EQ(found.reason, told ? "" : "the cores were near in one run and far in the other");
+      EXPECT_EQ(found.change, told ? Change::slower : Change::cannot_tell);
+      EXPECT_NEAR(found.ratio, told ? std::exp(0.2) : 1, 1e-9);
+      EXPECT_EQ(row(all, key("b", "p", 2)).change, Change::same);
     }
   }
 }
@@ -499,6 +501,8 @@ TEST(Compare, AFieldThatCannotBeIsNamed) {
   EXPECT_TRUE(says(message({"a", "-1", "0", "1", "", ""}), {"column repetition"}));
   EXPECT_TRUE(says(message({"a", "1", "-1", "1", "", ""}), {"column visit"}));
   EXPECT_EQ(message({"a", "1099511627776", "1048576", "1", "", ""}), "");
+  EXPECT_TRUE(says(message({"a", "1099511627777", "0", "1", "", ""}), {"column repetition"}));
+  EXPECT_TRUE(says(message({"a", "1", "1048577", "1", "", ""}), {"column visit"}));
 }
 
 }  // namespace

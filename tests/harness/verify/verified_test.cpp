@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <set>
+#include <string>
 
 #include "harness/adapters/primitives.hpp"
 #include "tests/error_messages.hpp"
@@ -68,6 +70,27 @@ TEST_F(Verified, ARungThatPassedIsVerifiedUntilItsSourceChanges) {
   EXPECT_EQ(status(first), "verified on NVIDIA X, 2026-01-31");
   EXPECT_EQ(status(first, changed), "changed since it was verified on NVIDIA X, 2026-01-31");
   EXPECT_EQ(status(second), "never run on a device");
+}
+
+// It is published: a diff shows what has changed.
+TEST_F(Verified, TheFileHasALineForEachField) {
+  DeviceTally tally;
+  tally.passed(variant(first));
+  record(tally);
+  std::ifstream in(folder_ / "gpu/verified.json");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(text, R"({
+ "failed": {},
+ "schema_version": 1,
+ "verified": {
+  "kernels/matmul/cuda/first.cu": {
+   "date": "2026-01-31",
+   "device": "NVIDIA X",
+   "digest": "0123456789ab"
+  }
+ }
+}
+)");
 }
 
 TEST_F(Verified, OneFailureAmongManyPassesCountsAndReplacesAnEarlierPass) {
@@ -146,7 +169,7 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
            {path + ":3:", "12 hex digits"}));
   EXPECT_TRUE(
       says(damage(with(R"({"digest": "0123456789ab", "date": "31.1.2026", "device": "X"})")),
-           {path + ":3:", "date"}));
+           {path + ":3:", "date", "a date such as \"2026-01-31\""}));
   EXPECT_TRUE(says(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31"})")),
                    {path + ":3:", "device"}));
   EXPECT_TRUE(says(

@@ -1,5 +1,5 @@
-// What the verifier believes: bounds, error ratios, parts, replicas, blocks, fillings and the sums of error feedback,
-// by hand. The case has operands and expected values that each test chooses.
+// What the verifier believes: bounds, error ratios, parts, replicas and blocks, by hand. The case has operands and
+// expected values that each test chooses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,17 +8,13 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "harness/adapters/filling.hpp"
 #include "harness/adapters/typed_case.hpp"
-#include "harness/verify/feedback.hpp"
 #include "harness/verify/verify.hpp"
-#include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/verdict.hpp"
@@ -37,6 +33,9 @@ struct Script {
   std::vector<Expected> expected{};
   std::function<void(const Operands&)> run = [](const Operands&) {};
   bool exact = false;
+  int ranks = 1;                       // with more, the operands are distributed
+  std::vector<OperandBlock> blocks{};  // of this rank
+  std::vector<std::int64_t> drawn{};   // the first random number of each fill and expect
   int plans = 0, preparations = 0, runs = 0;
 };
 Script script;
@@ -55,21 +54,27 @@ struct ScriptAdapter {
   static std::vector<const void*> pointers(const Problem&, const Operands& o) {
     return {o.weights, o.gradient, o.state1};
   }
-  static void fill(const Problem&, Tier, Random&, Contents& contents) {
+  static void fill(const Problem&, Tier, Random& random, Contents& contents) {
+    script.drawn.push_back(random.integer(0, std::int64_t{1} << 40U));
     for (std::size_t i = 0; i < script.content.size(); ++i)
       std::copy(script.content[i].begin(), script.content[i].end(), floats(contents, i));
   }
-  static void expect(const Problem&, Tier, const Random&, Contents&,
+  static void expect(const Problem&, Tier, Random random, Contents&,
                      std::vector<Expected>& expected) {
+    script.drawn.push_back(random.integer(0, std::int64_t{1} << 40U));
     expected = script.expected;
   }
   static bool has_exact_tier(const Problem&) { return script.exact; }
+  static std::vector<OperandBlock> blocks(const Problem&, const VariantInfo&) {
+    return script.blocks;
+  }
 };
 
 class Scripted final : public sgd_update::Plan {
  public:
   Scripted(const Problem&, const Resources&) { ++script.plans; }
   void prepare(const Operands&) override { ++script.preparations; }
+  std::string remark() const override { return "as the script says"; }
   void run(const Operands& o) override {
     ++script.runs;
     script.run(o);
@@ -94,6 +99,7 @@ class VerifierTest : public testing::Test {
   std::unique_ptr<TypedCase<ScriptAdapter>> make(std::size_t copies = 1) {
     ProblemInfo of_case;
     of_case.primitive = "sgd_update";
+    of_case.ranks = script.ranks;
     auto made = std::make_unique<TypedCase<ScriptAdapter>>(Problem{}, of_case);
     made->allocate(copies, nullptr);
     made->fill(Tier::accuracy, 1);
@@ -253,6 +259,88 @@ TEST_F(Verifier, WritesOutOfBoundsAndChangedInputsAreNamed) {
   EXPECT_EQ(verdict().reason, "weights was written out of bounds, 0 bytes past its end");
 }
 
+TEST_F(Verifier, OperandsThatAreUsedAreReadOrWritten) {
+  expect({1}, {0});
+  script.operands.push_back({"state1", 1000, Role::unused});
+  script.operands[1].role = Role::in_out;
+  float weights[1] = {}, gradient[2] = {};
+  Operands operands{};
+  operands.weights = weights;
+  operands.gradient = gradient;
+  auto all = accesses_of<ScriptAdapter>(Problem{}, operands);
+  script.operands[1].role = Role::input;
+  all.push_back(accesses_of<ScriptAdapter>(Problem{}, operands).at(1));
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(static_cast<const void*>(all[0].from), weights);
+  EXPECT_EQ(static_cast<const void*>(all[1].from), gradient);
+  EXPECT_EQ(all[0].bytes, 4U);
+  EXPECT_EQ(all[1].bytes, 8U);
+  EXPECT_TRUE(all[0].writes);
+  EXPECT_TRUE(all[1].writes);
+  EXPECT_FALSE(all[2].writes);
+}
+
+// The rank has the last two columns of the weights, [2, 3], and the second element of the gradient.
+TEST_F(Verifier, OfDistributedOperandsTheBlocksAreComparedWithTheirPartsOfTheWhole) {
+  expect({10, 11, 12, 13, 14, 15}, {0, 1, 2, 0, 4, 8});
+  script.ranks = 2;
+  script.blocks = {{.first = 1, .rows = 2, .columns = 2, .stride = 3},
+                   {.first = 1, .rows = 1, .columns = 1, .stride = 2}};
+  float gradient = 0;
+  const auto put = [&](std::vector<float> values) {
+    script.run = [&gradient, values](const Operands& o) {
+      gradient = o.gradient[0];
+      std::copy(values.begin(), values.end(), o.weights);
+    };
+  };
+  put({11.5F, 12, 16, 15});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.5);
+  EXPECT_EQ(gradient, 6);
+  put({11, 12, 14, 23.5F});
+  EXPECT_EQ(verdict().reason, "weights[3] is 23.5; expected 15 within 8");
+  put({11, 12, 14, 15, 16});
+  EXPECT_EQ(verdict().reason, "weights was written out of bounds, 0 bytes past its end");
+  script.run = [](const Operands& o) { const_cast<float*>(o.gradient)[0] = 7; };
+  EXPECT_EQ(verdict().reason.substr(0, 7), "weights");  // NaN still
+
+  // The bound of rounded operands: 1 + 0.5 / 0.25 = 3 times that of fp32.
+  script.expected[0].unit = 0.25;
+  info().operand_error = 0.5;
+  put({14, 18, 26, 39});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  put({14, 18.5F, 26, 39});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, OfAChangedBlockTheAmountAddedIsCompared) {
+  expect({1, 2, 3, 4}, {0, 0, 0, 0}, Role::in_out);
+  script.content[0] = {10, 20, 30, 40};
+  script.expected[0].change = true;
+  script.ranks = 2;
+  script.blocks = {{.first = 2, .rows = 1, .columns = 2, .stride = 4},
+                   {.first = 0, .rows = 1, .columns = 2, .stride = 2}};
+  returns({33, 44});
+  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  returns({3, 4});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
+TEST_F(Verifier, EachRankHasOtherBlocksSoThatNoHashIsShared) {
+  expect({1, 2}, {9, 9});
+  script.ranks = 2;
+  script.blocks = {{.first = 0, .rows = 1, .columns = 1, .stride = 2},
+                   {.first = 0, .rows = 1, .columns = 2, .stride = 2}};
+  const auto hash = [&](float value) {
+    returns({value});
+    const auto problem = make();
+    const auto plan = problem->plan(variant_, {1, nullptr});
+    plan->run(0);
+    return problem->result_hash(*variant_.info, 0);
+  };
+  EXPECT_EQ(hash(1), hash(2));
+}
+
 TEST_F(Verifier, AReplicaMustHaveTheSameBits) {
   expect({1}, {0.5F});
   script.operands.push_back({"copy", 1, Role::output, 4, 0, 0});
@@ -323,6 +411,56 @@ TEST_F(Verifier, EveryCopyIsFilledPoisonedAndCheckedByItself) {
   EXPECT_TRUE(std::isnan(seen[0].first));
   EXPECT_EQ(seen[0].second, 6);
   EXPECT_EQ(seen[1].first, 2);  // as the run above left it
+}
+
+TEST_F(Verifier, WhatTheAdapterDoesNotFillIsNan) {
+  expect({1, 1}, {0, 0}, Role::in_out);
+  script.content = {};
+  std::vector<float> seen;
+  script.run = [&](const Operands& o) {
+    seen = {o.weights[0], o.weights[1], o.gradient[0], o.gradient[1]};
+  };
+  verdict();
+  ASSERT_EQ(seen.size(), 4U);
+  for (const float value : seen) EXPECT_TRUE(std::isnan(value));
+}
+
+// Values depend on the seed and the names of the problem, and the results on the same ones as the inputs.
+TEST_F(Verifier, EveryProblemAndSeedHasValuesOfItsOwn) {
+  expect({1}, {0});
+  const auto drawn = [](std::uint64_t seed, const char* primitive, const char* direction,
+                        const char* shape) {
+    ProblemInfo of_case;
+    of_case.primitive = primitive;
+    of_case.direction = direction;
+    of_case.shape = shape;
+    script.drawn.clear();
+    TypedCase<ScriptAdapter>(Problem{}, of_case).fill(Tier::accuracy, seed);
+    EXPECT_EQ(script.drawn.size(), 2U);
+    EXPECT_EQ(script.drawn.front(), script.drawn.back());
+    return script.drawn.front();
+  };
+  const std::int64_t first = drawn(1, "a", "b", "c");
+  EXPECT_EQ(drawn(1, "a", "b", "c"), first);
+  EXPECT_NE(drawn(2, "a", "b", "c"), first);
+  EXPECT_NE(drawn(1, "x", "b", "c"), first);
+  EXPECT_NE(drawn(1, "a", "x", "c"), first);
+  EXPECT_NE(drawn(1, "a", "b", "x"), first);
+}
+
+TEST_F(Verifier, AllocatedAgainACaseHasTheNewNumberOfCopies) {
+  expect({1}, {0});
+  returns({1});
+  const auto problem = make(3);
+  problem->allocate(2, nullptr);
+  EXPECT_EQ(problem->copies(), 2U);
+  problem->reset();
+  const auto plan = problem->plan(variant_, {1, nullptr});
+  EXPECT_EQ(plan->remark(), "as the script says");
+  for (const std::size_t copy : {0, 1}) {
+    plan->run(copy);
+    EXPECT_TRUE(problem->check(*variant_.info, copy).passed);
+  }
 }
 
 TEST_F(Verifier, TheHashIsOfTheResultsThatAllRanksShare) {
@@ -476,182 +614,6 @@ TEST(VerifierTimes, AreOfTheSlowerOfMemoryAndArithmetic) {
 TEST(VerifierDevice, WithoutADeviceNoneIsLost) {
   if (device() != nullptr) GTEST_SKIP() << "this machine has a device";
   EXPECT_FALSE(device_is_lost());
-}
-
-// --- fillings and bounds --------------------------------------------------------------------------
-
-TEST(VerifierFilling, GammaIsThatOfHigham) {
-  const double u = std::pow(2.0, -24);
-  EXPECT_DOUBLE_EQ(gamma_bound(1000), 1000 * u / (1 - 1000 * u));
-  EXPECT_DOUBLE_EQ(gamma_bound(1 << 23), 1);
-}
-
-TEST(VerifierFilling, TheBoundOfASumIsTheNextFloatAboveGammaOfTermsAndTwo) {
-  Expected found;
-  bound_sums(Tier::accuracy, 10, {0.0, 1.0, 3.5}, found);
-  const double gamma = gamma_bound(12);
-  EXPECT_EQ(found.unit, gamma);
-  ASSERT_EQ(found.bound.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto nearest = static_cast<float>(gamma * (i == 0 ? 0.0 : i == 1 ? 1.0 : 3.5));
-    EXPECT_EQ(found.bound[i], std::nextafter(nearest, 1.0F)) << i;
-  }
-  bound_sums(Tier::exact, 10, {0.0, 1.0}, found);
-  EXPECT_EQ(found.bound, (std::vector<float>{0, 0}));
-  EXPECT_EQ(found.unit, 0);
-}
-
-TEST(VerifierFilling, IntegersAreAsLargeAsTheirSumsAllow) {
-  for (const auto& [terms, largest] : std::vector<std::pair<double, float>>{
-           {1, 8}, {0x1p18, 8}, {0x1p18 * 1.1, 7}, {0x1p20, 4}, {0x1p24, 1}, {0x1p30, 1}}) {
-    Random random(3);
-    std::vector<float> values(2000, 77);
-    fill_values(Tier::exact, terms, random, values.data(), 1999);
-    EXPECT_EQ(values.back(), 77);
-    values.pop_back();
-    EXPECT_EQ(*std::max_element(values.begin(), values.end()), largest) << terms;
-    EXPECT_EQ(*std::min_element(values.begin(), values.end()), -largest) << terms;
-    EXPECT_EQ(std::set<float>(values.begin(), values.end()).size(),
-              static_cast<std::size_t>(2 * largest) + 1);
-    fill_values(Tier::accuracy, terms, random, values.data(), 1999);
-    EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.99F);
-    EXPECT_LE(*std::max_element(values.begin(), values.end()), 1.0F);
-    EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.99F);
-    EXPECT_GE(*std::min_element(values.begin(), values.end()), -1.0F);
-  }
-}
-
-TEST(VerifierFilling, EveryRankHasValuesOfItsOwnThatOthersCanCompute) {
-  std::set<float> exact, all;
-  double sum = 0;
-  for (int rank = 0; rank < 3; ++rank)
-    for (std::int64_t i = 0; i < 1000; ++i) {
-      const float whole = value_of_rank(Tier::exact, 3, 99, rank, i);
-      EXPECT_EQ(whole, value_of_rank(Tier::exact, 3, 99, rank, i));
-      EXPECT_EQ(std::fmod(whole, 3.0F), 0);
-      exact.insert(whole);
-      const float value = value_of_rank(Tier::accuracy, 3, 99, rank, i);
-      EXPECT_GE(value, -1);
-      EXPECT_LE(value, 1);
-      all.insert(value);
-      sum += value;
-    }
-  EXPECT_EQ(exact.size(), 33U);
-  EXPECT_EQ(*exact.begin(), -48);
-  EXPECT_EQ(*exact.rbegin(), 48);
-  EXPECT_GT(all.size(), 2990U);
-  EXPECT_LT(std::abs(sum / 3000), 0.05);
-  EXPECT_NE(value_of_rank(Tier::accuracy, 1, 99, 0, 1), value_of_rank(Tier::accuracy, 1, 98, 0, 1));
-}
-
-TEST(VerifierFilling, ABlockIsCopiedRowByRow) {
-  std::vector<int> whole(2 * 4 * 5);
-  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int>(i);
-  std::vector<int> values = {1, 2, 3};
-  const OperandBlock block{.first = 6, .rows = 2, .columns = 3, .stride = 5};
-  copy_block(whole, block, 1, values);
-  EXPECT_EQ(values, (std::vector<int>{6, 7, 8, 11, 12, 13}));
-  copy_block(whole, block, 2, values);
-  EXPECT_EQ(values, (std::vector<int>{12, 13, 14, 15, 16, 17, 22, 23, 24, 25, 26, 27}));
-  copy_block(std::vector<int>{}, block, 2, values);
-  EXPECT_TRUE(values.empty());
-  EXPECT_EQ(block.count(), 6);
-}
-
-// --- error feedback -------------------------------------------------------------------------------
-
-// Sends a quarter of input + residual and keeps the rest, on all ranks in one process.
-class Quarter final : public all_reduce::Plan {
- public:
-  Quarter(const all_reduce::Problem& p, const Resources&)
-      : p_(p), residual_(static_cast<std::size_t>(p.ranks * p.count)) {
-    calls = 0;
-    sums.assign(static_cast<std::size_t>(p.count), 0.0);
-  }
-  void run(const all_reduce::Operands& o) override {
-    ++calls;
-    for (std::int64_t i = 0; i < p_.count; ++i) {
-      float sum = 0;
-      for (int r = 0; r < p_.ranks; ++r) {
-        float& rest = residual_[static_cast<std::size_t>(r * p_.count + i)];
-        const float v = (p_.gpus ? o.of_gpu[r].input : o.input)[i] + rest;
-        sum += v / 4;
-        rest = v - v / 4;
-      }
-      sums[static_cast<std::size_t>(i)] += double{sum};
-      for (int r = 0; r < p_.ranks; ++r) (p_.gpus ? o.of_gpu[r].output : o.output)[i] = sum;
-    }
-  }
-  static inline int calls = 0;
-  static inline std::vector<double> sums{};
-
- private:
-  all_reduce::Problem p_;
-  std::vector<float> residual_;
-};
-
-double norm(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-
-// The bound of feedback.hpp after the calls that its rules ask for.
-struct FeedbackRules {
-  int calls = 0;
-  double bound = 0;
-  FeedbackRules(const RepeatedReference& reference, double contraction, bool again, int ranks) {
-    const double q = std::sqrt(1 - contraction);
-    const auto count = static_cast<double>(reference.expected.size());
-    const double all = 4 * norm(reference.expected);
-    double ranks_part = 0, sum_part = 0, rounding = 0;
-    for (bool enough = false; !enough;) {
-      const double sent = ranks_part + (calls < 4 ? reference.summand_norms : 0);
-      sum_part = again ? q * (sum_part + sent) : 0;
-      ranks_part = q * sent;
-      rounding += (ranks + 8) * std::pow(2.0, -24) * (sent + sum_part);
-      ++calls;
-      const auto below = [&](double limit) {
-        return ranks_part + sum_part <= std::max(limit, rounding);
-      };
-      enough = calls >= 4 &&
-               (below(all / std::sqrt(count) / 8) || (calls >= 8 && calls * count >= 0x1p21 &&
-                                                      (calls * count >= 0x1p27 || below(all / 2))));
-    }
-    bound = ranks_part + sum_part + rounding;
-  }
-};
-
-TEST(VerifierFeedback, TheSumOfTheResultsIsAsNearAsItsResidualsAllow) {
-  using all_reduce::AllReduce;
-  const double quarter = 1 - 0.75 * 0.75;
-  struct Row {
-    all_reduce::Problem problem;
-    double contraction;
-    int compressions;
-  };
-  const auto sum = all_reduce::Operation::sum;
-  for (const Row& row : {Row{{sum, 37, 1}, quarter, 1}, Row{{sum, 37, 3, true}, quarter, 1},
-                         Row{{sum, 500, 2, true}, quarter, 2}, Row{{sum, 1 << 18, 1}, quarter, 1},
-                         Row{{sum, 1 << 18, 1}, 0.05, 2}, Row{{sum, 1 << 21, 1}, 0.05, 1}}) {
-    Variant variant = unregistered<AllReduce>("quarter", make_plan<AllReduce, Quarter>);
-    VariantInfo info = *variant.info;
-    info.contraction = row.contraction;
-    info.compressions = row.compressions;
-    variant.info = variant.entry.info = &info;
-    const std::unique_ptr<Case> problem = make_case<AllReduce>(row.problem, "test", "test");
-    problem->allocate(1, nullptr);
-    problem->fill(Tier::accuracy, 5);
-    std::unique_ptr<Runner> plan;
-    const Verdict found = verify(*problem, variant, {1, nullptr}, plan);
-    const RepeatedReference reference = problem->repeated_reference();
-    const FeedbackRules rules(reference, row.contraction, row.compressions > 1, row.problem.ranks);
-    std::vector<double> error = Quarter::sums;
-    for (std::size_t i = 0; i < error.size(); ++i) error[i] -= 4 * reference.expected[i];
-    EXPECT_EQ(found.outcome, Outcome::passed) << found.reason;
-    EXPECT_EQ(Quarter::calls, rules.calls) << row.problem.count;
-    EXPECT_NEAR(found.error_ratio / (norm(error) / rules.bound), 1, 1e-9) << row.problem.count;
-  }
 }
 
 }  // namespace
