@@ -142,7 +142,7 @@ void check_verification(const MpiSession& session) {
     owned->fill(Tier::accuracy, 1);
     const Variant variant{all_reduce::AllReduce::name, entry.info->name, entry.info, entry, ""};
     const auto plan = owned->plan(variant, {1, session.communicator()});
-    owned->reset();
+    owned->reset_all();
     for (const std::size_t copy : {0, 2, 1}) {
       plan->run(copy);
       expect(owned->check(*entry.info, copy).passed, "each copy of the operands in a window");

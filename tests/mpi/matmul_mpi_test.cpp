@@ -175,7 +175,7 @@ void check_copies(int ranks) {
     owned->allocate(copies, nullptr);
     owned->fill(Tier::accuracy, 1);
     const auto plan = owned->plan(variant, {1, mpi_session().communicator()});
-    owned->reset();
+    owned->reset_all();
     plan->prepare();
     for (std::size_t copy = 0; copy < copies; ++copy) {
       plan->run(copy);

@@ -454,7 +454,7 @@ TEST_F(Verifier, AllocatedAgainACaseHasTheNewNumberOfCopies) {
   const auto problem = make(3);
   problem->allocate(2, nullptr);
   EXPECT_EQ(problem->copies(), 2U);
-  problem->reset();
+  problem->reset_all();
   const auto plan = problem->plan(variant_, {1, nullptr});
   EXPECT_EQ(plan->remark(), "as the script says");
   for (const std::size_t copy : {0, 1}) {
