@@ -36,15 +36,15 @@ if .venv/bin/python -c 'import pytest' 2>/dev/null; then
     for tests in "$@"; do .venv/bin/python -m pytest -q -rs "$tests" || status=1; done
     return $status
   }
-  # Beside the tests of the program, which wait for much of their time.
-  others=(tests/plots tests/scripts tests/peers tests/simulation)
-  others_log=$folder/pytest.log
-  run_pytest "${others[@]}" >"$others_log" 2>&1 &
-  others_pid=$!
-  trap 'kill $others_pid 2>/dev/null || true' EXIT
+  # Those of the charts need one core; those of the program need a machine without neighbours.
+  plots_log=$folder/pytest_plots.log
+  run_pytest tests/plots >"$plots_log" 2>&1 &
+  plots_pid=$!
+  trap 'kill $plots_pid 2>/dev/null || true' EXIT
+  run_pytest tests/scripts tests/peers tests/simulation || failed+=("pytest of scripts, peers, simulation")
+  wait $plots_pid || failed+=("pytest tests/plots")
+  cat "$plots_log"
   run_pytest tests/cli || failed+=("pytest tests/cli")
-  wait $others_pid || failed+=("pytest ${others[*]}")
-  cat "$others_log"
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi
