@@ -337,6 +337,8 @@ TEST(Compare, DisturbedRowsAreNamedAndDoNotCountAsOthers) {
     EXPECT_EQ(disturbed.change, Change::cannot_tell);
     EXPECT_EQ(disturbed.before_seconds, 0);
     EXPECT_EQ(disturbed.after_seconds, 0);
+    for (const double value : {disturbed.ratio, disturbed.low, disturbed.high, disturbed.p})
+      EXPECT_EQ(value, 1);
   }
   EXPECT_TRUE(says(row(all, key("c")).reason, {"fewer than two other rows"}));
 }

@@ -178,6 +178,15 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
   EXPECT_EQ(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X"})")), "");
 }
 
+TEST_F(Verified, TheFirstOfSeveralDamagedFilesIsNamed) {
+  for (char machine = 'p'; machine >= 'a'; --machine) {
+    std::filesystem::create_directories(folder_ / std::string(1, machine));
+    folder_.write(std::string(1, machine) + "/verified.json", "{");
+  }
+  EXPECT_TRUE(says(error_of([&] { DeviceStatus(folder_.path(), digests); }),
+                   {(folder_ / "a/verified.json").string()}));
+}
+
 TEST_F(Verified, AFolderThatCannotBeReadIsReported) {
   const DeviceStatus status(folder_ / "nowhere", digests);
   EXPECT_TRUE(says(status.of(variant(first)),
