@@ -30,21 +30,20 @@ ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure --no-t
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi
   export STEPLADDER_SMPI_TRAIN=$root/$folder/stepladder_smpi_train
-  # One call per folder, because folders may have files of the same name.
-  run_pytest() {
-    local tests status=0
-    for tests in "$@"; do .venv/bin/python -m pytest -q -rs "$tests" || status=1; done
-    return $status
-  }
-  # Those of the charts need one core; those of the program need a machine without neighbours.
+  # One call per folder, because folders may have files of the same name. Those of the charts need one core; those
+  # of the program need a machine without neighbours.
+  run_pytest=(.venv/bin/python -m pytest -q -rs)
   plots_log=$folder/pytest_plots.log
-  run_pytest tests/plots >"$plots_log" 2>&1 &
-  plots_pid=$!
-  trap 'kill $plots_pid 2>/dev/null || true' EXIT
-  run_pytest tests/scripts tests/peers tests/simulation || failed+=("pytest of scripts, peers, simulation")
-  wait $plots_pid || failed+=("pytest tests/plots")
+  "${run_pytest[@]}" tests/plots >"$plots_log" 2>&1 &
+  plots=$!
+  trap 'kill $plots 2>/dev/null || true' EXIT
+  for tests in tests/scripts tests/peers tests/simulation; do
+    "${run_pytest[@]}" "$tests" || failed+=("pytest $tests")
+  done
+  wait $plots || failed+=("pytest tests/plots")
+  trap - EXIT
   cat "$plots_log"
-  run_pytest tests/cli || failed+=("pytest tests/cli")
+  "${run_pytest[@]}" tests/cli || failed+=("pytest tests/cli")
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/adapters/make_case.hpp"
 #include "harness/adapters/primitives.hpp"
@@ -15,18 +16,25 @@
 
 namespace stepladder {
 
-// Runs one plan on every filling until it fails.
-inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1) {
-  problem.allocate(1, variant.info->place == Place::cuda ? device() : nullptr);
-  std::unique_ptr<Runner> plan;
-  Verdict verdict;
-  for (const Filling& filling : fillings(problem, {variant}, 1)) {
-    if (filling.tier == Tier::exact && !takes_exact_tier(problem, *variant.info)) continue;
+// Runs one plan of each variant, all of one place, on every filling until it fails. They share the
+// references, which may take longer than they.
+inline std::vector<Verdict> verdicts_of(Case& problem, const std::vector<Variant>& variants,
+                                        int threads = 1) {
+  problem.allocate(1, variants.front().info->place == Place::cuda ? device() : nullptr);
+  std::vector<std::unique_ptr<Runner>> plans(variants.size());
+  std::vector<Verdict> verdicts(variants.size(), {.outcome = Outcome::passed});
+  for (const Filling& filling : fillings(problem, variants, 1)) {
     problem.fill(filling.tier, filling.seed);
-    verdict = verify(problem, variant, {threads, nullptr}, plan);
-    if (verdict.outcome != Outcome::passed) break;
+    for (std::size_t i = 0; i < variants.size(); ++i)
+      if (verdicts[i].outcome == Outcome::passed &&
+          (filling.tier == Tier::accuracy || takes_exact_tier(problem, *variants[i].info)))
+        verdicts[i] = verify(problem, variants[i], {threads, nullptr}, plans[i]);
   }
-  return verdict;
+  return verdicts;
+}
+
+inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1) {
+  return verdicts_of(problem, {variant}, threads).front();
 }
 
 // A variant that is not in the registry, so that no ladder, step or other test has it. It supports

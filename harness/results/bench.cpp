@@ -375,7 +375,7 @@ void Bench::verify_all(Case& problem, const Candidates& candidates) {
   }
 }
 
-// A later visit has values of its own. Its plans are verified after the timing alone.
+// A later visit has values of its own. Its plans run once, and are verified after the timing alone.
 void Bench::plan_all_again(Case& problem, const Candidates& candidates) {
   problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   for (Candidate* candidate : candidates) {

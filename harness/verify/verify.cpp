@@ -52,13 +52,23 @@ Verdict watched(const Case& problem, const Variant& variant, Run run) {
   }
 }
 
+// Returns its seconds.
+double run_once(Case& problem, const Variant& variant, Runner& runner) {
+  problem.reset();
+  runner.prepare();
+  const auto start = std::chrono::steady_clock::now();
+  runner.run(0);
+  if (variant.info->place == Place::cuda) device()->synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
                    std::unique_ptr<Runner>& runner) {
   return watched(problem, variant, [&]() -> Verdict {
     runner = problem.plan(variant, resources);
-    return {.outcome = Outcome::passed};
+    return {.outcome = Outcome::passed, .seconds = run_once(problem, variant, *runner)};
   });
 }
 
@@ -74,13 +84,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   if (has_feedback) planned.reset();  // its residual belongs to other values
   return watched(problem, variant, [&]() -> Verdict {
     if (planned == nullptr) planned = problem.plan(variant, resources);
-    problem.reset();
-    planned->prepare();
-    const auto start = std::chrono::steady_clock::now();
-    planned->run(0);
-    if (variant.info->place == Place::cuda) device()->synchronize();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = run_once(problem, variant, *planned);
     Check check = problem.check(*variant.info, 0);
     const double relative_error = check.relative_error;
     if (has_feedback) check = check_feedback(problem, *variant.info, *planned, check);

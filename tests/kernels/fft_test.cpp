@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <complex>
-#include <map>
 #include <memory>
 #include <numbers>
 #include <string>
@@ -211,7 +210,6 @@ constexpr Shape shapes[] = {
 
 class FftRungs : public testing::TestWithParam<const char*> {};
 
-// The reference takes longer than the rungs: all of them, on 1 and 3 threads, share one.
 TEST_P(FftRungs, PassOnLargeAndOblongFilters) {
   std::vector<Variant> variants;
   for (const Variant& variant : primitive(Convolution::name).variants())
@@ -233,20 +231,13 @@ TEST_P(FftRungs, PassOnLargeAndOblongFilters) {
                             .pad_w = s.pad_w,
                             .groups = s.groups};
       const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
-      owned->allocate(1, nullptr);
-      std::map<std::pair<std::size_t, int>, std::unique_ptr<Runner>> plans;
-      for (const Filling& filling : fillings(*owned, variants, 1)) {
-        if (filling.tier == Tier::exact) continue;  // transforms round
-        owned->fill(filling.tier, filling.seed);
+      for (const int threads : {1, 3}) {
+        const std::vector<Verdict> verdicts = verdicts_of(*owned, variants, threads);
         for (std::size_t v = 0; v < variants.size(); ++v)
-          for (const int threads : {1, 3}) {
-            const Verdict verdict =
-                verify(*owned, variants[v], {threads, nullptr}, plans[{v, threads}]);
-            EXPECT_EQ(verdict.outcome, Outcome::passed)
-                << variants[v].name << ", " << threads << " threads, "
-                << convolution::direction(problem) << " " << shape(problem) << ": "
-                << verdict.reason;
-          }
+          EXPECT_EQ(verdicts[v].outcome, Outcome::passed)
+              << variants[v].name << ", " << threads << " threads, "
+              << convolution::direction(problem) << " " << shape(problem) << ": "
+              << verdicts[v].reason;
       }
     }
 }

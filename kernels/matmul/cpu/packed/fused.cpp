@@ -10,7 +10,7 @@
 
 namespace stepladder::matmul {
 
-template class PackedProduct<true>;
+template class PackedProduct<true>;  // compiled here
 
 namespace {
 

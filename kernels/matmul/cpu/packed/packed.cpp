@@ -15,7 +15,7 @@
 
 namespace stepladder::matmul {
 
-template class PackedProduct<false>;
+template class PackedProduct<false>;  // compiled here for all rungs that use it
 
 namespace {
 
