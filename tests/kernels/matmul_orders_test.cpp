@@ -25,7 +25,8 @@ constexpr Size sizes[] = {
     {"a block of B of fewer panels than C has", 259, 451, 307},
     {"several blocks of K", 251, 53, 1061},
     {"a C of more than 1 MiB", 231, 1201, 53},
-    {"few steps of K, a tile of C prefetched", 307, 331, 7},
+    {"few steps of K, a tile of C prefetched", 521, 139, 7},
+    {"few steps of K, a row of tiles in one call", 43, 451, 7},
     {"one vector of columns, tall tiles", 301, 7, 77},
     {"two vectors of columns, tall tiles", 301, 27, 77},
     {"rows of A 1 KiB apart, no tall tiles", 67, 13, 512},
@@ -36,6 +37,8 @@ constexpr Size sizes[] = {
     {"three rows", 3, 577, 131},
     {"16 rows, more than L2 holds", 16, 1801, 331},
     {"64 rows, which L2 holds", 64, 331, 53},
+    {"23 rows, several tiles of dot products", 23, 151, 277},
+    {"one tile of C, more than L2 holds, threads divide K", 5, 61, 27001},
 };
 
 class MatmulOrders : public testing::TestWithParam<const char*> {};

@@ -102,6 +102,15 @@ struct GemmTile {
         k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n, accumulate, epilogue);
   }
 
+  // c[i, j] for i < m and j < panels * columns, from as many panels of b, one after the other. With few
+  // steps of k, calls and the wait for c would take longer than the arithmetic: there is one call, and
+  // the tile after the present one is prefetched for writing.
+  static void multiply_panels(std::int64_t k, const float* a, std::int64_t a_row,
+                              std::int64_t a_step, const float* b_panels, std::int64_t panels,
+                              float* c, std::int64_t ldc, std::int64_t m, bool accumulate) {
+    rows_of_tiles[m - 1](k, a, a_row, a_step, b_panels, panels, c, ldc, accumulate);
+  }
+
  private:
   // Rows of b: whole vectors may be read; only n columns; only n columns, and copied to the panel.
   enum class Rows { padded, exact, packed };
@@ -123,11 +132,11 @@ struct GemmTile {
   // I over the accumulators, row by row.
   template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue, std::size_t... R,
             std::size_t... V, std::size_t... I>
-  static void multiply_tile(std::index_sequence<R...>, std::index_sequence<V...>,
-                            std::index_sequence<I...>, std::int64_t k, const float* a,
-                            std::int64_t a_row, std::int64_t a_step, const float* b,
-                            std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc,
-                            std::int64_t n, bool accumulate, Epilogue epilogue) {
+  [[gnu::always_inline]] static void multiply_tile(
+      std::index_sequence<R...>, std::index_sequence<V...>, std::index_sequence<I...>,
+      std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+      std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc, std::int64_t n,
+      bool accumulate, Epilogue epilogue) {
     const std::int64_t rest = n - (Width - 1) * lanes;  // columns of the last vector
     Vector acc[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
@@ -186,6 +195,31 @@ struct GemmTile {
   static constexpr std::array<Tile<Epilogue>, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
     return {&tile<source, T / vectors + 1, T % vectors + 1, Epilogue>...};
   }
+  using RowOfTiles = void (*)(std::int64_t k, const float* a, std::int64_t a_row,
+                              std::int64_t a_step, const float* b_panels, std::int64_t panels,
+                              float* c, std::int64_t ldc, bool accumulate);
+
+  template <std::int64_t Height>
+  static void row_of_tiles(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step,
+                           const float* b_panels, std::int64_t panels, float* c, std::int64_t ldc,
+                           bool accumulate) {
+    for (std::int64_t p = 0; p < panels; ++p, b_panels += k * columns, c += columns) {
+      for (std::int64_t i = 0; i < Height; ++i)
+        for (std::int64_t v = 0; v < vectors; ++v)
+          __builtin_prefetch(c + i * ldc + columns + v * lanes, 1, 3);
+      multiply_tile<Rows::padded, Height, vectors>(
+          std::make_index_sequence<Height>{}, std::make_index_sequence<vectors>{},
+          std::make_index_sequence<Height * vectors>{}, k, a, a_row, a_step, b_panels, columns,
+          nullptr, c, ldc, columns, accumulate, IdentityEpilogue{});
+    }
+  }
+  template <std::size_t... T>
+  static constexpr std::array<RowOfTiles, rows> all_rows_of_tiles(std::index_sequence<T...>) {
+    return {&row_of_tiles<T + 1>...};
+  }
+  static constexpr std::array<RowOfTiles, rows> rows_of_tiles =
+      all_rows_of_tiles(std::make_index_sequence<rows>{});
+
   template <Rows source, class Epilogue>
   static constexpr std::array<Tile<Epilogue>, rows * vectors> tiles =
       all_tiles<source, Epilogue>(std::make_index_sequence<rows * vectors>{});

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/gemm_tile.hpp"
@@ -86,8 +87,10 @@ class PackedProduct {
 
   // One panel where L1 can keep it for all strips, or as many as half of an L2 of 1 MiB takes.
   static std::int64_t panels_at_a_time(const Problem& p, std::int64_t kc) {
-    constexpr std::int64_t block_of_b = 1 << 17, large_c = 1 << 18;  // floats
-    const bool many_strips = p.m > max_mc || (p.k < p.m && p.m * p.n >= large_c);
+    constexpr std::int64_t block_of_b = 1 << 17, large_c = 1 << 18,
+                           c_beyond_l1 = 1 << 13;  // floats
+    const bool many_strips = p.m > max_mc || (p.k < p.m && p.m * p.n >= large_c) ||
+                             (has_few_steps(p.k, p.n) && p.m * p.n >= c_beyond_l1);
     if (!many_strips) return 1;
     return std::clamp<std::int64_t>(block_of_b / (kc * Tile::columns), 1,
                                     ceil_div(p.n, Tile::columns));
@@ -121,11 +124,33 @@ class PackedProduct {
       const Source source = s > 0                                  ? Source::panel
                             : strips == 1 && !problem_.transpose_b ? Source::in_place
                                                                    : Source::packed_now;
-      for (std::int64_t j = columns.begin; j < columns.end; j += AnyTile::columns)
+      std::int64_t j = columns.begin;
+      if constexpr (!fuses && std::is_same_v<AnyTile, Tile>)
+        if (source == Source::panel && has_few_steps(problem_.k, columns.end - columns.begin))
+          j += multiply_panels(o, tile_rows, columns, block, panels);
+      for (; j < columns.end; j += AnyTile::columns)
         multiply_tile<AnyTile>(o, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
                                block, source, panels + (j - columns.begin) * block.size());
     }
   }
+
+  // The whole panels of a strip. Returns their columns.
+  std::int64_t multiply_panels(const Operands& o, Range rows, Range columns, Block block,
+                               const float* panels) const {
+    const Problem& p = problem_;
+    const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
+    const std::int64_t count = (columns.end - columns.begin) / Tile::columns;
+    Tile::multiply_panels(block.size(), o.a + rows.begin * a_row + block.begin * a_step, a_row,
+                          a_step, panels, count, o.c + rows.begin * p.n + columns.begin, p.n,
+                          rows.end - rows.begin, block.adds);
+    return count * Tile::columns;
+  }
+
+  // A wide C with few steps of k: writing C takes longer than the arithmetic.
+  static bool has_few_steps(std::int64_t k, std::int64_t columns) {
+    return k <= few_steps && columns >= 4 * Tile::columns;
+  }
+  static constexpr std::int64_t few_steps = 16;
 
   // Fetches a tile of C for writing, while the tile is computed.
   void prefetch_tile(const float* c, std::int64_t height, std::int64_t width) const {

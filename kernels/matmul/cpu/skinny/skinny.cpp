@@ -1,12 +1,13 @@
-// A C of few rows or columns: the long operand is read in place, and nothing of it is packed. `packed` copies panels of it that only few tiles would read, and fills its vectors from
-// the short side. Here the layout of the long operand decides: rows along K are multiplied as dot
-// products (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand
-// fits L2 (stream_tiles.hpp); beyond, whole rows are read in memory order, and added to a C in L1
-// (stream_rows.hpp). If C has too few elements for all threads, they divide K.
+// A C of few rows or columns: the long operand is read in place, and nothing of it is packed.
+// `packed` copies panels of it that only few tiles would read, and fills its vectors from the short
+// side. Here the layout of the long operand decides: rows along K are multiplied as dot products
+// (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand fits L2,
+// or if one tile is all of C (stream_tiles.hpp); otherwise, whole rows are read in memory order, and
+// added to a C in L1 (stream_rows.hpp). If C has too few elements for all threads, they divide K.
 //
 // Expected: with one row, the bandwidth of the memory or cache that holds the long operand; with 2
 // to 8 rows 1.1x to 3x over `packed`. From memory, nothing from about 16 rows on, where packing
-// pays; from L2, 1.0x to 1.5x up to 64 rows.
+// pays; from L2, 1.0x to 1.5x up to 64 rows; dot products 0.9x to 1.3x with 16 to 24 rows.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,18 +37,22 @@ class Skinny final : public Plan {
         short_along_k_(rows_ == 1 || (transposed_ ? problem.transpose_b : !problem.transpose_a)),
         streams_(transposed_ ? problem.transpose_a : !problem.transpose_b),
         threads_(useful_threads(problem, resources.threads)),
-        from_cache_(streams_ && problem.k * columns_ <= threads_ * l2_floats),
-        divides_k_(threads_ > 1 && columns_ < threads_ * min_columns_per_thread) {
-    if (rows_ > max_rows_from_cache)
-      throw Unsupported("built for a C of at most 64 rows or columns");
-    if (rows_ > max_rows && !from_cache_)
+        fits_l2_(problem.k * columns_ <= threads_ * l2_floats),
+        one_tile_(StreamTiles::is_one_tile(rows_, columns_)),
+        divides_k_(threads_ > 1 && (columns_ < threads_ * min_columns_per_thread ||
+                                    (streams_ && one_tile_ && !fits_l2_))) {
+    if (rows_ > max_rows_of_tiles) throw Unsupported("built for a C of at most 64 rows or columns");
+    if (!streams_ && rows_ > max_rows_of_dot_products)
       throw Unsupported(
-          "more than 16 rows or columns of C only if the rows of the long operand run along C, and "
-          "it fits L2 (2 MiB)");
-    if (packs_short()) short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * problem.k));
+          "more than 24 rows or columns of C only if the rows of the long operand run along C");
+    if (streams_ && !uses_tiles() && rows_ > max_rows_from_memory)
+      throw Unsupported(
+          "more than 16 rows or columns of C only if the long operand fits L2 (2 MiB)");
+    if (packs_short())
+      short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * packed_row()));
     if (divides_k_)
       partial_ = aligned_array<float>(static_cast<std::size_t>(threads_ * rows_ * columns_));
-    if (streams_ && !from_cache_) {
+    if (streams_ && !uses_tiles()) {
       block_floats_ = round_up(StreamRows::workspace(rows_, columns_), line_floats);
       blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * block_floats_));
     }
@@ -55,8 +60,8 @@ class Skinny final : public Plan {
 
   void run(const Operands& operands) override {
     if (packs_short())
-      transpose(transposed_ ? operands.b : operands.a, rows_, short_.get(), problem_.k, problem_.k,
-                rows_);
+      transpose(transposed_ ? operands.b : operands.a, rows_, short_.get(), packed_row(),
+                problem_.k, rows_);
     if (threads_ == 1) {
       run_part(operands, 0);
     } else {
@@ -70,8 +75,15 @@ class Skinny final : public Plan {
  private:
   // Dot products need both operands along K.
   bool packs_short() const { return !streams_ && !short_along_k_; }
+  // Floats from row to row of the packed short operand: an odd number of cache lines, since rows 4 KiB
+  // apart would share the sets of L1.
+  std::int64_t packed_row() const {
+    return ceil_div(problem_.k, line_floats) / 2 * 2 * line_floats + line_floats;
+  }
+  bool uses_tiles() const { return fits_l2_ || one_tile_; }
 
-  static constexpr std::int64_t max_rows = 16, max_rows_from_cache = 64;
+  static constexpr std::int64_t max_rows_of_dot_products = 24, max_rows_from_memory = 16,
+                                max_rows_of_tiles = 64;
   static constexpr std::int64_t l2_floats = 1 << 19;  // of each thread
   static constexpr std::int64_t min_columns_per_thread = 64;
 
@@ -99,9 +111,10 @@ class Skinny final : public Plan {
       return;
     }
     if (!streams_) {
-      DotProducts::multiply({packs_short() ? short_.get() : short_side, problem_.k, long_side,
-                             problem_.k, c, c_row, c_column},
-                            rows_, columns, k);
+      DotProducts::multiply(
+          {packs_short() ? short_.get() : short_side, packs_short() ? packed_row() : problem_.k,
+           long_side, problem_.k, c, c_row, c_column},
+          rows_, columns, k);
       return;
     }
     const StreamOperands stream{short_side,
@@ -112,7 +125,7 @@ class Skinny final : public Plan {
                                 c,
                                 c_row,
                                 c_column};
-    if (from_cache_)
+    if (uses_tiles())
       StreamTiles::multiply(stream, rows_, columns, k);
     else
       StreamRows::multiply(stream, rows_, columns, k, blocks_.get() + thread * block_floats_);
@@ -132,7 +145,8 @@ class Skinny final : public Plan {
   bool short_along_k_;           // the layout of the short operand
   bool streams_;                 // the rows of the long operand run along C
   int threads_;
-  bool from_cache_;  // streams_, and the long operand fits the L2 of the threads
+  bool fits_l2_;   // the long operand, that of the threads
+  bool one_tile_;  // of StreamTiles
   bool divides_k_;
   AlignedArray<float> short_;    // [rows, K] if the short operand is packed
   AlignedArray<float> partial_;  // [threads, C] if the threads divide K

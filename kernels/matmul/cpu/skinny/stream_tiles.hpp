@@ -26,6 +26,11 @@ namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 class StreamTiles {
  public:
+  // Whether one tile takes all of C: then B is read once, in memory order.
+  static constexpr bool is_one_tile(std::int64_t rows, std::int64_t columns) {
+    return rows <= max_rows && columns <= most_vectors(rows) * lanes;
+  }
+
   // c(i, j) = sum over l in k of a(i, l) · b[l, j] for i < rows, j in columns.
   static void multiply(const StreamOperands& o, std::int64_t rows, Range columns, Range k) {
     const std::int64_t tiles = ceil_div(rows, max_rows);
