@@ -7,9 +7,10 @@
 // Few rows: one panel of B at a time is in L1, and all strips of A pass by. Many rows, or a large C:
 // a block of several panels is in L2, and each strip passes along it, so that B is packed once and
 // rows of C are written in memory order. The first strip packs while it computes; a single strip
-// reads B in place. A transposed B is packed before, by transposing squares in registers. If that,
-// a strided A or unused lanes would cost more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is
-// computed, and Cᵀ is transposed at the end.
+// reads B in place. A transposed B is packed before, by transposing squares in registers. A transposed
+// A is packed too, 240 rows at a time: steps of k whole rows apart would conflict for the sets of L1.
+// If that or unused lanes would cost more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and
+// Cᵀ is transposed at the end.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,10 @@ class PackedProduct {
         nc_(panels_at_a_time(problem_, kc_) * Tile::columns),
         vectors_(vectors_of_tile(problem_)),
         prefetches_c_(is_mostly_c(problem_)),
+        packs_a_(pays_to_pack_a(problem_)),
         b_panels_(panels_of_b(threads * panels_size())),
+        a_strips_(
+            aligned_array<float>(static_cast<std::size_t>(packs_a_ ? threads * strips_size() : 0))),
         c_transposed_(aligned_array<float>(
             transposed_ ? static_cast<std::size_t>(problem.m * problem.n) : 0)) {}
 
@@ -110,39 +114,100 @@ class PackedProduct {
 
   enum class Source { panel, packed_now, in_place };  // of a tile's columns of B
 
-  std::int64_t panels_size() const { return kc_ * nc_; }  // floats
+  // Floats of a thread.
+  std::int64_t panels_size() const { return kc_ * nc_; }
+  std::int64_t strips_size() const { return kc_ * max_mc; }
 
-  // The tiles of a block of C, strip of rows by strip of rows.
+  struct Workspace {
+    float *panels, *strips;
+  };
+
+  // The tiles of a block of C, strip of rows by strip of rows. is_first: of the blocks of columns.
   template <class AnyTile>
   void multiply_strips(const Operands& o, Range rows, Range columns, Block block,
-                       float* panels) const {
-    const std::int64_t height = rows.end - rows.begin;
-    const std::int64_t strips = ceil_div(height, AnyTile::rows);
-    for (std::int64_t s = 0; s < strips; ++s) {  // of nearly equal heights
-      const Range strip = partition(height, strips, s);
-      const Range tile_rows{rows.begin + strip.begin, rows.begin + strip.end};
-      const Source source = s > 0                                  ? Source::panel
-                            : strips == 1 && !problem_.transpose_b ? Source::in_place
-                                                                   : Source::packed_now;
+                       const Workspace& work, bool is_first) const {
+    const Strips strips{rows, ceil_div(rows.end - rows.begin, AnyTile::rows)};
+    const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
+    for (std::int64_t s = 0; s < strips.count; ++s) {
+      const Range tile_rows = strips.rows_of(s);
+      const Source source = s > 0                                        ? Source::panel
+                            : strips.count == 1 && !problem_.transpose_b ? Source::in_place
+                                                                         : Source::packed_now;
+      Strip a = strip_in_place(o.a, tile_rows.begin, block);
+      if (packs_a_) {
+        const std::int64_t in_block = s % strips_of_block;
+        const Range packed{s, std::min(strips.count, s + strips_of_block)};
+        if (in_block == 0 && (is_first || strips.count > strips_of_block))
+          pack_strips<AnyTile>(o.a, strips, packed, block, work.strips);
+        a = {work.strips + in_block * block.size() * AnyTile::rows, 1, AnyTile::rows};
+      }
       std::int64_t j = columns.begin;
       if constexpr (!fuses && std::is_same_v<AnyTile, Tile>)
         if (source == Source::panel && has_few_steps(problem_.k, columns.end - columns.begin))
-          j += multiply_panels(o, tile_rows, columns, block, panels);
+          j += multiply_panels(o, a, tile_rows, columns, block, work.panels);
       for (; j < columns.end; j += AnyTile::columns)
-        multiply_tile<AnyTile>(o, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
-                               block, source, panels + (j - columns.begin) * block.size());
+        multiply_tile<AnyTile>(o, a, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
+                               block, source, work.panels + (j - columns.begin) * block.size());
     }
   }
 
-  // The whole panels of a strip. Returns their columns.
-  std::int64_t multiply_panels(const Operands& o, Range rows, Range columns, Block block,
-                               const float* panels) const {
+  // Rows divided into `count` strips of nearly equal heights.
+  struct Strips {
+    Range rows;
+    std::int64_t count;
+    Range rows_of(std::int64_t s) const {
+      const Range strip = partition(rows.end - rows.begin, count, s);
+      return {rows.begin + strip.begin, rows.begin + strip.end};
+    }
+  };
+
+  // Element (i, l) of a strip of op(A) at a + i · row + l · step.
+  struct Strip {
+    const float* a;
+    std::int64_t row, step;
+  };
+  Strip strip_in_place(const float* a, std::int64_t row, Block block) const {
     const Problem& p = problem_;
-    const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
-    const std::int64_t count = (columns.end - columns.begin) / Tile::columns;
-    Tile::multiply_panels(block.size(), o.a + rows.begin * a_row + block.begin * a_step, a_row,
-                          a_step, panels, count, o.c + rows.begin * p.n + columns.begin, p.n,
-                          rows.end - rows.begin, block.adds);
+    return p.transpose_a ? Strip{a + block.begin * p.m + row, 1, p.m}
+                         : Strip{a + row * p.k + block.begin, p.k, 1};
+  }
+
+  // Few steps of k stay in L1 between the panels; a C of few columns has too few panels.
+  static bool pays_to_pack_a(const Problem& p) {
+    constexpr std::int64_t many_steps = 128;
+    return p.transpose_a && p.k >= many_steps && p.m > 2 * Tile::rows && p.n >= 2 * Tile::columns;
+  }
+
+  // Packs strips of a transposed A, each [block of K, MR]. Cache lines of A, which belong to
+  // several strips, are read for all of them at once, a few steps of k at a time.
+  template <class AnyTile>
+  void pack_strips(const float* a, const Strips& strips, Range packed, Block block,
+                   float* to) const {
+    constexpr std::int64_t steps_at_a_time = 8;
+    const std::int64_t m = problem_.m;
+    for (std::int64_t l = 0; l < block.size(); l += steps_at_a_time)
+      for (std::int64_t s = packed.begin; s < packed.end; ++s) {
+        const Range rows = strips.rows_of(s);
+        const std::int64_t height = rows.end - rows.begin;
+        const std::int64_t end = std::min(block.size(), l + steps_at_a_time);
+        float* strip = to + (s - packed.begin) * block.size() * AnyTile::rows;
+        for (std::int64_t i = l; i < end; ++i) {
+          const float* from = a + (block.begin + i) * m + rows.begin;
+          if (height == AnyTile::rows)
+            std::copy_n(from, AnyTile::rows, strip + i * AnyTile::rows);
+          else
+            std::copy_n(from, height, strip + i * AnyTile::rows);
+        }
+      }
+  }
+
+  // The whole panels of a strip. Returns their columns.
+  std::int64_t multiply_panels(const Operands& o, const Strip& a, Range rows, Range columns,
+                               Block block, const float* panels) const {
+    const std::int64_t count = (columns.end - columns.begin) / Tile::columns, n = problem_.n;
+    Tile::multiply_panels(block.size(), a.a, a.row, a.step, panels, count,
+                          o.c + rows.begin * n + columns.begin, n, rows.end - rows.begin,
+                          block.adds);
     return count * Tile::columns;
   }
 
@@ -172,40 +237,38 @@ class PackedProduct {
 
   // One tile of C. The last block of K applies the epilogue.
   template <class AnyTile>
-  void multiply_tile(const Operands& o, Range rows, Range columns, Block block, Source source,
-                     float* b_panel) const {
+  void multiply_tile(const Operands& o, const Strip& a, Range rows, Range columns, Block block,
+                     Source source, float* b_panel) const {
     if constexpr (fuses) {
       const bool last = block.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
       if (last && transposed_)  // one bias per row of Cᵀ
-        return multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel,
+        return multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel,
                                       RowBias(o.bias + rows.begin, relu));
       if (last)
-        return multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel,
+        return multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel,
                                       ColumnBias(o.bias + columns.begin, relu));
     }
-    multiply_tile<AnyTile>(o, rows, columns, block, source, b_panel, IdentityEpilogue{});
+    multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, IdentityEpilogue{});
   }
 
   template <class AnyTile, class Epilogue>
-  void multiply_tile(const Operands& o, Range rows, Range columns, Block block, Source source,
-                     float* b_panel, Epilogue epilogue) const {
+  void multiply_tile(const Operands& o, const Strip& a, Range rows, Range columns, Block block,
+                     Source source, float* b_panel, Epilogue epilogue) const {
     const Problem& p = problem_;
-    const std::int64_t a_row = p.transpose_a ? 1 : p.k, a_step = p.transpose_a ? p.m : 1;
     const std::int64_t height = rows.end - rows.begin, width = columns.end - columns.begin;
-    const float* a = o.a + rows.begin * a_row + block.begin * a_step;
     float* c = o.c + rows.begin * p.n + columns.begin;
     const float* b = p.transpose_b ? o.b + columns.begin * p.k + block.begin
                                    : o.b + block.begin * p.n + columns.begin;
     if (prefetches_c_) prefetch_tile(c, height, width);
     if (source == Source::in_place)
-      return AnyTile::multiply_in_place(block.size(), a, a_row, a_step, b, p.n, c, p.n, height,
+      return AnyTile::multiply_in_place(block.size(), a.a, a.row, a.step, b, p.n, c, p.n, height,
                                         width, block.adds, epilogue);
     if (source == Source::packed_now && !p.transpose_b)
-      return AnyTile::multiply_packing(block.size(), a, a_row, a_step, b, p.n, b_panel, c, p.n,
+      return AnyTile::multiply_packing(block.size(), a.a, a.row, a.step, b, p.n, b_panel, c, p.n,
                                        height, width, block.adds, epilogue);
     if (source == Source::packed_now)
       transpose(b, p.k, b_panel, AnyTile::columns, width, block.size());
-    AnyTile::multiply_strided(block.size(), a, a_row, a_step, b_panel, AnyTile::columns, c, p.n,
+    AnyTile::multiply_strided(block.size(), a.a, a.row, a.step, b_panel, AnyTile::columns, c, p.n,
                               height, width, block.adds, epilogue);
   }
 
@@ -217,7 +280,9 @@ class PackedProduct {
   std::int64_t kc_, nc_;  // nc_: a multiple of NR
   std::int64_t vectors_;
   bool prefetches_c_;
+  bool packs_a_;
   AlignedArray<float> b_panels_;      // [threads, NC / NR, KC, NR]
+  AlignedArray<float> a_strips_;      // [threads, max_mc / MR, KC, MR] if packs_a_
   AlignedArray<float> c_transposed_;  // [computed m, computed n] if transposed
 };
 
@@ -228,17 +293,19 @@ void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns
   const Problem& p = problem_;
   const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
                           transposed_ ? c_transposed_.get() : o.c, o.bias};
-  float* panels = b_panels_.get() + thread * panels_size();
+  const Workspace work{b_panels_.get() + thread * panels_size(),
+                       a_strips_.get() + thread * (packs_a_ ? strips_size() : 0)};
   for (std::int64_t l = 0; l < p.k; l += kc_) {
     const Block block{l, std::min(p.k, l + kc_), adds || l > 0};
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
       const Range part{j, std::min(columns.end, j + nc_)};
+      const bool is_first = j == columns.begin;
       if (vectors_ == 1)
-        multiply_strips<OneVector>(computed, rows, part, block, panels);
+        multiply_strips<OneVector>(computed, rows, part, block, work, is_first);
       else if (vectors_ == 2)
-        multiply_strips<TwoVectors>(computed, rows, part, block, panels);
+        multiply_strips<TwoVectors>(computed, rows, part, block, work, is_first);
       else
-        multiply_strips<Tile>(computed, rows, part, block, panels);
+        multiply_strips<Tile>(computed, rows, part, block, work, is_first);
     }
   }
   if (transposed_)
