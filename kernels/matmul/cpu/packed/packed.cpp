@@ -5,11 +5,11 @@
 //
 //   KC = 512 of k          C is read and written once per block
 //     NC columns           a block of B, packed in panels of NR columns: one panel, or half of L2
-//       MR rows            a strip of A, read in place
+//       MR rows            a strip of A, read in place unless A is transposed
 //         NR columns       the micro-kernel, kernels/common/cpu/gemm_tile.hpp
 //
-// Unlike theirs, A is not packed. Its rows are read a float at a time, one cache line per 16 steps
-// of k, which is too little traffic to pay for a copy.
+// Unlike theirs, an A with rows along k is not packed. They are read a float at a time, one cache
+// line per 16 steps of k, which is too little traffic to pay for a copy.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
 
