@@ -104,7 +104,8 @@ double fma_peak(int threads) {
   return best_rate(threads, flops, [&](int) { probe(rounds); });
 }
 
-// The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats.
+// The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats. a and b are read, and
+// c is written, but updates are of a.
 struct Arrays {
   float *a, *b, *c;
 };
@@ -112,7 +113,7 @@ enum class Mix { read, triad, copy, write, update, scale };
 
 #define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)             \
   template <Mix mix>                                                                           \
-  __attribute__((target(target_isa))) void name(const Arrays& s, std::int64_t n) {             \
+  __attribute__((target(target_isa))) void name(Arrays s, std::int64_t n) {                    \
     vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                                 \
     for (std::int64_t i = 0; i < n; i += 4 * lanes) {                                          \
       if constexpr (mix == Mix::read) {                                                        \
@@ -139,7 +140,7 @@ STEPLADDER_STREAM(stream_sse, "sse2", 4, __m128, _mm_load_ps, _mm_store_ps, _mm_
                   _mm_setzero_ps)
 #undef STEPLADDER_STREAM
 
-using Stream = void (*)(const Arrays& arrays, std::int64_t count);
+using Stream = void (*)(Arrays arrays, std::int64_t count);
 template <Mix mix>
 Stream widest() {
   return cpu_has(Isa::avx512) ? stream_avx512<mix>
@@ -161,25 +162,43 @@ const MixInfo mixes[] = {{"stream_read", 1, 0, false, widest<Mix::read>()},
                          {"stream_update", 2, 1, true, widest<Mix::update>()},
                          {"stream_scale", 1, 1, true, widest<Mix::scale>()}};
 
-// `bytes`: what one thread reads and writes.
-double stream_rate(const MixInfo& info, std::size_t bytes, int threads) {
-  const std::int64_t count =
-      std::max<std::int64_t>(64, static_cast<std::int64_t>(bytes) / 4 / info.arrays() / 64 * 64);
-  const double moved = 4.0 * static_cast<double>(count) * (info.reads + info.writes);
-  const auto passes = static_cast<std::int64_t>(std::max(1.0, 2.4e7 / moved));
-  std::vector<std::vector<AlignedArray<float>>> memory(static_cast<std::size_t>(threads));
+// The memory of every thread, touched first by the thread itself. All mixes share it.
+class ThreadMemory {
+ public:
+  ThreadMemory(std::size_t bytes, int threads)
+      : floats_(std::max<std::int64_t>(most_arrays * unit, static_cast<std::int64_t>(bytes) / 4)),
+        of_thread_(static_cast<std::size_t>(threads)) {
 #pragma omp parallel num_threads(threads)
-  {  // first touch by the thread that will use it
-    auto& own = memory[static_cast<std::size_t>(omp_get_thread_num())];
-    for (int i = 0; i < 3; ++i) {
-      own.push_back(aligned_array<float>(static_cast<std::size_t>(count)));
-      std::fill_n(own.back().get(), count, 1.0F);
+    {
+      auto& own = of_thread_[static_cast<std::size_t>(omp_get_thread_num())];
+      own = aligned_array<float>(static_cast<std::size_t>(floats_));
+      std::fill_n(own.get(), floats_, 1.0F);
     }
   }
-  return best_rate(threads, moved * static_cast<double>(passes), [&](int thread) {
-    const auto& own = memory[static_cast<std::size_t>(thread)];
-    for (std::int64_t pass = 0; pass < passes; ++pass)
-      info.stream({own[0].get(), own[1].get(), own[2].get()}, count);
+
+  int threads() const { return static_cast<int>(of_thread_.size()); }
+  // Floats of each of `arrays` arrays that fill the memory.
+  std::int64_t count(int arrays) const { return floats_ / arrays / unit * unit; }
+  // The first, the second and the last of them.
+  Arrays arrays(int thread, int arrays) const {
+    float* first = of_thread_[static_cast<std::size_t>(thread)].get();
+    const std::int64_t each = count(arrays);
+    return {first, first + std::min(1, arrays - 1) * each, first + (arrays - 1) * each};
+  }
+
+ private:
+  static constexpr std::int64_t unit = 64, most_arrays = 3;
+  std::int64_t floats_;
+  std::vector<AlignedArray<float>> of_thread_;
+};
+
+double stream_rate(const MixInfo& info, const ThreadMemory& memory) {
+  const std::int64_t count = memory.count(info.arrays());
+  const double moved = 4.0 * static_cast<double>(count) * (info.reads + info.writes);
+  const auto passes = static_cast<std::int64_t>(std::max(1.0, 2.4e7 / moved));
+  return best_rate(memory.threads(), moved * static_cast<double>(passes), [&](int thread) {
+    const Arrays own = memory.arrays(thread, info.arrays());
+    for (std::int64_t pass = 0; pass < passes; ++pass) info.stream(own, count);
   });
 }
 
@@ -219,10 +238,11 @@ std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads) {
     return of_device;
   }
   std::vector<Ceiling> all = {{"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9}};
-  for (const Level& level : levels(caches, threads))
+  for (const Level& level : levels(caches, threads)) {
+    const ThreadMemory memory(level.bytes, threads);
     for (const MixInfo& info : mixes)
-      all.push_back(
-          {info.name, "GB/s", threads, level.name, stream_rate(info, level.bytes, threads) / 1e9});
+      all.push_back({info.name, "GB/s", threads, level.name, stream_rate(info, memory) / 1e9});
+  }
   return all;
 }
 
