@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "bench/commands.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "bench/supervisor.hpp"
@@ -157,9 +158,9 @@ Command bench_command(CLI::App& program) {
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->bench.measure.budget_seconds,
                   "Seconds of timing for each row; slow rows get fewer repetitions")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last-level cache");
-  app->add_option("--seed", options->bench.seed, "Seed of the data");
+  app->add_option("--seed", options->bench.seed, "Seed of the data")->check(non_negative_number);
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   app->add_flag("--again", options->bench.again,
@@ -167,11 +168,11 @@ Command bench_command(CLI::App& program) {
       ->needs("--resume");
   app->add_option("--time-limit", options->time_limit,
                   "Seconds after which a call that does not return costs its row")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option(
          "--memory-limit", options->memory_limit,
          "GiB of memory beyond which a variant is ended; 90 % of what is available by default")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_flag("--after-crash", options->after_crash,
                 "Over ranks: the variant at which the last command in that folder was lost gets a "
                 "failed row, and the others are measured")

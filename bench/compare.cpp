@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/commands.hpp"
+#include "bench/option_checks.hpp"
 #include "harness/results/comparison.hpp"
 
 namespace stepladder {
@@ -137,7 +138,7 @@ Command compare_command(CLI::App& program) {
   app->add_option("old", options->before, "Folder of the earlier run")->required();
   app->add_option("new", options->after, "Folder of the later run")->required();
   app->add_option("--threshold", options->threshold, "Smallest change that matters, in percent")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--significance", options->significance,
                   "Probability of any false alarm in the whole comparison")
       ->check(CLI::Range(1e-9, 0.5));

@@ -13,6 +13,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
 #include "harness/io/json_reader.hpp"
@@ -520,7 +521,7 @@ Command plan_command(CLI::App& program) {
                   "Rate of the links between hosts, such as 1gbit, without mpirun");
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
@@ -532,7 +533,7 @@ Command plan_command(CLI::App& program) {
       ->expected(1, 1000);
   app->add_option("--threads", options->threads,
                   "Threads inside an operation; all cores by default, 1 with several ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--data", options->data, "Folder of images, or `generated`, as in train");
   app->add_flag(
       "--measure", options->measure,
@@ -540,7 +541,8 @@ Command plan_command(CLI::App& program) {
       "are ranks, else those of one process");
   app->add_flag("--bytes", options->bytes,
                 "Only print the bytes that model parallelism exchanges between layers");
-  app->add_option("--seed", options->seed, "Seed of weights, batches and data");
+  app->add_option("--seed", options->seed, "Seed of weights, batches and data")
+      ->check(non_negative_number);
   app->add_option("--out", options->out, "Run folder for plan.csv; none by default");
   app->add_flag("--resume", options->resume, "Add to the run in that folder");
   return {app, [options] { return run(*options); }};

@@ -10,6 +10,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/mpi_session.hpp"
@@ -194,7 +195,7 @@ Command step_command(CLI::App& program) {
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
   app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the optional layers");
   app->add_option(
@@ -209,7 +210,7 @@ Command step_command(CLI::App& program) {
   app->add_option("--threads", options->threads,
                   "Numbers of threads inside an operation, for example 1,2")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--inter", options->inter, "Numbers of operations at once, for example 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 2));
@@ -222,8 +223,8 @@ Command step_command(CLI::App& program) {
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each configuration")
-      ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Seed of weights and data");
+      ->check(positive_number);
+  app->add_option("--seed", options->seed, "Seed of weights and data")->check(non_negative_number);
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] { return run(*options); }};

@@ -11,6 +11,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
 #include "harness/io/hash.hpp"
@@ -535,19 +536,19 @@ Command train_command(CLI::App& program) {
   app->add_option("--mode", options->mode, list_of_modes());
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option(
       "--optimizer", options->network.optimizer,
       "sgd, momentum, adagrad, adadelta, rmsprop or adam, instead of the network's own");
   app->add_option("--learning-rate", options->network.learning_rate,
                   "Learning rate at the beginning; by default the optimizer's, else the network's")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   auto* per_rank = app->add_flag("--batch-per-rank", options->batch_per_rank,
                                  "Every rank takes a whole batch; the learning rate grows with the "
                                  "ranks (linear scaling rule)");
   app->add_option("--warm-up", options->warm_up,
                   "Samples in which the learning rate grows to that of --batch-per-rank")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number)
       ->needs(per_rank);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
@@ -560,10 +561,10 @@ Command train_command(CLI::App& program) {
       "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not, or `generated`; by "
       "default the digits of `make data` where they fit the network, else generated images");
   auto* steps =
-      app->add_option("--steps", options->steps, "Steps to train")->check(CLI::PositiveNumber);
+      app->add_option("--steps", options->steps, "Steps to train")->check(positive_number);
   auto* epochs =
       app->add_option("--epochs", options->epochs, "Epochs to train; 15 unless --steps is given")
-          ->check(CLI::PositiveNumber);
+          ->check(positive_number);
   steps->excludes(epochs);
   app->add_option("--target-accuracy", options->target_accuracy,
                   "Stop at this held-out accuracy, 0 to 1; exit 1 if it is not reached")
@@ -572,13 +573,13 @@ Command train_command(CLI::App& program) {
                   "Pixels by which each training image is shifted at random, each way")
       ->check(CLI::Range(0, 8));
   app->add_option("--log-every", options->log_every, "Steps between rows of train.csv")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--evaluate-every", options->evaluate_every,
                   "Samples between two evaluations; an epoch by default")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--threads", options->threads,
                   "Threads inside an operation; all cores by default, 1 with several replicas")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option(
          "--replicas", options->replicas,
          "Threads that hogwild, threads_over_samples and actors_learner start; all cores by "
@@ -587,12 +588,13 @@ Command train_command(CLI::App& program) {
   app->add_option("--checkpoint", options->checkpoint,
                   "Folder of checkpoints; with --resume the training goes on from the newest");
   app->add_option("--every", options->every, "Steps between two checkpoints")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--slow", options->slow,
                   "RANK:FACTOR[:FROM:TO]: this rank computes so many times slower, in these steps");
   app->add_flag("--check-ranks", options->check_ranks,
                 "Synchronous modes: compare the weights of all ranks after each step");
-  app->add_option("--seed", options->seed, "Seed of weights, batches and data");
+  app->add_option("--seed", options->seed, "Seed of weights, batches and data")
+      ->check(non_negative_number);
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] {

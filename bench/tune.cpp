@@ -8,6 +8,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
@@ -106,13 +107,13 @@ Command tune_command(CLI::App& program) {
   app->add_option("--threads", options->threads,
                   "Numbers of threads inside an operation, for example 1,2")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app->add_option("--repetitions", options->measure.repetitions, "Repetitions for each candidate")
       ->check(CLI::Range(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each candidate")
-      ->check(CLI::PositiveNumber);
-  app->add_option("--seed", options->seed, "Seed of weights and data");
+      ->check(positive_number);
+  app->add_option("--seed", options->seed, "Seed of weights and data")->check(non_negative_number);
   app->add_option(
       "--out", options->out,
       "File to write; results/local/tuned.csv by default. Its choices are kept unless they are "

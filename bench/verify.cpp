@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bench/commands.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "harness/io/mpi_session.hpp"
@@ -175,8 +176,9 @@ Command verify_command(CLI::App& program) {
          "--random", options->random,
          "Number of random problems per primitive, with or without a suite; problems that no "
          "variant here supports do not count")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--seed", options->seed, "Seed of random problems and data");
+      ->check(non_negative_number);
+  app->add_option("--seed", options->seed, "Seed of random problems and data")
+      ->check(non_negative_number);
   app->add_option("--threads", options->threads, "Numbers of threads, for example 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));

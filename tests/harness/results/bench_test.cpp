@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "harness/io/csv.hpp"
 #include "harness/results/result_columns.hpp"
@@ -66,6 +69,20 @@ class AppliesTheFirstChange final : public sgd_update::Plan {
  private:
   Problem problem_;
   std::vector<float> changes_;
+  int runs_ = 0;
+};
+
+// The first run of a plan takes four times as long as the others.
+class SlowAtFirst final : public sgd_update::Plan {
+ public:
+  SlowAtFirst(const Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const Operands& o) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(runs_++ == 0 ? 440 : 110));
+    update(problem_, o);
+  }
+
+ private:
+  Problem problem_;
   int runs_ = 0;
 };
 
@@ -193,6 +210,16 @@ TEST_F(BenchTest, WhatGoesWrongWhileItIsTimedFailsAfterwards) {
     EXPECT_EQ(row[name]["median_s"] + row[name]["gflops_per_s"], "") << name;
     EXPECT_EQ(samples_of(name), 0) << name;
   }
+}
+
+TEST_F(BenchTest, NoVisitTimesTheFirstRunOfAPlan) {
+  bench({variant("slow_at_first", make_plan<SgdUpdate, SlowAtFirst>)});
+  std::set<std::string> visits;
+  for (auto& row : rows("samples.csv", samples_columns().names())) {
+    EXPECT_LT(std::stod(row["seconds"]), 0.3) << "visit " << row["visit"];
+    visits.insert(row["visit"]);
+  }
+  EXPECT_GE(visits.size(), 2U);
 }
 
 const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};

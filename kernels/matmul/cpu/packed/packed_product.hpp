@@ -23,6 +23,7 @@
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cpu/packed/epilogue.hpp"
+#include "kernels/matmul/cpu/packed/strips.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
@@ -138,7 +139,8 @@ class PackedProduct {
         const std::int64_t in_block = s % strips_of_block;
         const Range packed{s, std::min(strips.count, s + strips_of_block)};
         if (in_block == 0 && (is_first || strips.count > strips_of_block))
-          pack_strips<AnyTile>(o.a, strips, packed, block, work.strips);
+          pack_strips<AnyTile::rows>(o.a + block.begin * problem_.m, problem_.m, block.size(),
+                                     strips, packed, work.strips);
         a = {work.strips + in_block * block.size() * AnyTile::rows, 1, AnyTile::rows};
       }
       std::int64_t j = columns.begin;
@@ -151,21 +153,6 @@ class PackedProduct {
     }
   }
 
-  // Rows divided into `count` strips of nearly equal heights.
-  struct Strips {
-    Range rows;
-    std::int64_t count;
-    Range rows_of(std::int64_t s) const {
-      const Range strip = partition(rows.end - rows.begin, count, s);
-      return {rows.begin + strip.begin, rows.begin + strip.end};
-    }
-  };
-
-  // Element (i, l) of a strip of op(A) at a + i · row + l · step.
-  struct Strip {
-    const float* a;
-    std::int64_t row, step;
-  };
   Strip strip_in_place(const float* a, std::int64_t row, Block block) const {
     const Problem& p = problem_;
     return p.transpose_a ? Strip{a + block.begin * p.m + row, 1, p.m}
@@ -176,29 +163,6 @@ class PackedProduct {
   static bool pays_to_pack_a(const Problem& p) {
     constexpr std::int64_t many_steps = 128;
     return p.transpose_a && p.k >= many_steps && p.m > 2 * Tile::rows && p.n >= 2 * Tile::columns;
-  }
-
-  // Packs strips of a transposed A, each [block of K, MR]. Cache lines of A, which belong to
-  // several strips, are read for all of them at once, a few steps of k at a time.
-  template <class AnyTile>
-  void pack_strips(const float* a, const Strips& strips, Range packed, Block block,
-                   float* to) const {
-    constexpr std::int64_t steps_at_a_time = 8;
-    const std::int64_t m = problem_.m;
-    for (std::int64_t l = 0; l < block.size(); l += steps_at_a_time)
-      for (std::int64_t s = packed.begin; s < packed.end; ++s) {
-        const Range rows = strips.rows_of(s);
-        const std::int64_t height = rows.end - rows.begin;
-        const std::int64_t end = std::min(block.size(), l + steps_at_a_time);
-        float* strip = to + (s - packed.begin) * block.size() * AnyTile::rows;
-        for (std::int64_t i = l; i < end; ++i) {
-          const float* from = a + (block.begin + i) * m + rows.begin;
-          if (height == AnyTile::rows)
-            std::copy_n(from, AnyTile::rows, strip + i * AnyTile::rows);
-          else
-            std::copy_n(from, height, strip + i * AnyTile::rows);
-        }
-      }
   }
 
   // The whole panels of a strip. Returns their columns.
