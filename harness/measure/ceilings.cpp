@@ -180,10 +180,10 @@ class ThreadMemory {
   // Floats of each of `arrays` arrays that fill the memory.
   std::int64_t count(int arrays) const { return floats_ / arrays / unit * unit; }
   // The first, the second and the last of them.
-  Arrays arrays(int thread, int arrays) const {
+  Arrays arrays(int thread, int parts) const {
     float* first = of_thread_[static_cast<std::size_t>(thread)].get();
-    const std::int64_t each = count(arrays);
-    return {first, first + std::min(1, arrays - 1) * each, first + (arrays - 1) * each};
+    const std::int64_t each = count(parts);
+    return {first, first + std::min(1, parts - 1) * each, first + (parts - 1) * each};
   }
 
  private:

@@ -22,6 +22,7 @@ constexpr Size sizes[] = {
     {"one strip of rows, B in place", 5, 211, 37},
     {"several strips, one panel at a time", 61, 211, 37},
     {"more than 240 rows: several panels at a time", 259, 211, 37},
+    {"a transposed A packed once for all panels", 61, 211, 307},
     {"a block of B of fewer panels than C has", 259, 451, 307},
     {"several blocks of K", 251, 53, 1061},
     {"a C of more than 1 MiB", 231, 1201, 53},

@@ -195,6 +195,10 @@ struct GemmTile {
   static constexpr std::array<Tile<Epilogue>, sizeof...(T)> all_tiles(std::index_sequence<T...>) {
     return {&tile<source, T / vectors + 1, T % vectors + 1, Epilogue>...};
   }
+  template <Rows source, class Epilogue>
+  static constexpr std::array<Tile<Epilogue>, rows * vectors> tiles =
+      all_tiles<source, Epilogue>(std::make_index_sequence<rows * vectors>{});
+
   using RowOfTiles = void (*)(std::int64_t k, const float* a, std::int64_t a_row,
                               std::int64_t a_step, const float* b_panels, std::int64_t panels,
                               float* c, std::int64_t ldc, bool accumulate);
@@ -219,10 +223,6 @@ struct GemmTile {
   }
   static constexpr std::array<RowOfTiles, rows> rows_of_tiles =
       all_rows_of_tiles(std::make_index_sequence<rows>{});
-
-  template <Rows source, class Epilogue>
-  static constexpr std::array<Tile<Epilogue>, rows * vectors> tiles =
-      all_tiles<source, Epilogue>(std::make_index_sequence<rows * vectors>{});
 };
 
 }  // namespace stepladder::inline STEPLADDER_ISA

@@ -36,6 +36,11 @@ struct Configuration {
   NetworkOptions options;
 };
 
+bool is_lowest(const Variant& variant) {
+  return variant.info->technique == Technique::serial &&
+         std::string_view(variant.info->builds_on).empty();
+}
+
 // The rungs that all ladders have, with one or two threads and operations at once; and `best` with
 // each rung of each ladder that this machine can run, but the lowest, which the serial network has.
 std::vector<Configuration> configurations() {
@@ -45,8 +50,7 @@ std::vector<Configuration> configurations() {
       for (const int inter : {1, 2}) all.push_back({use, {threads, inter, seed}});
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
-      if (variant.why_unavailable.empty() && !type->needs_ranks() &&
-          !std::string_view(variant.info->builds_on).empty())
+      if (variant.why_unavailable.empty() && !type->needs_ranks() && !is_lowest(variant))
         all.push_back({fmt::format("best,{}={}", type->name(), variant.name), {2, 1, seed}});
   return all;
 }
