@@ -363,8 +363,9 @@ Network network_of(const Options& options, const Cluster& cluster, Run* run) {
   const MpiSession& mpi = mpi_session();
   if (mpi.ranks() > 1) {
     const auto watched = mpi.watch("the measurement of the links", 60);
-    return {run != nullptr ? run->links() : measure_links(detect_machine().caches),
-            "measured between these ranks"};
+    return {
+        run != nullptr ? run->links() : measure_links(last_level_cache_per_rank(detect_machine())),
+        "measured between these ranks"};
   }
   Network network{links_of_memory(), "", cluster.ranks == 1};
   if (!options.links.empty()) {

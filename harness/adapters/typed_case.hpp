@@ -172,8 +172,7 @@ class TypedCase : public Case {
       const GuardedBuffer& buffer = set.buffers[i];
       if (const std::string damage = buffer.guard_damage(); !damage.empty())
         return {.what = fmt::format("{} was {}", operand.name, damage)};
-      std::vector<std::byte> got(operand.bytes());
-      buffer.read(got.data());
+      const std::span<const std::byte> got = buffer.view(downloaded_);
       if (operand.role == Role::input) {
         if (!same_bytes(got, content(set, *inputs_, i)))
           return {.what = fmt::format("input {} was changed", operand.name)};
@@ -184,9 +183,9 @@ class TypedCase : public Case {
         result.relative_error =
             std::max(result.relative_error, relative_error(got, expected_[i].value));
       if (result.passed && operand.replica_of >= 0) {
-        std::vector<std::byte> other(got.size());
-        set.buffers[static_cast<std::size_t>(operand.replica_of)].read(other.data());
-        if (!same_bytes(got, other))
+        std::vector<std::byte> downloaded;
+        const GuardedBuffer& other = set.buffers[static_cast<std::size_t>(operand.replica_of)];
+        if (!same_bytes(got, other.view(downloaded)))
           return {.what =
                       fmt::format("{} differs from {}", operand.name,
                                   operands_[static_cast<std::size_t>(operand.replica_of)].name)};
@@ -200,9 +199,7 @@ class TypedCase : public Case {
     if (is_distributed()) return hash;  // each rank has other results
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (!operands_[i].is_result() || expected_[i].is_of_part()) continue;
-      std::vector<std::byte> got(operands_[i].bytes());
-      sets_of(variant)[copy].buffers[i].read(got.data());
-      hash = fnv1a(got, hash);
+      hash = fnv1a(sets_of(variant)[copy].buffers[i].view(downloaded_), hash);
     }
     return hash;
   }
@@ -225,9 +222,9 @@ class TypedCase : public Case {
     std::size_t at = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i].replica_of >= 0 || expected_[i].value.empty()) continue;
-      std::vector<float> got(expected_[i].value.size());
-      sets_of(variant)[copy].buffers[i].read(reinterpret_cast<std::byte*>(got.data()));
-      for (const float value : got) sums[at++] += double{value};
+      const auto* got = reinterpret_cast<const float*>(
+          sets_of(variant)[copy].buffers[i].view(downloaded_).data());
+      for (std::size_t j = 0; j < expected_[i].value.size(); ++j) sums[at++] += double{got[j]};
     }
   }
 
@@ -305,11 +302,11 @@ class TypedCase : public Case {
   };
 
   // == of vectors of std::byte compares one byte at a time.
-  static bool same_bytes(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  static bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
   }
 
-  static double relative_error(const std::vector<std::byte>& got_bytes,
+  static double relative_error(std::span<const std::byte> got_bytes,
                                const std::vector<double>& expected) {
     const auto* got = reinterpret_cast<const float*>(got_bytes.data());
     double error = 0, norm = 0;
@@ -365,7 +362,7 @@ class TypedCase : public Case {
     }
   }
 
-  static void compare(const OperandInfo& operand, const std::vector<std::byte>& got_bytes,
+  static void compare(const OperandInfo& operand, std::span<const std::byte> got_bytes,
                       const std::vector<std::byte>& before_bytes, const Expected& expected,
                       const VariantInfo& variant, Check& result) {
     const auto* got_floats = reinterpret_cast<const float*>(got_bytes.data());
@@ -420,6 +417,7 @@ class TypedCase : public Case {
   std::vector<Set> sets_;  // empty if the operands are distributed
   std::map<std::vector<OperandBlock>, std::vector<Set>> sets_of_blocks_;  // made by plan()
   std::vector<std::byte> content_of_block_;
+  std::vector<std::byte> downloaded_;  // of GuardedBuffer::view
   Expected expected_of_block_;
   std::shared_ptr<const void> window_;  // the memory of window_sets_
   std::vector<Set> window_sets_;        // for variants with .window; empty until one is planned

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -196,6 +197,19 @@ bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
   return bounds[0] == ~bounds[1];
 }
 
+int MpiSession::ranks_of_host_with(int value) const {
+  if (state_ == nullptr) return 1;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Comm_split_type(state_->communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  int ranks = 0;
+  MPI_Comm_size(host, &ranks);
+  std::vector<int> values(static_cast<std::size_t>(ranks));
+  MPI_Allgather(&value, 1, MPI_INT, values.data(), 1, MPI_INT, host);
+  MPI_Comm_free(&host);
+  return static_cast<int>(std::count(values.begin(), values.end(), value));
+}
+
 std::int64_t MpiSession::broadcast(std::int64_t value) const {
   if (state_ == nullptr) return value;
   const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
@@ -266,6 +280,7 @@ const void* MpiSession::communicator() const { return nullptr; }
 void MpiSession::barrier() const {}
 double MpiSession::max(double value) const { return value; }
 bool MpiSession::same_on_all_ranks(std::uint64_t) const { return true; }
+int MpiSession::ranks_of_host_with(int) const { return 1; }
 std::int64_t MpiSession::broadcast(std::int64_t value) const { return value; }
 double MpiSession::broadcast(double value) const { return value; }
 std::string MpiSession::broadcast(const std::string& value) const { return value; }

@@ -49,6 +49,7 @@ class MpiSession {
   void barrier() const;
   double max(double value) const;  // over the ranks
   bool same_on_all_ranks(std::uint64_t hash) const;
+  int ranks_of_host_with(int value) const;  // that call with this rank's value
   // Throws RanksDisagree with the first rank that has other lines than rank 0, and with the first
   // line in which they differ. `what`: "command line".
   void require_same(const std::string& what, const std::vector<std::string>& lines) const;

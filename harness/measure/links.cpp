@@ -76,13 +76,13 @@ struct Rotated {
 
 class LinkMeter {
  public:
-  explicit LinkMeter(const CacheSizes& caches)
+  explicit LinkMeter(std::size_t cache_per_rank)
       : communicator_(communicator_of({.communicator = mpi_session().communicator()})),
         rank_(mpi_session().rank()),
         ranks_(mpi_session().ranks()),
         node_(all_reduce::node_of(communicator_)),
-        small_pages_(round_up(2 * caches.l3 + 2 * huge_pages_from, 4096), false),
-        huge_pages_(std::max(2 * caches.l3, 2 * longest), true),
+        small_pages_(round_up(2 * cache_per_rank + 2 * huge_pages_from, 4096), false),
+        huge_pages_(std::max(2 * cache_per_rank, 2 * longest), true),
         received_(aligned_array<std::byte>(longest)) {
     std::memset(received_.get(), 0, longest);
     MPI_Comm_rank(node_, &node_rank_);
@@ -287,14 +287,14 @@ class LinkMeter {
 
 }  // namespace
 
-Links measure_links(const CacheSizes& caches) {
+Links measure_links(std::size_t cache_per_rank) {
   if (mpi_session().ranks() == 1) return {};
-  return LinkMeter(caches).measure();
+  return LinkMeter(cache_per_rank).measure();
 }
 
 #else
 
-Links measure_links(const CacheSizes&) { return {}; }
+Links measure_links(std::size_t) { return {}; }
 
 #endif
 

@@ -17,6 +17,7 @@
 #include <xsimd/xsimd.hpp>
 
 #include "harness/io/file.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "kernels/common/device.hpp"
@@ -102,9 +103,23 @@ Machine detect_machine() {
       return cache == nullptr ? 0 : cache->attr->cache.size;
     };
     machine.caches = {size(HWLOC_OBJ_L1CACHE), size(HWLOC_OBJ_L2CACHE), size(HWLOC_OBJ_L3CACHE)};
+    hwloc_bitmap_t processors = hwloc_bitmap_alloc();
+    if (hwloc_get_cpubind(topology, processors, HWLOC_CPUBIND_PROCESS) == 0)
+      if (hwloc_obj_t cache = hwloc_get_next_obj_covering_cpuset_by_type(
+              topology, processors, HWLOC_OBJ_L3CACHE, nullptr))
+        machine.last_level_cache = static_cast<int>(cache->logical_index);
+    hwloc_bitmap_free(processors);
   }
   if (topology != nullptr) hwloc_topology_destroy(topology);
   return machine;
+}
+
+std::size_t last_level_cache_per_rank(const Machine& machine) {
+  const MpiSession& mpi = mpi_session();
+  const int sharing = mpi.ranks_of_host_with(machine.last_level_cache);
+  const double bytes =
+      static_cast<double>(machine.caches.l3) / (machine.last_level_cache < 0 ? 1 : sharing);
+  return static_cast<std::size_t>(mpi.max(bytes));
 }
 
 nlohmann::json describe_environment(const Machine& machine) {

@@ -15,10 +15,15 @@ struct Machine {
   int threads_available = 1;  // processors in this process's affinity mask
   double memory_bytes = 0, memory_available_bytes = 0;
   CacheSizes caches;
+  int last_level_cache = -1;     // that all processors of this process share, or -1
   std::vector<std::string> isa;  // among those that variants are built for
 };
 
 Machine detect_machine();
+
+// Collective. The bytes of the last-level cache for each rank, which divides it with the ranks of its
+// host that run on the same one; the most of any rank, so that all ranks have the same.
+std::size_t last_level_cache_per_rank(const Machine& machine);
 
 // The content of environment.json, without the facts of the run (seed, data, commands, times).
 nlohmann::json describe_environment(const Machine& machine);

@@ -94,6 +94,13 @@ void GuardedBuffer::read(void* to_host) const {
     std::memcpy(to_host, data(), bytes_);
 }
 
+std::span<const std::byte> GuardedBuffer::view(std::vector<std::byte>& downloaded) const {
+  if (device_ == nullptr) return {static_cast<const std::byte*>(data()), bytes_};
+  downloaded.resize(bytes_);
+  read(downloaded.data());
+  return downloaded;
+}
+
 void GuardedBuffer::poison() {
   if (device_ == nullptr) {
     std::memset(data(), 0xff, bytes_);

@@ -29,7 +29,9 @@ class GuardedBuffer {
   std::size_t bytes() const { return bytes_; }
   void write(const void* from_host);  // bytes() bytes
   void read(void* to_host) const;     // bytes() bytes
-  void poison();                      // every byte 0xff: NaN as float, 255 as an arg-max
+  // The operand itself, or, if it is on a device, its copy in `downloaded`, which is resized.
+  std::span<const std::byte> view(std::vector<std::byte>& downloaded) const;
+  void poison();  // every byte 0xff: NaN as float, 255 as an arg-max
   // Empty, or the side that was overwritten and the distance from the operand's edge.
   std::string guard_damage() const;
 

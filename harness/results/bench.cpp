@@ -165,10 +165,11 @@ const Links* Bench::links_of(const Case& problem) {
   return over_ranks(problem) ? &run_.links() : nullptr;
 }
 
-// Cold operands are rotated through twice the last-level cache of their place.
+// Cold operands are rotated through twice the last-level cache of their place, by all ranks that share
+// it together.
 std::size_t Bench::copies_of(const Case& problem, Place place) const {
   if (!is_cold(problem)) return 1;
-  const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.machine().caches.l3;
+  const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.cache_per_rank();
   return static_cast<std::size_t>(
       std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, most_copies));
 }

@@ -37,6 +37,8 @@ class Run {
   void save();
 
   const Machine& machine() const { return machine_; }
+  // last_level_cache_per_rank()
+  std::size_t cache_per_rank() const { return cache_per_rank_; }
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
   // Between the ranks of this command. Collective: measures at the first call.
   const Links& links();
@@ -59,6 +61,7 @@ class Run {
   void measure_missing_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
+  std::size_t cache_per_rank_;
   std::optional<RunFolder> folder_;
   nlohmann::json environment_;
   NoiseTally noise_before_;                           // of earlier commands in this folder

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/measure/machine.hpp"
 #include "tests/mpi/checks.hpp"
 
 namespace stepladder::test {
@@ -23,6 +24,18 @@ void check_session(const MpiSession& session) {
     expect(!session.same_on_all_ranks(rank == odd ? hash + 1 : hash), "one hash differs upwards");
     expect(!session.same_on_all_ranks(rank == odd ? 0 : hash), "one hash differs downwards");
   }
+
+  expect(session.ranks_of_host_with(rank) == 1, "no other rank has this number");
+  expect(session.ranks_of_host_with(7) == ranks, "all ranks of a host have this number");
+  constexpr std::size_t cache = 1U << 20U;
+  Machine machine;
+  machine.caches.l3 = cache;
+  expect(last_level_cache_per_rank(machine) == cache, "ranks that may move share no cache");
+  machine.last_level_cache = rank;
+  expect(last_level_cache_per_rank(machine) == cache, "each rank has a cache of its own");
+  machine.last_level_cache = 0;
+  expect(last_level_cache_per_rank(machine) == cache / static_cast<std::size_t>(ranks),
+         "ranks divide the cache that they share");
 
   const std::int64_t big = std::int64_t{1} << 40;
   expect(session.broadcast(big + rank) == big, "broadcast of an integer is rank 0's");

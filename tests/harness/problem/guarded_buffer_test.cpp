@@ -31,6 +31,11 @@ TEST(GuardedBuffer, IsAlignedUndamagedAndContainsWhatWasWritten) {
     std::vector<unsigned char> read(bytes);
     buffer.read(read.data());
     EXPECT_EQ(read, written);
+    std::vector<std::byte> downloaded;
+    const auto view = buffer.view(downloaded);
+    EXPECT_EQ(view.data(), buffer.data());
+    EXPECT_EQ(view.size(), bytes);
+    EXPECT_TRUE(downloaded.empty());
     EXPECT_EQ(buffer.guard_damage(), "");
   }
 }
@@ -159,6 +164,10 @@ TEST(GuardedBuffer, OnADeviceItIsCheckedAsInHostMemory) {
     buffer.read(&read);
     EXPECT_EQ(read, written);
     EXPECT_EQ(buffer.guard_damage(), "");
+    std::vector<std::byte> downloaded(100);
+    EXPECT_EQ(buffer.view(downloaded).data(), downloaded.data());
+    ASSERT_EQ(downloaded.size(), 8U);
+    EXPECT_EQ(std::memcmp(downloaded.data(), &written, 8), 0);
 
     buffer.poison();
     std::vector<unsigned char> bytes(8);
