@@ -104,11 +104,13 @@ pid_t start_child(pid_t parent) {
   return child;
 }
 
-// The subject of the record becomes the variant that crashes alone, if one does: it may have damaged
-// the heap before the present subject ran.
-void find_culprit(AfterCrash after, WorkRecord& record,
+// The subject of the record becomes the variant of its problem that crashes alone, if one does: it may
+// have damaged the heap before the present subject ran. Returns whether one does.
+bool find_culprit(AfterCrash after, WorkRecord& record,
                   const std::function<int(const AfterCrash&)>& measure) {
   after.suspect = record.subject.data();
+  if (after.suspect.empty()) return false;
+  set_subject(record, "");
   const pid_t child = start_child(getpid());
   if (child == 0) {
     keep_work_record(&record);
@@ -122,6 +124,9 @@ void find_culprit(AfterCrash after, WorkRecord& record,
   int status = 0;
   waitpid(child, &status, 0);
   record.is_active = false;
+  if (record.subject.front() != '\0') return true;
+  set_subject(record, after.suspect);
+  return false;
 }
 
 }  // namespace
@@ -143,10 +148,12 @@ int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>&
     const std::string how = watch.reason().empty() ? how_it_ended(status) : watch.reason();
     after.finished_problems = record->finished_problems;
     ++after.restarts;
-    if (record->is_active) {
-      const std::string reason = fmt::format("while it was {}: {}", record->stage.data(), how);
-      record->is_active = false;
-      if (watch.reason().empty()) find_culprit(after, *record, measure);
+    const bool was_active = record->is_active.exchange(false);
+    std::string reason = fmt::format("while it was {}: {}", record->stage.data(), how);
+    const bool is_found = watch.reason().empty() && find_culprit(after, *record, measure);
+    if (is_found && !was_active)
+      reason = fmt::format("while it was run alone: it damages memory; the run was {}", how);
+    if (was_active || is_found) {
       after.crashed.push_back({record->subject.data(), reason});
       fmt::print(stderr, "{}: failed {}. The run goes on.\n", after.crashed.back().subject,
                  after.crashed.back().reason);

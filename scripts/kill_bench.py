@@ -111,6 +111,8 @@ def main(arguments):
                 if lost := set(before) - set(now):
                     raise Failure(f"kill {kills}: {len(lost)} finished rows were lost: {sorted(lost)[:2]}") from None
                 before = now
+                if kills % 10 == 0:
+                    print(f"{kills} of {options.kills} kills", file=sys.stderr, flush=True)
                 continue
             if process.returncode != 0:
                 raise Failure(f"after {kills} kills: exit status {process.returncode}: {errors.strip()[-300:]}")

@@ -68,6 +68,17 @@ std::vector<std::unique_ptr<char[]>> fill_free_lists() {
   return blocks;
 }
 
+// Blocks of larger sizes, the largest first, so many that they fill what was freed between other blocks:
+// malloc looks at the size of each such gap.
+std::vector<std::unique_ptr<char[]>> fill_gaps() {
+  constexpr std::size_t largest = 1U << 16U, smallest = 1U << 10U, bytes_of_each_size = 1U << 24U;
+  std::vector<std::unique_ptr<char[]>> blocks;
+  for (std::size_t bytes = largest; bytes >= smallest; bytes /= 2)
+    for (std::size_t i = 0; i < bytes_of_each_size / bytes; ++i)
+      blocks.emplace_back(new char[bytes]);
+  return blocks;
+}
+
 // Whether `work` ends in a process of its own, within `limit` seconds, and leaves the heap intact:
 // malloc aborts where it meets a damaged block.
 bool survives_alone(double limit, const std::function<void()>& work) {
@@ -79,6 +90,7 @@ bool survives_alone(double limit, const std::function<void()>& work) {
       auto blocks = fill_free_lists();
       work();
       const auto behind = fill_free_lists();
+      const auto large_behind = fill_gaps();
       blocks.clear();
     } catch (...) {  // a failure, but no crash
     }
@@ -102,10 +114,10 @@ Bench::Bench(Run& run, BenchOptions options) : run_(run), options_(std::move(opt
 
 Bench::~Bench() = default;
 
-// The rows to measure, without those that the resumed run has. Variants that have their one row
+// The rows to measure, `finished`: those that the resumed run has. Variants that have their one row
 // because they run nowhere are left out.
-std::vector<Bench::Candidate> Bench::plan(const Case& problem,
-                                          const std::vector<Variant>& variants) {
+std::vector<Bench::Candidate> Bench::plan(const Case& problem, const std::vector<Variant>& variants,
+                                          Finished finished) {
   std::vector<Candidate> candidates;
   for (const Variant& variant : variants) {
     if (runs_nowhere_.contains(variant.primitive + " " + variant.name)) continue;
@@ -122,8 +134,9 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem,
         continue;
       }
       const bool is_finished = problems_ < options_.after_crash.finished_problems;
-      const bool measured = is_finished || (writer_ != nullptr && !options_.again &&
-                                            writer_->has_measured(candidate));
+      const bool measured = finished == Finished::left_out &&
+                            (is_finished || (writer_ != nullptr && !options_.again &&
+                                             writer_->has_measured(candidate)));
       if (mpi_session().broadcast(std::int64_t{measured}) != 0) {
         ++counts_.kept;
         continue;
@@ -203,7 +216,7 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
 void Bench::find_culprit(Case& problem, const std::vector<Variant>& variants) {
   constexpr double seconds_for_each = 60;
   WorkRecord* record = kept_work_record();
-  std::vector<Candidate> candidates = plan(problem, variants);
+  std::vector<Candidate> candidates = plan(problem, variants, Finished::included);
   std::erase_if(candidates, [](const Candidate& candidate) {
     return !candidate.is_ok() || !is_on(candidate, Place::cpu);
   });

@@ -84,7 +84,9 @@ class Bench {
     bool is_timed() const;  // any of its rows
   };
 
-  std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants);
+  enum class Finished { left_out, included };
+  std::vector<Candidate> plan(const Case& problem, const std::vector<Variant>& variants,
+                              Finished finished = Finished::left_out);
   std::string repeat_command(const Candidate& candidate) const;
   bool is_cold(const Case& problem) const;
   const Links* links_of(const Case& problem);

@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 
 #include "harness/adapters/primitives.hpp"
+#include "harness/measure/now.hpp"
 
 namespace stepladder {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void run_timed(Operation& operation) {
   const double start = now();

@@ -74,7 +74,9 @@ def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
     check(tmp_path / "run", REASONS)
 
 
-def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path):
+@pytest.mark.parametrize("count", [10, 1000, 100000])  # the process ends in another place for each
+def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, count):
+    suite.write_text(suite.read_text().replace("u0,1000", f"u0,{count}").replace("u1,1001", f"u1,{count + 1}"))
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42,crashes_heap")
     assert done.returncode == 1
     check(tmp_path / "run", {"crashes_heap": "while it was "})
