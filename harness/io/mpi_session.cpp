@@ -70,10 +70,16 @@ struct MpiSession::State {
 
 namespace {
 
-// The number of ranks that are the first of those they share memory with.
-int count_hosts(MPI_Comm communicator) {
+// The ranks that this rank shares memory with. The caller frees it.
+MPI_Comm host_of(MPI_Comm communicator) {
   MPI_Comm host = MPI_COMM_NULL;
   MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  return host;
+}
+
+// The number of ranks that are the first of those they share memory with.
+int count_hosts(MPI_Comm communicator) {
+  MPI_Comm host = host_of(communicator);
   int rank = 0;
   MPI_Comm_rank(host, &rank);
   MPI_Comm_free(&host);
@@ -89,8 +95,7 @@ std::unique_ptr<RankWatch> watch_ranks(MPI_Comm communicator, int hosts) {
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &ranks);
   if (ranks == 1) return nullptr;
-  MPI_Comm host = MPI_COMM_NULL;
-  MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm host = host_of(communicator);
   MPI_Comm_rank(host, &row);
   MPI_Comm_size(host, &rows);
   RankWatch::Table table;
@@ -200,8 +205,7 @@ bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
 int MpiSession::ranks_of_host_with(int value) const {
   if (state_ == nullptr) return 1;
   const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
-  MPI_Comm host = MPI_COMM_NULL;
-  MPI_Comm_split_type(state_->communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm host = host_of(state_->communicator);
   int ranks = 0;
   MPI_Comm_size(host, &ranks);
   std::vector<int> values(static_cast<std::size_t>(ranks));
