@@ -149,13 +149,15 @@ class LinkMeter {
     return {memory.source.get() + at, memory.target.get() + at};
   }
 
-  // Seconds of work(bytes) at each length, on the slowest rank; median of several batches.
+  // Seconds of work(bytes) at each length, on the slowest rank; median of several batches. Ends
+  // where the rate of a slow link decides, since the last two points are continued as a line.
   CostCurve curve(const Work& work) {
     std::vector<CostCurve::Point> points;
     for (std::size_t bytes = 4; bytes <= longest; bytes *= bytes < 1024 ? 4 : 2) {
       const double seconds = median_seconds(bytes, work);
       points.push_back({static_cast<double>(bytes), seconds});
-      if (seconds > 0.5) break;
+      const bool by_rate = seconds > 2 * points.front().seconds;
+      if (seconds > 0.5 || (seconds > 0.1 && by_rate)) break;
     }
     return CostCurve(points);
   }
@@ -167,7 +169,7 @@ class LinkMeter {
     estimate = std::min(estimate, batch(bytes, 2, work));
     const auto iterations = static_cast<std::int64_t>(std::clamp(slot / estimate, 1.0, 1e5));
     std::vector<double> seconds;
-    for (int i = 0; i < (estimate > 0.1 ? 3 : batches); ++i)
+    for (int i = 0; i < (estimate > 0.02 ? 3 : batches); ++i)
       seconds.push_back(batch(bytes, iterations, work));
     return summarize(std::move(seconds)).median;
   }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, Program, read_csv
+from conftest import QUICK, read_csv
 
 SUITE = "suite,name,count,source\n"
 
@@ -31,22 +31,6 @@ def gradients(tmp_path):
     path = tmp_path / "gradients.csv"
     path.write_text(SUITE + "tiny,first,16,\n" + "".join(f"tiny,n{i},{1000 + i},\n" for i in range(200)))
     return path
-
-
-@pytest.fixture(scope="module")
-def links(program_path, finished_run, tmp_path_factory):
-    """links.json of a run on three ranks: measuring them takes seconds."""
-    if shutil.which("mpirun") is None:
-        pytest.skip("no MPI on this machine")
-    folder = tmp_path_factory.mktemp("links")
-    (folder / "suite.csv").write_text(SUITE + "tiny,first,16,\n")
-    program = Program(program_path, finished_run / "ceilings.json")
-    out = program.new_run(folder / "run")
-    launcher = ["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3"]
-    done = program("bench", "all_reduce", "--variant", "ring", "--suite-file", folder / "suite.csv", *QUICK, "--out", out,
-                   launcher=launcher)
-    assert done.returncode == 0, done.stderr
-    return out / "links.json"
 
 
 def process_of_rank(rank, of_run):
@@ -75,9 +59,8 @@ def start_and_wait_for_rows(stepladder, mpirun, gradients, out, **environment):
 
 
 @pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, links, tmp_path, cause):
+def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path, cause):
     out = stepladder.new_run(tmp_path / "run")
-    shutil.copy(links, out)
     process = start_and_wait_for_rows(stepladder, mpirun, gradients, out, STEPLADDER_RANK_TIMEOUT="1")
     lost = process_of_rank(2, out)
     os.kill(lost, cause)
@@ -106,9 +89,8 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
     assert rows[:len(kept)] == kept and {"first", "last"} <= {row["problem"] for row in rows}
 
 
-def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, links, tmp_path):
+def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    shutil.copy(links, out)
     process = start_and_wait_for_rows(stepladder, [*mpirun[:-2], "--bind-to", "none", "-np", "3"], gradients, out)
     try:
         cores = set.union(*(os.sched_getaffinity(process_of_rank(rank, out)) for rank in range(3)))
