@@ -7,7 +7,9 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "harness/adapters/primitives.hpp"
 #include "tests/harness/training/training_networks.hpp"
@@ -58,9 +60,12 @@ std::vector<Configuration> configurations() {
 void expect_one_trace(const network::NetworkDescription& description) {
   PlanStore plans(seed);
   TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
+  const std::vector<float> initial(serial.parameters().begin(), serial.parameters().end());
   const std::vector<double> expected = trace(serial);
   EXPECT_LT(expected.back(), expected.front()) << "the network does not learn";
-  for (const auto& [use, options] : configurations()) {
+  for (auto [use, options] : configurations()) {
+    options.parameters_of =
+        &serial.parts();  // drawing millions of weights takes longer than ten steps
     SCOPED_TRACE(fmt::format("{} use={} threads={} inter={}", description.name, use,
                              options.threads, options.inter));
     std::unique_ptr<TrainableNetwork> network;
@@ -70,6 +75,9 @@ void expect_one_trace(const network::NetworkDescription& description) {
       std::cout << use << ": " << none.what() << '\n';
       continue;
     }
+    std::copy(initial.begin(), initial.end(), network->parameters().begin());
+    for (const std::span<float> state : {network->state1(), network->state2()})
+      std::fill(state.begin(), state.end(), 0.0F);
     const std::vector<double> losses = trace(*network);
     for (std::size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected[i], tolerance * std::max(1.0, expected[i])) << "step " << i;
