@@ -1,13 +1,16 @@
 // Rank 1 does what the argument says while the others wait for it. The run must end soon after the
 // limit of STEPLADDER_RANK_TIMEOUT, and the message must name rank 1.
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/measure.hpp"
 
 namespace {
 
@@ -18,11 +21,21 @@ namespace {
   std::abort();
 }
 
+// Measures a rung whose call number `last`, counted from 0, does not return on rank 1.
+void measure(int last) {
+  int calls = 0;
+  const auto run = [&](std::int64_t) {
+    if (stepladder::mpi_session().rank() == 1 && calls++ == last) loop();
+  };
+  nlohmann::json json;
+  stepladder::Meter(json).measure({{"the rung ring", run, stepladder::Clock::ranks}}, {});
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const std::string what = count > 1 ? arguments[1] : "";
-  stepladder::MpiSession session;
+  stepladder::MpiSession& session = stepladder::mpi_session();
   try {
     session.start();
     const bool is_odd = session.rank() == 1;
@@ -36,6 +49,8 @@ int main(int count, char** arguments) {
       session.require_same("suite",
                            is_odd ? std::vector<std::string>{} : std::vector<std::string>{"line"});
     }
+    if (what == "loops_in_warm_up") measure(0);
+    if (what == "loops_when_timed") measure(20);
     const auto watched = session.watch("the rung ring");
     if (is_odd && what == "loops_in_rung") loop();
     if (is_odd && what == "stops_in_rung") std::raise(SIGSTOP);
