@@ -60,11 +60,14 @@ def tests(names, sources):
 MEASURE_TESTS = ["tests/harness/measure/*", "tests/harness/results/comparison_test.cpp"]
 VERIFIER_TESTS = ["tests/harness/verify/v*", "tests/harness/adapters/*", "tests/harness/problem/guarded_buffer_test.cpp"]
 GROUPS = [
-    Group(["harness/measure/statistics.*", "harness/measure/noise.*", "harness/measure/measure.*"],
+    Group(["harness/measure/statistics.*", "harness/measure/noise.*", "harness/measure/measure.*",
+           "harness/measure/counters.hpp"],
           ["harness/measure/*", "harness/results/comparison.cpp", "tests/*"],
-          [tests("Summarize.*:PairedRatio.*:Drift.*:Disturbance.*:Measured.*:MeasureRepeats.*:NoiseTally.*:NoiseProcStat.*",
+          [tests("CounterValues.*:Summarize.*:PairedRatio.*:Drift.*:Disturbance.*:Measured.*:MeasureRepeats.*:NoiseTally.*:NoiseProcStat.*",
                  MEASURE_TESTS),
-           tests("RankTest.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS)]),
+           tests("RankTest.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS),
+           ("mpi_watch", None, "STEPLADDER_RANK_TIMEOUT=1 " + MPI.format(3) +
+            "{program} loops_in_warm_up 2>&1 | grep -q 'in the rung ring'")]),
     Group(["harness/measure/drift.*", "harness/results/comparison.*", "bench/compare.cpp"],
           ["harness/measure/drift.cpp", "harness/results/comparison.cpp", "bench/compare.cpp", "tests/*"],
           [tests("Drift.*:Compare.*", MEASURE_TESTS), ("stepladder", None, PYTEST + "test_compare.py")]),

@@ -11,6 +11,12 @@ namespace stepladder {
 
 struct CounterValues {
   double cycles = 0, instructions = 0, cache_misses = 0;
+  CounterValues& operator/=(double count) {
+    cycles /= count;
+    instructions /= count;
+    cache_misses /= count;
+    return *this;
+  }
 };
 
 class Counters {

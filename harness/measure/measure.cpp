@@ -40,7 +40,6 @@ class Collector final : public benchmark::BenchmarkReporter {
     std::ostringstream text;
     benchmark::JSONReporter writer;
     writer.SetOutputStream(&text);
-    writer.SetErrorStream(&text);
     text << "[\n";
     writer.ReportRuns(reported);
     text << "]";
@@ -90,11 +89,7 @@ struct Meter::Trial {
     const auto count = static_cast<double>(iterations);
     last.reference_cycles = static_cast<double>(reference_cycles() - cycles) / count;
     last.counters = counters->stop();
-    if (last.counters) {
-      last.counters->cycles /= count;
-      last.counters->instructions /= count;
-      last.counters->cache_misses /= count;
-    }
+    if (last.counters) *last.counters /= count;
     last.energy_joules = energy->stop();
     if (last.energy_joules) *last.energy_joules /= count;
     if (subject->clock == Clock::device) last.energy_joules.reset();  // the CPU only waits

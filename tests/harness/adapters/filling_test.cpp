@@ -143,6 +143,20 @@ TEST(Filling, IntegersAreAsLargeAsTheirSumsAllow) {
   }
 }
 
+// Computed by another program from the definition of SplitMix64.
+TEST(Filling, ValuesOfRanksAreTheSameOnEveryMachine) {
+  struct Row {
+    int rank;
+    std::int64_t i;
+    float exact, accuracy;
+  };
+  for (const Row& row : {Row{0, 0, 21, 0x1.e73978p-1F}, Row{1, 0, -45, 0x1.f6ed5ap-1F},
+                         Row{2, 7, -27, -0x1.210e9p-1F}, Row{2, 999, 15, -0x1.d6bf16p-3F}}) {
+    EXPECT_EQ(value_of_rank(Tier::exact, 3, 99, row.rank, row.i), row.exact);
+    EXPECT_EQ(value_of_rank(Tier::accuracy, 3, 99, row.rank, row.i), row.accuracy);
+  }
+}
+
 TEST(Filling, EveryRankHasValuesOfItsOwnThatOthersCanCompute) {
   std::set<float> exact, all;
   double sum = 0;

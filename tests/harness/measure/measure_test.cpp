@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "harness/measure/now.hpp"
+#include "harness/measure/work_record.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/measure/measured_of.hpp"
 
@@ -159,6 +160,22 @@ TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
   EXPECT_EQ(numbers[1], 0);
   for (std::size_t i = 2; i < numbers.size(); ++i)
     EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i - 2));
+}
+
+// A supervisor ends a process whose subject does not return within a multiple of it.
+TEST_F(Measure, TheWorkRecordSaysHowLongARepetitionShouldTake) {
+  WorkRecord* const before = kept_work_record();
+  WorkRecord* const record = new_work_record();
+  keep_work_record(record);
+  std::vector<double> expected;
+  const auto measured = measure({{.name = "watched",
+                                  .run = [&](std::int64_t) { expected.push_back(record->seconds); },
+                                  .estimate_seconds = 0.2}},
+                                {.repetitions = 2, .budget_seconds = 2});
+  keep_work_record(before);
+  ASSERT_EQ(measured[0].samples[0].iterations, 5);
+  ASSERT_FALSE(expected.empty());
+  for (const double seconds : expected) EXPECT_NEAR(seconds, 5 * 0.2, 1e-9);
 }
 
 TEST_F(Measure, TimesAndCyclesAreOfOneIteration) {

@@ -120,6 +120,8 @@ TEST(RankTest, ValuesByHand) {
   // z = 5 / 3.3381
   const std::vector<double> a = {1, 2, 2, 3}, b = {2, 3, 4, 4};
   EXPECT_NEAR(rank_test(a, b), 0.13417, 1e-4);
+  // U = 0, mean 1, variance 1 · 2 · 4 / 12: z = 0.5 / 0.8165
+  EXPECT_NEAR(rank_test({{1.0}}, {{2.0, 3.0}}), 0.54029, 1e-4);
 }
 
 TEST(RankTest, DoesNotDependOnWhichComesFirst) {

@@ -72,6 +72,19 @@ TEST_F(Verified, ARungThatPassedIsVerifiedUntilItsSourceChanges) {
   EXPECT_EQ(status(second), "never run on a device");
 }
 
+TEST_F(Verified, ARungWithoutASourceFileIsReportedAndNotRecorded) {
+  DeviceTally tally;
+  tally.passed(variant(first));
+  VerifiedFile file(folder_.path() / "verified.json");
+  EXPECT_EQ(
+      tally.record({variant(first)}, std::span(digests).first(1), "NVIDIA X", "2026-01-31", file),
+      std::vector<std::string>{"matmul first: has no file first.cu"});
+  file.save();
+  std::ifstream in(folder_ / "verified.json");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_NE(text.find("\"verified\": {}"), std::string::npos) << text;
+}
+
 // It is published: a diff shows what has changed.
 TEST_F(Verified, TheFileHasALineForEachField) {
   DeviceTally tally;
