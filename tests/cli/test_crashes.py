@@ -59,7 +59,7 @@ def check(run, reasons):
             assert row["status"] == "ok" and row["verified"] == "yes" and float(row["median_s"]) > 0
         else:
             assert row["status"] == "failed" and row["median_s"] == "" and row["verified"] == "no"
-            assert row["reason"].startswith(reasons[variant])
+            assert re.match(reasons[variant], row["reason"])
             if variant == "crashes_memory":
                 used, allowed = map(float, re.findall(r"([\d.]+) GiB", row["reason"]))
                 assert used >= allowed == 1
@@ -79,7 +79,8 @@ def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, 
     suite.write_text(suite.read_text().replace("u0,1000", f"u0,{count}").replace("u1,1001", f"u1,{count + 1}"))
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42,crashes_heap")
     assert done.returncode == 1
-    check(tmp_path / "run", {"crashes_heap": "while it was "})
+    # the writes beyond its blocks end in the tables of malloc, and where these lie beside an operand, in its guards
+    check(tmp_path / "run", {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
 
 
 def test_a_crash_leaves_the_rows_of_an_earlier_run_alone(crashing, suite, tmp_path):
