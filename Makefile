@@ -10,6 +10,7 @@ SANITIZE ?=
 BUILD ?= build
 BUDGET ?=
 RESUME ?=
+COUNT ?=
 OVERSUBSCRIBE ?=
 WERROR ?=
 CUDA ?=
@@ -50,12 +51,13 @@ export CUDA CUDA_ARCHITECTURES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
+export COUNT
 unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test fuzz faults mutate bench bench-network compare-modes simulate simulate-training \
-	peers gpu gpu-bundle plots report results-site compare format lint clean
+.PHONY: help setup data build test fuzz faults mutate bench bench-network cost-model compare-modes simulate \
+	simulate-training peers gpu gpu-bundle plots report results-site compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -76,6 +78,8 @@ help: ## list the targets and the variables
 	@echo '  RATE=1gbit LATENCY=0ms      of the link of each host'
 	@echo '  HOSTFILE=FILE               machines reached by ssh instead (docs/cluster.md)'
 	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host'
+	@echo 'Variables of cost-model: THREADS BUDGET RESUME as above, OUT=results/local/cost_model.json, and'
+	@echo '  COUNT=240                   random problems of each primitive that it is fitted to'
 	@echo 'Variables of compare-modes: THREADS OUT RESUME as above; with HOSTS or HOSTFILE the ranks are on hosts, and'
 	@echo "  MODES='synchronous;ssp,bound=2'  modes of stepladder train, separated by ; (all; single is always one)"
 	@echo '  NETWORK=mnist_cnn RANKS=4   several counts of ranks, such as 2,4, also show the scaling'
@@ -145,6 +149,9 @@ bench: build ## verify and measure, draw the charts, write report.html, print th
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
 	@scripts/bench_network.sh
+
+cost-model: build ## fit the model that predicts the rung of each layer, for --cost-model of step and train
+	@scripts/cost_model.sh
 
 compare-modes: build ## train a network in several modes: time to an accuracy, where the time goes
 	@scripts/compare_modes.sh

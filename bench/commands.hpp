@@ -21,6 +21,7 @@ Command step_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command plan_command(CLI::App& program);
 Command tune_command(CLI::App& program);
+Command predict_command(CLI::App& program);
 Command compare_command(CLI::App& program);
 
 const std::string& command_line();  // as the user typed it, quoted for a shell

@@ -50,8 +50,21 @@ std::string NetworkChoice::optimizer_text(const network::NetworkDescription& net
   return learning_rate > 0 ? fmt::format("{},learning_rate={:g}", type, learning_rate) : type;
 }
 
-Tuning load_tuning(const std::string& file) {
-  return file.empty() ? Tuning() : Tuning(file, detect_machine().cpu_model);
+void BestOptions::add_to(CLI::App& app) {
+  app.add_option("--tuned", tuned, "File written by `stepladder tune`: the choices for best")
+      ->check(CLI::ExistingFile);
+  app.add_option(
+         "--cost-model", cost_model,
+         "File written by `make cost-model`: best is predicted, not measured, where it can be")
+      ->check(CLI::ExistingFile);
+}
+
+KnownChoices BestOptions::load() const {
+  KnownChoices known;
+  const std::string cpu_model = detect_machine().cpu_model;
+  if (!tuned.empty()) known.tuning = Tuning(tuned, cpu_model);
+  if (!cost_model.empty()) known.model = CostModel(cost_model, cpu_model);
+  return known;
 }
 
 }  // namespace stepladder

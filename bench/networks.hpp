@@ -1,10 +1,11 @@
 // Networks and tuning choices as step, train and tune take them from the command line.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "harness/network/description.hpp"
-#include "harness/training/tuning.hpp"
+#include "harness/training/plan_store.hpp"
 
 namespace stepladder {
 
@@ -20,7 +21,12 @@ struct NetworkChoice {
   std::string optimizer_text(const network::NetworkDescription& network) const;
 };
 
-// The choices in the file of --tuned, or none when that is empty. Throws std::runtime_error.
-Tuning load_tuning(const std::string& file);
+// Options of the choices of `best`: --tuned FILE, --cost-model FILE.
+struct BestOptions {
+  std::string tuned, cost_model;  // empty: none
+
+  void add_to(CLI::App& app);
+  KnownChoices load() const;  // throws std::runtime_error
+};
 
 }  // namespace stepladder

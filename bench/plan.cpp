@@ -31,7 +31,8 @@ namespace {
 struct Options {
   NetworkChoice network;
   int ranks = 0, hosts = 0, threads = 0;
-  std::string use = "best", links, rate, data, tuned, out;
+  std::string use = "best", links, rate, data, out;
+  BestOptions best;
   std::vector<std::string> modes;
   std::uint64_t seed = 1;
   bool measure = false, bytes = false, resume = false;
@@ -405,7 +406,7 @@ int run(const Options& options) {
   std::vector<Planned> all;
   for (const std::string& text : options.modes.empty() ? all_modes(cluster) : options.modes)
     all.push_back({.spec = ModeSpec(text)});
-  const Tuning tuning = load_tuning(options.tuned);
+  const KnownChoices known = options.best.load();
   const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   if (data.train.count() < description.batch)
     throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
@@ -420,7 +421,7 @@ int run(const Options& options) {
                            .threads = {}});
 
   const Network network = network_of(options, cluster, run ? &*run : nullptr);
-  PlanStore plans(options.seed, tuning);
+  PlanStore plans(options.seed, known);
   const TrainingSetup setup{.description = description,
                             .use = use,
                             .plans = &plans,
@@ -527,8 +528,7 @@ Command plan_command(CLI::App& program) {
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
                   "Rung for all primitives, and exceptions, for example best,convolution=direct");
-  app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
-      ->check(CLI::ExistingFile);
+  options->best.add_to(*app);
   app->add_option("--modes", options->modes,
                   "Modes with their options, as in train; all of them by default")
       ->expected(1, 1000);

@@ -29,7 +29,8 @@ struct Options {
   std::vector<std::string> graph = {"on"};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
   std::uint64_t seed = 1;
-  std::string out, tuned;
+  std::string out;
+  BestOptions best;
   bool resume = false;
 };
 
@@ -123,7 +124,7 @@ void allow_two_teams(const Options& options) {
 int run(const Options& options) {
   allow_two_teams(options);
   const network::NetworkDescription description = options.network.load();
-  const Tuning tuning = load_tuning(options.tuned);
+  const KnownChoices known = options.best.load();
   std::vector<Configuration> configurations = configurations_of(options, description);
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
@@ -136,7 +137,7 @@ int run(const Options& options) {
     if (run.writes()) fmt::print("{}: these steps are measured already\n", description.name);
     return 0;
   }
-  PlanStore plans(options.seed, tuning);
+  PlanStore plans(options.seed, known);
   for (Configuration& c : configurations) {
     c.network = std::make_unique<TrainableNetwork>(description, UseSpec(c.use), c.options, plans);
     fill_batch(*c.network, options.seed);
@@ -202,9 +203,7 @@ Command step_command(CLI::App& program) {
       "--use", options->use,
       "Rung for all primitives, and exceptions, for example best,convolution=direct; repeat the "
       "option to measure several in turns");
-  app->add_option("--tuned", options->tuned,
-                  "File written by `stepladder tune`: the choices for best")
-      ->check(CLI::ExistingFile);
+  options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");
   app->add_option("--threads", options->threads,

@@ -37,7 +37,8 @@ struct Options {
   std::string slow;
   std::string checkpoint;
   std::int64_t every = 100;
-  std::string out, tuned;
+  std::string out;
+  BestOptions best;
   bool resume = false;
 };
 
@@ -405,7 +406,7 @@ int run(const Options& options) {
   if (place == Place::cuda && spec.name() != "single")
     throw std::runtime_error(fmt::format("mode {} runs on the CPU; --use {} selects the device",
                                          spec.name(), use.text()));
-  const Tuning tuning = load_tuning(options.tuned);
+  const KnownChoices known = options.best.load();
   const data::DatasetPair data = data::data_for(description, options.data, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
     if (set->count() < description.batch)
@@ -439,7 +440,7 @@ int run(const Options& options) {
     fmt::print("No real digits in {}: `make data` downloads them. Training on generated images.\n",
                data::digits_directory().string());
 
-  PlanStore plans(options.seed, tuning);
+  PlanStore plans(options.seed, known);
   setup.plans = &plans;
   const std::vector<std::string> identity =
       identity_of(options, description, data.train, mode_entry.info.synchronous);
@@ -554,8 +555,7 @@ Command train_command(CLI::App& program) {
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
                   "Rung for all primitives, and exceptions, for example best,convolution=direct");
-  app->add_option("--tuned", options->tuned, "Choices of `stepladder tune`, for best")
-      ->check(CLI::ExistingFile);
+  options->best.add_to(*app);
   app->add_option(
       "--data", options->data,
       "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not, or `generated`; by "

@@ -60,7 +60,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         **{f"modes-{family.replace(' ', '-')}": lambda _, family=family: training_modes(run, "modes", family)
            for family in MODE_FAMILIES if family != "one replica"},
         "modes-hosts": lambda _: training_modes(run, "modes/hosts"),
-        "all-reduce": lambda _: all_reduce(run, "all_reduce"),
+        "all-reduce": lambda _: all_reduce(run, "all_reduce") or all_reduce(run),
         "all-reduce-network": lambda _: all_reduce(run, "network"),
         "all-reduce-peers": lambda _: all_reduce_peers(run),
         "simulation": lambda _: simulation(run),
@@ -260,7 +260,7 @@ def steps_over_ranks(run: Run) -> str | None:
     return steps(load_run(folder, ("environment", "step")))
 
 
-def all_reduce(run: Run, name: str) -> str | None:
+def all_reduce(run: Run, name: str = "") -> str | None:
     folder = run.folder / name
     if not folder.is_dir():
         return None

@@ -22,10 +22,24 @@ double time_run(Runner& runner, Place place) {
 
 }  // namespace
 
-std::vector<Variant> PlanStore::tuned(const Case& problem, std::vector<Variant> candidates,
-                                      const Resources& resources) const {
-  const Tuning::Choice* choice = tuning_.find(problem.info().name, resources.threads);
-  if (choice == nullptr) return candidates;
+std::vector<Variant> PlanStore::best(Case& problem, std::vector<Variant> candidates,
+                                     const Resources& resources) const {
+  if (const Variant* variant = tuned(problem, candidates, resources)) return {*variant};
+  for (const PredictedRung& rung :
+       predicted_rungs(known_.model, problem.info(), candidates, resources.threads)) {
+    try {
+      problem.plan(*rung.variant, resources);
+      return {*rung.variant};
+    } catch (const Unsupported&) {  // the next one
+    }
+  }
+  return candidates;
+}
+
+const Variant* PlanStore::tuned(const Case& problem, const std::vector<Variant>& candidates,
+                                const Resources& resources) const {
+  const Tuning::Choice* choice = known_.tuning.find(problem.info().name, resources.threads);
+  if (choice == nullptr) return nullptr;
   const auto found =
       std::find_if(candidates.begin(), candidates.end(),
                    [&](const Variant& variant) { return variant.name == choice->variant; });
@@ -34,7 +48,7 @@ std::vector<Variant> PlanStore::tuned(const Case& problem, std::vector<Variant> 
         fmt::format("the tuned choice for {} on {} threads is {}, which is not among the rungs to "
                     "choose from here; run `stepladder tune` again",
                     problem.info().name, resources.threads, choice->variant));
-  return {*found};
+  return &*found;
 }
 
 std::string PlanStore::key_of(const Case& problem, const Resources& resources) {

@@ -11,6 +11,7 @@
 
 #include "harness/adapters/make_case.hpp"
 #include "harness/io/mpi_session.hpp"
+#include "harness/training/cost_model.hpp"
 #include "harness/training/tuning.hpp"
 #include "harness/training/use_spec.hpp"
 #include "harness/verify/verify.hpp"
@@ -29,15 +30,22 @@ class NoVariant : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What `best` chooses without measuring: the tuned rung of a problem; without one, the rung that the
+// model predicts to be fastest.
+struct KnownChoices {
+  Tuning tuning{};
+  CostModel model{};
+};
+
 class PlanStore {
  public:
   // Without `verifies` an only candidate is used as it is: for simulations of many ranks, after one
   // of few ranks that has verified it.
-  explicit PlanStore(std::uint64_t seed, Tuning tuning = {}, bool verifies = true)
-      : seed_(seed), tuning_(std::move(tuning)), verifies_(verifies) {}
+  explicit PlanStore(std::uint64_t seed, KnownChoices known = {}, bool verifies = true)
+      : seed_(seed), known_(std::move(known)), verifies_(verifies) {}
 
-  // The fastest candidate of `use` for this problem; or the tuned one, if `use` selects `best` and
-  // the tuning has an entry. The candidates must work in one place. Throws NoVariant if none
+  // The fastest candidate of `use` for this problem, measured; or the one that is known, if `use`
+  // selects `best`. The candidates must work in one place. Throws NoVariant if none
   // supports the problem, std::runtime_error if one fails verification. Collective, and the same on all
   // ranks, unless `alone`.
   template <class Primitive>
@@ -50,7 +58,7 @@ class PlanStore {
               candidates.front()};
     const Place place = candidates.empty() ? Place::cpu : candidates.front().info->place;
     Case& known = case_of<Primitive>(problem, type, place);
-    if (use.selects_best(type.name())) candidates = tuned(known, std::move(candidates), resources);
+    if (use.selects_best(type.name())) candidates = best(known, std::move(candidates), resources);
     choices_.push_back({&known, candidates, resources});
     const Variant winner = preferred_or_fastest(known, candidates, resources, alone);
     chosen_[key_of(known, resources)] = winner.name;
@@ -88,10 +96,13 @@ class PlanStore {
     return *known;
   }
 
-  // The candidate that the tuning names, or all if it has no entry. Throws std::runtime_error if it
-  // names another variant.
-  std::vector<Variant> tuned(const Case& problem, std::vector<Variant> candidates,
-                             const Resources& resources) const;
+  // The candidate that is known to be best, or all if none is.
+  std::vector<Variant> best(Case& problem, std::vector<Variant> candidates,
+                            const Resources& resources) const;
+  // The candidate that the tuning names; null if it has no entry. Throws std::runtime_error if it names
+  // another variant.
+  const Variant* tuned(const Case& problem, const std::vector<Variant>& candidates,
+                       const Resources& resources) const;
   Variant preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,
                                const Resources& resources, bool alone);
   static std::string key_of(const Case& problem, const Resources& resources);
@@ -99,7 +110,7 @@ class PlanStore {
                   bool alone);
 
   std::uint64_t seed_;
-  Tuning tuning_;
+  KnownChoices known_;
   bool verifies_;
   std::vector<Choice> choices_;
   Names chosen_, preferred_;

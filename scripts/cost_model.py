@@ -1,0 +1,242 @@
+"""Fits the cost model of `best` to measured runs, or checks one against runs that it was not fitted to.
+
+    python3 scripts/cost_model.py fit RUN… --out cost_model.json
+    python3 scripts/cost_model.py check cost_model.json RUN…
+
+`fit` uses the rows of OpenMP and SIMD rungs that are ok, in fp32 and not prepacked: harness/training/cost_model.hpp has
+the formula. `check` prints the regret: the time of the rung that is predicted to be fastest over that of the
+fastest, less one. docs/cost-model.md explains both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from plots.errors import InputError
+from plots.markdown import table
+from plots.reading import load_run, read_json
+
+FEWEST_POINTS = 12  # a rung with fewer is not modelled
+MOST_POINTS = 400   # of one family: the fit takes N³ operations
+MEAN_VARIANCE = 100.0  # prior variance of the linear mean's coefficients, relative to the kernel's
+
+Family = tuple[str, str, int]  # primitive, direction, threads
+
+
+@dataclass
+class Measured:
+    """Medians in seconds, by variant, of one problem."""
+
+    name: str
+    features: list[float]
+    seconds: dict[str, float]
+
+
+def features_of(row: dict[str, Any]) -> list[float]:
+    """As shape_features() in harness/training/cost_model.cpp."""
+    sizes = [int(number) for number in re.findall(r"\d+", row["shape"])]
+    if row["primitive"] == "matmul" and len(sizes) == 3:
+        sizes += [min(sizes[:2]), max(sizes[:2])]
+    elif row["primitive"] == "convolution" and len(sizes) == 12:
+        batch, channels, height, width, filters, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, _ = sizes
+        out_h, out_w = (height + 2 * pad_h - kernel_h) // stride_h + 1, (width + 2 * pad_w - kernel_w) // stride_w + 1
+        sizes = [batch * out_h * out_w, channels, filters, kernel_h * kernel_w, stride_h * stride_w, out_w,
+                 channels * kernel_h * kernel_w]
+    return [math.log2(max(1.0, size)) for size in (*sizes, row["flops"], row["bytes"])]
+
+
+def read_runs(folders: list[Path]) -> tuple[str, str, dict[Family, list[Measured]]]:
+    """The processor, the commit and the problems of each family. A later run replaces rows of an earlier one."""
+    cpu_models, commits = set(), set()
+    problems: dict[Family, dict[tuple[float, ...], Measured]] = defaultdict(dict)
+    for folder in folders:
+        run = load_run(folder, ("environment", "summary"))
+        if run.environment is None or run.summary is None:
+            raise InputError(f"{folder}: has no environment.json or no summary.csv; expected a run of `stepladder bench`")
+        cpu_models.add(run.environment["cpu_model"])
+        commits.add(run.environment["commit"])
+        for row in run.summary:
+            if (row["status"] != "ok" or row["technique"] not in ("simd", "openmp") or row["precision"] != "fp32"
+                    or row["prepacked"] == "yes" or row["ranks"] not in (None, 1) or not row["flops"]):
+                continue
+            features = features_of(row)
+            family = problems[(row["primitive"], row["direction"], int(row["threads"]))]
+            problem = family.setdefault(tuple(features), Measured(row["problem"], features, {}))
+            problem.seconds[row["variant"]] = row["median_s"]
+    if len(cpu_models) > 1:
+        raise InputError(f"the runs are of several processors, {', '.join(sorted(cpu_models))}; expected one")
+    return cpu_models.pop(), ", ".join(sorted(commits)), {key: list(found.values()) for key, found in problems.items()}
+
+
+def matern(points: np.ndarray, others: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    differences = (points[:, None, :] - others[None, :, :]) / lengths
+    r = np.sqrt(3 * np.sum(differences**2, axis=2))
+    return (1 + r) * np.exp(-r)
+
+
+class Fit:
+    """The Gaussian processes of one family, which share the lengths and the noise."""
+
+    def __init__(self, problems: list[Measured]):
+        self.x = np.array([problem.features for problem in problems])
+        self.center, spread = self.x.mean(axis=0), self.x.std(axis=0)
+        self.varies = spread > 1e-9
+        self.spread = np.where(self.varies, spread, 1.0)
+        self.mean_basis = np.hstack([np.ones((len(problems), 1)), (self.x - self.center) / self.spread * self.varies])
+        variants = sorted({variant for problem in problems for variant in problem.seconds})
+        # The indices of its problems, log2(seconds) less their mean, and the mean.
+        self.rungs: dict[str, tuple[np.ndarray, np.ndarray, float]] = {}
+        for variant in variants:
+            at = np.array([i for i, problem in enumerate(problems) if variant in problem.seconds])
+            if len(at) >= FEWEST_POINTS:
+                y = np.log2([problems[i].seconds[variant] for i in at])
+                self.rungs[variant] = (at, y - y.mean(), float(y.mean()))
+        self.lengths = 4 * self.spread
+        self.noise = 0.01  # variance relative to the kernel's
+
+    def covariance(self, lengths: np.ndarray, noise: float) -> np.ndarray:
+        basis = self.mean_basis
+        return matern(self.x, self.x, lengths) + MEAN_VARIANCE * basis @ basis.T + noise * np.eye(len(self.x))
+
+    def loss(self, lengths: np.ndarray, noise: float) -> float:
+        """Negative log marginal likelihood of all rungs, up to a constant, at the best variance of each."""
+        whole, total = self.covariance(lengths, noise), 0.0
+        for at, y, _ in self.rungs.values():
+            factor = np.linalg.cholesky(whole[np.ix_(at, at)])
+            half = np.linalg.solve(factor, y)
+            total += len(y) * math.log(float(half @ half) / len(y)) / 2 + float(np.log(np.diag(factor)).sum())
+        return total
+
+    def search(self, sweeps: int = 4) -> None:
+        """Coordinate descent over the logarithms of the lengths and of the noise."""
+        best = self.loss(self.lengths, self.noise)
+        step = 4.0
+        for _ in range(sweeps):
+            for d in [*np.flatnonzero(self.varies), None]:
+                for factor in (step, 1 / step):
+                    lengths, noise = self.lengths.copy(), self.noise
+                    if d is None:
+                        noise = min(max(noise * factor, 1e-6), 1.0)
+                    else:
+                        lengths[d] = min(max(lengths[d] * factor, 0.05 * self.spread[d]), 1000 * self.spread[d])
+                    loss = self.loss(lengths, noise)
+                    while loss < best - 1e-9:
+                        self.lengths, self.noise, best = lengths.copy(), noise, loss
+                        if d is None:
+                            noise = min(max(noise * factor, 1e-6), 1.0)
+                        else:
+                            lengths[d] = min(max(lengths[d] * factor, 0.05 * self.spread[d]), 1000 * self.spread[d])
+                        loss = self.loss(lengths, noise)
+            step = math.sqrt(step)
+
+    def to_json(self) -> dict[str, Any]:
+        whole = self.covariance(self.lengths, self.noise)
+        rungs = {}
+        for variant, (at, y, mean) in self.rungs.items():
+            weights = np.zeros(len(self.x))
+            weights[at] = np.linalg.solve(whole[np.ix_(at, at)], y)
+            coefficients = MEAN_VARIANCE * self.mean_basis.T @ weights
+            slopes = coefficients[1:] / self.spread * self.varies
+            rungs[variant] = {"bias": float(mean + coefficients[0] - slopes @ self.center),
+                              "slopes": [float(f"{value:.7g}") for value in slopes],
+                              "weights": [float(f"{value:.7g}") for value in weights]}
+        lengths = np.where(self.varies, self.lengths, 1e3)
+        return {"lengths": [float(f"{value:.7g}") for value in lengths],
+                "points": [[float(f"{value:.7g}") for value in point] for point in self.x], "rungs": rungs}
+
+
+def fit(folders: list[Path]) -> dict[str, Any]:
+    cpu_model, commit, families = read_runs(folders)
+    found = []
+    for (primitive, direction, threads), problems in sorted(families.items()):
+        process = Fit(problems[:MOST_POINTS])
+        if len(process.rungs) < 2:
+            continue  # there is nothing to choose
+        process.search()
+        found.append({"primitive": primitive, "direction": direction, "threads": threads} | process.to_json())
+        print(f"{primitive} {direction}, {threads} thread{'s' if threads > 1 else ''}: {len(process.x)} problems, "
+              f"{len(process.rungs)} rungs, noise {process.noise:.2g}", flush=True)
+    if not found:
+        raise InputError(f"{', '.join(map(str, folders))}: no primitive has two rungs that were measured on "
+                         f"{FEWEST_POINTS} problems")
+    return {"schema_version": 1, "cpu_model": cpu_model, "source": f"commit {commit}, runs {', '.join(folder.name for folder in folders)}",
+            "families": found}
+
+
+def predicted(family: dict[str, Any], variant: str, features: list[float]) -> float:
+    rung, x = family["rungs"][variant], np.array([features])
+    kernel = matern(x, np.array(family["points"]), np.array(family["lengths"]))
+    return float(2 ** (rung["bias"] + x[0] @ np.array(rung["slopes"]) + kernel[0] @ np.array(rung["weights"])))
+
+
+def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
+    """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
+    families = {(f["primitive"], f["direction"], f["threads"]): f for f in model["families"]}
+    _, _, measured = read_runs(folders)
+    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for key, problems in sorted(measured.items()):
+        if key not in families:
+            continue
+        family = families[key]
+        for problem in problems:
+            rungs = [variant for variant in problem.seconds if variant in family["rungs"]]
+            if len(rungs) < 2:
+                continue
+            chosen = min(rungs, key=lambda variant: predicted(family, variant, problem.features))
+            fastest = min(problem.seconds, key=lambda variant: problem.seconds[variant])
+            regret = problem.seconds[chosen] / problem.seconds[fastest] - 1
+            found[f"{key[0]}, {key[2]} thread{'s' if key[2] > 1 else ''}"].append(
+                (regret, f"{problem.name} {key[1]}: {chosen}, fastest {fastest}"))
+    return found
+
+
+def print_check(found: dict[str, list[tuple[float, str]]]) -> None:
+    lines = []
+    for name, each in found.items():
+        values = np.array([regret for regret, _ in each])
+        worst, where = max(each)
+        lines.append([name, str(len(each)), f"{np.mean(values == 0):.0%}", f"{np.median(values):.1%}",
+                      f"{np.percentile(values, 95):.1%}", f"{worst:.1%}", where])
+    print(table(("rows", "problems", "fastest chosen", "median regret", "95th percentile", "worst", "of"), lines, 1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    fit_parser = commands.add_parser("fit", help="fit a model to runs")
+    check_parser = commands.add_parser("check", help="print the regret of a model on runs")
+    check_parser.add_argument("model", type=Path)
+    for sub in (fit_parser, check_parser):
+        sub.add_argument("runs", metavar="RUN", type=Path, nargs="+")
+    fit_parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    options = parser.parse_args()
+    try:
+        if options.command == "fit":
+            model = fit(options.runs)
+            part = options.out.with_name(options.out.name + ".part")
+            part.write_text(json.dumps(model) + "\n")
+            part.replace(options.out)
+        else:
+            model = read_json(options.model)
+            if model is None:
+                raise InputError(f"{options.model}: no such file; expected one that `make cost-model` wrote")
+            print_check(regrets(model, options.runs))
+    except InputError as error:
+        print(f"cost_model: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

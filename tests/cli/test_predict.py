@@ -1,0 +1,166 @@
+"""The cost model of best: scripts/cost_model.py fits it to runs, predict prints what it expects, step uses it."""
+
+import csv
+import json
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, read_csv
+
+sys.path.insert(0, str(ROOT))
+from scripts import cost_model
+
+COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision", "prepacked", "threads",
+           "ranks", "status", "median_s", "flops", "bytes")
+
+
+@pytest.fixture(scope="module")
+def machine(stepladder):
+    return json.loads(stepladder("machine", "--json").stdout)
+
+
+@pytest.fixture
+def isa(machine):
+    return machine["isa"][-1]
+
+
+def true_seconds(family, m, n, k):
+    """skinny is faster where m is below 32, by a law that is linear in the logarithms of the sizes."""
+    return 1e-9 * m * n * k if family == "openmp" else 1e-9 * 2 ** -2.5 * m ** 1.5 * n * k
+
+
+def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
+    folder.mkdir()
+    (folder / "environment.json").write_text(
+        json.dumps({"cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
+    with open(folder / "summary.csv", "w", newline="") as file:
+        out = csv.DictWriter(file, COLUMNS)
+        out.writeheader()
+        for m, n, k in sizes:
+            for family in ("openmp", "skinny"):
+                out.writerow(dict(zip(COLUMNS, (
+                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} nn", "fp32", "no", 1, 1,
+                    "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 * (m * n + m * k + k * n)), strict=True)))
+    return folder
+
+
+def sizes(count, seed):
+    draw = random.Random(seed)
+    return [tuple(int(2 ** draw.uniform(1, 9)) for _ in range(3)) for _ in range(count)]
+
+
+def script(*arguments):
+    return subprocess.run([sys.executable, ROOT / "scripts/cost_model.py", *map(str, arguments)], capture_output=True,
+                          text=True, check=False)
+
+
+@pytest.fixture
+def model(machine, isa, tmp_path):
+    run = write_run(tmp_path / "fitted", machine, isa, sizes(60, 1))
+    done = script("fit", run, "--out", tmp_path / "model.json")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "model.json"
+
+
+def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa, model, tmp_path):
+    other = write_run(tmp_path / "other", machine, isa, [size for size in sizes(60, 2) if not 28 < size[0] < 36])
+    found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
+    assert len(found) > 40 and max(found)[0] == 0
+    shown = script("check", model, other)
+    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout and "| 100% | 0.0% |" in shown.stdout
+
+
+def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
+    content = json.loads(model.read_text())
+    rungs = content["families"][0]["rungs"]
+    first, second = sorted(rungs)
+    rungs[first], rungs[second] = rungs[second], rungs[first]
+    other = write_run(tmp_path / "other", machine, isa, [(512, 64, 64), (8, 64, 64)])
+    regrets = sorted(regret for regret, _ in cost_model.regrets(content, [other])["matmul, 1 thread"])
+    assert regrets == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
+
+
+def test_the_sizes_of_a_convolution_are_those_of_the_fit(stepladder, isa, machine, tmp_path):
+    shape = "n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1"
+    row = {"primitive": "convolution", "shape": shape, "flops": 2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4,
+           "bytes": 4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28)}
+    features = cost_model.features_of(row)
+    # The bias is chosen so that the prediction is 1 us if the program computes the same sizes.
+    slopes = [0.1 * (d + 1) for d in range(len(features))]
+    bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({"schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
+        "primitive": "convolution", "direction": "forward", "threads": 1, "lengths": [1.0] * len(features), "points": [],
+        "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": []}}}]}))
+    done = stepladder("predict", "convolution", "--shape", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
+                      "--direction", "forward", "--threads", "1", "--cost-model", path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
+
+
+@pytest.mark.parametrize("size", [(4, 100, 300), (300, 40, 17)])
+def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
+    m, n, k = size
+    done = stepladder("predict", "matmul", "--shape", f"{m}x{n}x{k}", "--threads", "1", "--cost-model", model)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()[1:]
+    family = json.loads(model.read_text())["families"][0]
+    expected = "skinny" if m < 32 else "openmp"
+    row = {"primitive": "matmul", "shape": f"{m}x{n}x{k} nn", "flops": 2.0 * m * n * k, "bytes": 4.0 * (m * n + m * k + k * n)}
+    seconds = cost_model.predicted(family, f"{expected}_{isa}", cost_model.features_of(row))
+    assert math.isclose(seconds, true_seconds(expected, m, n, k), rel_tol=0.05)
+    assert f"{expected}_{isa}" in line.split() and f"{1e6 * seconds:.1f}" in line.split()
+
+
+def test_a_step_runs_what_the_model_predicts(stepladder, isa, network, machine, tmp_path):
+    run = write_run(tmp_path / "fitted", machine, isa, sizes(40, 1), direction="backward_weights")
+    path = tmp_path / "model.json"
+    assert script("fit", run, "--out", path).returncode == 0
+    content = json.loads(path.read_text())
+    rungs = content["families"][0]["rungs"]
+    for variant, fastest in ((f"openmp_{isa}", "openmp"), (f"skinny_{isa}", "skinny")):
+        for name, rung in rungs.items():
+            rung["bias"] = -40 if name == variant else 0
+        path.write_text(json.dumps(content))
+        out = stepladder.new_run(tmp_path / fastest)
+        done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005", "--threads", "1",
+                          "--cost-model", path, "--out", out)
+        assert done.returncode == 0, done.stderr
+        fc = next(row for row in read_csv(out / "step.csv")
+                  if row["layer"] == "fc" and row["phase"] == "backward_weights")
+        assert fc["variant"] == variant
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    (lambda model: model.update(cpu_model="Analytical Engine"), "measured on \"Analytical Engine\", and this is"),
+    (lambda model: model["families"][0]["lengths"].__setitem__(0, 0), "expected a positive number, found 0"),
+    (lambda model: model["families"][0]["points"][3].pop(), "expected 7 numbers"),
+    (lambda model: next(iter(model["families"][0]["rungs"].values()))["weights"].append(1.5), "expected 60 numbers"),
+    (lambda model: model["families"][0].pop("points"), "points"),
+    (lambda model: model.update(extra=1), "extra"),
+])
+def test_a_malformed_file_is_refused(stepladder, model, change, expected):
+    content = json.loads(model.read_text())
+    change(content)
+    model.write_text(json.dumps(content))
+    done = stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model", model)
+    assert done.returncode != 0 and expected in done.stderr and str(model) in done.stderr
+
+
+def test_nothing_to_predict_is_an_error(stepladder, model):
+    done = stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model", model)
+    assert done.returncode != 0 and done.stderr.count("\n") == 1 and str(model) in done.stderr
+
+
+def test_bad_runs_are_refused_and_leave_no_file(machine, isa, tmp_path):
+    run = write_run(tmp_path / "one", machine, isa, sizes(5, 1))
+    other = write_run(tmp_path / "two", machine, isa, sizes(40, 1), cpu_model="Analytical Engine")
+    out = tmp_path / "model.json"
+    for runs, expected in (([run], "two rungs that were measured on 12"), ([run, other], "several processors"),
+                           ([tmp_path / "none"], "no such folder")):
+        done = script("fit", *runs, "--out", out)
+        assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
