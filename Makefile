@@ -79,7 +79,7 @@ help: ## list the targets and the variables
 	@echo '  HOSTFILE=FILE               machines reached by ssh instead (docs/cluster.md)'
 	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host'
 	@echo 'Variables of cost-model: THREADS BUDGET RESUME as above, OUT=results/local/cost_model.json, and'
-	@echo '  COUNT=240                   random problems of each primitive that it is fitted to'
+	@echo '  COUNT=200                   random products that it is fitted to, and twice as many convolutions'
 	@echo 'Variables of compare-modes: THREADS OUT RESUME as above; with HOSTS or HOSTFILE the ranks are on hosts, and'
 	@echo "  MODES='synchronous;ssp,bound=2'  modes of stepladder train, separated by ; (all; single is always one)"
 	@echo '  NETWORK=mnist_cnn RANKS=4   several counts of ranks, such as 2,4, also show the scaling'

@@ -2,7 +2,7 @@
 # Measures the rungs that `best` chooses from on the suites layers, thin, deepbench and alexnet and on
 # problems of random sizes, fits the cost model, and prints its regret on other random problems.
 # Variables: OUT (the file; the runs stay in a folder beside it) COUNT (random problems of each
-# primitive to fit) BUDGET THREADS RESUME BUILD (see make help).
+# primitive to fit, twice as many convolutions) BUDGET THREADS RESUME BUILD (see make help).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -10,7 +10,7 @@ program=${BUILD:-build}/stepladder
 python=.venv/bin/python
 out=${OUT:-results/local/cost_model.json}
 runs=${out%.json}-runs
-count=${COUNT:-240}
+count=${COUNT:-200}
 budget=${BUDGET:-0.05}
 cores=$(core_count)
 threads=${THREADS:-$( ((cores > 1)) && say "1,$cores" || say 1)}
@@ -37,8 +37,9 @@ for primitive in matmul convolution; do
     [[ $suite != thin || $primitive == matmul ]] || continue
     measure "$runs/fitted" "$primitive" --suite "$suite"
   done
-  say "$primitive: $count random problems to fit (after $((SECONDS / 60)) min)"
-  "$python" scripts/draw_problems.py "$primitive" --count "$count" --seed 1001 >"$runs/$primitive-fitted.csv"
+  drawn=$([[ $primitive == matmul ]] && say "$count" || say $((2 * count)))
+  say "$primitive: $drawn random problems to fit (after $((SECONDS / 60)) min)"
+  "$python" scripts/draw_problems.py "$primitive" --count "$drawn" --seed 1001 >"$runs/$primitive-fitted.csv"
   measure "$runs/fitted" "$primitive" --suite-file "$runs/$primitive-fitted.csv"
   say "$primitive: other random problems (after $((SECONDS / 60)) min)"
   "$python" scripts/draw_problems.py "$primitive" --count $(((count + 3) / 4)) --seed 2002 >"$runs/$primitive-checked.csv"

@@ -35,7 +35,10 @@ def true_seconds(family, m, n, k):
 def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
     folder.mkdir()
     (folder / "environment.json").write_text(
-        json.dumps({"cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
+        json.dumps({"schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
+    described = json.loads((ROOT / "results/amd-epyc-zen4-2core/columns.json").read_text())["tables"]["summary"]
+    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
+        "summary": [column for column in described if column["name"] in COLUMNS]}}))
     with open(folder / "summary.csv", "w", newline="") as file:
         out = csv.DictWriter(file, COLUMNS)
         out.writeheader()
@@ -129,8 +132,7 @@ def test_a_step_runs_what_the_model_predicts(stepladder, isa, network, machine, 
         done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005", "--threads", "1",
                           "--cost-model", path, "--out", out)
         assert done.returncode == 0, done.stderr
-        fc = next(row for row in read_csv(out / "step.csv")
-                  if row["layer"] == "fc" and row["phase"] == "backward_weights")
+        fc = next(row for row in read_csv(out / "step.csv") if row["layer"] == "fc.backward_weights")
         assert fc["variant"] == variant
 
 
