@@ -18,20 +18,6 @@ struct Options {
   std::string cost_model;
 };
 
-// The predictions of the variants that support the problem, the fastest first.
-std::vector<PredictedRung> supported(Case& problem, std::vector<PredictedRung> all,
-                                     const Resources& resources) {
-  std::erase_if(all, [&](const PredictedRung& prediction) {
-    try {
-      problem.plan(*prediction.variant, resources);
-      return false;
-    } catch (const Unsupported&) {
-      return true;
-    }
-  });
-  return all;
-}
-
 int run(const Options& options) {
   const CostModel model = BestOptions{.tuned = "", .cost_model = options.cost_model}.load().model;
   const std::vector<Work> work = options.selection.work("layers");
@@ -43,8 +29,7 @@ int run(const Options& options) {
       problem->allocate(1, nullptr);
       for (const int threads : without_repeats(options.threads)) {
         const std::vector<PredictedRung> found =
-            supported(*problem, predicted_rungs(model, problem->info(), each.variants, threads),
-                      {.threads = threads});
+            predicted_rungs(model, *problem, each.variants, {.threads = threads});
         if (found.empty()) continue;
         any = true;
         fmt::print("{:<16} {:<20} {:<44} {:>7}  {:<22} {:>13.1f}  {}\n", each.type->name(),

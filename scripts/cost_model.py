@@ -31,7 +31,7 @@ FEWEST_POINTS = 12  # a rung with fewer is not modelled
 MOST_POINTS = 400   # of one family: the fit takes N³ operations
 MEAN_VARIANCE = 100.0  # prior variance of the linear mean's coefficients, relative to the kernel's
 
-Family = tuple[str, str, int]  # primitive, direction, threads
+Family = tuple[str, str, str, int]  # primitive, direction, layout, threads
 
 
 @dataclass
@@ -71,7 +71,7 @@ def read_runs(folders: list[Path]) -> tuple[str, str, dict[Family, list[Measured
                     or row["prepacked"] == "yes" or row["ranks"] not in (None, 1) or not row["flops"]):
                 continue
             features = features_of(row)
-            family = problems[(row["primitive"], row["direction"], int(row["threads"]))]
+            family = problems[(row["primitive"], row["direction"], row["layout"], int(row["threads"]))]
             problem = family.setdefault(tuple(features), Measured(row["problem"], features, {}))
             problem.seconds[row["variant"]] = row["median_s"]
     if len(cpu_models) > 1:
@@ -159,12 +159,13 @@ class Fit:
 def fit(folders: list[Path]) -> dict[str, Any]:
     cpu_model, commit, families = read_runs(folders)
     found = []
-    for (primitive, direction, threads), problems in sorted(families.items()):
+    for (primitive, direction, layout, threads), problems in sorted(families.items()):
         process = Fit(problems[:MOST_POINTS])
         if len(process.rungs) < 2:
             continue  # there is nothing to choose
         process.search()
-        found.append({"primitive": primitive, "direction": direction, "threads": threads} | process.to_json())
+        found.append({"primitive": primitive, "direction": direction, "layout": layout, "threads": threads}
+                     | process.to_json())
         print(f"{primitive} {direction}, {threads} thread{'s' if threads > 1 else ''}: {len(process.x)} problems, "
               f"{len(process.rungs)} rungs, noise {process.noise:.2g}", flush=True)
     if not found:
@@ -182,7 +183,7 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
     """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
-    families = {(f["primitive"], f["direction"], f["threads"]): f for f in model["families"]}
+    families = {(f["primitive"], f["direction"], f["layout"], f["threads"]): f for f in model["families"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for key, problems in sorted(measured.items()):
@@ -196,7 +197,7 @@ def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[
             chosen = min(rungs, key=lambda variant: predicted(family, variant, problem.features))
             fastest = min(problem.seconds, key=lambda variant: problem.seconds[variant])
             regret = problem.seconds[chosen] / problem.seconds[fastest] - 1
-            found[f"{key[0]}, {key[2]} thread{'s' if key[2] > 1 else ''}"].append(
+            found[f"{key[0]}, {key[3]} thread{'s' if key[3] > 1 else ''}"].append(
                 (regret, f"{problem.name} {key[1]}: {chosen}, fastest {fastest}"))
     return found
 

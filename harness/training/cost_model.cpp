@@ -93,6 +93,7 @@ CostModel::CostModel(const std::filesystem::path& path, const std::string& cpu_m
       rung.finish();
     }
     families_[{object.get("primitive").text(), object.get("direction").text(),
+               object.get("layout").text(),
                static_cast<int>(object.get("threads").whole_number(1, 1024))}] = std::move(family);
     object.finish();
   }
@@ -101,7 +102,8 @@ CostModel::CostModel(const std::filesystem::path& path, const std::string& cpu_m
 
 std::optional<double> CostModel::seconds(const ProblemInfo& problem, const std::string& variant,
                                          int threads) const {
-  const auto found = families_.find({problem.primitive, problem.direction, threads});
+  const auto found =
+      families_.find({problem.primitive, problem.direction, problem.layout, threads});
   if (found == families_.end()) return {};
   const Family& family = found->second;
   const auto rung = family.rungs.find(variant);
@@ -118,12 +120,20 @@ std::optional<double> CostModel::seconds(const ProblemInfo& problem, const std::
   return std::exp2(log_seconds);
 }
 
-std::vector<PredictedRung> predicted_rungs(const CostModel& model, const ProblemInfo& problem,
-                                           const std::vector<Variant>& variants, int threads) {
+std::vector<PredictedRung> predicted_rungs(const CostModel& model, Case& problem,
+                                           const std::vector<Variant>& variants,
+                                           const Resources& resources) {
   std::vector<PredictedRung> known;
-  for (const Variant& variant : variants)
-    if (const std::optional<double> seconds = model.seconds(problem, variant.name, threads))
+  for (const Variant& variant : variants) {
+    const std::optional<double> seconds =
+        model.seconds(problem.info(), variant.name, resources.threads);
+    if (!seconds) continue;
+    try {
+      problem.plan(variant, resources);
       known.push_back({&variant, *seconds});
+    } catch (const Unsupported&) {  // left out
+    }
+  }
   std::sort(known.begin(), known.end(),
             [](const PredictedRung& a, const PredictedRung& b) { return a.seconds < b.seconds; });
   return known;

@@ -1,5 +1,5 @@
 // Predicts the seconds that a CPU rung takes for a problem that was never measured. For each primitive,
-// direction and number of threads, log2(seconds) of each rung is a Gaussian process with a linear mean:
+// direction, layout and number of threads, log2(seconds) of each rung is a Gaussian process with a linear mean:
 //
 //   log2 s(x) = bias + sum_d slopes[d] x[d] + sum_i weights[i] k(x, points[i]),
 //   k(x, y)   = (1 + sqrt(3) r) exp(-sqrt(3) r),   r² = sum_d ((x[d] - y[d]) / lengths[d])²
@@ -50,8 +50,8 @@ class CostModel {
     std::vector<std::vector<double>> points;
     std::map<std::string, Rung> rungs;  // by variant
   };
-  std::map<std::tuple<std::string, std::string, int>, Family>
-      families_;  // primitive, direction, threads
+  std::map<std::tuple<std::string, std::string, std::string, int>, Family>
+      families_;  // primitive, direction, layout, threads
 };
 
 struct PredictedRung {
@@ -59,8 +59,10 @@ struct PredictedRung {
   double seconds;
 };
 
-// Of the variants that the model knows, the fastest first.
-std::vector<PredictedRung> predicted_rungs(const CostModel& model, const ProblemInfo& problem,
-                                           const std::vector<Variant>& variants, int threads);
+// Of the variants that the model knows and that support the problem, whose operands are allocated; the
+// fastest first.
+std::vector<PredictedRung> predicted_rungs(const CostModel& model, Case& problem,
+                                           const std::vector<Variant>& variants,
+                                           const Resources& resources);
 
 }  // namespace stepladder

@@ -25,14 +25,8 @@ double time_run(Runner& runner, Place place) {
 std::vector<Variant> PlanStore::best(Case& problem, std::vector<Variant> candidates,
                                      const Resources& resources) const {
   if (const Variant* variant = tuned(problem, candidates, resources)) return {*variant};
-  for (const PredictedRung& rung :
-       predicted_rungs(known_.model, problem.info(), candidates, resources.threads)) {
-    try {
-      problem.plan(*rung.variant, resources);
-      return {*rung.variant};
-    } catch (const Unsupported&) {  // the next one
-    }
-  }
+  const auto predicted = predicted_rungs(known_.model, problem, candidates, resources);
+  if (!predicted.empty()) return {*predicted.front().variant};
   return candidates;
 }
 

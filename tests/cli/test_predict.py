@@ -13,7 +13,7 @@ from conftest import ROOT, read_csv
 sys.path.insert(0, str(ROOT))
 from scripts import cost_model
 
-COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision", "prepacked", "threads",
+COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision", "layout", "prepacked", "threads",
            "ranks", "status", "median_s", "flops", "bytes")
 
 
@@ -45,7 +45,7 @@ def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
         for m, n, k in sizes:
             for family in ("openmp", "skinny"):
                 out.writerow(dict(zip(COLUMNS, (
-                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} nn", "fp32", "no", 1, 1,
+                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} nn", "fp32", "row_major", "no", 1, 1,
                     "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 * (m * n + m * k + k * n)), strict=True)))
     return folder
 
@@ -96,7 +96,7 @@ def test_the_sizes_of_a_convolution_are_those_of_the_fit(stepladder, isa, machin
     bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
     path = tmp_path / "model.json"
     path.write_text(json.dumps({"schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
-        "primitive": "convolution", "direction": "forward", "threads": 1, "lengths": [1.0] * len(features), "points": [],
+        "primitive": "convolution", "direction": "forward", "layout": "nchw", "threads": 1, "lengths": [1.0] * len(features), "points": [],
         "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": []}}}]}))
     done = stepladder("predict", "convolution", "--shape", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
                       "--direction", "forward", "--threads", "1", "--cost-model", path)
