@@ -98,9 +98,7 @@ if [[ -z ${PRIMITIVE:-} ]]; then
   networks=(mlp mnist_cnn cifar_cnn)
   [[ $suite != quick ]] || networks=(mlp)
   for network in "${networks[@]}"; do
-    rungs=(simd openmp best vendor)
-    # The serial step of a CNN takes minutes.
-    [[ $network != mlp ]] || rungs=(serial "${rungs[@]}")
+    rungs=(serial simd openmp best vendor)
     uses=()
     for rung in "${rungs[@]}"; do uses+=(--use "$rung"); done
     add_part "training steps of $network: ${rungs[*]}" \
