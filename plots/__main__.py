@@ -1,4 +1,5 @@
-"""Command line: python -m plots charts|table|network|modes|tables|page|report RUN_DIR, or site RESULTS_DIR SITE_DIR."""
+"""Command line: python -m plots charts|table|network|modes|tables|page|report RUN_DIR, spread RUN_DIR RUN_DIR…, or
+site RESULTS_DIR SITE_DIR."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from plots import modes, modes_screen, network, report, screen, tables
+from plots import modes, modes_screen, network, report, screen, spread, tables
 from plots.errors import InputError
 from plots.numbers import plural
 from plots.reading import load_run
@@ -31,6 +32,10 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     for sub in (charts_parser, table_parser, network_parser, modes_parser, tables_parser,
                 page_parser, report_parser):
         sub.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="folder of one run")
+    spread_parser = commands.add_parser(
+        "spread", help="write RUN_DIR/spread.json: how far the ratios of two rungs repeat in further runs")
+    spread_parser.add_argument("runs", metavar="RUN_DIR", type=Path, nargs="+",
+                               help="two runs or more of one machine; the first is the published one")
     site_parser = commands.add_parser(
         "site", help="write the pages of all published runs, and an index, for a static web server")
     site_parser.add_argument("results", metavar="RESULTS_DIR", type=Path, help="folder of the runs")
@@ -103,6 +108,15 @@ def run_tables(options: argparse.Namespace) -> list[str]:
     return run.warnings
 
 
+def run_spread(options: argparse.Namespace) -> list[str]:
+    if len({folder.resolve() for folder in options.runs}) < max(2, len(options.runs)):
+        raise InputError("spread: expected two different runs or more")
+    runs = [load_run(folder, ("environment", "summary")) for folder in options.runs]
+    path, content = spread.write(runs)
+    print(f"{spread.sentence(content)}\nwrote {path}")
+    return [warning for run in runs for warning in run.warnings]
+
+
 def run_page(options: argparse.Namespace) -> list[str]:
     # Only the page imports Jinja2, Pygments and Matplotlib.
     from plots.report_page import write
@@ -142,7 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     commands = {"charts": run_charts, "table": run_table, "network": run_network,
                 "modes": run_modes, "tables": run_tables, "page": run_page,
-                "report": run_report, "site": run_site}
+                "report": run_report, "site": run_site, "spread": run_spread}
     try:
         warnings = commands[options.command](options)
     except InputError as error:

@@ -1,10 +1,11 @@
 """The blocks of Markdown between result markers, by name.
 
 machine            the machine of the run
+spread             how far ratios of rungs repeat in further runs of that machine
 summary            per primitive: our best rung over the first rung and over the vendors' libraries
 directions         the same per direction
 steps              time of a training step per network and configuration
-steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run
+steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run, or from the run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -27,9 +28,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from plots import markdown, modes, modes_screen, network, schema
+from plots import markdown, modes, modes_screen, network, schema, spread
 from plots.names import Rung, is_rung
 from plots.numbers import MISSING, binary_size, microseconds, milliseconds, number, percent, times
 from plots.overview import best_rung, fastest
@@ -48,6 +50,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
     found = {ladder.primitive: ladder for ladder in ladders(run)}
     known: dict[str, Block] = {
         "machine": lambda _: machine(run),
+        "spread": lambda _: spread.of_run(run) or None,
         "summary": lambda _: summary(run, by_direction=False),
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
@@ -255,9 +258,9 @@ def peers(run: Run) -> str | None:
 
 def steps_over_ranks(run: Run) -> str | None:
     folder = run.folder / "all_reduce"
-    if not (folder / "step.csv").exists():
-        return None
-    return steps(load_run(folder, ("environment", "step")))
+    if (folder / "step.csv").exists():
+        return steps(load_run(folder, ("environment", "step")))
+    return steps(replace(run, step=[row for row in run.step or [] if (row["ranks"] or 1) > 1]))
 
 
 def all_reduce(run: Run, name: str = "") -> str | None:

@@ -7,13 +7,13 @@ names are in blocks.py. No file is written before all files are read and all blo
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plots import blocks
 from plots.errors import InputError
+from plots.files import replace_file
 from plots.reading import Run, read_text
 
 MARKER = re.compile(r"<!--\s*results:(?P<name>[\w.-]+)\s+(?P<edge>begin|end)\s*-->")
@@ -95,13 +95,3 @@ def nearest(name: str, known: dict[str, blocks.Block]) -> str:
     if close:
         return f"the nearest names are {', '.join(close)}"
     return f"expected one of {', '.join(sorted(known))}"
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Writes all of the new text or keeps the old, even if the disk is full."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

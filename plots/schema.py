@@ -12,6 +12,7 @@ CEILINGS_FILE = "ceilings.json"
 COLUMNS_FILE = "columns.json"
 SUMMARY_FILE = "summary.csv"
 SAMPLES_FILE = "samples.csv"
+SPREAD_FILE = "spread.json"  # of several runs
 CHARTS_FOLDER = "charts"
 
 # The CSV files, by name.

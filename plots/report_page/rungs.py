@@ -1,7 +1,7 @@
 """A section for each rung: idea, gain, roofline, source, difference, and where it loses.
 
-The builds of one source for several instruction sets share a section. Sources are highlighted once; the
-budget of the page decides how many.
+The builds of one source for several instruction sets share a section. Sources are highlighted once, and
+fill what the rest of the page leaves of its limit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from plots.report_page import instructions, sources, svg
 from plots.report_page.first_screen import chain_of, interval, ladder_svg, shown
 from plots.report_page.svg import Axis, Guide, Series
 
-CODE_BUDGET = 820_000      # bytes of HTML for all sources and differences
 MOST_LOSSES = 6
+FRAME = 400                # bytes of HTML around a source or a difference, or of its name where it is left out
 
 
 @dataclass
@@ -46,6 +46,8 @@ class Section:
     loop: instructions.Loop | None = None
     why_no_loop: str = ""
     note: str = ""
+    sources: tuple[str, ...] = ()   # to be shown: the file of the rung and its own headers
+    path_below: str = ""            # of the rung that it builds on
 
     @property
     def anchor(self) -> str:
@@ -57,11 +59,11 @@ class Section:
 
 
 class Code:
-    """Highlighted files, each once, within the budget."""
+    """Highlighted files, each once, of at most `budget` bytes of HTML together with their differences."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, budget: int):
         self.root = root
-        self.left = CODE_BUDGET
+        self.left = budget
         self.shown_in: dict[str, str] = {}  # path: anchor of the section that shows it
         self.cut: list[str] = []
 
@@ -73,14 +75,20 @@ class Code:
         except OSError:
             return {"path": path, "missing": "the file is missing in this repository"}
         html, left_out = sources.highlighted(text)
-        if len(html) > self.left:
+        if not self.fits(html):
             self.cut.append(path)
             return {"path": path, "missing": "left out to keep this page small"}
-        self.left -= len(html)
         self.shown_in[path] = anchor
         if left_out:
             self.cut.append(f"{path} (its last {left_out} lines)")
         return {"path": path, "html": html, "left_out": left_out}
+
+    def fits(self, html: str) -> bool:
+        size = len(html.encode())
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
 
     def difference(self, old: str, new: str) -> dict | None:
         if old == new:
@@ -89,16 +97,14 @@ class Code:
             rows, left_out = sources.side_by_side(sources.read(self.root / old), sources.read(self.root / new))
         except OSError:
             return None
-        if len(rows) > self.left:
+        if not self.fits(rows):
             self.cut.append(f"difference of {new} to {old}")
             return None
-        self.left -= len(rows)
         return {"old": old, "new": new, "rows": rows, "left_out": left_out}
 
 
-def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) -> tuple[list[dict], list[str]]:
-    """Per primitive its sections; and what was cut."""
-    code = Code(root)
+def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) -> list[dict]:
+    """Per primitive its sections, without their sources."""
     groups = []
     for ladder in found:
         expected = sources.expected_gains(root, ladder.primitive)
@@ -106,13 +112,25 @@ def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) ->
         families: dict[str, list[Rung]] = {}
         for rung in ladder.rungs:
             families.setdefault(split_isa(rung.name)[0], []).append(rung)
-        sections = [section_of(run, ladder, family, rungs, known, expected, code, build)
+        sections = [section_of(run, ladder, family, rungs, known, expected, root, build)
                     for family, rungs in families.items()]
         chain = chain_of(ladder)
         groups.append({"primitive": ladder.primitive, "sections": sections,
                        "ladder": ladder_svg(chain, {}) if chain and len(chain.bars) > 1 else None,
                        "first": chain.bars[0].rung.name if chain else ""})
-    return groups, code.cut
+    return groups
+
+
+def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:
+    """Sources and differences of all sections, of at most `budget` bytes; returns what was left out."""
+    sections = [section for group in groups for section in group["sections"]]
+    frames = sum(len(section.sources) + bool(section.path_below) for section in sections)
+    code = Code(root, budget - FRAME * frames)
+    for section in sections:
+        section.files = [code.file(path, section.anchor) for path in section.sources]
+        if section.path_below:
+            section.difference = code.difference(section.path_below, section.path)
+    return code.cut
 
 
 def ideas(found: Sequence[Ladder], root: Path) -> dict[str, dict[str, str]]:
@@ -123,7 +141,7 @@ def ideas(found: Sequence[Ladder], root: Path) -> dict[str, dict[str, str]]:
 
 
 def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung], known: dict[str, sources.Source],
-               expected: dict[str, str], code: Code, build: Path) -> Section:
+               expected: dict[str, str], root: Path, build: Path) -> Section:
     measured = [rung for rung in rungs if ladder.of(rung)]
     main = measured[-1] if measured else rungs[-1]
     source = known.get(family)
@@ -139,13 +157,12 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung], known: 
         section.note = (f"No file below kernels/{ladder.primitive} of this repository registers {family}: "
                         "its source is missing.")
     elif measured:
-        section.files = [code.file(path, section.anchor) for path in (source.path, *source.includes)]
+        section.sources = (source.path, *source.includes)
         if main.technique not in ("vendor", "cuda"):
-            loop = instructions.inner_loop(build, code.root, source.path, source.includes, main.name)
+            loop = instructions.inner_loop(build, root, source.path, source.includes, main.name)
             section.loop, section.why_no_loop = (None, loop) if isinstance(loop, str) else (loop, "")
         below = known.get(split_isa(base)[0]) if base else None
-        if below:
-            section.difference = code.difference(below.path, source.path)
+        section.path_below = below.path if below else ""
     else:
         section.note = "Not measured in this run, so its source is not shown."
     return section

@@ -15,7 +15,7 @@ from plots.overview import best_rung, counts
 from plots.provenance import Provenance, provenance
 from plots.ratios import Ladder, ladders, latest
 from plots.reading import Run, load_run
-from plots.report import replace_file
+from plots.files import replace_file
 from plots.report_page import first_screen, svg, write
 
 INDEX = "index.html"

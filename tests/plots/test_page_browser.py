@@ -51,6 +51,7 @@ def opened(browser, address):
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(address + fragment)
+        page.wait_for_selector("main:not([aria-busy])")
         return page
 
     yield open_page

@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+(async () => {
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const make = (tag, attributes = {}, ...children) => {
@@ -22,8 +22,6 @@ const fill = (select, values, label = (v) => v) => {
 const digits = (v, n = 3) => v === null || v === undefined ? "" : v === 0 ? "0" :
   Math.abs(v) >= 1000 ? Math.round(v).toLocaleString("en") : String(Number(v.toPrecision(n)));
 const milliseconds = (s) => { const v = 1000 * s; return v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v >= 1 ? v.toFixed(2) : v.toFixed(3); };
-
-document.querySelectorAll(".no-script").forEach((e) => e.remove());
 
 // --- theme -------------------------------------------------------------------------------------
 const THEMES = ["automatic", "light", "dark"];
@@ -66,8 +64,20 @@ const copyButton = (text, name) => {
 };
 document.querySelectorAll(".commands li").forEach((li) => li.append(" ", copyButton(li.textContent, "this line")));
 
+// --- data: JSON, compressed (gzip) and in base64 ------------------------------------------------
+const main = $("main");
+main.setAttribute("aria-busy", "true");
+const unpack = async (id) => {
+  if (!$(id)) return null;
+  const bytes = Uint8Array.from(atob($(id).textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+};
+unfold();
+if (!("DecompressionStream" in window)) return main.removeAttribute("aria-busy");
+document.querySelectorAll(".no-script").forEach((e) => e.remove());
+
 // --- swap a rung -------------------------------------------------------------------------------
-const swapper = $("swap-data") && JSON.parse($("swap-data").textContent);
+const swapper = await unpack("swap-data");
 if (swapper) {
   const network = $("s-network"), threads = $("s-threads"), use = $("s-use");
   const place = () => swapper.networks[network.value][threads.value];
@@ -195,7 +205,7 @@ if (swapper) {
 }
 
 // --- all rows ----------------------------------------------------------------------------------
-const rows = $("rows-data") && JSON.parse($("rows-data").textContent);
+const rows = await unpack("rows-data");
 if (rows) {
   const columns = rows.columns, PAGE = 50;
   const text = (name, i) => columns[name] ? rows.texts[name][columns[name][i]] : "";
@@ -331,5 +341,6 @@ if (rows) {
   $("explore").hidden = false;
   choose();
 }
-unfold();
+main.removeAttribute("aria-busy");
+unfold(); // what was added has moved the target
 })();
