@@ -3,7 +3,8 @@
 // side. Here the layout of the long operand decides: rows along K are multiplied as dot products
 // (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand fits L2,
 // or if one tile is all of C (stream_tiles.hpp); otherwise, whole rows are read in memory order, and
-// added to a C in L1 (stream_rows.hpp). If C has too few elements for all threads, they divide K.
+// added to a C in L1 (stream_rows.hpp). If C has too few elements for all threads, they divide K, and
+// if the short operand of a long K has to be transposed: each thread does that with its own part.
 //
 // Expected: with one row, the bandwidth of the memory or cache that holds the long operand; with 2
 // to 8 rows 1.1x to 3x over `packed`. From memory, nothing from about 16 rows on, where packing
@@ -40,7 +41,8 @@ class Skinny final : public Plan {
         fits_l2_(problem.k * columns_ <= threads_ * l2_floats),
         one_tile_(StreamTiles::is_one_tile(rows_, columns_)),
         divides_k_(threads_ > 1 && (columns_ < threads_ * min_columns_per_thread ||
-                                    (streams_ && one_tile_ && !fits_l2_))) {
+                                    (streams_ && one_tile_ && !fits_l2_) ||
+                                    (packs_short() && columns_ <= problem.k / 8))) {
     if (rows_ > max_rows_of_tiles) throw Unsupported("built for a C of at most 64 rows or columns");
     if (!streams_ && rows_ > max_rows_of_dot_products)
       throw Unsupported(
@@ -59,14 +61,19 @@ class Skinny final : public Plan {
   }
 
   void run(const Operands& operands) override {
-    if (packs_short())
-      transpose(transposed_ ? operands.b : operands.a, rows_, short_.get(), packed_row(),
-                problem_.k, rows_);
     if (threads_ == 1) {
+      pack_part(operands, 0);
       run_part(operands, 0);
     } else {
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread) run_part(operands, thread);
+#pragma omp parallel num_threads(threads_)
+      {
+        if (packs_short()) {
+#pragma omp for schedule(static, 1)
+          for (int thread = 0; thread < threads_; ++thread) pack_part(operands, thread);
+        }
+#pragma omp for schedule(static, 1) nowait
+        for (int thread = 0; thread < threads_; ++thread) run_part(operands, thread);
+      }
       if (divides_k_) add_partial_sums(operands.c);
     }
     separate_epilogue(problem_, operands, threads_);
@@ -92,6 +99,15 @@ class Skinny final : public Plan {
     constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 16;
     const double parts = std::max(flops(p) / flops_of_a_fork, bytes_read(p) / bytes_of_a_fork);
     return parts >= threads ? threads : std::max(1, static_cast<int>(parts));
+  }
+
+  // Its part of K, the one that it multiplies if threads divide K.
+  void pack_part(const Operands& operands, int thread) {
+    if (!packs_short()) return;
+    const Range k = partition(problem_.k, threads_, thread, line_floats);
+    const float* short_side = transposed_ ? operands.b : operands.a;
+    transpose(short_side + k.begin * rows_, rows_, short_.get() + k.begin, packed_row(),
+              k.end - k.begin, rows_);
   }
 
   void run_part(const Operands& operands, int thread) {
