@@ -67,7 +67,7 @@ help: ## list the targets and the variables
 	@echo 'Variables of bench, all optional:'
 	@echo '  PRIMITIVE=matmul,max_pool   only these, and no training steps'
 	@echo '  VARIANT=packed,open*        only these rungs'
-	@echo '  SUITE=layers                the problem sizes, see bench/suites; quick: one small layer of each kind'
+	@echo '  SUITE=layers,squares        the problem sizes, see bench/suites (layers); quick: one small layer of each kind'
 	@echo '  THREADS=1,2                 threads of each measurement (1 and all cores)'
 	@echo '  RANKS=2,4                   MPI ranks of all_reduce (2 and all cores); more ranks than'
 	@echo '                              cores only with OVERSUBSCRIBE=1'

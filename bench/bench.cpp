@@ -86,7 +86,7 @@ int run(Options& options) {
   const std::vector<Work> work = work_of(options);
   std::size_t total = 0;
   for (const Work& w : work) total += w.problems.size();
-  options.bench.suite_argument = options.selection.suite_argument("layers");
+  options.bench.problems_argument = options.selection.problems_argument();
   options.bench.threads = without_repeats(options.bench.threads);
 
   std::vector<int> ceiling_threads = options.bench.threads;

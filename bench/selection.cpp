@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "harness/adapters/primitives.hpp"
@@ -132,6 +134,11 @@ Problems problems_of_shapes(const PrimitiveType& type, const std::vector<std::st
   return all;
 }
 
+std::string left_out(const PrimitiveType& type, const UnknownName& error) {
+  return fmt::format("left out: {} has no {} '{}'", type.name(), without_primitive(error.kind()),
+                     error.name());
+}
+
 // The error of several primitives that lack what was asked for.
 UnknownName common_error(const std::vector<UnknownName>& errors) {
   if (errors.size() == 1) return errors.front();
@@ -140,6 +147,61 @@ UnknownName common_error(const std::vector<UnknownName>& errors) {
     nearest.insert(nearest.end(), error.suggestions().begin(), error.suggestions().end());
   return {without_primitive(errors.front().kind()), errors.front().name(), nearest};
 }
+
+// Suites of a list with commas, each once. Every name must be one of some primitive.
+class Suites {
+ public:
+  explicit Suites(const std::string& list) {
+    if (list.empty()) return;
+    for (std::string& name : split_globs(list)) {
+      if (name.empty())
+        throw CLI::ValidationError(
+            "--suite", fmt::format("expected names such as layers,thin, not '{}'", list));
+      if (std::find(names_.begin(), names_.end(), name) == names_.end())
+        names_.push_back(std::move(name));
+    }
+  }
+
+  // The problems of those suites that the primitive has. Throws UnknownName if it has none of them.
+  Problems load(const PrimitiveType& type, int ranks) {
+    Problems all;
+    for (const std::string& name : names_) {
+      try {
+        Problems problems = load_suite(type, stepladder::suite_file(type), name, ranks);
+        std::move(problems.begin(), problems.end(), std::back_inserter(all));
+      } catch (const UnknownName& error) {
+        lacking_[name].push_back(error);
+        lines_.push_back(left_out(type, error));
+      }
+    }
+    if (!all.empty() || names_.empty()) return all;
+    lines_.resize(lines_.size() - names_.size());
+    throw UnknownName(lacking_.at(names_.front()).back());
+  }
+
+  // Throws UnknownName for the first suite that no primitive has, chosen or not.
+  void require_known(int ranks) const {
+    for (const auto& [name, errors] : lacking_) {
+      const auto has = [&, &suite = name](const PrimitiveType* type) {
+        try {
+          return type->has_suites() &&
+                 !load_suite(*type, stepladder::suite_file(*type), suite, ranks).empty();
+        } catch (const UnknownName&) {
+          return false;
+        }
+      };
+      const auto& all = stepladder::primitives();
+      if (std::none_of(all.begin(), all.end(), has)) throw common_error(errors);
+    }
+  }
+
+  // A line for each primitive and suite that it lacks, if it has another one of the list.
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> names_, lines_;
+  std::map<std::string, std::vector<UnknownName>> lacking_;  // by suite
+};
 
 // Ranks of other hosts may have other suites and libraries.
 void require_same_on_all_ranks(const std::vector<Work>& all) {
@@ -166,8 +228,8 @@ void Selection::add_options(CLI::App& app) {
   app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
   app.add_option("--suite", suite,
-                 "Suite of bench/suites, such as quick, layers, alexnet, squares, thin, random, "
-                 "deepbench, layouts");
+                 "Suites of bench/suites, such as quick, layers, alexnet, squares, thin, random, "
+                 "deepbench, layouts; several as layers,thin");
   app.add_option("--suite-file", suite_file,
                  "File of problems, in the form of bench/suites/<primitive>.csv")
       ->excludes("--suite");
@@ -204,19 +266,18 @@ std::vector<const PrimitiveType*> Selection::types() const {
 std::vector<Work> Selection::work(const std::string& default_suite) const {
   Globs variants("variant", variant), problems("problem", problem),
       directions("direction", direction);
-  const std::string wanted = suite.empty() ? default_suite : suite;
+  Suites suites(suite.empty() ? default_suite : suite);
   const auto load = [&](const PrimitiveType& type) -> Problems {
     const int ranks = mpi_session().ranks();
     if (!shapes.empty()) return problems_of_shapes(type, shapes, ranks);
     if (!type.has_suites()) return {};
     if (!suite_file.empty()) return load_suite(type, suite_file, "", ranks);
-    if (wanted.empty()) return {};
-    return load_suite(type, stepladder::suite_file(type), wanted, ranks);
+    return suites.load(type, ranks);
   };
 
   std::vector<Work> all;
   std::vector<UnknownName> errors;
-  std::vector<std::string> left_out;
+  std::vector<std::string> lines;  // what is left out
   const std::vector<const PrimitiveType*> chosen = types();
   for (const PrimitiveType* type : chosen) {
     Work work{type, {}, {}};
@@ -239,21 +300,21 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
       continue;
     }
     errors.push_back(unknown.front());
-    left_out.push_back(fmt::format("left out: {} has no {} '{}'", type->name(),
-                                   without_primitive(unknown.front().kind()),
-                                   unknown.front().name()));
+    lines.push_back(left_out(*type, unknown.front()));
   }
   const std::string of_primitive = chosen.size() == 1 ? of(*chosen.front()) : "";
   for (const Globs* globs : {&variants, &problems, &directions})
     globs->require_matches(of_primitive);
+  suites.require_known(mpi_session().ranks());
   if (all.empty()) throw common_error(errors);
   require_same_on_all_ranks(all);
+  lines.insert(lines.end(), suites.lines().begin(), suites.lines().end());
   if (!primitives.empty() && mpi_session().rank() == 0)
-    for (const std::string& line : left_out) fmt::print(stderr, "{}\n", line);
+    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
   return all;
 }
 
-std::string Selection::suite_argument(const std::string& default_suite) const {
+std::string Selection::problems_argument() const {
   if (!shapes.empty()) {
     std::string arguments;
     for (const std::string& text : shapes)
@@ -261,7 +322,7 @@ std::string Selection::suite_argument(const std::string& default_suite) const {
     return arguments;
   }
   if (!suite_file.empty()) return "--suite-file " + shell_quoted(suite_file);
-  return "--suite " + shell_quoted(suite.empty() ? default_suite : suite);
+  return {};
 }
 
 void add_place_option(CLI::App& app, std::string& place) {

@@ -21,18 +21,19 @@ struct Selection {
   std::vector<std::string> primitives;  // empty: all that have suites
   std::string variant;                  // globs; empty: as select_variants() chooses
   std::string place;                    // cpu or cuda; empty: both
-  std::string suite, suite_file;
+  std::string suite, suite_file;    // suite: names with commas
   std::vector<std::string> shapes;  // instead of a suite
   std::string problem, direction;   // globs
 
   void add_options(CLI::App& app);
-  // Reads the problems of the suite, or of `default_suite` when none was named; no problems when
+  // Reads the problems of the suites, or of `default_suite` when none was named; no problems when
   // both are empty. Starts MPI when all_reduce is among the primitives. Primitives without the
   // place, the suite or a match of the globs are left out, with a line on stderr if they were
   // named. Throws UnknownName when a glob matches in no primitive or all primitives are left out,
   // and std::runtime_error for a malformed file.
   std::vector<Work> work(const std::string& default_suite) const;
-  std::string suite_argument(const std::string& default_suite) const;  // for the repeat command
+  // --suite-file or --shape with its value, for the repeat command; empty if neither was given
+  std::string problems_argument() const;
 
  private:
   std::vector<const PrimitiveType*> types() const;

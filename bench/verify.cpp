@@ -133,6 +133,7 @@ int run(const Options& options) {
     try {
       for (const auto& problem : problems) {
         verify_problem(*problem, variants, options, counts);
+        problem->release();
         progress.advance(problem->info().name);
       }
       // Problems that no variant here supports do not count. The search ends after three times as

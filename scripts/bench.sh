@@ -21,6 +21,14 @@ if [[ -z $ranks ]]; then
   ((cores <= 2)) || ranks+=,$cores
 fi
 IFS=', ' read -ra primitives <<<"${PRIMITIVE:-matmul convolution max_pool average_pool sgd_update all_reduce reorder}"
+# The primitives that have one of the suites, if any has.
+if [[ -z ${PRIMITIVE:-} ]]; then
+  having=()
+  for primitive in "${primitives[@]}"; do
+    ! grep -qE "^(${suite//,/|})," "bench/suites/$primitive.csv" || having+=("$primitive")
+  done
+  ((${#having[@]} == 0)) || primitives=("${having[@]}")
+fi
 IFS=', ' read -ra rank_counts <<<"$ranks"
 
 for count in "${rank_counts[@]}"; do
@@ -96,24 +104,31 @@ fi
 
 if [[ -z ${PRIMITIVE:-} ]]; then
   networks=(mlp mnist_cnn cifar_cnn)
-  [[ $suite != quick ]] || networks=(mlp)
+  modes=(synchronous local_sgd token_ring) # of trainings over ranks
+  short=
+  if [[ $suite == quick ]]; then
+    networks=(mlp) modes=(synchronous) short=1
+  fi
+  rungs=(serial simd openmp best vendor)
+  uses=()
+  for rung in "${rungs[@]}"; do uses+=(--use "$rung"); done
   for network in "${networks[@]}"; do
-    rungs=(serial simd openmp best vendor)
-    uses=()
-    for rung in "${rungs[@]}"; do uses+=(--use "$rung"); done
     add_part "training steps of $network: ${rungs[*]}" \
       "$program" step --network "$network" "${uses[@]}" --threads "$threads"
   done
-  if ((cores > 1)) && [[ $suite != quick ]]; then
-    sweep=1
-    for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
-    add_part "thread sweep of mnist_cnn: $sweep threads per operation, 1 and 2 operations at once" \
-      "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
+  rank_counts_of_steps=()
+  if command -v mpirun >/dev/null; then
+    for count in "${rank_counts[@]}"; do ((count == 1)) || rank_counts_of_steps+=("$count"); done
   fi
-  if command -v mpirun >/dev/null && [[ $suite != quick ]]; then
+  if [[ -z $short ]]; then
+    if ((cores > 1)); then
+      sweep=1
+      for ((count = 2; count <= cores; count *= 2)); do sweep+=,$count; done
+      add_part "thread sweep of mnist_cnn: $sweep threads per operation, 1 and 2 operations at once" \
+        "$program" step --network mnist_cnn --use openmp --threads "$sweep" --inter 1,2
+    fi
     # Data parallel: every rank takes its own samples, and the gradients are averaged.
-    for count in "${rank_counts[@]}"; do
-      ((count > 1)) || continue
+    for count in "${rank_counts_of_steps[@]}"; do
       set_launcher "$count"
       add_part "training steps of mnist_cnn, $count ranks: three ways to average the gradients" \
         "${launcher[@]}" "$program" step --network mnist_cnn --threads 1 --use best \
@@ -123,22 +138,17 @@ if [[ -z ${PRIMITIVE:-} ]]; then
   # `make compare-modes` in short: one process, threads, and ranks with and without waiting.
   train=(train --network mlp --epochs 2)
   add_part "training of mlp, 2 epochs" "$program" "${train[@]}"
-  if ((cores > 1)) && [[ $suite != quick ]]; then
+  if [[ -z $short ]] && ((cores > 1)); then
     add_part "training of mlp, 2 epochs: hogwild, $cores threads" \
       "$program" "${train[@]}" --mode hogwild --replicas "$cores" --threads 1
   fi
-  if command -v mpirun >/dev/null; then
-    for count in "${rank_counts[@]}"; do
-      ((count > 1)) || continue
-      set_launcher "$count"
-      modes=(synchronous local_sgd token_ring)
-      [[ $suite != quick ]] || modes=(synchronous)
-      for mode in "${modes[@]}"; do
-        add_part "training of mlp, 2 epochs: $mode, $count ranks" \
-          "${launcher[@]}" "$program" "${train[@]}" --mode "$mode" --threads 1
-      done
+  for count in "${rank_counts_of_steps[@]}"; do
+    set_launcher "$count"
+    for mode in "${modes[@]}"; do
+      add_part "training of mlp, 2 epochs: $mode, $count ranks" \
+        "${launcher[@]}" "$program" "${train[@]}" --mode "$mode" --threads 1
     done
-  fi
+  done
 fi
 ((${#commands[@]})) || die "Nothing to measure."
 

@@ -33,10 +33,7 @@ measure() { # FOLDER PRIMITIVE OPTION…
 mkdir -p "$runs"
 for primitive in matmul convolution; do
   say "$primitive: suites (after $((SECONDS / 60)) min)"
-  for suite in layers thin deepbench alexnet; do
-    [[ $suite != thin || $primitive == matmul ]] || continue
-    measure "$runs/fitted" "$primitive" --suite "$suite"
-  done
+  measure "$runs/fitted" "$primitive" --suite layers,thin,deepbench,alexnet # convolution has no thin
   drawn=$([[ $primitive == matmul ]] && say "$count" || say $((2 * count)))
   say "$primitive: $drawn random problems to fit (after $((SECONDS / 60)) min)"
   "$python" scripts/draw_problems.py "$primitive" --count "$drawn" --seed 1001 >"$runs/$primitive-fitted.csv"

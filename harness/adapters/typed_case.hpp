@@ -135,6 +135,16 @@ class TypedCase : public Case {
 
   std::size_t copies() const override { return copies_; }
 
+  void release() override {
+    allocate(0, nullptr);
+    contents_.clear();
+    zeros_.clear();
+    expected_.clear();
+    expected_of_block_ = Expected();
+    for (std::vector<std::byte>* bytes : {&content_of_block_, &downloaded_})
+      *bytes = std::vector<std::byte>();
+  }
+
   void fill(Tier tier, std::uint64_t seed) override {
     contents_.resize(operands_.size());
     expected_.assign(operands_.size(), {});

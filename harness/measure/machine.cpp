@@ -9,10 +9,12 @@
 #include <zlib.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 #include <xsimd/xsimd.hpp>
 
@@ -158,7 +160,13 @@ char** program_arguments = nullptr;
 
 // OpenMP reads its settings at program start. When the program cannot start itself again it
 // continues with the old settings, and environment.json shows them.
-void start_again() { execv("/proc/self/exe", program_arguments); }
+void start_again() {
+  // By its path, so that ps and pkill know it by its name; that of a program that was replaced is gone.
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(program.c_str(), program_arguments);
+  execv("/proc/self/exe", program_arguments);
+}
 
 // OpenMP has bound the first thread to one place, which the restarted program would inherit.
 void take_all_places() {

@@ -26,6 +26,9 @@ namespace {
 constexpr double slow_seconds = 0.3;   // of one call
 constexpr double large_flops = 1e9;    // of one problem
 constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
+// Half of the 95 % interval of a time beside the other rows: that a ratio of two rows repeats within 10 %
+// in another run takes 5 % of each of four times.
+constexpr double widest_beside_others = 0.05;
 
 // Processes, not GPUs of one process.
 bool over_ranks(const Case& problem) {
@@ -164,7 +167,10 @@ std::string Bench::repeat_command(const Candidate& candidate) const {
   return fmt::format(
       "{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}{}",
       ranks > 1 ? fmt::format("mpirun -np {} ", ranks) : "", info.primitive,
-      candidate.variant->name, options_.suite_argument, shell_quoted(glob_of(info.name)),
+      candidate.variant->name,
+      options_.problems_argument.empty() ? "--suite " + shell_quoted(info.suite)
+                                         : options_.problems_argument,
+      shell_quoted(glob_of(info.name)),
       info.direction, candidate.threads, options_.cold ? " --cold" : "",
       options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "");
 }
@@ -228,7 +234,7 @@ void Bench::find_culprit(Case& problem, const std::vector<Variant>& variants) {
     if (survives_alone(limit, [&] {
           verify_one(problem, candidate, "alone");
           candidate.runner.reset();
-          problem.allocate(0, nullptr);
+          problem.release();
         }))
       continue;
     if (record != nullptr) set_subject(*record, name);
@@ -249,6 +255,12 @@ void Bench::visit(Visited& visited) {
     if (!here.empty()) allocate_and_time(problem, place, here);
   }
   set_speedups(candidates);
+  visited.set_errors();
+  for (Candidate& candidate : candidates)
+    if (const double width = std::expm1(1.96 * candidate.standard_error);
+        candidate.is_ok() && width > widest_beside_others && std::isfinite(width))
+      candidate.add_remark(
+          fmt::format("unsteady: known within {:.0f} % beside the other rows", 100 * width));
   write(candidates);
   count(candidates, 1);
   if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
@@ -265,24 +277,38 @@ bool Bench::Visited::is_timed() const {
                      [](const Candidate& candidate) { return candidate.is_ok(); });
 }
 
-double Bench::Visited::uncertainty() const {
-  std::map<int, Group> by_threads;
-  for (const Candidate& candidate : candidates) {
-    if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
-    if (candidate.measured.is_disturbed()) return std::numeric_limits<double>::infinity();
-    std::vector<Repetition>& row = by_threads[candidate.threads].emplace_back();
+void Bench::Visited::set_errors() {
+  std::map<int, std::pair<Candidates, Group>> by_threads;
+  for (Candidate& candidate : candidates) {
+    candidate.standard_error = std::numeric_limits<double>::infinity();
+    if (!candidate.is_ok() || candidate.measured.samples.empty() ||
+        candidate.measured.is_disturbed())
+      continue;
+    auto& [rows, group] = by_threads[candidate.threads];
+    rows.push_back(&candidate);
+    std::vector<Repetition>& row = group.emplace_back();
     for (const Sample& sample : candidate.measured.samples)
       if (!sample.disturbed)
         row.push_back(
             {sample.round, sample.visit, std::log(sample.seconds), name_of(sample.cores)});
   }
-  double worst = 0;
-  for (const auto& [threads, group] : by_threads)
-    for (const Estimate& row : estimates(group)) {
-      const double visits = static_cast<double>(row.centers.size());
-      worst = std::max(worst,
-                       std::hypot(row.within, standard_deviation(row.centers) / std::sqrt(visits)));
+  for (const auto& [threads, of_threads] : by_threads) {
+    const auto& [rows, group] = of_threads;
+    const std::vector<Estimate> found = estimates(group);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<double>& centers = found[i].centers;
+      rows[i]->standard_error = std::hypot(
+          found[i].within,
+          standard_deviation(centers) / std::sqrt(static_cast<double>(centers.size())));
     }
+  }
+}
+
+double Bench::Visited::uncertainty() const {
+  double worst = 0;
+  for (const Candidate& candidate : candidates)
+    if (candidate.is_ok() && !candidate.measured.samples.empty())
+      worst = std::max(worst, candidate.standard_error);
   return worst;
 }
 
@@ -346,6 +372,7 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
       candidate->runner.reset();
     }
   }
+  problem.release();
 }
 
 // All variants of a problem take turns, unless their workspaces might not fit the memory: each is
@@ -511,12 +538,10 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
   candidate.measured.note = measured.note;
   candidate.summary = summarize(candidate.measured.seconds());
   candidate.reason = candidate.runner->remark();
-  const auto add_remark = [&](const std::string& remark) {
-    candidate.reason += (candidate.reason.empty() || remark.empty() ? "" : "; ") + remark;
-  };
-  add_remark(candidate.measured.note);
+  candidate.add_remark(candidate.measured.note);
   if (const double spread = candidate.summary.spread(); spread > widest_spread)
-    add_remark(fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
+    candidate.add_remark(
+        fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
   if (const Links* links = links_of(problem)) {
     const ProblemInfo& info = problem.info();
     if (const detail::CostFunction cost = candidate.variant->entry.cost)

@@ -36,7 +36,8 @@ struct BenchOptions {
   bool again = false;  // measure the rows that the resumed run has, and replace them
   std::uint64_t seed = 1;
   AfterCrash after_crash{};
-  std::string suite_argument{};  // "--suite layers" or "--suite-file f.csv", for the repeat command
+  // "--suite-file f.csv", for the repeat command; empty: --suite and the suite of the row
+  std::string problems_argument{};
 };
 
 struct BenchCounts {
@@ -71,6 +72,12 @@ class Bench {
     std::unique_ptr<Runner> runner{};
     double estimate_seconds = 0;  // of one call
     bool runs_nowhere = false;    // on this machine
+    // Of its time beside the other rows, relative to it, from repetitions and visits; infinite if the
+    // row is disturbed.
+    double standard_error = 0;
+    void add_remark(const std::string& remark) {
+      reason += (reason.empty() || remark.empty() ? "" : "; ") + remark;
+    }
   };
   using Candidates = std::vector<Candidate*>;
   // A problem and its rows.
@@ -78,9 +85,8 @@ class Bench {
     Case* problem;
     std::vector<Candidate> candidates;
     int visits = 1;
-    // Standard error of the row that is known worst, relative to its time, beside the other rows;
-    // infinite when a row is disturbed.
-    double uncertainty() const;
+    void set_errors();
+    double uncertainty() const;  // the largest standard error
     bool is_timed() const;  // any of its rows
   };
 

@@ -132,6 +132,17 @@ def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, 
         assert [key_of(again) for again in read_csv(out / "summary.csv")] == [key_of(row)]
 
 
+def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(stepladder, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "sgd_update", "--suite", "layers,quick,squares,quick", "--problem", "mlp", "--direction", "sgd",
+                      "--variant", "serial", *QUICK, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "left out: sgd_update has no suite 'squares'\n" in done.stderr
+    rows = read_csv(out / "summary.csv")
+    assert [row["suite"] for row in rows] == ["layers", "quick"]
+    assert [shlex.split(row["repeat_command"])[5:7] for row in rows] == [["--suite", row["suite"]] for row in rows]
+
+
 def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
     suite = tmp_path / "my suite.csv"
     suite.write_text("suite,name,count,source\ns,it's; 100%,50,\n")

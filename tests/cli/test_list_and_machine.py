@@ -2,6 +2,8 @@
 
 import json
 import re
+import time
+from pathlib import Path
 
 
 def test_list_shows_every_primitive_with_its_ladder(stepladder):
@@ -69,3 +71,17 @@ def test_machine_measures_ceilings(stepladder):
     assert "ceilings on 1 thread\n" in done.stdout
     for ceiling in ("fma_peak", "stream_copy", "DRAM"):
         assert ceiling in done.stdout
+
+
+def test_the_program_keeps_its_name_when_it_starts_itself_again(stepladder):
+    running = stepladder.start("verify", "matmul", "--random", 100_000, environment={"OMP_PROC_BIND": None})
+    process = Path("/proc", str(running.pid))
+    try:
+        deadline = time.monotonic() + 30
+        while b"STEPLADDER_PINNED=1" not in (process / "environ").read_bytes():
+            assert running.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        assert (process / "comm").read_text() == f"{Path(running.args[0]).name[:15]}\n"
+    finally:
+        running.kill()
+        running.communicate()

@@ -86,6 +86,25 @@ class SlowAtFirst final : public sgd_update::Plan {
   int runs_ = 0;
 };
 
+// Takes 200 microseconds; if it alternates, 300 with every second plan.
+template <bool alternates>
+class Waits final : public sgd_update::Plan {
+ public:
+  Waits(const Problem& problem, const Resources&)
+      : problem_(problem), wait_(alternates && plans_++ % 2 == 1 ? 300 : 200) {}
+  void run(const Operands& o) override {
+    const auto end = std::chrono::steady_clock::now() + wait_;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    update(problem_, o);
+  }
+
+ private:
+  static inline int plans_ = 0;
+  Problem problem_;
+  std::chrono::microseconds wait_;
+};
+
 class Limited final : public sgd_update::Plan {
  public:
   Limited(const Problem&, const Resources&) { throw Unsupported("takes whole vectors"); }
@@ -116,7 +135,6 @@ class BenchTest : public testing::Test {
     stepladder::Run run(
         {.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
     options.measure = {.repetitions = 3, .budget_seconds = 0.003};
-    options.suite_argument = "--suite s";
     Bench bench(run, options);
     std::vector<std::unique_ptr<Case>> cases;  // they outlive the visits
     for (const auto& [name, count] : problems) {
@@ -220,6 +238,28 @@ TEST_F(BenchTest, NoVisitTimesTheFirstRunOfAPlan) {
     visits.insert(row["visit"]);
   }
   EXPECT_GE(visits.size(), 2U);
+}
+
+TEST_F(BenchTest, AProblemHoldsNoMemoryUntilItsNextVisit) {
+  stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
+  Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
+  const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
+  bench.measure(*problem, {variant("correct", plan_of<update>)});
+  EXPECT_EQ(problem->copies(), 0U);
+  bench.measure_again([](const Case&, double) {});
+  EXPECT_EQ(problem->copies(), 0U);
+  EXPECT_EQ(summary()["correct"]["status"], "ok");
+}
+
+TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
+  bench({variant("steady", make_plan<SgdUpdate, Waits<false>>),
+         variant("steady_too", make_plan<SgdUpdate, Waits<false>>),
+         variant("alternating", make_plan<SgdUpdate, Waits<true>>)});
+  auto row = summary()["alternating"];
+  EXPECT_EQ(row["status"], "ok");
+  // Beside a neighbour of the test, the row is marked as disturbed instead.
+  EXPECT_TRUE(!row["marked"].empty() || says(row["reason"], {"unsteady: known within "}))
+      << row["reason"];
 }
 
 const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};
