@@ -25,7 +25,7 @@ IFS=', ' read -ra primitives <<<"${PRIMITIVE:-matmul convolution max_pool averag
 if [[ -z ${PRIMITIVE:-} ]]; then
   having=()
   for primitive in "${primitives[@]}"; do
-    ! grep -qE "^(${suite//,/|})," "bench/suites/$primitive.csv" || having+=("$primitive")
+    ! grep -sqE "^(${suite//,/|})," "bench/suites/$primitive.csv" || having+=("$primitive")
   done
   ((${#having[@]} == 0)) || primitives=("${having[@]}")
 fi

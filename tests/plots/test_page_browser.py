@@ -229,5 +229,6 @@ def test_the_file_name_has_no_part_in_it(address, tmp_path, browser):
     shutil.copyfile(Path(address.removeprefix("file://")), folder / write.FILE)
     page = browser.new_page()
     page.goto((folder / write.FILE).as_uri() + "#explorer")
+    page.wait_for_selector("main:not([aria-busy])")
     assert page.locator("#e-table tbody tr").count() == 50
     page.close()

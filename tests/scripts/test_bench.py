@@ -46,11 +46,11 @@ def test_one_run_folder_holds_everything(project):
         [f"bench sgd_update --suite layers --variant {updates}"] * 2 + \
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
-    rungs = ["simd", "openmp", "best", "vendor"]
+    rungs = ["serial", "simd", "openmp", "best", "vendor"]
     over_ranks = ["best", "best,all_reduce=mpi_allreduce", "best,all_reduce=gather_broadcast"]
     uses = [[step[i + 1] for i, word in enumerate(step) if word == "--use"] for step in steps]
     assert list(zip((step[2] for step in steps), uses)) == [
-        ("mlp", ["serial", *rungs]), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
+        ("mlp", rungs), ("mnist_cnn", rungs), ("cifar_cnn", rungs),
         ("mnist_cnn", ["openmp"]), ("mnist_cnn", over_ranks), ("mnist_cnn", over_ranks)]
     assert " ".join(steps[3]).endswith("--threads 1,2,4 --inter 1,2 --out run --resume")
     train = "train --network mlp --epochs 2"
@@ -59,6 +59,17 @@ def test_one_run_folder_holds_everything(project):
         [train, f"{train} --mode hogwild --replicas 4 --threads 1", *over_ranks, *over_ranks]
     assert project.calls("python")[-4:] == ["-m plots charts run", "-m plots tables run",
                                             "-m plots page run", "-m plots table run"]
+
+
+def test_primitives_without_any_of_the_suites_are_left_out(project):
+    suites = project.root / "bench/suites"
+    suites.mkdir(parents=True)
+    for primitive, suite in (("matmul", "thin"), ("max_pool", "squares"), ("all_reduce", "layers")):
+        (suites / f"{primitive}.csv").write_text(f"suite,name\n{suite},one\n")
+    assert project.run("bench.sh", OUT="run", SUITE="thin,squares").returncode == 0
+    calls = [call for call in project.calls("stepladder") if call.startswith("bench ")]
+    assert calls[0].startswith("bench matmul max_pool --suite thin,squares ")
+    assert not any("all_reduce" in call.split(" --")[0] for call in calls)
 
 
 def test_the_default_folder_is_a_new_one_under_results_local(project):

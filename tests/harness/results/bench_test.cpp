@@ -244,7 +244,8 @@ TEST_F(BenchTest, AProblemHoldsNoMemoryUntilItsNextVisit) {
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
   Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
   const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
-  bench.measure(*problem, {variant("correct", plan_of<update>)});
+  const std::vector<Variant> variants{variant("correct", plan_of<update>)};
+  bench.measure(*problem, variants);
   EXPECT_EQ(problem->copies(), 0U);
   bench.measure_again([](const Case&, double) {});
   EXPECT_EQ(problem->copies(), 0U);
