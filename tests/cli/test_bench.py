@@ -340,3 +340,21 @@ def test_energy_is_measured_where_the_machine_has_counters(stepladder, finished_
     ok = [row for row in read_csv(finished_run / "summary.csv") if row["status"] == "ok"]
     assert all((row["energy_j"] != "") == (energy == "available") for row in ok)
     assert energy == "available" or "powercap" in energy
+
+
+def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
+    """With one channel, most lanes of a vector are unused. malloc fills them with the smallest normal numbers, whose
+    products are denormal and cost 2x and more, or with zeros."""
+    shortest = {}
+    for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
+        out = stepladder.new_run(tmp_path / name)
+        done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2", "--variant",
+                          "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
+                          environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
+        assert done.returncode == 0, done.stderr
+        shortest[name] = {(row["variant"], row["direction"]): float(row["min_s"])
+                          for row in read_csv(out / "summary.csv") if row["status"] == "ok"}
+    assert len(shortest["zero"]) >= 8
+    ratios = {key: seconds / shortest["zero"][key] for key, seconds in shortest["denormal"].items()}
+    middle = sorted(ratios.values())[len(ratios) // 2]  # the machine may be slower in one of the runs
+    assert {key: ratio for key, ratio in ratios.items() if ratio > 1.5 * middle} == {}
