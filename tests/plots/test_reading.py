@@ -70,8 +70,8 @@ PUBLISHED = [path.parent for path in Path(__file__).parents[2].glob("results/*/*
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
 def test_published_results_can_be_read(folder):
-    read = [read_table(path, []) for path in folder.glob("*.csv")
-            if path.stem in read_tables(folder)]
+    names = {path.name.removesuffix(".gz") for path in folder.glob("*.csv*")}
+    read = [read_table(folder / name, []) for name in names if name.removesuffix(".csv") in read_tables(folder)]
     assert read and all(read)
 
 
