@@ -189,9 +189,6 @@ class TypedCase : public Case {
       } else if (variant.contraction == 0) {
         compare(operand, got, content(set, contents_, i), expected(set, i), variant, result);
       }
-      if (operand.is_result() && variant.encoded_share != 1.0)
-        result.relative_error =
-            std::max(result.relative_error, relative_error(got, expected_[i].value));
       if (result.passed && operand.replica_of >= 0) {
         std::vector<std::byte> downloaded;
         const GuardedBuffer& other = set.buffers[static_cast<std::size_t>(operand.replica_of)];
@@ -202,6 +199,24 @@ class TypedCase : public Case {
       }
     }
     return result;
+  }
+
+  double relative_error(const VariantInfo& variant, std::size_t copy) override {
+    double largest = 0;
+    if (variant.encoded_share == 1.0) return largest;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (!operands_[i].is_result()) continue;
+      const std::vector<double>& expected = expected_[i].value;
+      const auto* got = reinterpret_cast<const float*>(
+          sets_of(variant)[copy].buffers[i].view(downloaded_).data());
+      double error = 0, norm = 0;
+      for (std::size_t j = 0; j < expected.size(); ++j) {
+        error += (double{got[j]} - expected[j]) * (double{got[j]} - expected[j]);
+        norm += expected[j] * expected[j];
+      }
+      if (norm > 0) largest = std::max(largest, std::sqrt(error / norm));
+    }
+    return largest;
   }
 
   std::uint64_t result_hash(const VariantInfo& variant, std::size_t copy) override {
@@ -314,17 +329,6 @@ class TypedCase : public Case {
   // == of vectors of std::byte compares one byte at a time.
   static bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-  }
-
-  static double relative_error(std::span<const std::byte> got_bytes,
-                               const std::vector<double>& expected) {
-    const auto* got = reinterpret_cast<const float*>(got_bytes.data());
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      error += (double{got[i]} - expected[i]) * (double{got[i]} - expected[i]);
-      norm += expected[i] * expected[i];
-    }
-    return norm > 0 ? std::sqrt(error / norm) : 0;
   }
 
   // `inputs`: contents_ or zeros_.

@@ -41,10 +41,7 @@ struct Variant {
 struct Check {
   bool passed = false;
   double error_ratio = 0;  // largest error / bound; 0 in the exact tier
-  // Distance of the results from the expected ones over the norm of these, of variants that compress
-  // messages.
-  double relative_error = 0;
-  std::string what{};  // the reason if it failed
+  std::string what{};      // the reason if it failed
 };
 
 // Of several runs on the same inputs together, for compressors with error feedback.
@@ -88,6 +85,9 @@ class Case {
   // Checks the operands after run(copy): results, guard zones, unchanged inputs. The results of a
   // variant with .contraction are not compared.
   virtual Check check(const VariantInfo& variant, std::size_t copy) = 0;
+  // Distance of the results from the expected ones over the norm of these, after run(copy) of a
+  // variant that compresses messages; 0 for any other.
+  virtual double relative_error(const VariantInfo& variant, std::size_t copy) = 0;
   // Hash of the results, the same on all ranks of an all-reduce.
   virtual std::uint64_t result_hash(const VariantInfo& variant, std::size_t copy) = 0;
   virtual bool has_exact_tier() const = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <new>
@@ -16,17 +17,14 @@ namespace {
 // The content of the guard zones of one buffer. As floats all values are about 3.4e38. The lower
 // half of each word depends on the buffer and on the offset: an elementwise kernel that runs past
 // the end of all its operands copies one guard zone into another, and must not go unnoticed.
-class GuardPattern {
- public:
-  explicit GuardPattern(std::uint32_t buffer) : buffer_(buffer) {}
-  unsigned char operator[](std::size_t byte) const {
-    const auto low = static_cast<std::uint32_t>(buffer_ * 40503U + byte / 4 * 31153U) & 0xFFFFU;
-    return static_cast<unsigned char>((0x7F7F0000U | low) >> (byte % 4 * 8));
-  }
+using GuardZone = std::array<std::uint32_t, guard_bytes / sizeof(std::uint32_t)>;
 
- private:
-  std::uint32_t buffer_;
-};
+GuardZone guard_zone(std::uint32_t buffer) {
+  GuardZone zone;
+  for (std::uint32_t word = 0; word < zone.size(); ++word)
+    zone[word] = 0x7F7F0000U | ((buffer * 40503U + word * 31153U) & 0xFFFFU);
+  return zone;
+}
 
 std::atomic<std::uint32_t> buffers_made = 0;
 
@@ -34,7 +32,7 @@ std::atomic<std::uint32_t> buffers_made = 0;
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
     : bytes_(bytes), device_(device), number_(buffers_made++) {
-  const std::size_t whole = bytes + 2 * guard;
+  const std::size_t whole = bytes + 2 * guard_bytes;
   memory_ = device_ != nullptr ? device_->allocate(whole) : allocate_aligned(whole);
   if (memory_ == nullptr) throw std::bad_alloc{};
   write_guards();
@@ -50,19 +48,17 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, std::span<std::byte> memory)
 }
 
 std::size_t GuardedBuffer::memory_for(std::size_t bytes) {
-  return round_up(bytes + 2 * guard, cache_line);
+  return round_up(bytes + 2 * guard_bytes, cache_line);
 }
 
 void GuardedBuffer::write_guards() {
-  std::vector<unsigned char> zone(guard);
-  const GuardPattern pattern(number_);
-  for (std::size_t i = 0; i < guard; ++i) zone[i] = pattern[i];
+  const GuardZone zone = guard_zone(number_);
   auto* first = static_cast<std::byte*>(memory_);
-  for (std::byte* at : {first, first + guard + bytes_})
+  for (std::byte* at : {first, first + guard_bytes + bytes_})
     if (device_ != nullptr)
-      device_->upload(at, zone.data(), guard);
+      device_->upload(at, zone.data(), guard_bytes);
     else
-      std::memcpy(at, zone.data(), guard);
+      std::memcpy(at, zone.data(), guard_bytes);
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
@@ -111,23 +107,27 @@ void GuardedBuffer::poison() {
 }
 
 std::string GuardedBuffer::guard_damage() const {
-  const GuardPattern pattern(number_);
-  std::vector<unsigned char> zone(guard);
-  const auto read_zone = [&](const std::byte* from) {
+  const GuardZone zone = guard_zone(number_);
+  const auto* expected = reinterpret_cast<const std::byte*>(zone.data());
+  std::array<std::byte, guard_bytes> found;
+  const auto is_intact = [&](const std::byte* from) {
     if (device_ != nullptr)
-      device_->download(zone.data(), from, guard);
+      device_->download(found.data(), from, guard_bytes);
     else
-      std::memcpy(zone.data(), from, guard);
+      std::memcpy(found.data(), from, guard_bytes);
+    return std::memcmp(found.data(), expected, guard_bytes) == 0;
   };
   const auto* first = static_cast<const std::byte*>(memory_);
-  read_zone(first);
-  for (std::size_t i = guard; i-- > 0;)
-    if (zone[i] != pattern[i])
-      return fmt::format("written out of bounds, {} bytes before its start", guard - i);
-  read_zone(first + guard + bytes_);
-  for (std::size_t i = 0; i < guard; ++i)
-    if (zone[i] != pattern[i])
-      return fmt::format("written out of bounds, {} bytes past its end", i);
+  if (!is_intact(first)) {
+    std::size_t i = guard_bytes;
+    while (found[i - 1] == expected[i - 1]) --i;
+    return fmt::format("written out of bounds, {} bytes before its start", guard_bytes - i + 1);
+  }
+  if (!is_intact(first + guard_bytes + bytes_)) {
+    std::size_t i = 0;
+    while (found[i] == expected[i]) ++i;
+    return fmt::format("written out of bounds, {} bytes past its end", i);
+  }
   return {};
 }
 

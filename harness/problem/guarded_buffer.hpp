@@ -13,6 +13,8 @@
 
 namespace stepladder {
 
+inline constexpr std::size_t guard_bytes = 1024;  // before an operand, and after it
+
 // In host memory, or on `device` if it is not null; data() is then a device pointer.
 class GuardedBuffer {
  public:
@@ -25,7 +27,8 @@ class GuardedBuffer {
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
-  void* data() const { return static_cast<std::byte*>(memory_) + guard; }  // cache-line aligned
+  // Aligned to a cache line.
+  void* data() const { return static_cast<std::byte*>(memory_) + guard_bytes; }
   std::size_t bytes() const { return bytes_; }
   void write(const void* from_host);  // bytes() bytes
   void read(void* to_host) const;     // bytes() bytes
@@ -36,8 +39,6 @@ class GuardedBuffer {
   std::string guard_damage() const;
 
  private:
-  static constexpr std::size_t guard = 1024;  // bytes before and after
-
   void write_guards();
 
   std::size_t bytes_;

@@ -21,7 +21,7 @@ struct BenchRow {
   std::string status = "ok", reason{};  // ok, failed, unavailable or skipped
   bool verified = false;
   double error_ratio = none;        // largest error over its bound
-  double relative_error = none;     // of a variant that compresses messages; see Check
+  double relative_error = none;     // of a variant that compresses messages; see Case
   double prepare_seconds = none;    // of a prepacked variant
   double predicted_seconds = none;  // by the cost model of a variant over MPI
   Measured measured{};

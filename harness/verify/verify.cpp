@@ -86,7 +86,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     if (planned == nullptr) planned = problem.plan(variant, resources);
     const double seconds = run_once(problem, variant, *planned);
     Check check = problem.check(*variant.info, 0);
-    const double relative_error = check.relative_error;
+    const double relative_error = problem.relative_error(*variant.info, 0);
     if (has_feedback) check = check_feedback(problem, *variant.info, *planned, check);
     if (over_ranks(problem)) {
       const bool everywhere = mpi.max(check.passed ? 0.0 : 1.0) == 0.0;

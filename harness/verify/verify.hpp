@@ -16,7 +16,7 @@ enum class Outcome { passed, failed, unavailable };
 struct Verdict {
   Outcome outcome = Outcome::failed;
   double error_ratio = 0;     // largest error over bound; 0 in the exact tier
-  double relative_error = 0;  // of the first run; see Check
+  double relative_error = 0;  // of the first run; see Case
   double seconds = 0;         // of the run; only an estimate
   std::string reason{};       // of failed and unavailable
   bool runs_nowhere = false;  // unavailable for every problem on this machine
