@@ -123,28 +123,35 @@ struct GemmTile {
   // panel would do if rows began at cache lines; where they do not, adjacent panels share lines. L1
   // has too few miss buffers for so many lines, L2 has enough.
   static constexpr std::int64_t panels_ahead = 2;
-  // A narrow tile reads about as much of a as of b, and the rows of the next tile are prefetched: one
-  // row in each step, or two, so that all come by while a cache line of a is read.
+  // A narrow tile reads about as much of a as of b. Where rows of a run along k, four steps are
+  // unrolled, since their addresses would take as long as the arithmetic, and the rows of the next tile
+  // are prefetched: 3 or 6 per four steps, so that all come by while a cache line of a is read.
   static constexpr std::int64_t narrow = lanes == 16 ? 2 : 1, line_floats_of_a = 16;
+  template <std::int64_t Height>
+  static void prefetch_rows(const float* next, std::int64_t row) {
+    for (std::int64_t i = 0; i < Height; i += 12)
+      for (std::int64_t j = i; j < i + 3; ++j) prefetch_l2(next + j * row);
+  }
   static void prefetch_l2(const float* p) { __builtin_prefetch(p, 0, 2); }
+  // Else GCC would replace several pointers by one and their differences, and spill these.
+  static void keep_in_register(const float*& p) { __asm__("" : "+r"(p)); }
 
   // A tile of `Height` rows and `Width` vectors. R runs over the rows, V over the vectors of a row,
-  // I over the accumulators, row by row.
+  // I over the accumulators, row by row, and P over every third row.
   template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue, std::size_t... R,
-            std::size_t... V, std::size_t... I>
+            std::size_t... V, std::size_t... I, std::size_t... P>
   [[gnu::always_inline]] static void multiply_tile(
       std::index_sequence<R...>, std::index_sequence<V...>, std::index_sequence<I...>,
-      std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
-      std::int64_t b_step, float* b_panel, float* c, std::int64_t ldc, std::int64_t n,
-      bool accumulate, Epilogue epilogue) {
+      std::index_sequence<P...>, std::int64_t k, const float* a, std::int64_t a_row,
+      std::int64_t a_step, const float* b, std::int64_t b_step, float* b_panel, float* c,
+      std::int64_t ldc, std::int64_t n, bool accumulate, Epilogue epilogue) {
     const std::int64_t rest = n - (Width - 1) * lanes;  // columns of the last vector
     Vector acc[] = {((void)I, Vector(0.0f))...};
-    for (std::int64_t l = 0; l < k; ++l, a += a_step, b += b_step) {
-      if constexpr (Width <= narrow) {
-        prefetch_l2(a + (Height + l % Height) * a_row + line_floats_of_a);
-        if constexpr (Height > line_floats_of_a)
-          prefetch_l2(a + (Height + (l + Height / 2) % Height) * a_row + line_floats_of_a);
-      }
+    // Row i is at a multiple of a_row from pointer i / 3: x86 adds one or two times a register in a
+    // load, and an address of each row would not fit the registers.
+    const float* every_third[] = {a + static_cast<std::int64_t>(P) * 3 * a_row...};
+    // Step l + ahead of k.
+    const auto step = [&](auto ahead) __attribute__((always_inline)) {
       const Vector b_l[] = {source != Rows::padded && V + 1 == Width && rest < lanes
                                 ? load_partial(b + V * lanes, rest)
                                 : Vector::load_unaligned(b + V * lanes)...};
@@ -154,7 +161,31 @@ struct GemmTile {
         (b_l[V].store_aligned(b_panel + V * lanes), ...);
         b_panel += columns;
       }
-      ((acc[I] = xsimd::fma(Vector(a[I / Width * a_row]), b_l[I % Width], acc[I])), ...);
+      ((acc[I] = xsimd::fma(Vector(every_third[I / Width / 3][I / Width % 3 * a_row + ahead]),
+                            b_l[I % Width], acc[I])),
+       ...);
+      b += b_step;
+    };
+    std::int64_t l = 0;
+    if constexpr (Width <= narrow) {
+      const float* next = a + Height * a_row + line_floats_of_a;
+      if (a_step == 1)
+        for (; l + 4 <= k; l += 4) {
+          (keep_in_register(every_third[P]), ...);
+          keep_in_register(next);
+          prefetch_rows<Height>(next, a_row);
+          next += l % line_floats_of_a == 12 ? 16 - 9 * a_row : 3 * a_row;
+          step(std::integral_constant<std::int64_t, 0>{});
+          step(std::integral_constant<std::int64_t, 1>{});
+          step(std::integral_constant<std::int64_t, 2>{});
+          step(std::integral_constant<std::int64_t, 3>{});
+          ((every_third[P] += 4), ...);
+        }
+    }
+    for (; l < k; ++l) {
+      (keep_in_register(every_third[P]), ...);
+      step(std::integral_constant<std::int64_t, 0>{});
+      ((every_third[P] += a_step), ...);
     }
     // c moves from row to row: all addresses at once would not fit the registers.
     const auto store_row = [&](auto row) __attribute__((always_inline)) {
@@ -187,8 +218,9 @@ struct GemmTile {
                    std::int64_t n, bool accumulate, Epilogue epilogue) {
     multiply_tile<source, Height, Width>(
         std::make_index_sequence<Height>{}, std::make_index_sequence<Width>{},
-        std::make_index_sequence<Height * Width>{}, k, a, a_row, a_step, b, b_step, b_panel, c, ldc,
-        n, accumulate, epilogue);
+        std::make_index_sequence<Height * Width>{},
+        std::make_index_sequence<ceil_div(Height, std::int64_t{3})>{}, k, a, a_row, a_step, b,
+        b_step, b_panel, c, ldc, n, accumulate, epilogue);
   }
 
   template <Rows source, class Epilogue, std::size_t... T>
@@ -208,13 +240,15 @@ struct GemmTile {
                            const float* b_panels, std::int64_t panels, float* c, std::int64_t ldc,
                            bool accumulate) {
     for (std::int64_t p = 0; p < panels; ++p, b_panels += k * columns, c += columns) {
-      for (std::int64_t i = 0; i < Height; ++i)
-        for (std::int64_t v = 0; v < vectors; ++v)
-          __builtin_prefetch(c + i * ldc + columns + v * lanes, 1, 3);
+      if (p + 1 < panels)  // what follows may be another thread's
+        for (std::int64_t i = 0; i < Height; ++i)
+          for (std::int64_t v = 0; v < vectors; ++v)
+            __builtin_prefetch(c + i * ldc + columns + v * lanes, 1, 3);
       multiply_tile<Rows::padded, Height, vectors>(
           std::make_index_sequence<Height>{}, std::make_index_sequence<vectors>{},
-          std::make_index_sequence<Height * vectors>{}, k, a, a_row, a_step, b_panels, columns,
-          nullptr, c, ldc, columns, accumulate, IdentityEpilogue{});
+          std::make_index_sequence<Height * vectors>{},
+          std::make_index_sequence<ceil_div(Height, std::int64_t{3})>{}, k, a, a_row, a_step,
+          b_panels, columns, nullptr, c, ldc, columns, accumulate, IdentityEpilogue{});
     }
   }
   template <std::size_t... T>

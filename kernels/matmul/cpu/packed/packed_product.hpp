@@ -43,9 +43,10 @@ class PackedProduct {
       : transposed_(!adds && cost(transposed(problem)) + transpose_cost(problem.m * problem.n) <
                                  cost(problem)),
         problem_(transposed_ ? transposed(problem) : problem),
-        kc_(equal_blocks(problem_.k, max_kc)),
+        b_is_panel_(is_panel(problem_)),
+        kc_(equal_blocks(problem_.k, b_is_panel_ ? 2 * max_kc : max_kc)),
         nc_(panels_at_a_time(problem_, kc_) * Tile::columns),
-        vectors_(vectors_of_tile(problem_)),
+        shape_(shape_of_tile(problem_)),
         prefetches_c_(is_mostly_c(problem_)),
         packs_a_(pays_to_pack_a(problem_)),
         b_panels_(panels_of_b(threads * panels_size())),
@@ -116,7 +117,7 @@ class PackedProduct {
   enum class Source { panel, packed_now, in_place };  // of a tile's columns of B
 
   // Floats of a thread.
-  std::int64_t panels_size() const { return kc_ * nc_; }
+  std::int64_t panels_size() const { return b_is_panel_ ? 0 : kc_ * nc_; }
   std::int64_t strips_size() const { return kc_ * max_mc; }
 
   struct Workspace {
@@ -131,7 +132,7 @@ class PackedProduct {
     const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
     for (std::int64_t s = 0; s < strips.count; ++s) {
       const Range tile_rows = strips.rows_of(s);
-      const Source source = s > 0                                        ? Source::panel
+      const Source source = s > 0 || b_is_panel_                         ? Source::panel
                             : strips.count == 1 && !problem_.transpose_b ? Source::in_place
                                                                          : Source::packed_now;
       Strip a = strip_in_place(o.a, tile_rows.begin, block);
@@ -189,14 +190,27 @@ class PackedProduct {
         __builtin_prefetch(c + i * problem_.n + j, 1, 3);
   }
 
-  // A C of one or two vectors per row has taller tiles, with as many accumulators. Not if the rows
-  // of A are a multiple of 1 KiB apart: so many of them would not fit the ways of their cache sets.
+  // A C of one or two vectors per row has taller tiles, with 24 accumulators on AVX-512. If the rows
+  // of A are a multiple of 1 KiB apart, only 12 rows, since more would not fit the ways of an L1.
   using OneVector = GemmTile<Tile::rows * Tile::vectors, 1>;
+  using OneVectorInWays = GemmTile<Tile::rows * Tile::vectors / 2, 1>;
   using TwoVectors = GemmTile<Tile::rows * Tile::vectors / 2, 2>;
-  static std::int64_t vectors_of_tile(const Problem& p) {
+  enum class Shape { one_vector, one_vector_in_ways, two_vectors, wide };
+  static Shape shape_of_tile(const Problem& p) {
     constexpr std::int64_t kib = 256;  // floats
-    const bool conflicts = !p.transpose_a && p.k % kib == 0;
-    return conflicts ? Tile::vectors : std::min(Tile::vectors, ceil_div(p.n, Tile::lanes));
+    if (p.n <= Tile::lanes)
+      return !p.transpose_a && p.k % kib == 0 ? Shape::one_vector_in_ways : Shape::one_vector;
+    return p.n <= 2 * Tile::lanes ? Shape::two_vectors : Shape::wide;
+  }
+  static std::int64_t columns_of(Shape shape) {
+    return shape == Shape::wide ? Tile::columns
+                                : (shape == Shape::two_vectors ? 2 : 1) * Tile::lanes;
+  }
+
+  // Whole rows of B that are as long as those of a panel need not be packed. Then blocks of K may be
+  // longer: what matters is C, and the time until a tile is at full speed.
+  static bool is_panel(const Problem& p) {
+    return !p.transpose_b && p.n == columns_of(shape_of_tile(p));
   }
 
   // One tile of C. The last block of K applies the epilogue.
@@ -232,17 +246,18 @@ class PackedProduct {
                                        height, width, block.adds, epilogue);
     if (source == Source::packed_now)
       transpose(b, p.k, b_panel, AnyTile::columns, width, block.size());
-    AnyTile::multiply_strided(block.size(), a.a, a.row, a.step, b_panel, AnyTile::columns, c, p.n,
-                              height, width, block.adds, epilogue);
+    AnyTile::multiply_strided(block.size(), a.a, a.row, a.step, b_is_panel_ ? b : b_panel,
+                              AnyTile::columns, c, p.n, height, width, block.adds, epilogue);
   }
 
   // A tile with few steps of k would wait for the cache lines of C.
   static bool is_mostly_c(const Problem& p) { return p.k <= 16 && p.m * p.n >= 1 << 16; }
 
   bool transposed_;
-  Problem problem_;       // computed()
+  Problem problem_;  // computed()
+  bool b_is_panel_;
   std::int64_t kc_, nc_;  // nc_: a multiple of NR
-  std::int64_t vectors_;
+  Shape shape_;
   bool prefetches_c_;
   bool packs_a_;
   AlignedArray<float> b_panels_;      // [threads, NC / NR, KC, NR]
@@ -264,12 +279,19 @@ void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
       const Range part{j, std::min(columns.end, j + nc_)};
       const bool is_first = j == columns.begin;
-      if (vectors_ == 1)
-        multiply_strips<OneVector>(computed, rows, part, block, work, is_first);
-      else if (vectors_ == 2)
-        multiply_strips<TwoVectors>(computed, rows, part, block, work, is_first);
-      else
-        multiply_strips<Tile>(computed, rows, part, block, work, is_first);
+      switch (shape_) {
+        case Shape::one_vector:
+          multiply_strips<OneVector>(computed, rows, part, block, work, is_first);
+          break;
+        case Shape::one_vector_in_ways:
+          multiply_strips<OneVectorInWays>(computed, rows, part, block, work, is_first);
+          break;
+        case Shape::two_vectors:
+          multiply_strips<TwoVectors>(computed, rows, part, block, work, is_first);
+          break;
+        case Shape::wide:
+          multiply_strips<Tile>(computed, rows, part, block, work, is_first);
+      }
     }
   }
   if (transposed_)
