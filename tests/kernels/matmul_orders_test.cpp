@@ -17,7 +17,7 @@ struct Size {
   std::int64_t m, n, k;
 };
 
-// Every size is an odd one, so that all have tails.
+// Sizes are odd, so that all have tails, but for those of a panel.
 constexpr Size sizes[] = {
     {"one strip of rows, B in place", 5, 211, 37},
     {"several strips, one panel at a time", 61, 211, 37},
@@ -30,7 +30,11 @@ constexpr Size sizes[] = {
     {"few steps of K, a row of tiles in one call", 43, 451, 7},
     {"one vector of columns, tall tiles", 301, 7, 77},
     {"two vectors of columns, tall tiles", 301, 27, 77},
-    {"rows of A 1 KiB apart, no tall tiles", 67, 13, 512},
+    {"rows of A 1 KiB apart, tiles of 12 rows", 67, 13, 512},
+    {"a B as wide as a panel of one vector, read in place", 67, 16, 1061},
+    {"a B as wide as a panel of two vectors, or of one tile", 67, 32, 1061},
+    {"a B as wide as a panel of three vectors", 67, 48, 1061},
+    {"a long K and a small C: threads divide K", 59, 67, 8209},
     {"one row, a wide tile", 1, 1201, 207},
     {"one row, several accumulators for each element", 1, 19, 1061},
     {"one column", 1201, 1, 207},

@@ -167,7 +167,7 @@ struct GemmTile {
       b += b_step;
     };
     std::int64_t l = 0;
-    if constexpr (Width <= narrow) {
+    if constexpr (Width <= narrow && source == Rows::padded) {
       const float* next = a + Height * a_row + line_floats_of_a;
       if (a_step == 1)
         for (; l + 4 <= k; l += 4) {

@@ -1,4 +1,4 @@
-// The plan of packed_openmp and fused: a packed product on many cores.
+// The plan of packed_openmp and fused: a packed product on many cores, which divide C into a grid, or K.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,26 @@ class PackedGrid final : public Plan {
       : problem_(problem),
         threads_(useful_threads(problem, resources.threads)),
         product_(problem, threads_),
-        grid_(grid_of(product_.computed(), threads_)) {}
+        grid_(grid_of(product_.computed(), threads_)),
+        divides_k_(!fuses && pays_to_divide_k(problem, threads_)),
+        partial_(aligned_array<float>(
+            static_cast<std::size_t>(divides_k_ ? threads_ * problem.m * problem.n : 0))) {}
 
   void run(const Operands& operands) override {
     if (threads_ == 1) {
       product_.multiply(operands, {0, product_.computed().m}, {0, product_.computed().n});
+    } else if (divides_k_) {
+#pragma omp parallel num_threads(threads_)
+      {
+        const Problem& p = product_.computed();
+#pragma omp for schedule(static, 1)
+        for (int thread = 0; thread < threads_; ++thread)
+          product_.multiply_slice(operands, partition(p.k, threads_, thread, line_floats),
+                                  partial_.get() + thread * p.m * p.n, thread);
+#pragma omp for schedule(static, 1) nowait
+        for (int thread = 0; thread < threads_; ++thread)
+          add_partial_sums(operands.c, partition(p.m, threads_, thread, line_floats));
+      }
     } else {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
       for (int thread = 0; thread < threads_; ++thread) multiply_part(operands, thread);
@@ -31,6 +46,8 @@ class PackedGrid final : public Plan {
  private:
   using Tile = GemmTile<>;
 
+  static constexpr std::int64_t line_floats = 16;
+
   struct Grid {
     int rows, columns;  // threads along m and along n
   };
@@ -39,6 +56,28 @@ class PackedGrid final : public Plan {
     const Problem& p = product_.computed();
     product_.multiply(operands, partition(p.m, grid_.rows, thread / grid_.columns, Tile::rows),
                       partition(p.n, grid_.columns, thread % grid_.columns, Tile::lanes), thread);
+  }
+
+  // A small C with a long K: in a grid every thread would pack a B for few rows, or read a part of each
+  // row of B. Adding the partial sums, and a second barrier, cost about 5 microseconds.
+  static bool pays_to_divide_k(const Problem& p, int threads) {
+    constexpr double flops_of_a_thread = 1.5e7, k_over_side = 4.5;  // side: sqrt(m n)
+    const double k = static_cast<double>(p.k) / threads;
+    return threads > 1 && flops(p) >= flops_of_a_thread * threads &&
+           k * k >= k_over_side * k_over_side * static_cast<double>(p.m * p.n);
+  }
+
+  // `rows` of C, or of the C of computed(), which is transposed.
+  void add_partial_sums(float* c, Range rows) {
+    const Problem& p = product_.computed();
+    float* sums = product_.is_transposed() ? partial_.get() : c;
+    for (std::int64_t i = rows.begin * p.n; i < rows.end * p.n; ++i) {
+      float sum = partial_[i];
+      for (int thread = 1; thread < threads_; ++thread) sum += partial_[thread * p.m * p.n + i];
+      sums[i] = sum;
+    }
+    if (product_.is_transposed())
+      transpose(sums + rows.begin * p.n, p.n, c + rows.begin, p.m, rows.end - rows.begin, p.n);
   }
 
   // Waking a thread pays from about a microsecond of work on, the time of a fork and join.
@@ -53,7 +92,7 @@ class PackedGrid final : public Plan {
   // side by side write to one cache line in each row of C, unless rows begin at cache lines: that
   // takes as long as about 2,500 multiply-adds.
   static Grid grid_of(const Problem& p, int threads) {
-    constexpr std::int64_t packing_rows = 8, reading_columns = 8, line_floats = 16;
+    constexpr std::int64_t packing_rows = 8, reading_columns = 8;
     const double shared_line = p.n % line_floats == 0 ? 0 : 2500.0 / static_cast<double>(p.k);
     const auto largest_part = [](std::int64_t size, std::int64_t unit, int parts) {
       return ceil_div(ceil_div(size, unit), parts) * unit;
@@ -80,6 +119,8 @@ class PackedGrid final : public Plan {
   int threads_;
   PackedProduct<fuses> product_;
   Grid grid_;
+  bool divides_k_;
+  AlignedArray<float> partial_;  // [threads, C of computed()] if the threads divide K
 };
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

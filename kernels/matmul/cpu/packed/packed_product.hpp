@@ -46,7 +46,8 @@ class PackedProduct {
         b_is_panel_(is_panel(problem_)),
         kc_(equal_blocks(problem_.k, b_is_panel_ ? 2 * max_kc : max_kc)),
         nc_(panels_at_a_time(problem_, kc_) * Tile::columns),
-        shape_(shape_of_tile(problem_)),
+        vectors_(vectors_of_tile(problem_)),
+        strip_rows_(most_rows_of_strip(problem_)),
         prefetches_c_(is_mostly_c(problem_)),
         packs_a_(pays_to_pack_a(problem_)),
         b_panels_(panels_of_b(threads * panels_size())),
@@ -57,10 +58,14 @@ class PackedProduct {
 
   // The product that is computed: the problem or its transpose.
   const Problem& computed() const { return problem_; }
+  bool is_transposed() const { return transposed_; }
 
   // Computes `rows` and `columns` of the C of computed(), or adds the product to them. `o` are the
   // operands of the problem.
   void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false);
+
+  // The sums over l in `k` of the products of all rows and columns, into a C of computed().
+  void multiply_slice(const Operands& o, Range k, float* c, int thread) const;
 
  private:
   // Cᵀ = op(B)ᵀ op(A)ᵀ
@@ -124,11 +129,20 @@ class PackedProduct {
     float *panels, *strips;
   };
 
+  Operands operands_of_computed(const Operands& o, float* c) const {
+    return {transposed_ ? o.b : o.a, transposed_ ? o.a : o.b, c, o.bias};
+  }
+
+  // `o` are the operands of computed().
+  void multiply_part(const Operands& o, Range rows, Range columns, Range k, int thread,
+                     bool adds) const;
+
   // The tiles of a block of C, strip of rows by strip of rows. is_first: of the blocks of columns.
   template <class AnyTile>
   void multiply_strips(const Operands& o, Range rows, Range columns, Block block,
                        const Workspace& work, bool is_first) const {
-    const Strips strips{rows, ceil_div(rows.end - rows.begin, AnyTile::rows)};
+    const Strips strips{rows,
+                        ceil_div(rows.end - rows.begin, std::min(AnyTile::rows, strip_rows_))};
     const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
     for (std::int64_t s = 0; s < strips.count; ++s) {
       const Range tile_rows = strips.rows_of(s);
@@ -190,27 +204,23 @@ class PackedProduct {
         __builtin_prefetch(c + i * problem_.n + j, 1, 3);
   }
 
-  // A C of one or two vectors per row has taller tiles, with 24 accumulators on AVX-512. If the rows
-  // of A are a multiple of 1 KiB apart, only 12 rows, since more would not fit the ways of an L1.
+  // A C of one or two vectors per row has taller tiles, with 24 accumulators on AVX-512.
   using OneVector = GemmTile<Tile::rows * Tile::vectors, 1>;
-  using OneVectorInWays = GemmTile<Tile::rows * Tile::vectors / 2, 1>;
   using TwoVectors = GemmTile<Tile::rows * Tile::vectors / 2, 2>;
-  enum class Shape { one_vector, one_vector_in_ways, two_vectors, wide };
-  static Shape shape_of_tile(const Problem& p) {
-    constexpr std::int64_t kib = 256;  // floats
-    if (p.n <= Tile::lanes)
-      return !p.transpose_a && p.k % kib == 0 ? Shape::one_vector_in_ways : Shape::one_vector;
-    return p.n <= 2 * Tile::lanes ? Shape::two_vectors : Shape::wide;
+  static std::int64_t vectors_of_tile(const Problem& p) {
+    return std::min(Tile::vectors, ceil_div(p.n, Tile::lanes));
   }
-  static std::int64_t columns_of(Shape shape) {
-    return shape == Shape::wide ? Tile::columns
-                                : (shape == Shape::two_vectors ? 2 : 1) * Tile::lanes;
+
+  // Rows of A that are a multiple of 1 KiB apart share few sets of L1, whose 12 ways hold no more.
+  static std::int64_t most_rows_of_strip(const Problem& p) {
+    constexpr std::int64_t kib = 256;  // floats
+    return !p.transpose_a && p.k % kib == 0 ? TwoVectors::rows : OneVector::rows;
   }
 
   // Whole rows of B that are as long as those of a panel need not be packed. Then blocks of K may be
   // longer: what matters is C, and the time until a tile is at full speed.
   static bool is_panel(const Problem& p) {
-    return !p.transpose_b && p.n == columns_of(shape_of_tile(p));
+    return !p.transpose_b && p.n == vectors_of_tile(p) * Tile::lanes;
   }
 
   // One tile of C. The last block of K applies the epilogue.
@@ -257,7 +267,7 @@ class PackedProduct {
   Problem problem_;  // computed()
   bool b_is_panel_;
   std::int64_t kc_, nc_;  // nc_: a multiple of NR
-  Shape shape_;
+  std::int64_t vectors_, strip_rows_;
   bool prefetches_c_;
   bool packs_a_;
   AlignedArray<float> b_panels_;      // [threads, NC / NR, KC, NR]
@@ -267,37 +277,39 @@ class PackedProduct {
 
 // Not inline: the tiles of all sizes are compiled once for each ISA, and not in each rung.
 template <bool fuses>
-void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns, int thread,
-                                    bool adds) {
-  const Problem& p = problem_;
-  const Operands computed{transposed_ ? o.b : o.a, transposed_ ? o.a : o.b,
-                          transposed_ ? c_transposed_.get() : o.c, o.bias};
+void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range columns, Range k,
+                                         int thread, bool adds) const {
   const Workspace work{b_panels_.get() + thread * panels_size(),
                        a_strips_.get() + thread * (packs_a_ ? strips_size() : 0)};
-  for (std::int64_t l = 0; l < p.k; l += kc_) {
-    const Block block{l, std::min(p.k, l + kc_), adds || l > 0};
+  for (std::int64_t l = k.begin; l < k.end; l += kc_) {
+    const Block block{l, std::min(k.end, l + kc_), adds || l > k.begin};
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
       const Range part{j, std::min(columns.end, j + nc_)};
       const bool is_first = j == columns.begin;
-      switch (shape_) {
-        case Shape::one_vector:
-          multiply_strips<OneVector>(computed, rows, part, block, work, is_first);
-          break;
-        case Shape::one_vector_in_ways:
-          multiply_strips<OneVectorInWays>(computed, rows, part, block, work, is_first);
-          break;
-        case Shape::two_vectors:
-          multiply_strips<TwoVectors>(computed, rows, part, block, work, is_first);
-          break;
-        case Shape::wide:
-          multiply_strips<Tile>(computed, rows, part, block, work, is_first);
-      }
+      if (vectors_ == 1)
+        multiply_strips<OneVector>(o, rows, part, block, work, is_first);
+      else if (vectors_ == 2)
+        multiply_strips<TwoVectors>(o, rows, part, block, work, is_first);
+      else
+        multiply_strips<Tile>(o, rows, part, block, work, is_first);
     }
   }
+}
+
+template <bool fuses>
+void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns, int thread,
+                                    bool adds) {
+  const Problem& p = problem_;
+  float* c = transposed_ ? c_transposed_.get() : o.c;
+  multiply_part(operands_of_computed(o, c), rows, columns, {0, p.k}, thread, adds);
   if (transposed_)
-    transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
-              o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
-              columns.end - columns.begin);
+    transpose(c + rows.begin * p.n + columns.begin, p.n, o.c + columns.begin * p.m + rows.begin,
+              p.m, rows.end - rows.begin, columns.end - columns.begin);
+}
+
+template <bool fuses>
+void PackedProduct<fuses>::multiply_slice(const Operands& o, Range k, float* c, int thread) const {
+  multiply_part(operands_of_computed(o, c), {0, problem_.m}, {0, problem_.n}, k, thread, false);
 }
 extern template class PackedProduct<false>;  // in packed.cpp
 extern template class PackedProduct<true>;   // in fused.cpp
