@@ -35,6 +35,7 @@ constexpr Size sizes[] = {
     {"a B as wide as a panel of two vectors, or of one tile", 67, 32, 1061},
     {"a B as wide as a panel of three vectors", 67, 48, 1061},
     {"a long K and a small C: threads divide K", 59, 67, 8209},
+    {"threads divide K, and C has fewer rows than they", 2, 131, 60013},
     {"one row, a wide tile", 1, 1201, 207},
     {"one row, several accumulators for each element", 1, 19, 1061},
     {"one column", 1201, 1, 207},

@@ -174,7 +174,7 @@ struct GemmTile {
           (keep_in_register(every_third[P]), ...);
           keep_in_register(next);
           prefetch_rows<Height>(next, a_row);
-          next += l % line_floats_of_a == 12 ? 16 - 9 * a_row : 3 * a_row;
+          next += l % line_floats_of_a == 12 ? line_floats_of_a - 9 * a_row : 3 * a_row;
           step(std::integral_constant<std::int64_t, 0>{});
           step(std::integral_constant<std::int64_t, 1>{});
           step(std::integral_constant<std::int64_t, 2>{});
