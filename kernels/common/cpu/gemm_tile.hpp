@@ -126,7 +126,7 @@ struct GemmTile {
   // A narrow tile reads about as much of a as of b. Where rows of a run along k, four steps are
   // unrolled, since their addresses would take as long as the arithmetic, and the rows of the next tile
   // are prefetched: 3 or 6 per four steps, so that all come by while a cache line of a is read.
-  static constexpr std::int64_t narrow = lanes == 16 ? 2 : 1, line_floats_of_a = 16;
+  static constexpr std::int64_t narrow = lanes == 16 ? 2 : 1;
   template <std::int64_t Height>
   static void prefetch_rows(const float* next, std::int64_t row) {
     for (std::int64_t i = 0; i < Height; i += 12)
@@ -168,13 +168,13 @@ struct GemmTile {
     };
     std::int64_t l = 0;
     if constexpr (Width <= narrow && source == Rows::padded) {
-      const float* next = a + Height * a_row + line_floats_of_a;
+      const float* next = a + Height * a_row + line_floats;
       if (a_step == 1)
         for (; l + 4 <= k; l += 4) {
           (keep_in_register(every_third[P]), ...);
           keep_in_register(next);
           prefetch_rows<Height>(next, a_row);
-          next += l % line_floats_of_a == 12 ? line_floats_of_a - 9 * a_row : 3 * a_row;
+          next += l % line_floats == 12 ? line_floats - 9 * a_row : 3 * a_row;
           step(std::integral_constant<std::int64_t, 0>{});
           step(std::integral_constant<std::int64_t, 1>{});
           step(std::integral_constant<std::int64_t, 2>{});

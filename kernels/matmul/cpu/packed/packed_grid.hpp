@@ -5,6 +5,7 @@
 
 #include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
+#include "kernels/matmul/cpu/partial_sums.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
@@ -19,7 +20,7 @@ class PackedGrid final : public Plan {
         grid_(grid_of(product_.computed(), threads_)),
         divides_k_(!fuses && pays_to_divide_k(problem, threads_)),
         partial_(aligned_array<float>(
-            static_cast<std::size_t>(divides_k_ ? threads_ * problem.m * problem.n : 0))) {}
+            static_cast<std::size_t>(divides_k_ ? (threads_ - 1) * problem.m * problem.n : 0))) {}
 
   void run(const Operands& operands) override {
     if (threads_ == 1) {
@@ -27,14 +28,10 @@ class PackedGrid final : public Plan {
     } else if (divides_k_) {
 #pragma omp parallel num_threads(threads_)
       {
-        const Problem& p = product_.computed();
 #pragma omp for schedule(static, 1)
-        for (int thread = 0; thread < threads_; ++thread)
-          product_.multiply_slice(operands, partition(p.k, threads_, thread, line_floats),
-                                  partial_.get() + thread * p.m * p.n, thread);
+        for (int thread = 0; thread < threads_; ++thread) multiply_slice(operands, thread);
 #pragma omp for schedule(static, 1) nowait
-        for (int thread = 0; thread < threads_; ++thread)
-          add_partial_sums(operands.c, partition(p.m, threads_, thread, line_floats));
+        for (int thread = 0; thread < threads_; ++thread) add_rows(operands, thread);
       }
     } else {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
@@ -45,8 +42,6 @@ class PackedGrid final : public Plan {
 
  private:
   using Tile = GemmTile<>;
-
-  static constexpr std::int64_t line_floats = 16;
 
   struct Grid {
     int rows, columns;  // threads along m and along n
@@ -67,17 +62,19 @@ class PackedGrid final : public Plan {
            k * k >= k_over_side * k_over_side * static_cast<double>(p.m * p.n);
   }
 
-  // `rows` of C, or of the C of computed(), which is transposed.
-  void add_partial_sums(float* c, Range rows) {
+  void multiply_slice(const Operands& operands, int thread) {
     const Problem& p = product_.computed();
-    float* sums = product_.is_transposed() ? partial_.get() : c;
-    for (std::int64_t i = rows.begin * p.n; i < rows.end * p.n; ++i) {
-      float sum = partial_[i];
-      for (int thread = 1; thread < threads_; ++thread) sum += partial_[thread * p.m * p.n + i];
-      sums[i] = sum;
-    }
-    if (product_.is_transposed())
-      transpose(sums + rows.begin * p.n, p.n, c + rows.begin, p.m, rows.end - rows.begin, p.n);
+    float* c =
+        thread == 0 ? product_.c_of_computed(operands) : partial_.get() + (thread - 1) * p.m * p.n;
+    product_.multiply_slice(operands, partition(p.k, threads_, thread, line_floats), c, thread);
+  }
+
+  void add_rows(const Operands& operands, int thread) {
+    const Problem& p = product_.computed();
+    const Range rows = partition(p.m, threads_, thread, line_floats);
+    add_partial_sums(partial_.get(), threads_ - 1, p.m * p.n, {rows.begin * p.n, rows.end * p.n},
+                     product_.c_of_computed(operands));
+    product_.finish(operands, rows, {0, p.n});
   }
 
   // Waking a thread pays from about a microsecond of work on, the time of a fork and join.
@@ -120,7 +117,7 @@ class PackedGrid final : public Plan {
   PackedProduct<fuses> product_;
   Grid grid_;
   bool divides_k_;
-  AlignedArray<float> partial_;  // [threads, C of computed()] if the threads divide K
+  AlignedArray<float> partial_;  // [threads - 1, C of computed()] if they divide K
 };
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

@@ -12,7 +12,7 @@ constexpr VariantInfo info{
     .name = "packed_openmp",
     .technique = Technique::openmp,
     .builds_on = "packed",
-    .adds = "C divided into a grid, one rectangle per OpenMP thread",
+    .adds = "C divided into a grid, one rectangle per OpenMP thread; or a long K, if C is small",
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -58,14 +58,16 @@ class PackedProduct {
 
   // The product that is computed: the problem or its transpose.
   const Problem& computed() const { return problem_; }
-  bool is_transposed() const { return transposed_; }
 
   // Computes `rows` and `columns` of the C of computed(), or adds the product to them. `o` are the
   // operands of the problem.
   void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false);
 
-  // The sums over l in `k` of the products of all rows and columns, into a C of computed().
+  // The same in steps, for threads that divide K: the sums over l in `k` into a whole C of computed(),
+  // the C of computed() that is to have them all in the end, and its transposition, if it needs one.
   void multiply_slice(const Operands& o, Range k, float* c, int thread) const;
+  float* c_of_computed(const Operands& o) const { return transposed_ ? c_transposed_.get() : o.c; }
+  void finish(const Operands& o, Range rows, Range columns) const;
 
  private:
   // Cᵀ = op(B)ᵀ op(A)ᵀ
@@ -299,17 +301,23 @@ void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range co
 template <bool fuses>
 void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns, int thread,
                                     bool adds) {
-  const Problem& p = problem_;
-  float* c = transposed_ ? c_transposed_.get() : o.c;
-  multiply_part(operands_of_computed(o, c), rows, columns, {0, p.k}, thread, adds);
-  if (transposed_)
-    transpose(c + rows.begin * p.n + columns.begin, p.n, o.c + columns.begin * p.m + rows.begin,
-              p.m, rows.end - rows.begin, columns.end - columns.begin);
+  multiply_part(operands_of_computed(o, c_of_computed(o)), rows, columns, {0, problem_.k}, thread,
+                adds);
+  finish(o, rows, columns);
 }
 
 template <bool fuses>
 void PackedProduct<fuses>::multiply_slice(const Operands& o, Range k, float* c, int thread) const {
   multiply_part(operands_of_computed(o, c), {0, problem_.m}, {0, problem_.n}, k, thread, false);
+}
+
+template <bool fuses>
+void PackedProduct<fuses>::finish(const Operands& o, Range rows, Range columns) const {
+  const Problem& p = problem_;
+  if (transposed_)
+    transpose(c_transposed_.get() + rows.begin * p.n + columns.begin, p.n,
+              o.c + columns.begin * p.m + rows.begin, p.m, rows.end - rows.begin,
+              columns.end - columns.begin);
 }
 extern template class PackedProduct<false>;  // in packed.cpp
 extern template class PackedProduct<true>;   // in fused.cpp

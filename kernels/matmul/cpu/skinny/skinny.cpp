@@ -18,6 +18,7 @@
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/matmul/cpu/partial_sums.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/cpu/skinny/dot_products.hpp"
 #include "kernels/matmul/cpu/skinny/stream_rows.hpp"
@@ -53,7 +54,7 @@ class Skinny final : public Plan {
     if (packs_short())
       short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * packed_row()));
     if (divides_k_)
-      partial_ = aligned_array<float>(static_cast<std::size_t>(threads_ * rows_ * columns_));
+      partial_ = aligned_array<float>(static_cast<std::size_t>((threads_ - 1) * rows_ * columns_));
     if (streams_ && !uses_tiles()) {
       block_floats_ = round_up(StreamRows::workspace(rows_, columns_), line_floats);
       blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * block_floats_));
@@ -74,7 +75,8 @@ class Skinny final : public Plan {
 #pragma omp for schedule(static, 1) nowait
         for (int thread = 0; thread < threads_; ++thread) run_part(operands, thread);
       }
-      if (divides_k_) add_partial_sums(operands.c);
+      const std::int64_t count = rows_ * columns_;
+      if (divides_k_) add_partial_sums(partial_.get(), threads_ - 1, count, {0, count}, operands.c);
     }
     separate_epilogue(problem_, operands, threads_);
   }
@@ -116,7 +118,7 @@ class Skinny final : public Plan {
     std::int64_t c_row = transposed_ ? 1 : columns_, c_column = transposed_ ? rows_ : 1;
     if (divides_k_) {
       k = partition(k.end, threads_, thread, line_floats);
-      c = partial_.get() + thread * rows_ * columns_;
+      if (thread > 0) c = partial_.get() + (thread - 1) * rows_ * columns_;
     } else {
       columns = partition(columns_, threads_, thread, line_floats);
     }
@@ -147,14 +149,6 @@ class Skinny final : public Plan {
       StreamRows::multiply(stream, rows_, columns, k, blocks_.get() + thread * block_floats_);
   }
 
-  // Each thread's partial sums have the layout of C.
-  void add_partial_sums(float* c) const {
-    const std::int64_t count = rows_ * columns_;
-    std::copy_n(partial_.get(), count, c);
-    for (int thread = 1; thread < threads_; ++thread)
-      for (std::int64_t i = 0; i < count; ++i) c[i] += partial_[thread * count + i];
-  }
-
   Problem problem_;
   bool transposed_;
   std::int64_t rows_, columns_;  // of C, or of Cᵀ: short and long side
@@ -165,7 +159,7 @@ class Skinny final : public Plan {
   bool one_tile_;  // of StreamTiles
   bool divides_k_;
   AlignedArray<float> short_;    // [rows, K] if the short operand is packed
-  AlignedArray<float> partial_;  // [threads, C] if the threads divide K
+  AlignedArray<float> partial_;  // [threads - 1, C], in the layout of C, if the threads divide K
   std::int64_t block_floats_ = 0;
   AlignedArray<float> blocks_;  // [threads, block of C] if rows are streamed
 };
