@@ -36,4 +36,22 @@ Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int
           .kernel_step = -stride};
 }
 
+Correlations correlations_of(const Problem& p) {
+  if (p.direction == Direction::forward)
+    return {.all = {{forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),
+                     forward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w)}}};
+  Correlations classes;
+  for (std::int64_t i = 0; i < p.stride_h; ++i)
+    for (std::int64_t j = 0; j < p.stride_w; ++j) {
+      const Axis h = backward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h, i);
+      const Axis w = backward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w, j);
+      if (h.pixels == 0 || w.pixels == 0) continue;
+      if (h.taps == 0 || w.taps == 0)
+        classes.untouched_pixels = true;
+      else
+        classes.all.push_back({h, w});
+    }
+  return classes;
+}
+
 }  // namespace stepladder::convolution

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "kernels/convolution/convolution.hpp"
 
 namespace stepladder::convolution {
 
@@ -30,5 +33,17 @@ Axis forward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int6
 // same filter elements. taps is 0 if there are none.
 Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int64_t stride,
                    std::int64_t pad, std::int64_t remainder);
+
+struct Correlation {
+  Axis h, w;
+};
+
+// forward, or the classes of pixels of backward_data, stride_h · stride_w of them at most.
+struct Correlations {
+  std::vector<Correlation> all;
+  bool untouched_pixels = false;  // dx has pixels that no filter element reaches
+};
+
+Correlations correlations_of(const Problem& problem);  // not of backward_weights
 
 }  // namespace stepladder::convolution

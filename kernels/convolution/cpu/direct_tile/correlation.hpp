@@ -33,20 +33,12 @@ namespace stepladder::convolution::inline STEPLADDER_ISA {
 class DirectTileCorrelation final : public ThreadedConvolution {
  public:
   DirectTileCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    if (p_.direction == Direction::forward) {
-      source_channels_ = p_.group_in();
-      target_channels_ = p_.group_out();
-      add_sub_correlation(forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
-                          forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w));
-    } else {
-      source_channels_ = p_.group_out();
-      target_channels_ = p_.group_in();
-      for (std::int64_t i = 0; i < p_.stride_h; ++i)
-        for (std::int64_t j = 0; j < p_.stride_w; ++j)
-          add_sub_correlation(
-              backward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h, i),
-              backward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w, j));
-    }
+    const bool forward = p_.direction == Direction::forward;
+    source_channels_ = forward ? p_.group_in() : p_.group_out();
+    target_channels_ = forward ? p_.group_out() : p_.group_in();
+    const Correlations correlations = correlations_of(p_);
+    untouched_pixels_ = correlations.untouched_pixels;
+    for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
   }
 
@@ -86,11 +78,6 @@ class DirectTileCorrelation final : public ThreadedConvolution {
   std::int64_t panels() const { return ceil_div(target_channels_, panel); }
 
   void add_sub_correlation(const Axis& h, const Axis& w) {
-    if (h.pixels == 0 || w.pixels == 0) return;
-    if (h.taps == 0 || w.taps == 0) {
-      untouched_pixels_ = true;
-      return;
-    }
     SubCorrelation sub{h, w, {}, packed_size_};
     packed_size_ += p_.groups * panels() * source_channels_ * h.taps * w.taps * panel;
     const std::int64_t segments = ceil_div(w.pixels, max_pixels);

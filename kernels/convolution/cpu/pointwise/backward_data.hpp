@@ -18,7 +18,7 @@
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cpu/pointwise/pixel_pairs.hpp"
-#include "kernels/convolution/cpu/pointwise/strided_copy.hpp"
+#include "kernels/convolution/cpu/strided_copy.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {

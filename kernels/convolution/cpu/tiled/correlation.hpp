@@ -25,6 +25,7 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/axis.hpp"
+#include "kernels/convolution/cpu/strided_copy.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/tiled/pixel_block.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
@@ -34,20 +35,12 @@ namespace stepladder::convolution::inline STEPLADDER_ISA {
 class TiledCorrelation final : public ThreadedConvolution {
  public:
   TiledCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    if (p_.direction == Direction::forward) {
-      source_channels_ = p_.group_in();
-      target_channels_ = p_.group_out();
-      add_sub_correlation(forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
-                          forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w));
-    } else {
-      source_channels_ = p_.group_out();
-      target_channels_ = p_.group_in();
-      for (std::int64_t i = 0; i < p_.stride_h; ++i)
-        for (std::int64_t j = 0; j < p_.stride_w; ++j)
-          add_sub_correlation(
-              backward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h, i),
-              backward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w, j));
-    }
+    const bool forward = p_.direction == Direction::forward;
+    source_channels_ = forward ? p_.group_in() : p_.group_out();
+    target_channels_ = forward ? p_.group_out() : p_.group_in();
+    const Correlations correlations = correlations_of(p_);
+    untouched_pixels_ = correlations.untouched_pixels;
+    for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) allocate(workspace);
@@ -110,11 +103,6 @@ class TiledCorrelation final : public ThreadedConvolution {
   std::int64_t row_panels() const { return ceil_div(target_channels_, Tile::rows); }
 
   void add_sub_correlation(Axis h, Axis w) {
-    if (h.pixels == 0 || w.pixels == 0) return;
-    if (h.taps == 0 || w.taps == 0) {
-      untouched_pixels_ = true;
-      return;
-    }
     if (h.pointwise() && w.pointwise()) {
       w.source = w.target = w.pixels = h.pixels * w.pixels;
       h.source = h.target = h.pixels = 1;
@@ -306,13 +294,9 @@ class TiledCorrelation final : public ThreadedConvolution {
       const std::int64_t offset = first + remainder;
       const Range valid = valid_range(sub.w.source, sub.remainder_pitch, sub.w.stride, offset);
       std::fill(to, to + valid.begin, 0.0F);
-      if (valid.begin < valid.end) {
-        if (sub.w.stride == 1)
-          std::copy(from + offset + valid.begin, from + offset + valid.end, to + valid.begin);
-        else
-          for (std::int64_t i = valid.begin; i < valid.end; ++i)
-            to[i] = from[offset + i * sub.w.stride];
-      }
+      if (valid.begin < valid.end)
+        gather_strided(from + offset + valid.begin * sub.w.stride, sub.w.stride,
+                       valid.end - valid.begin, to + valid.begin);
       std::fill(to + std::max(valid.begin, valid.end), to + sub.remainder_pitch, 0.0F);
     }
   }
