@@ -20,7 +20,7 @@ threads=${THREADS:-$( ((cores > 1)) && say "1,$cores" || say 1)}
 
 isa=$("$program" machine --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["isa"][-1])')
 declare -A rungs=(
-  [matmul]="simd_$isa,openmp_$isa,packed_$isa,packed_openmp_$isa,fused_$isa,skinny_$isa"
+  [matmul]="simd_$isa,openmp_$isa,packed_$isa,packed_openmp_$isa,fused_$isa,skinny_$isa,short_k_$isa"
   [convolution]="simd_$isa,openmp_$isa,direct_tile_$isa,direct_pixels_$isa,fft_$isa,pointwise_$isa,winograd_$isa"
 )
 

@@ -13,6 +13,8 @@
 // transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -213,10 +215,11 @@ class PackedProduct {
     return std::min(Tile::vectors, ceil_div(p.n, Tile::lanes));
   }
 
-  // Rows of A that are a multiple of 1 KiB apart share few sets of L1, whose 12 ways hold no more.
+  // Rows of A that are a multiple of 1 KiB apart share few sets of L1: as many fit as a set has ways.
   static std::int64_t most_rows_of_strip(const Problem& p) {
-    constexpr std::int64_t kib = 256;  // floats
-    return !p.transpose_a && p.k % kib == 0 ? TwoVectors::rows : OneVector::rows;
+    constexpr std::int64_t kib = 256, usual_ways = 8;            // kib: floats
+    const std::int64_t ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);  // 0 or -1: unknown
+    return !p.transpose_a && p.k % kib == 0 ? ways > 0 ? ways : usual_ways : OneVector::rows;
   }
 
   // Whole rows of B that are as long as those of a panel need not be packed. Then blocks of K may be
