@@ -40,6 +40,7 @@ struct Correlation {
 
 // forward, or the classes of pixels of backward_data, stride_h · stride_w of them at most.
 struct Correlations {
+  std::int64_t source_channels, target_channels;  // of one group
   std::vector<Correlation> all;
   bool untouched_pixels = false;  // dx has pixels that no filter element reaches
 };

@@ -1,4 +1,4 @@
-// The rungs packed, packed_openmp, fused and skinny on sizes that take each of their loop orders,
+// The rungs packed, packed_openmp, fused, skinny and short_k on sizes that take each of their loop orders,
 // tiles and sources of B. Random problems meet some of them rarely.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ constexpr Size sizes[] = {
     {"few steps of K, a row of tiles in one call", 43, 451, 7},
     {"one vector of columns, tall tiles", 301, 7, 77},
     {"two vectors of columns, tall tiles", 301, 27, 77},
-    {"rows of A 1 KiB apart, tiles of 12 rows", 67, 13, 512},
+    {"rows of A 1 KiB apart, as many in a tile as L1 has ways", 67, 13, 512},
     {"a B as wide as a panel of one vector, read in place", 67, 16, 1061},
     {"a B as wide as a panel of two vectors, or of one tile", 67, 32, 1061},
     {"a B as wide as a panel of three vectors", 67, 48, 1061},
@@ -40,8 +40,12 @@ constexpr Size sizes[] = {
     {"one row, several accumulators for each element", 1, 19, 1061},
     {"one column", 1201, 1, 207},
     {"one step of K", 67, 331, 1},
+    {"16 steps of K, strips of one row", 67, 331, 16},
+    {"11 steps of K, several blocks of columns", 19, 1201, 11},
+    {"few steps of K, a row of C is less than a vector", 301, 13, 5},
+    {"a vector reaches beyond all rows of a thread", 4, 3, 3},
     {"three rows", 3, 577, 131},
-    {"16 rows, more than L2 holds", 16, 1801, 331},
+    {"16 rows, more than the L2 of three threads hold", 16, 5801, 331},
     {"64 rows, which L2 holds", 64, 331, 53},
     {"23 rows, several tiles of dot products", 23, 151, 277},
     {"one tile of C, more than L2 holds, threads divide K", 5, 61, 27001},
@@ -77,7 +81,7 @@ TEST_P(MatmulOrders, Pass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MatmulOrders,
-                         testing::Values("packed", "packed_openmp", "fused", "skinny"),
+                         testing::Values("packed", "packed_openmp", "fused", "skinny", "short_k"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

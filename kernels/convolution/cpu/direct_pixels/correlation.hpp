@@ -33,13 +33,11 @@ namespace stepladder::convolution::inline STEPLADDER_ISA {
 class DirectPixelsCorrelation final : public ThreadedConvolution {
  public:
   DirectPixelsCorrelation(const Problem& problem, int threads)
-      : p_(problem),
-        threads_(threads),
-        forward_(problem.direction == Direction::forward),
-        source_channels_(forward_ ? p_.group_in() : p_.group_out()),
-        target_channels_(forward_ ? p_.group_out() : p_.group_in()),
-        panels_(ceil_div(target_channels_, max_channels)) {
+      : p_(problem), threads_(threads), forward_(problem.direction == Direction::forward) {
     const Correlations correlations = correlations_of(p_);
+    source_channels_ = correlations.source_channels;
+    target_channels_ = correlations.target_channels;
+    panels_ = ceil_div(target_channels_, max_channels);
     untouched_pixels_ = correlations.untouched_pixels;
     for (const Correlation& each : correlations.all) {
       subs_.push_back({each.h, each.w, packed_size_, {}});
@@ -283,8 +281,8 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
   Problem p_;
   int threads_;
   bool forward_;
-  std::int64_t source_channels_, target_channels_;  // of one group
-  std::int64_t panels_;
+  std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
+  std::int64_t panels_ = 0;
   bool untouched_pixels_ = false;  // dx has pixels that no kernel element reaches
   std::vector<SubCorrelation> subs_;
   PaddedAxis rows_{}, columns_{};

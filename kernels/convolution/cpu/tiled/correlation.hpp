@@ -35,10 +35,9 @@ namespace stepladder::convolution::inline STEPLADDER_ISA {
 class TiledCorrelation final : public ThreadedConvolution {
  public:
   TiledCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    const bool forward = p_.direction == Direction::forward;
-    source_channels_ = forward ? p_.group_in() : p_.group_out();
-    target_channels_ = forward ? p_.group_out() : p_.group_in();
     const Correlations correlations = correlations_of(p_);
+    source_channels_ = correlations.source_channels;
+    target_channels_ = correlations.target_channels;
     untouched_pixels_ = correlations.untouched_pixels;
     for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));

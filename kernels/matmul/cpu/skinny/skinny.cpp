@@ -39,7 +39,7 @@ class Skinny final : public Plan {
         short_along_k_(rows_ == 1 || (transposed_ ? problem.transpose_b : !problem.transpose_a)),
         streams_(transposed_ ? problem.transpose_a : !problem.transpose_b),
         threads_(useful_threads(problem, resources.threads)),
-        fits_l2_(problem.k * columns_ <= threads_ * l2_floats),
+        fits_l2_(problem.k * columns_ <= threads_ * (rows_ == 1 ? 2 * l2_floats : l2_floats)),
         one_tile_(StreamTiles::is_one_tile(rows_, columns_)),
         divides_k_(threads_ > 1 && (columns_ < threads_ * min_columns_per_thread ||
                                     (streams_ && one_tile_ && !fits_l2_) ||
@@ -93,12 +93,13 @@ class Skinny final : public Plan {
 
   static constexpr std::int64_t max_rows_of_dot_products = 24, max_rows_from_memory = 16,
                                 max_rows_of_tiles = 64;
-  static constexpr std::int64_t l2_floats = 1 << 19;  // of each thread
+  // Of each thread. The tile of one row is so wide that an L3 feeds it as fast.
+  static constexpr std::int64_t l2_floats = 1 << 19;
   static constexpr std::int64_t min_columns_per_thread = 64;
 
   // Waking a thread pays from about a microsecond of arithmetic, or of reading from a cache, on.
   static int useful_threads(const Problem& p, int threads) {
-    constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 16;
+    constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 17;
     const double parts = std::max(flops(p) / flops_of_a_fork, bytes_read(p) / bytes_of_a_fork);
     return parts >= threads ? threads : std::max(1, static_cast<int>(parts));
   }
