@@ -22,8 +22,9 @@ failed=()
 say "clang-format: ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" || failed+=(clang-format)
 
-# clang-tidy reads compile_commands.json, so the build folder must be configured.
-folder=${BUILD:-build}
+# clang-tidy reads compile_commands.json. The folder is its own and is never built: clang would refuse the
+# precompiled headers of GCC.
+folder=${BUILD:-build}/lint
 scripts/build.sh release "$folder" --configure-only
 mapfile -t compiled < <(
   python3 - "$folder/compile_commands.json" "$root" <<'PYTHON'
