@@ -107,8 +107,8 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
   // i · stride + r + origin of the source.
   struct PaddedAxis {
     std::int64_t source, pixels, stride;
-    std::int64_t origin,
-        extent;  // first element and number of elements that the taps of a pixel read
+    std::int64_t origin;  // the first element that the taps of a pixel read
+    std::int64_t extent;  // and how many from there
 
     std::int64_t remainders() const { return std::min(stride, extent); }
     std::int64_t padded(std::int64_t count) const { return count + (extent - 1) / stride; }

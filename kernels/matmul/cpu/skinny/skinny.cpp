@@ -99,7 +99,7 @@ class Skinny final : public Plan {
 
   // Waking a thread pays from about a microsecond of arithmetic, or of reading from a cache, on.
   static int useful_threads(const Problem& p, int threads) {
-    constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 17;
+    constexpr double flops_of_a_fork = 1.2e5, bytes_of_a_fork = 1 << 16;
     const double parts = std::max(flops(p) / flops_of_a_fork, bytes_read(p) / bytes_of_a_fork);
     return parts >= threads ? threads : std::max(1, static_cast<int>(parts));
   }
