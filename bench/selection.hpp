@@ -21,9 +21,9 @@ struct Selection {
   std::vector<std::string> primitives;  // empty: all that have suites
   std::string variant;                  // globs; empty: as select_variants() chooses
   std::string place;                    // cpu or cuda; empty: both
-  std::string suite, suite_file;    // suite: names with commas
-  std::vector<std::string> shapes;  // instead of a suite
-  std::string problem, direction;   // globs
+  std::string suite, suite_file;        // suite: names with commas
+  std::vector<std::string> shapes;      // instead of a suite
+  std::string problem, direction;       // globs
 
   void add_options(CLI::App& app);
   // Reads the problems of the suites, or of `default_suite` when none was named; no problems when

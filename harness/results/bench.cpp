@@ -170,8 +170,8 @@ std::string Bench::repeat_command(const Candidate& candidate) const {
       candidate.variant->name,
       options_.problems_argument.empty() ? "--suite " + shell_quoted(info.suite)
                                          : options_.problems_argument,
-      shell_quoted(glob_of(info.name)),
-      info.direction, candidate.threads, options_.cold ? " --cold" : "",
+      shell_quoted(glob_of(info.name)), info.direction, candidate.threads,
+      options_.cold ? " --cold" : "",
       options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "");
 }
 
@@ -297,9 +297,9 @@ void Bench::Visited::set_errors() {
     const std::vector<Estimate> found = estimates(group);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::vector<double>& centers = found[i].centers;
-      rows[i]->standard_error = std::hypot(
-          found[i].within,
-          standard_deviation(centers) / std::sqrt(static_cast<double>(centers.size())));
+      rows[i]->standard_error =
+          std::hypot(found[i].within,
+                     standard_deviation(centers) / std::sqrt(static_cast<double>(centers.size())));
     }
   }
 }

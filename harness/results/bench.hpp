@@ -87,7 +87,7 @@ class Bench {
     int visits = 1;
     void set_errors();
     double uncertainty() const;  // the largest standard error
-    bool is_timed() const;  // any of its rows
+    bool is_timed() const;       // any of its rows
   };
 
   enum class Finished { left_out, included };

@@ -1,5 +1,6 @@
-// The rungs that gather strided pixels, with every stride up to one more than the vector code takes, and
-// rows that end before, at and after whole vectors. Random problems have strides of 1 to 4.
+// The rungs that gather strided pixels or have several short rows in a tile, with every stride up to one
+// more than the vector code takes, and rows that end before, at and after whole vectors. Random
+// problems have strides of 1 to 4.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -35,18 +36,21 @@ TEST_P(ConvolutionStrides, Pass) {
                                   .pad_h = kernel / 2,
                                   .pad_w = kernel / 2};
             const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
-            const Verdict verdict = verdict_of(*owned, variant, variant.info->threaded ? 2 : 1);
-            if (verdict.outcome == Outcome::unavailable) continue;  // pointwise: 3 x 3
-            ++ran;
-            EXPECT_EQ(verdict.outcome, Outcome::passed)
-                << variant.name << ", " << shape(problem) << ": " << verdict.reason;
+            for (int threads = 1; threads <= (variant.info->threaded ? 2 : 1); ++threads) {
+              const Verdict verdict = verdict_of(*owned, variant, threads);
+              if (verdict.outcome == Outcome::unavailable) continue;  // pointwise: 3 x 3
+              ++ran;
+              EXPECT_EQ(verdict.outcome, Outcome::passed)
+                  << variant.name << ", " << shape(problem) << ", " << threads
+                  << " threads: " << verdict.reason;
+            }
           }
   }
   EXPECT_GE(ran, 2 * 9 * 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionStrides,
-                         testing::Values("direct_pixels", "openmp", "pointwise"),
+                         testing::Values("direct_pixels", "direct_tile", "openmp", "pointwise"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

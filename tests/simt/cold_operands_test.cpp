@@ -33,8 +33,7 @@ TEST(ColdOperands, RotateThroughTwiceTheL2OfTheDevice) {
 
   const TemporaryFolder folder;
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
-  Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.02},
-                    .cold = true});
+  Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.02}, .cold = true});
   const auto problem = make_case<SgdUpdate>({.count = count}, "s", "weights");
   ASSERT_EQ(problem->operand_bytes(), simt::l2_bytes / 2.0);
   used.clear();

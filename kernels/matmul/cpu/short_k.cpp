@@ -16,6 +16,7 @@
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/partial_vector.hpp"
 #include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -164,12 +165,6 @@ class ShortK final : public Plan {
     std::int64_t i = rows.begin;
     for (; i <= whole; ++i) product(i).store_unaligned(c + i * width);
     for (; i < rows.end; ++i) store_partial(c + i * width, product(i), width);
-  }
-
-  // Else GCC would load a vector of B again for each row.
-  [[gnu::always_inline]] static Vector in_register(Vector v) {
-    __asm__("" : "+v"(v.data));
-    return v;
   }
 
   Problem p_;

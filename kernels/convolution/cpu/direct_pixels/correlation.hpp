@@ -24,6 +24,7 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/axis.hpp"
+#include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/strided_copy.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
@@ -133,26 +134,15 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
   Range panel(std::int64_t index) const { return partition(target_channels_, panels_, index); }
 
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
-    const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    const std::int64_t source_pitch = forward_ ? plane : p_.group_in() * plane;
-    const std::int64_t target_pitch = forward_ ? p_.group_in() * plane : plane;
     const std::int64_t depth = source_channels_ * sub.h.taps * sub.w.taps;
     const Range part = partition(p_.groups * panels_, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end; ++item) {
       const std::int64_t group = item / panels_;
       const Range channels = panel(item % panels_);
-      const float* from =
-          weights + group * p_.group_out() * p_.group_in() * plane + channels.begin * target_pitch;
-      float* to = packed_.get() + sub.packed + (group * target_channels_ + channels.begin) * depth;
-      for (std::int64_t c = 0; c < source_channels_; ++c)
-        for (std::int64_t t = 0; t < sub.h.taps; ++t)
-          for (std::int64_t u = 0; u < sub.w.taps; ++u) {
-            const float* tap = from + c * source_pitch +
-                               (sub.h.kernel_first + t * sub.h.kernel_step) * p_.kernel_w +
-                               sub.w.kernel_first + u * sub.w.kernel_step;
-            for (std::int64_t i = 0; i < channels.end - channels.begin; ++i)
-              *to++ = tap[i * target_pitch];
-          }
+      pack_filters(
+          p_, {sub.h, sub.w}, weights, group, {0, source_channels_}, channels,
+          channels.end - channels.begin,
+          packed_.get() + sub.packed + (group * target_channels_ + channels.begin) * depth);
     }
   }
 

@@ -1,21 +1,23 @@
 // forward and backward_data without unfolding: the source is read in place, and products with
 // padding are skipped.
 //
-//   tile of the target: 14 pixels of a row x 2 vectors of channels, in registers
+//   tile of the target: up to 14 pixels x 2 vectors of channels, in registers
 //
 //       weights of a tap   AVX-512, per source channel and tap: 2 vector loads of weights and, per
 //         w0  | w1         pixel, 1 broadcast for 2 FMAs. 28 accumulators, 2 vectors of weights and
 //   x0    acc | acc        1 pixel take 31 of 32 registers.
 //   x1    acc | acc
-//   …     …   | …          Rows of taps above or below the source are skipped. A tap that reaches
-//   x13   acc | acc        beyond a row's end updates only the pixels whose source is in the row.
+//   …     …   | …          The pixels are of one row, or of several short rows: 2 x 7 or 4 x 3.
+//   x13   acc | acc
 //
-// Lanes are channels of the target, so the finished tile is transposed when it is stored.
+// A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
+// others. Lanes are channels of the target, so the finished tile is transposed when it is stored.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 #include <xsimd/xsimd.hpp>
@@ -25,6 +27,7 @@
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/axis.hpp"
+#include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
@@ -39,6 +42,7 @@ class DirectTileCorrelation final : public ThreadedConvolution {
     untouched_pixels_ = correlations.untouched_pixels;
     for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
+    std::fill_n(packed_.get(), packed_size_, 0.0F);
   }
 
   void run_phase(int phase, int thread, const Operands& operands) override {
@@ -61,154 +65,226 @@ class DirectTileCorrelation final : public ThreadedConvolution {
   static constexpr std::int64_t max_pixels = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
   static constexpr std::int64_t panel = 2 * lanes;                  // channels of the target
 
-  // The pixels of a row that one tile computes.
+  // Consecutive rows, or columns, of the target in one tile.
   struct Segment {
-    std::int64_t first, pixels;
-    std::vector<Range> valid;  // [taps of a row]: the pixels that read the source and not padding
+    std::int64_t first, size;
+    Range taps;                // those that read the source, not padding, for some of them
+    std::vector<Range> valid;  // [taps]: for which of them
+  };
+
+  // The columns of a tile. Pixel i is in row i / columns.size, column i % columns.size.
+  struct TileColumns {
+    Segment columns;
+    std::vector<std::uint32_t>
+        readers;  // [taps]: a bit of each pixel whose column reads the source
+    std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
   // forward, or one class of pixels of backward_data (axis.hpp).
   struct SubCorrelation {
     Axis h, w;
-    std::vector<Segment> segments;
+    std::vector<Segment> rows;
+    std::vector<TileColumns> columns;
     std::int64_t packed;  // offset of its weights: [groups, panels, source channels, taps, panel]
   };
 
   std::int64_t panels() const { return ceil_div(target_channels_, panel); }
 
-  void add_sub_correlation(const Axis& h, const Axis& w) {
-    SubCorrelation sub{h, w, {}, packed_size_};
-    packed_size_ += p_.groups * panels() * source_channels_ * h.taps * w.taps * panel;
-    const std::int64_t segments = ceil_div(w.pixels, max_pixels);
-    for (std::int64_t i = 0; i < segments; ++i) {
-      const Range part = partition(w.pixels, segments, i);
-      Segment segment{part.begin, part.end - part.begin, {}};
-      for (std::int64_t u = 0; u < w.taps; ++u)
-        segment.valid.push_back(
-            valid_range(w.source, segment.pixels, w.stride, part.begin * w.stride + u + w.origin));
-      sub.segments.push_back(std::move(segment));
+  // The pixels of an axis in segments of nearly the same size, `max_size` at most.
+  static std::vector<Segment> segments_of(const Axis& axis, std::int64_t max_size) {
+    std::vector<Segment> all;
+    const std::int64_t count = ceil_div(axis.pixels, max_size);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Range part = partition(axis.pixels, count, i);
+      Segment segment{part.begin, part.end - part.begin, {axis.taps, 0}, {}};
+      for (std::int64_t t = 0; t < axis.taps; ++t) {
+        const Range valid = valid_range(axis.source, segment.size, axis.stride,
+                                        part.begin * axis.stride + t + axis.origin);
+        segment.valid.push_back(valid);
+        if (valid.begin < valid.end) segment.taps = {std::min(segment.taps.begin, t), t + 1};
+      }
+      all.push_back(std::move(segment));
     }
+    return all;
+  }
+
+  void add_sub_correlation(const Axis& h, const Axis& w) {
+    SubCorrelation sub{h, w, {}, {}, packed_size_};
+    packed_size_ += p_.groups * panels() * source_channels_ * h.taps * w.taps * panel;
+    for (Segment& columns : segments_of(w, max_pixels))
+      sub.columns.push_back(tile_columns(h, w, std::move(columns)));
+    // Several rows if they are short, but with four tiles per thread, or some would wait for one.
+    std::int64_t rows = max_pixels / ceil_div(w.pixels, std::ssize(sub.columns));
+    if (threads_ > 1)
+      rows = std::clamp<std::int64_t>(p_.batch * p_.groups * panels() * h.pixels / (4 * threads_),
+                                      1, rows);
+    sub.rows = segments_of(h, rows);
     sub_correlations_.push_back(std::move(sub));
   }
 
-  // Packs the weights; lanes without a channel get zeros.
+  static TileColumns tile_columns(const Axis& h, const Axis& w, Segment columns) {
+    TileColumns tile{std::move(columns), {}, {}};
+    const std::int64_t size = tile.columns.size;
+    for (std::int64_t i = 0; i < max_pixels; ++i)
+      tile.offsets[static_cast<std::size_t>(i)] =
+          i / size * h.stride * w.source + i % size * w.stride;
+    for (const Range& valid : tile.columns.valid) {
+      std::uint32_t bits = 0;
+      for (std::int64_t i = 0; i < max_pixels; ++i)
+        if (i % size >= valid.begin && i % size < valid.end) bits |= 1U << i;
+      tile.readers.push_back(bits);
+    }
+    return tile;
+  }
+
+  // Lanes without a channel keep their zeros.
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
-    const bool forward = p_.direction == Direction::forward;
-    const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    const std::int64_t source_pitch = forward ? plane : p_.group_in() * plane;
-    const std::int64_t target_pitch = forward ? p_.group_in() * plane : plane;
+    const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
     const Range part = partition(p_.groups * panels() * source_channels_, threads_, thread);
-    float* to = packed_.get() + sub.packed + part.begin * sub.h.taps * sub.w.taps * panel;
-    for (std::int64_t item = part.begin; item < part.end; ++item) {
-      const std::int64_t group = item / source_channels_ / panels();
-      const std::int64_t first = item / source_channels_ % panels() * panel;
-      const std::int64_t channels = std::min(panel, target_channels_ - first);
-      const float* from = weights + group * p_.group_out() * p_.group_in() * plane +
-                          first * target_pitch + item % source_channels_ * source_pitch;
-      for (std::int64_t t = 0; t < sub.h.taps; ++t)
-        for (std::int64_t u = 0; u < sub.w.taps; ++u, to += panel) {
-          const float* tap = from + (sub.h.kernel_first + t * sub.h.kernel_step) * p_.kernel_w +
-                             sub.w.kernel_first + u * sub.w.kernel_step;
-          for (std::int64_t i = 0; i < channels; ++i) to[i] = tap[i * target_pitch];
-          std::fill(to + channels, to + panel, 0.0F);
-        }
+    for (std::int64_t item = part.begin; item < part.end;) {
+      const std::int64_t block = item / source_channels_, first = block % panels() * panel;
+      const std::int64_t end = std::min(part.end, (block + 1) * source_channels_);
+      pack_filters(p_, {sub.h, sub.w}, weights, block / panels(),
+                   {item - block * source_channels_, end - block * source_channels_},
+                   {first, std::min(first + panel, target_channels_)}, panel,
+                   packed_.get() + sub.packed + item * filter);
+      item = end;
     }
   }
 
-  // Computes one thread's rows of all images, groups and panels. The rows of a panel are
+  // Computes one thread's tiles of all images, groups and panels. The tiles of a panel are
   // consecutive, so its weights stay in L2.
   void correlate(const SubCorrelation& sub, int thread, const float* source, float* target) const {
     static constexpr auto tiles = []<std::size_t... T>(std::index_sequence<T...>) {
       return std::array<Tile, sizeof...(T)>{&tile<T / 2 + 1, T % 2 + 1>...};
     }
     (std::make_index_sequence<2 * max_pixels>{});
-    const Range part = partition(p_.batch * p_.groups * panels() * sub.h.pixels, threads_, thread);
-    for (std::int64_t item = part.begin; item < part.end; ++item) {
-      const std::int64_t row = item % sub.h.pixels, block = item / sub.h.pixels;
+    const std::int64_t rows = std::ssize(sub.rows);
+    const std::int64_t source_plane = sub.h.source * sub.w.source;
+    const std::int64_t target_plane = sub.h.target * sub.w.target;
+    const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
+    const Range part = partition(p_.batch * p_.groups * panels() * rows, threads_, thread);
+    for (std::int64_t item = part.begin; item < part.end;) {
+      const std::int64_t block = item / rows, first_row = item % rows;
       const std::int64_t index = block % panels(), image_group = block / panels();
       const std::int64_t channels = std::min(panel, target_channels_ - index * panel);
-      const std::int64_t source_row = row * sub.h.stride + sub.h.origin;  // of tap 0
-      const std::int64_t filters = (image_group % p_.groups * panels() + index) * source_channels_;
-      const std::int64_t first_plane = image_group * target_channels_ + index * panel;
-      const Row at{
-          .sub = &sub,
-          .taps = valid_range(sub.h.source, sub.h.taps, 1, source_row),
-          .source = source + image_group * source_channels_ * sub.h.source * sub.w.source +
-                    source_row * sub.w.source + sub.w.origin,
-          .weights = packed_.get() + sub.packed + filters * sub.h.taps * sub.w.taps * panel,
-          .target = target + first_plane * sub.h.target * sub.w.target +
-                    (sub.h.first + row * sub.h.step) * sub.w.target + sub.w.first,
-          .channels = channels};
-      const std::int64_t vectors = channels > lanes ? 2 : 1;
-      for (const Segment& segment : sub.segments)
-        tiles[static_cast<std::size_t>((segment.pixels - 1) * 2 + vectors - 1)](at, segment,
-                                                                                source_channels_);
+      const float* source_image =
+          source + image_group * source_channels_ * source_plane + sub.w.origin;
+      const float* weights =
+          packed_.get() + sub.packed +
+          (image_group % p_.groups * panels() + index) * source_channels_ * filter;
+      float* target_image =
+          target + (image_group * target_channels_ + index * panel) * target_plane + sub.w.first;
+      const std::int64_t end = std::min(rows, first_row + part.end - item);
+      for (std::int64_t row = first_row; row < end; ++row) {
+        const Segment& segment = sub.rows[static_cast<std::size_t>(row)];
+        const TileRows at{
+            .sub = &sub,
+            .rows = &segment,
+            .source = source_image + (segment.first * sub.h.stride + sub.h.origin) * sub.w.source,
+            .weights = weights,
+            .target = target_image + (sub.h.first + segment.first * sub.h.step) * sub.w.target,
+            .channels = channels};
+        for (const TileColumns& columns : sub.columns) {
+          const std::int64_t pixels = segment.size * columns.columns.size;
+          const std::int64_t tile = (pixels - 1) * 2 + (channels > lanes ? 1 : 0);
+          tiles[static_cast<std::size_t>(tile)](at, columns, source_channels_);
+        }
+      }
+      item += end - first_row;
     }
   }
 
-  // A row of the target for one panel of channels.
-  struct Row {
+  // The rows of a tile, for one panel of channels.
+  struct TileRows {
     const SubCorrelation* sub;
-    Range taps;            // of a column: those that read rows of the source
+    const Segment* rows;
     const float* source;   // element of channel 0 that tap (0, 0) of pixel 0 reads; may be outside
     const float* weights;  // [source channels, taps, panel]
     float* target;         // pixel 0 of the panel's first channel
     std::int64_t channels;
   };
 
-  using Tile = void (*)(const Row&, const Segment&, std::int64_t source_channels);
+  using Tile = void (*)(const TileRows&, const TileColumns&, std::int64_t source_channels);
 
-  // I runs over the accumulators, pixel by pixel, V over the vectors of channels.
-  template <std::int64_t Pixels, std::int64_t Vectors, bool unit_stride, std::size_t... I,
+  // I runs over the accumulators, pixel by pixel, V over the vectors of channels. contiguous: the
+  // pixels are of one row, and their sources have no gaps.
+  template <std::int64_t Pixels, std::int64_t Vectors, bool contiguous, std::size_t... I,
             std::size_t... V>
-  static void tile(std::index_sequence<I...>, std::index_sequence<V...>, const Row& row,
-                   const Segment& segment, std::int64_t source_channels) {
-    const Axis &h = row.sub->h, &w = row.sub->w;
-    const std::int64_t stride = unit_stride ? 1 : w.stride;
-    const float* source = row.source + segment.first * stride;
+  static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileRows& at,
+                       const TileColumns& tile, std::int64_t source_channels, float* block) {
+    const Segment &rows = *at.rows, &columns = tile.columns;
+    const std::int64_t width = at.sub->w.source, w_taps = at.sub->w.taps;
+    const std::int64_t first = columns.taps.begin, last = columns.taps.end;
+    const std::int64_t plane = at.sub->h.source * width, filter = at.sub->h.taps * w_taps * panel;
+    const bool beyond_l1 = source_channels * plane > 16 << 10;  // 64 KiB
+    const float* x_c = at.source + columns.first * at.sub->w.stride + first;
+    const float* weights_c = at.weights + first * panel;
+    const auto offset = [&](std::size_t pixel) {
+      return contiguous ? static_cast<std::int64_t>(pixel) : tile.offsets[pixel];
+    };
+    constexpr std::uint32_t all = (1U << Pixels) - 1;
     Vector acc[] = {((void)I, Vector(0.0f))...};
-    for (std::int64_t c = 0; c < source_channels; ++c) {
-      for (std::int64_t t = row.taps.begin; t < row.taps.end; ++t) {
-        const float* x = source + (c * h.source + t) * w.source;
-        const float* weights = row.weights + (c * h.taps + t) * w.taps * panel;
-        for (std::int64_t u = 0; u < w.taps; ++u, ++x, weights += panel) {
+    for (std::int64_t c = 0; c < source_channels; ++c, x_c += plane, weights_c += filter)
+      for (std::int64_t t = rows.taps.begin; t < rows.taps.end; ++t) {
+        std::uint32_t readers = all;
+        if constexpr (!contiguous) {
+          const Range valid = rows.valid[static_cast<std::size_t>(t)];
+          readers &=
+              ((1U << valid.end * columns.size) - 1) & ~((1U << valid.begin * columns.size) - 1);
+        }
+        const float *x = x_c + t * width, *weights = weights_c + t * w_taps * panel;
+        if (beyond_l1) {  // each row is in lines of its own, which the hardware does not foresee
+          __builtin_prefetch(x + 4 * plane);
+          __builtin_prefetch(x + 4 * plane + Pixels);
+        }
+        for (std::int64_t u = first; u < last; ++u, ++x, weights += panel) {
           const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
-          const Range valid = segment.valid[static_cast<std::size_t>(u)];
-          const auto first = static_cast<std::size_t>(valid.begin);
-          const auto last = static_cast<std::size_t>(valid.end);
-          if (first == 0 && last == Pixels)
-            ((acc[I] = xsimd::fma(Vector(x[I / Vectors * stride]), w_u[I % Vectors], acc[I])), ...);
+          const std::uint32_t updated = readers & tile.readers[static_cast<std::size_t>(u)];
+          if (updated == all)
+            ((acc[I] = xsimd::fma(Vector(x[offset(I / Vectors)]), w_u[I % Vectors], acc[I])), ...);
           else
-            ((I / Vectors >= first && I / Vectors < last
-                  ? void(acc[I] =
-                             xsimd::fma(Vector(x[I / Vectors * stride]), w_u[I % Vectors], acc[I]))
-                  : void()),
+            ((updated >> I / Vectors & 1U ? void(acc[I] = xsimd::fma(Vector(x[offset(I / Vectors)]),
+                                                                     w_u[I % Vectors], acc[I]))
+                                          : void()),
              ...);
         }
       }
-    }
-    alignas(cache_line) float block[Pixels * Vectors * lanes];
     (acc[I].store_aligned(block + I * lanes), ...);
-    const std::int64_t channels = std::min(row.channels, Vectors * lanes);
-    const std::int64_t plane = h.target * w.target;
-    float* target = row.target + segment.first * w.step;
-    if (w.step == 1) {
-      transpose(block, Vectors * lanes, target, plane, Pixels, channels);
-    } else {
-      for (std::int64_t i = 0; i < channels; ++i, target += plane)
-        for (std::int64_t j = 0; j < Pixels; ++j)
-          target[j * w.step] = block[j * Vectors * lanes + i];
+  }
+
+  // block: [Pixels, pitch]
+  template <std::int64_t Pixels, std::int64_t pitch>
+  static void store(const float* block, const TileRows& at, const Segment& columns) {
+    const Axis &h = at.sub->h, &w = at.sub->w;
+    const std::int64_t plane = h.target * w.target, rows = at.rows->size;
+    float* target = at.target + columns.first * w.step;
+    const bool whole_rows = columns.size == w.target && h.step == 1;
+    if (w.step == 1 && (rows == 1 || whole_rows)) {
+      transpose(block, pitch, target, plane, Pixels, at.channels);
+      return;
+    }
+    for (std::int64_t r = 0; r < rows; ++r, block += columns.size * pitch) {
+      float* row = target + r * h.step * w.target;
+      if (w.step == 1) {
+        transpose(block, pitch, row, plane, columns.size, at.channels);
+        continue;
+      }
+      for (std::int64_t i = 0; i < at.channels; ++i, row += plane)
+        for (std::int64_t j = 0; j < columns.size; ++j) row[j * w.step] = block[j * pitch + i];
     }
   }
 
   template <std::int64_t Pixels, std::int64_t Vectors>
-  static void tile(const Row& row, const Segment& segment, std::int64_t source_channels) {
+  static void tile(const TileRows& at, const TileColumns& columns, std::int64_t source_channels) {
     constexpr std::make_index_sequence<Pixels * Vectors> accumulators;
     constexpr std::make_index_sequence<Vectors> vectors;
-    if (row.sub->w.stride == 1)
-      tile<Pixels, Vectors, true>(accumulators, vectors, row, segment, source_channels);
+    alignas(cache_line) float block[Pixels * Vectors * lanes];
+    if (at.rows->size == 1 && at.sub->w.stride == 1)
+      multiply<Pixels, Vectors, true>(accumulators, vectors, at, columns, source_channels, block);
     else
-      tile<Pixels, Vectors, false>(accumulators, vectors, row, segment, source_channels);
+      multiply<Pixels, Vectors, false>(accumulators, vectors, at, columns, source_channels, block);
+    store<Pixels, Vectors * lanes>(block, at, columns.columns);
   }
 
   Problem p_;

@@ -25,6 +25,7 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/axis.hpp"
+#include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/strided_copy.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/tiled/pixel_block.hpp"
@@ -150,25 +151,13 @@ class TiledCorrelation final : public ThreadedConvolution {
 
   // Packs the weights into panels [source channel, tap, Tile::rows target channels].
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
-    const bool forward = p_.direction == Direction::forward;
-    const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    const std::int64_t source_pitch = forward ? plane : p_.group_in() * plane;
-    const std::int64_t target_pitch = forward ? p_.group_in() * plane : plane;
+    const std::int64_t panel = source_channels_ * sub.taps * Tile::rows;
     const Range part = partition(p_.groups * row_panels(), threads_, thread);
     for (std::int64_t item = part.begin; item < part.end; ++item) {
-      const std::int64_t group = item / row_panels(), first = item % row_panels() * Tile::rows;
-      const std::int64_t rows = std::min(Tile::rows, target_channels_ - first);
-      const float* from =
-          weights + group * p_.group_out() * p_.group_in() * plane + first * target_pitch;
-      float* to = packed_.get() + sub.packed + item * source_channels_ * sub.taps * Tile::rows;
-      for (std::int64_t c = 0; c < source_channels_; ++c)
-        for (std::int64_t t = 0; t < sub.h.taps; ++t)
-          for (std::int64_t u = 0; u < sub.w.taps; ++u, to += Tile::rows) {
-            const float* tap = from + c * source_pitch +
-                               (sub.h.kernel_first + t * sub.h.kernel_step) * p_.kernel_w +
-                               sub.w.kernel_first + u * sub.w.kernel_step;
-            for (std::int64_t i = 0; i < rows; ++i) to[i] = tap[i * target_pitch];
-          }
+      const std::int64_t first = item % row_panels() * Tile::rows;
+      pack_filters(p_, {sub.h, sub.w}, weights, item / row_panels(), {0, source_channels_},
+                   {first, std::min(first + Tile::rows, target_channels_)}, Tile::rows,
+                   packed_.get() + sub.packed + item * panel);
     }
   }
 

@@ -119,13 +119,6 @@ class DotProducts {
     (group(std::integral_constant<std::size_t, G * sizeof...(L)>{}), ...);
   }
 
-  // Hides from the compiler that a vector was loaded: GCC would load it again for each row of A, as
-  // an operand of the multiply-add, and the loads would take longer than the multiply-adds.
-  [[gnu::always_inline]] static Vector in_register(Vector v) {
-    __asm__("" : "+v"(v.data));
-    return v;
-  }
-
   static void store(float* at, float sum, bool accumulate) { *at = accumulate ? *at + sum : sum; }
 
   template <std::int64_t Rows, std::int64_t Columns>
