@@ -41,9 +41,9 @@ int run(const Options& options) {
       }
     }
   if (!any)
-    throw std::runtime_error(
-        fmt::format("{} has none of these problems' directions, numbers of threads and rungs",
-                    options.cost_model));
+    throw std::runtime_error(fmt::format(
+        "{} has none of these problems' directions, numbers of threads, rungs and sizes",
+        options.cost_model));
   return 0;
 }
 

@@ -28,7 +28,7 @@ from plots.markdown import table
 from plots.reading import load_run, read_json
 
 FEWEST_POINTS = 12  # a rung with fewer is not modelled
-MOST_POINTS = 400   # of one family: the fit takes N³ operations
+MOST_POINTS = 800   # of one fit: it takes N³ operations
 MEAN_VARIANCE = 100.0  # prior variance of the linear mean's coefficients, relative to the kernel's
 
 Family = tuple[str, str, str, int]  # primitive, direction, layout, threads
@@ -43,16 +43,26 @@ class Measured:
     seconds: dict[str, float]
 
 
+def round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
 def features_of(row: dict[str, Any]) -> list[float]:
     """As shape_features() in harness/training/cost_model.cpp."""
-    sizes = [int(number) for number in re.findall(r"\d+", row["shape"])]
+    sizes: list[float] = [int(number) for number in re.findall(r"\d+", row["shape"])]
     if row["primitive"] == "matmul" and len(sizes) == 3:
         sizes += [min(sizes[:2]), max(sizes[:2])]
     elif row["primitive"] == "convolution" and len(sizes) == 12:
         batch, channels, height, width, filters, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, _ = sizes
-        out_h, out_w = (height + 2 * pad_h - kernel_h) // stride_h + 1, (width + 2 * pad_w - kernel_w) // stride_w + 1
-        sizes = [batch * out_h * out_w, channels, filters, kernel_h * kernel_w, stride_h * stride_w, out_w,
-                 channels * kernel_h * kernel_w]
+        rows, columns = (height + 2 * pad_h - kernel_h) // stride_h + 1, (width + 2 * pad_w - kernel_w) // stride_w + 1
+        source, target, source_plane, taps = channels, filters, height * width, kernel_h * kernel_w
+        if row["direction"] == "backward_data":
+            source, target, source_plane = filters, channels, rows * columns
+            rows, columns = math.ceil(height / stride_h), math.ceil(width / stride_w)
+            taps = math.ceil(kernel_h / stride_h) * math.ceil(kernel_w / stride_w)
+        sizes = [batch, batch * rows * columns, columns, round_up(rows, 4) * round_up(columns, 4) / (rows * columns),
+                 source, target, min(source, 16), min(target, 16), round_up(target, 16) / target,
+                 kernel_h * kernel_w, kernel_w, stride_h * stride_w, stride_w, source * taps, source * source_plane]
     return [math.log2(max(1.0, size)) for size in (*sizes, row["flops"], row["bytes"])]
 
 
@@ -156,23 +166,40 @@ class Fit:
                 "points": [[float(f"{value:.7g}") for value in point] for point in self.x], "rungs": rungs}
 
 
-def fit(folders: list[Path]) -> dict[str, Any]:
-    cpu_model, commit, families = read_runs(folders)
-    found = []
+def fit_families(families: dict[Family, list[Measured]]) -> list[dict[str, Any]]:
+    # forward and backward_data of a convolution are correlations of the same sizes and kernels: one fit.
+    together: dict[Family, dict[str, list[Measured]]] = defaultdict(dict)
     for (primitive, direction, layout, threads), problems in sorted(families.items()):
-        process = Fit(problems[:MOST_POINTS])
+        one_fit = primitive == "convolution" and direction in ("forward", "backward_data")
+        together[(primitive, "correlation" if one_fit else direction, layout, threads)][direction] = problems
+    found = []
+    for (primitive, _, layout, threads), by_direction in together.items():
+        process = Fit([problem for problems in by_direction.values() for problem in problems][:MOST_POINTS])
         if len(process.rungs) < 2:
             continue  # there is nothing to choose
         process.search()
-        found.append({"primitive": primitive, "direction": direction, "layout": layout, "threads": threads}
-                     | process.to_json())
-        print(f"{primitive} {direction}, {threads} thread{'s' if threads > 1 else ''}: {len(process.x)} problems, "
-              f"{len(process.rungs)} rungs, noise {process.noise:.2g}", flush=True)
+        fitted = process.to_json()
+        found += [{"primitive": primitive, "direction": direction, "layout": layout, "threads": threads} | fitted
+                  for direction in by_direction]
+        print(f"{primitive} {' and '.join(by_direction)}, {threads} thread{'s' if threads > 1 else ''}: "
+              f"{len(process.x)} problems, {len(process.rungs)} rungs, noise {process.noise:.2g}", flush=True)
+    return found
+
+
+def fit(folders: list[Path]) -> dict[str, Any]:
+    cpu_model, commit, families = read_runs(folders)
+    found = fit_families(families)
     if not found:
         raise InputError(f"{', '.join(map(str, folders))}: no primitive has two rungs that were measured on "
                          f"{FEWEST_POINTS} problems")
     return {"schema_version": 1, "cpu_model": cpu_model, "source": f"commit {commit}, runs {', '.join(folder.name for folder in folders)}",
             "families": found}
+
+
+def covers(family: dict[str, Any], variant: str, features: list[float]) -> bool:
+    """Whether the rung was measured with such sizes, within a factor of two."""
+    measured = np.array(family["points"])[np.array(family["rungs"][variant]["weights"]) != 0]
+    return bool(np.all((measured.min(axis=0) - 1 <= features) & (features <= measured.max(axis=0) + 1)))
 
 
 def predicted(family: dict[str, Any], variant: str, features: list[float]) -> float:
@@ -182,7 +209,7 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
-    """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
+    """By primitive and threads: the regret of each problem that has two predicted rungs, with a description."""
     families = {(f["primitive"], f["direction"], f["layout"], f["threads"]): f for f in model["families"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -191,7 +218,8 @@ def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[
             continue
         family = families[key]
         for problem in problems:
-            rungs = [variant for variant in problem.seconds if variant in family["rungs"]]
+            rungs = [variant for variant in problem.seconds
+                     if variant in family["rungs"] and covers(family, variant, problem.features)]
             if len(rungs) < 2:
                 continue
             chosen = min(rungs, key=lambda variant: predicted(family, variant, problem.features))

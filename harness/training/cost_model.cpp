@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "harness/io/json_reader.hpp"
 
@@ -30,6 +32,41 @@ double matern(double squared) {
   return (1 + r) * std::exp(-r);
 }
 
+double round_up(double value, double step) { return std::ceil(value / step) * step; }
+
+// shape: batch, in_channels, height, width, out_channels, kernel, stride and padding, h before w
+std::vector<double> convolution_sizes(const std::vector<double>& shape, bool backward_data) {
+  const double batch = shape[0], kernel_h = shape[5], kernel_w = shape[6];
+  const double stride_h = shape[7], stride_w = shape[8];
+  const double out_h = std::floor((shape[2] + 2 * shape[9] - kernel_h) / stride_h) + 1;
+  const double out_w = std::floor((shape[3] + 2 * shape[10] - kernel_w) / stride_w) + 1;
+  double source = shape[1], target = shape[4], rows = out_h, columns = out_w;
+  double source_plane = shape[2] * shape[3], taps = kernel_h * kernel_w;
+  if (backward_data) {
+    std::swap(source, target);
+    rows = std::ceil(shape[2] / stride_h);
+    columns = std::ceil(shape[3] / stride_w);
+    source_plane = out_h * out_w;
+    taps = std::ceil(kernel_h / stride_h) * std::ceil(kernel_w / stride_w);
+  }
+  const double rounded_pixels = round_up(rows, 4) * round_up(columns, 4);
+  return {batch,
+          batch * rows * columns,
+          columns,
+          rounded_pixels / (rows * columns),
+          source,
+          target,
+          std::min(source, 16.0),
+          std::min(target, 16.0),
+          round_up(target, 16) / target,
+          kernel_h * kernel_w,
+          kernel_w,
+          stride_h * stride_w,
+          stride_w,
+          source * taps,
+          source * source_plane};
+}
+
 }  // namespace
 
 std::vector<double> shape_features(const ProblemInfo& problem) {
@@ -48,17 +85,7 @@ std::vector<double> shape_features(const ProblemInfo& problem) {
     const auto [least, most] = std::minmax(sizes[0], sizes[1]);
     sizes.insert(sizes.end(), {least, most});
   } else if (problem.primitive == "convolution" && sizes.size() == 12) {
-    const double batch = sizes[0], channels = sizes[1], filters = sizes[4];
-    const double kernel_h = sizes[5], kernel_w = sizes[6], stride_h = sizes[7], stride_w = sizes[8];
-    const double out_h = std::floor((sizes[2] + 2 * sizes[9] - kernel_h) / stride_h) + 1;
-    const double out_w = std::floor((sizes[3] + 2 * sizes[10] - kernel_w) / stride_w) + 1;
-    sizes = {batch * out_h * out_w,
-             channels,
-             filters,
-             kernel_h * kernel_w,
-             stride_h * stride_w,
-             out_w,
-             channels * kernel_h * kernel_w};
+    sizes = convolution_sizes(sizes, problem.direction == "backward_data");
   }
   sizes.push_back(problem.flops);
   sizes.push_back(problem.bytes_read + problem.bytes_written);
@@ -86,10 +113,17 @@ CostModel::CostModel(const std::filesystem::path& path, const std::string& cpu_m
     JsonObject rungs(object.get("rungs"));
     for (const std::string& variant : rungs.keys()) {
       JsonObject rung(rungs.get(variant));
-      family.rungs[variant] = {
-          .bias = rung.get("bias").number("a number", is_finite),
-          .slopes = numbers(rung.get("slopes"), dimensions, "a number", is_finite),
-          .weights = numbers(rung.get("weights"), family.points.size(), "a number", is_finite)};
+      Rung& read = family.rungs[variant];
+      read.bias = rung.get("bias").number("a number", is_finite);
+      read.slopes = numbers(rung.get("slopes"), dimensions, "a number", is_finite);
+      read.weights = numbers(rung.get("weights"), family.points.size(), "a number", is_finite);
+      read.lowest.assign(dimensions, std::numeric_limits<double>::infinity());
+      read.highest.assign(dimensions, -std::numeric_limits<double>::infinity());
+      for (std::size_t i = 0; i < family.points.size(); ++i)
+        for (std::size_t d = 0; d < dimensions && read.weights[i] != 0; ++d) {
+          read.lowest[d] = std::min(read.lowest[d], family.points[i][d]);
+          read.highest[d] = std::max(read.highest[d], family.points[i][d]);
+        }
       rung.finish();
     }
     families_[{object.get("primitive").text(), object.get("direction").text(),
@@ -110,7 +144,10 @@ std::optional<double> CostModel::seconds(const ProblemInfo& problem, const std::
   const std::vector<double> x = shape_features(problem);
   if (rung == family.rungs.end() || x.size() != family.lengths.size()) return {};
   double log_seconds = rung->second.bias;
-  for (std::size_t d = 0; d < x.size(); ++d) log_seconds += rung->second.slopes[d] * x[d];
+  for (std::size_t d = 0; d < x.size(); ++d) {
+    if (x[d] < rung->second.lowest[d] - 1 || x[d] > rung->second.highest[d] + 1) return {};
+    log_seconds += rung->second.slopes[d] * x[d];
+  }
   for (std::size_t i = 0; i < family.points.size(); ++i) {
     double squared = 0;
     for (std::size_t d = 0; d < x.size(); ++d)

@@ -21,8 +21,11 @@ namespace stepladder {
 
 // x, as above: log2 of these sizes, at least 1.
 //   matmul       m, n, k, min(m, n), max(m, n)
-//   convolution  batch * out_h * out_w, in_channels, out_channels, kernel_h * kernel_w,
-//                stride_h * stride_w, out_w, in_channels * kernel_h * kernel_w
+//   convolution  of a correlation from a source to a target of h x w pixels; in backward_data from dy to
+//                the pixels of dx that use the same taps: batch, batch * h * w, w, pixels in whole
+//                4 x 4 tiles / h * w, source channels S, target channels T, min(S, 16), min(T, 16),
+//                T rounded up to 16 / T, kernel_h * kernel_w, kernel_w, stride_h * stride_w, stride_w,
+//                S * taps of a pixel, elements of the source of an image
 //   others       the integers in ProblemInfo::shape
 //   all          and the FLOPs, and the bytes
 std::vector<double> shape_features(const ProblemInfo& problem);
@@ -35,15 +38,17 @@ class CostModel {
   // from a machine with another processor.
   CostModel(const std::filesystem::path& file, const std::string& cpu_model);
 
-  // Nothing if the variant was not measured for this direction and number of threads, or in shapes of
-  // other dimensions.
+  // Nothing if the variant was not measured for this direction and number of threads, in shapes of
+  // these dimensions, and with sizes up to a factor of two smaller and larger than each of these.
   std::optional<double> seconds(const ProblemInfo& problem, const std::string& variant,
                                 int threads) const;
 
  private:
   struct Rung {
     double bias = 0;
-    std::vector<double> slopes, weights;  // weights: one for each point
+    std::vector<double> slopes,
+        weights;  // weights: one for each point, 0 if it was not measured there
+    std::vector<double> lowest, highest;  // of each x[d] of the points with a weight
   };
   struct Family {
     std::vector<double> lengths;

@@ -86,22 +86,49 @@ def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
     assert regrets == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
 
 
-def test_the_sizes_of_a_convolution_are_those_of_the_fit(stepladder, isa, machine, tmp_path):
+@pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weights"])
+def test_the_sizes_of_a_convolution_are_those_of_the_fit(stepladder, isa, machine, tmp_path, direction):
     shape = "n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1"
-    row = {"primitive": "convolution", "shape": shape, "flops": 2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4,
+    row = {"primitive": "convolution", "direction": direction, "shape": shape, "flops": 2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4,
            "bytes": 4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28)}
     features = cost_model.features_of(row)
     # The bias is chosen so that the prediction is 1 us if the program computes the same sizes.
     slopes = [0.1 * (d + 1) for d in range(len(features))]
+    far = [-1e9] * len(features), [1e9] * len(features)  # they are measured sizes, and the kernel is 0 there
     bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
     path = tmp_path / "model.json"
     path.write_text(json.dumps({"schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
-        "primitive": "convolution", "direction": "forward", "layout": "nchw", "threads": 1, "lengths": [1.0] * len(features), "points": [],
-        "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": []}}}]}))
+        "primitive": "convolution", "direction": direction, "layout": "nchw", "threads": 1, "lengths": [1.0] * len(features), "points": far,
+        "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
     done = stepladder("predict", "convolution", "--shape", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
-                      "--direction", "forward", "--threads", "1", "--cost-model", path)
+                      "--direction", direction, "--threads", "1", "--cost-model", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
+
+
+def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):
+    draw = random.Random(3)
+
+    def measured(direction, count):
+        found = []
+        for _ in range(count):
+            source, target = (int(2 ** draw.uniform(0, 8)) for _ in range(2))
+            channels, filters = (source, target) if direction == "forward" else (target, source)
+            row = {"primitive": "convolution", "direction": direction, "flops": 2.0 * channels * filters * 9 * 64,
+                   "bytes": 4.0 * 64 * (channels + filters), "shape": f"n1 c{channels} h8 w8 k{filters} r3 s3 stride1x1 pad1x1 g1"}
+            # lanes are source channels or target channels
+            found.append(cost_model.Measured(f"{source} to {target}", cost_model.features_of(row),
+                                             {"a": 1e-6 * source * target ** 0.5, "b": 1e-6 * source ** 0.5 * target}))
+        return found
+
+    families = {("convolution", "forward", "nchw", 1): measured("forward", 60),
+                ("convolution", "backward_data", "nchw", 1): measured("backward_data", 3)}
+    fitted = {family["direction"]: family for family in cost_model.fit_families(families)}
+    assert set(fitted) == {"forward", "backward_data"}
+    assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in capsys.readouterr().out
+    for problem in measured("backward_data", 20):
+        predictions = {name: cost_model.predicted(fitted["backward_data"], name, problem.features) for name in "ab"}
+        assert problem.seconds[min(predictions, key=predictions.get)] <= 1.05 * min(problem.seconds.values())
 
 
 @pytest.mark.parametrize("size", [(4, 100, 300), (300, 40, 17)])
@@ -150,6 +177,24 @@ def test_a_malformed_file_is_refused(stepladder, model, change, expected):
     model.write_text(json.dumps(content))
     done = stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model", model)
     assert done.returncode != 0 and expected in done.stderr and str(model) in done.stderr
+
+
+def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(stepladder, isa, machine, model, tmp_path):
+    content = json.loads(model.read_text())  # sizes of 2 to 512
+    family, rung = content["families"][0], content["families"][0]["rungs"][f"openmp_{isa}"]
+    family["rungs"][f"packed_openmp_{isa}"] = rung | {"bias": -100, "weights": [
+        weight if point[2] < 4 else 0.0 for weight, point in zip(rung["weights"], family["points"], strict=True)]}  # k below 16
+    model.write_text(json.dumps(content))
+
+    def fastest(k):
+        shape = ("predict", "matmul", "--shape", f"64x64x{k}", "--threads", "1", "--cost-model", model)
+        done = stepladder(*shape)
+        return done.stdout.splitlines()[1].split()[4] if done.returncode == 0 else done.stderr
+
+    assert fastest(8) == f"packed_openmp_{isa}" and fastest(200) == f"openmp_{isa}" and "sizes" in fastest(2000)
+    row = {"primitive": "matmul", "shape": "64x64x200 nn", "flops": 2.0 * 64 * 64 * 200, "bytes": 4.0 * (64 * 64 + 2 * 64 * 200)}
+    features = cost_model.features_of(row)
+    assert [cost_model.covers(family, f"{name}_{isa}", features) for name in ("openmp", "packed_openmp")] == [True, False]
 
 
 def test_nothing_to_predict_is_an_error(stepladder, model):
