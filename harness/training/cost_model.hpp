@@ -36,7 +36,7 @@ class CostModel {
   CostModel() = default;
   // Reads the JSON file that `make cost-model` writes. Throws std::runtime_error if it is malformed or
   // from a machine with another processor.
-  CostModel(const std::filesystem::path& file, const std::string& cpu_model);
+  CostModel(const std::filesystem::path& path, const std::string& cpu_model);
 
   // Nothing if the variant was not measured for this direction and number of threads, in shapes of
   // these dimensions, and with sizes up to a factor of two smaller and larger than each of these.
