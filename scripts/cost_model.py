@@ -209,7 +209,7 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
-    """By primitive and threads: the regret of each problem that has two predicted rungs, with a description."""
+    """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
     families = {(f["primitive"], f["direction"], f["layout"], f["threads"]): f for f in model["families"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -218,11 +218,11 @@ def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[
             continue
         family = families[key]
         for problem in problems:
-            rungs = [variant for variant in problem.seconds
-                     if variant in family["rungs"] and covers(family, variant, problem.features)]
-            if len(rungs) < 2:
+            rungs = [variant for variant in problem.seconds if variant in family["rungs"]]
+            predictable = [variant for variant in rungs if covers(family, variant, problem.features)]
+            if len(rungs) < 2 or not predictable:
                 continue
-            chosen = min(rungs, key=lambda variant: predicted(family, variant, problem.features))
+            chosen = min(predictable, key=lambda variant: predicted(family, variant, problem.features))
             fastest = min(problem.seconds, key=lambda variant: problem.seconds[variant])
             regret = problem.seconds[chosen] / problem.seconds[fastest] - 1
             found[f"{key[0]}, {key[3]} thread{'s' if key[3] > 1 else ''}"].append(
