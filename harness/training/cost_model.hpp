@@ -46,8 +46,8 @@ class CostModel {
  private:
   struct Rung {
     double bias = 0;
-    std::vector<double> slopes,
-        weights;  // weights: one for each point, 0 if it was not measured there
+    std::vector<double> slopes;
+    std::vector<double> weights;          // [points]; 0 where the rung was not measured
     std::vector<double> lowest, highest;  // of each x[d] of the points with a weight
   };
   struct Family {

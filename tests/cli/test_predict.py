@@ -179,7 +179,7 @@ def test_a_malformed_file_is_refused(stepladder, model, change, expected):
     assert done.returncode != 0 and expected in done.stderr and str(model) in done.stderr
 
 
-def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(stepladder, isa, machine, model, tmp_path):
+def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(stepladder, isa, model):
     content = json.loads(model.read_text())  # sizes of 2 to 512
     family, rung = content["families"][0], content["families"][0]["rungs"][f"openmp_{isa}"]
     family["rungs"][f"packed_openmp_{isa}"] = rung | {"bias": -100, "weights": [

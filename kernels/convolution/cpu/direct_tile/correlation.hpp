@@ -75,8 +75,7 @@ class DirectTileCorrelation final : public ThreadedConvolution {
   // The columns of a tile. Pixel i is in row i / columns.size, column i % columns.size.
   struct TileColumns {
     Segment columns;
-    std::vector<std::uint32_t>
-        readers;  // [taps]: a bit of each pixel whose column reads the source
+    std::vector<std::uint32_t> readers;  // [taps]: a bit per pixel whose column reads the source
     std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
@@ -234,7 +233,7 @@ class DirectTileCorrelation final : public ThreadedConvolution {
               ((1U << valid.end * columns.size) - 1) & ~((1U << valid.begin * columns.size) - 1);
         }
         const float *x = x_c + t * width, *weights = weights_c + t * w_taps * panel;
-        if (beyond_l1) {  // each row is in lines of its own, which the hardware does not foresee
+        if (beyond_l1) {  // a row of the fourth next channel
           __builtin_prefetch(x + 4 * plane);
           __builtin_prefetch(x + 4 * plane + Pixels);
         }
