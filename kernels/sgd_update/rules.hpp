@@ -1,9 +1,10 @@
 // The six update rules. Number is a float or a vector of floats. The optimizer is a template
 // argument, so a loop over weights contains one rule and no switch.
 //
-// Two reorderings of the contract's formulas, within its rounding error: factors that depend on the
-// step alone are folded into two constants, and adadelta computes the root of a quotient in place
-// of the quotient of two roots.
+// Two reorderings of the contract's formulas, within its rounding error: adam's bias corrections
+// are folded into the learning rate and ε,
+//   lr m̂ / (√ŝ + ε) = lr c / (1 − β₁ᵗ) · m / (√s + c ε),  c = √(1 − β₂ᵗ),
+// and adadelta computes the root of a quotient in place of the quotient of two roots.
 #pragma once
 
 #include <cmath>
@@ -21,17 +22,17 @@ inline constexpr bool has_state2 = optimizer == Optimizer::adadelta || optimizer
 
 template <class Number>
 struct Constants {
-  Number learning_rate;  // adam: lr / (1 − β₁ᵗ)
-  Number correction;     // adam: 1 / (1 − β₂ᵗ)
-  Number weight_decay, momentum, epsilon;
+  Number learning_rate, epsilon;  // with adam's bias corrections
+  Number weight_decay, momentum;
+  bool decays;  // weight_decay is not 0
   Number rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
 
   Constants(const Problem& p, const Operands& o)
       : learning_rate(o.learning_rate),
-        correction(1.0F),
+        epsilon(p.epsilon),
         weight_decay(p.weight_decay),
         momentum(p.momentum),
-        epsilon(p.epsilon),
+        decays(p.weight_decay != 0),
         rho(p.rho),
         one_minus_rho(1 - p.rho),
         beta1(p.beta1),
@@ -40,9 +41,10 @@ struct Constants {
         one_minus_beta2(1 - p.beta2) {
     if (p.optimizer != Optimizer::adam) return;
     const auto t = static_cast<double>(o.step);
+    const double c = std::sqrt(1 - std::pow(double{p.beta2}, t));
     learning_rate =
-        Number(static_cast<float>(o.learning_rate / (1 - std::pow(double{p.beta1}, t))));
-    correction = Number(static_cast<float>(1 / (1 - std::pow(double{p.beta2}, t))));
+        Number(static_cast<float>(o.learning_rate * c / (1 - std::pow(double{p.beta1}, t))));
+    epsilon = Number(static_cast<float>(c * p.epsilon));
   }
 
   // learning_rate · direction / (√square + ε)
@@ -62,7 +64,7 @@ struct Constants {
 template <Optimizer optimizer, class AnyConstants, class Number>
 STEPLADDER_HOST_DEVICE inline void update(const AnyConstants& c, Number& weight, Number gradient,
                                           Number& state1, Number& state2) {
-  const Number g = gradient + c.weight_decay * weight;
+  const Number g = c.decays ? gradient + c.weight_decay * weight : gradient;
   if constexpr (optimizer == Optimizer::sgd) {
     weight = weight - c.learning_rate * g;
   } else if constexpr (optimizer == Optimizer::momentum) {
@@ -82,7 +84,7 @@ STEPLADDER_HOST_DEVICE inline void update(const AnyConstants& c, Number& weight,
   } else {
     state1 = c.beta1 * state1 + c.one_minus_beta1 * g;
     state2 = c.beta2 * state2 + c.one_minus_beta2 * g * g;
-    weight = weight - c.step(state1, state2 * c.correction);
+    weight = weight - c.step(state1, state2);
   }
 }
 

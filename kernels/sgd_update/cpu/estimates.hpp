@@ -1,16 +1,19 @@
-// The adaptive rules without square roots and divisions: the estimate instructions, with one Newton
-// step each.
+// The adaptive rules without square roots and divisions: estimate instructions, with one Newton step
+// each.
 //
-//   r ≈ 1 / √s    a = s r              √s = a (3 − a r) / 2
-//   y ≈ 1 / d     d = 2 (√s + ε)      1/d = y (2 − d y)
+//   r ≈ 1 / √s                    1 / (√s + ε) ≈ r (3 − r (s r + 2 ε)) / 2    where √s >= 2^12 ε
+//   a = s r, √s = a (3 − a r) / 2, d = 2 (√s + ε), y ≈ 1 / d, 1 / d = y (2 − d y)    elsewhere
 //
-// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ. In
-// AVX-512 δ = 2^-14 and the steps are as good as exact; in AVX2 δ = 1.5 · 2^-12 [47], and they add
-// 5.7 roundings. The README adds up all roundings: they are within the bound of the primitive.
+// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ; the
+// first form leaves out (ε / √s)² <= 2^-24 as well. In AVX-512 δ = 2^-14 and the steps are as good as
+// exact; in AVX2 δ = 1.5 · 2^-12 [47]. The README adds up all roundings: they are within the bound of
+// the primitive.
 #pragma once
 
 #include <immintrin.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -40,6 +43,8 @@ inline Vector estimate_reciprocal_root(const Vector& x) {
 inline const char* why_no_estimates(const Problem& p) {
   // Below, the error in the root of a denormal number would count.
   if (!(p.epsilon >= 0x1p-40F && p.epsilon <= 1)) return "epsilon must be from 2^-40 to 1";
+  if (p.optimizer == Optimizer::adam && !(p.epsilon * std::sqrt(1 - p.beta2) >= 0x1p-40F))
+    return "epsilon * sqrt(1 - beta2) must be 2^-40 or more";
   return nullptr;
 }
 
@@ -47,20 +52,21 @@ class Estimates : public Constants<Vector> {
  public:
   Estimates(const Problem& p, const Operands& o)
       : Constants(p, o),
-        twice_rate_(learning_rate + learning_rate),
-        twice_epsilon_(epsilon + epsilon) {}
+        half_rate_(learning_rate * Vector(0.5F)),
+        twice_epsilon_(epsilon + epsilon),
+        least_square_(0x1p24F * epsilon.get(0) * epsilon.get(0)) {}
 
-  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the estimate for the smallest normal
-  // number the root of 0 is 0, and that of a denormal number is wrong by less than 2^-64 <= ε u.
   Vector step(const Vector& direction, const Vector& square) const {
-    const Vector r = estimate_reciprocal_root(max(square, Vector(0x1p-126F)));
-    const Vector a = square * r;
-    const Vector d = a * (Vector(3.0F) - a * r) + twice_epsilon_;
-    const Vector y = estimate_reciprocal(d);
-    const Vector quotient = twice_rate_ * direction * y * (Vector(2.0F) - d * y);
-    if (!any_irregular(square)) [[likely]]
+    const Vector r = estimate_reciprocal_root(square);
+    const Vector quotient =
+        half_rate_ * direction * r * (Vector(3.0F) - r * (square * r + twice_epsilon_));
+    // The bits of non-negative numbers grow with them, so one comparison finds all other values.
+    const Bits bits = xsimd::bitwise_cast<Bits>(square) - Bits(bits_of(least_square_));
+    if (!xsimd::any(bits >= Bits(infinity_bits - bits_of(least_square_)))) [[likely]]
       return quotient;
-    return select(is_regular(square), quotient, Constants::step(direction, square));
+    // Lane by lane: the change of a weight must not depend on its neighbours.
+    return select(square >= Vector(least_square_) && square <= Vector(largest), quotient,
+                  step_of_any_square(direction, square));
   }
 
   // x / √(x y); x and y are at least ε.
@@ -74,17 +80,34 @@ class Estimates : public Constants<Vector> {
   }
 
  private:
-  // Other values make a NaN of every Newton step: their lanes follow the plain rule.
-  static Vector::batch_bool_type is_regular(const Vector& x) {
-    return x >= Vector(0.0F) && x <= Vector(std::numeric_limits<float>::max());
-  }
-  // One comparison: the bits of the regular values are the smallest unsigned integers.
-  static bool any_irregular(const Vector& x) {
-    using Bits = xsimd::batch<std::uint32_t, Arch>;
-    return xsimd::any(xsimd::bitwise_cast<Bits>(x) > Bits(0x7f7fffffU));
+  using Bits = xsimd::batch<std::uint32_t, Arch>;
+  static constexpr float largest = std::numeric_limits<float>::max();
+  static constexpr std::uint32_t infinity_bits = 0x7f800000U;
+  static std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the estimate for the smallest normal
+  // number the root of 0 is 0, and that of a denormal number is wrong by less than 2^-64 <= ε u.
+  Vector step_of_any_square(const Vector& direction, const Vector& square) const {
+    const Vector r = estimate_reciprocal_root(max(square, Vector(0x1p-126F)));
+    const Vector a = square * r;
+    const Vector d = a * (Vector(3.0F) - a * r) + twice_epsilon_;
+    const Vector y = estimate_reciprocal(d);
+    const Vector quotient = Vector(4.0F) * half_rate_ * direction * y * (Vector(2.0F) - d * y);
+    if (!any_irregular(square)) [[likely]]
+      return quotient;
+    return select(is_regular(square), quotient, Constants::step(direction, square));
   }
 
-  Vector twice_rate_, twice_epsilon_;
+  // Other values make a NaN of every Newton step: their lanes follow the plain rule.
+  static Vector::batch_bool_type is_regular(const Vector& x) {
+    return x >= Vector(0.0F) && x <= Vector(largest);
+  }
+  static bool any_irregular(const Vector& x) {
+    return xsimd::any(xsimd::bitwise_cast<Bits>(x) >= Bits(infinity_bits));
+  }
+
+  Vector half_rate_, twice_epsilon_;
+  float least_square_;  // of the first form
 };
 
 }  // namespace stepladder::sgd_update::inline STEPLADDER_ISA
