@@ -51,7 +51,10 @@ def features_of(row: dict[str, Any]) -> list[float]:
     """As shape_features() in harness/training/cost_model.cpp."""
     sizes: list[float] = [int(number) for number in re.findall(r"\d+", row["shape"])]
     if row["primitive"] == "matmul" and len(sizes) == 3:
-        sizes += [min(sizes[:2]), max(sizes[:2])]
+        m, n, k = sizes
+        transposed = re.search(r" ([nt])([nt])\b", row["shape"])
+        sizes += [min(m, n), max(m, n), round_up(n, 16) / n, min(n, 16), min(k, 16), m * k, n * k]
+        sizes += [2 if transposed and letter == "t" else 1 for letter in (transposed.groups() if transposed else "nn")]
     elif row["primitive"] == "convolution" and len(sizes) == 12:
         batch, channels, height, width, filters, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, _ = sizes
         rows, columns = (height + 2 * pad_h - kernel_h) // stride_h + 1, (width + 2 * pad_w - kernel_w) // stride_w + 1
@@ -166,21 +169,24 @@ class Fit:
                 "points": [[float(f"{value:.7g}") for value in point] for point in self.x], "rungs": rungs}
 
 
+# Directions that are one problem with other operands, so that they are one fit.
+POOLED = {("matmul", "forward"): "product", ("matmul", "backward_data"): "product", ("matmul", "backward_weights"): "product",
+          ("convolution", "forward"): "correlation", ("convolution", "backward_data"): "correlation"}
+
+
 def fit_families(families: dict[Family, list[Measured]]) -> list[dict[str, Any]]:
-    # forward and backward_data of a convolution are correlations of the same sizes and kernels: one fit.
     together: dict[Family, dict[str, list[Measured]]] = defaultdict(dict)
     for (primitive, direction, layout, threads), problems in sorted(families.items()):
-        one_fit = primitive == "convolution" and direction in ("forward", "backward_data")
-        together[(primitive, "correlation" if one_fit else direction, layout, threads)][direction] = problems
+        together[(primitive, POOLED.get((primitive, direction), direction), layout, threads)][direction] = problems
     found = []
     for (primitive, _, layout, threads), by_direction in together.items():
-        process = Fit([problem for problems in by_direction.values() for problem in problems][:MOST_POINTS])
+        problems = [problem for each in by_direction.values() for problem in each]
+        step = math.ceil(len(problems) / MOST_POINTS)
+        process = Fit(problems[::step])
         if len(process.rungs) < 2:
             continue  # there is nothing to choose
         process.search()
-        fitted = process.to_json()
-        found += [{"primitive": primitive, "direction": direction, "layout": layout, "threads": threads} | fitted
-                  for direction in by_direction]
+        found.append({"primitive": primitive, "directions": list(by_direction), "layout": layout, "threads": threads} | process.to_json())
         print(f"{primitive} {' and '.join(by_direction)}, {threads} thread{'s' if threads > 1 else ''}: "
               f"{len(process.x)} problems, {len(process.rungs)} rungs, noise {process.noise:.2g}", flush=True)
     return found
@@ -210,7 +216,7 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
     """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
-    families = {(f["primitive"], f["direction"], f["layout"], f["threads"]): f for f in model["families"]}
+    families = {(f["primitive"], direction, f["layout"], f["threads"]): f for f in model["families"] for direction in f["directions"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for key, problems in sorted(measured.items()):

@@ -82,8 +82,11 @@ std::vector<double> shape_features(const ProblemInfo& problem) {
     at += length;
   }
   if (problem.primitive == "matmul" && sizes.size() == 3) {
-    const auto [least, most] = std::minmax(sizes[0], sizes[1]);
-    sizes.insert(sizes.end(), {least, most});
+    const double m = sizes[0], n = sizes[1], k = sizes[2];
+    const std::string form = shape.substr(shape.find(' ') + 1, 2);  // nn, nt, tn or tt
+    sizes.insert(sizes.end(), {std::min(m, n), std::max(m, n), round_up(n, 16) / n,
+                               std::min(n, 16.0), std::min(k, 16.0), m * k, n * k,
+                               form.front() == 't' ? 2.0 : 1.0, form.back() == 't' ? 2.0 : 1.0});
   } else if (problem.primitive == "convolution" && sizes.size() == 12) {
     sizes = convolution_sizes(sizes, problem.direction == "backward_data");
   }
@@ -126,9 +129,11 @@ CostModel::CostModel(const std::filesystem::path& path, const std::string& cpu_m
         }
       rung.finish();
     }
-    families_[{object.get("primitive").text(), object.get("direction").text(),
-               object.get("layout").text(),
-               static_cast<int>(object.get("threads").whole_number(1, 1024))}] = std::move(family);
+    const std::string primitive = object.get("primitive").text();
+    const std::string layout = object.get("layout").text();
+    const int threads = static_cast<int>(object.get("threads").whole_number(1, 1024));
+    for (const JsonValue& direction : object.get("directions").elements())
+      families_[{primitive, direction.text(), layout, threads}] = family;
     object.finish();
   }
   root.finish();

@@ -20,7 +20,8 @@
 namespace stepladder {
 
 // x, as above: log2 of these sizes, at least 1.
-//   matmul       m, n, k, min(m, n), max(m, n)
+//   matmul       m, n, k, min(m, n), max(m, n), n rounded up to 16 / n, min(n, 16), min(k, 16), m * k,
+//                n * k, 2 if A is transposed, 2 if B is transposed
 //   convolution  of a correlation from a source to a target of h x w pixels; in backward_data from dy to
 //                the pixels of dx that use the same taps: batch, batch * h * w, w, pixels in whole
 //                4 x 4 tiles / h * w, source channels S, target channels T, min(S, 16), min(T, 16),

@@ -86,22 +86,30 @@ def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
     assert regrets == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
 
 
-@pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weights"])
-def test_the_sizes_of_a_convolution_are_those_of_the_fit(stepladder, isa, machine, tmp_path, direction):
-    shape = "n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1"
-    row = {"primitive": "convolution", "direction": direction, "shape": shape, "flops": 2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4,
-           "bytes": 4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28)}
-    features = cost_model.features_of(row)
+# The shape in a row, the shape of --shape, FLOPs, bytes.
+MATMUL = "3x37x5", "3x37x5", 2.0 * 3 * 37 * 5, 4.0 * (3 * 37 + 3 * 5 + 37 * 5)
+CONVOLUTION = ("n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
+               2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4, 4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28))
+
+
+@pytest.mark.parametrize(("primitive", "direction", "problem", "form"), [
+    ("matmul", "forward", MATMUL, (" nn", "")),
+    ("matmul", "backward_data", MATMUL, (" nt", " transpose_b=1")),
+    ("matmul", "backward_weights", MATMUL, (" tn", " transpose_a=1")),
+    *(("convolution", direction, CONVOLUTION, ("", "")) for direction in ("forward", "backward_data", "backward_weights"))])
+def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, tmp_path, primitive, direction, problem, form):
+    shape, option, flops, bytes_moved = problem
+    features = cost_model.features_of({"primitive": primitive, "direction": direction, "shape": shape + form[0], "flops": flops, "bytes": bytes_moved})
     # The bias is chosen so that the prediction is 1 us if the program computes the same sizes.
     slopes = [0.1 * (d + 1) for d in range(len(features))]
     far = [-1e9] * len(features), [1e9] * len(features)  # they are measured sizes, and the kernel is 0 there
     bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
     path = tmp_path / "model.json"
     path.write_text(json.dumps({"schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
-        "primitive": "convolution", "direction": direction, "layout": "nchw", "threads": 1, "lengths": [1.0] * len(features), "points": far,
-        "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
-    done = stepladder("predict", "convolution", "--shape", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
-                      "--direction", direction, "--threads", "1", "--cost-model", path)
+        "primitive": primitive, "directions": [direction], "layout": "row_major" if primitive == "matmul" else "nchw", "threads": 1,
+        "lengths": [1.0] * len(features), "points": far, "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
+    done = stepladder("predict", primitive, "--shape", option + form[1], *(["--direction", direction] if primitive == "convolution" else []),
+                      "--threads", "1", "--cost-model", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
 
@@ -123,11 +131,11 @@ def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):
 
     families = {("convolution", "forward", "nchw", 1): measured("forward", 60),
                 ("convolution", "backward_data", "nchw", 1): measured("backward_data", 3)}
-    fitted = {family["direction"]: family for family in cost_model.fit_families(families)}
-    assert set(fitted) == {"forward", "backward_data"}
+    (fitted,) = cost_model.fit_families(families)
+    assert set(fitted["directions"]) == {"forward", "backward_data"}
     assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in capsys.readouterr().out
     for problem in measured("backward_data", 20):
-        predictions = {name: cost_model.predicted(fitted["backward_data"], name, problem.features) for name in "ab"}
+        predictions = {name: cost_model.predicted(fitted, name, problem.features) for name in "ab"}
         assert problem.seconds[min(predictions, key=predictions.get)] <= 1.05 * min(problem.seconds.values())
 
 
@@ -166,7 +174,7 @@ def test_a_step_runs_what_the_model_predicts(stepladder, isa, network, machine, 
 @pytest.mark.parametrize(("change", "expected"), [
     (lambda model: model.update(cpu_model="Analytical Engine"), "measured on \"Analytical Engine\", and this is"),
     (lambda model: model["families"][0]["lengths"].__setitem__(0, 0), "expected a positive number, found 0"),
-    (lambda model: model["families"][0]["points"][3].pop(), "expected 7 numbers"),
+    (lambda model: model["families"][0]["points"][3].pop(), "expected 14 numbers"),
     (lambda model: next(iter(model["families"][0]["rungs"].values()))["weights"].append(1.5), "expected 60 numbers"),
     (lambda model: model["families"][0].pop("points"), "points"),
     (lambda model: model.update(extra=1), "extra"),
