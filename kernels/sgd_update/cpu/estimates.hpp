@@ -60,12 +60,10 @@ class Estimates : public Constants<Vector> {
     const Vector r = estimate_reciprocal_root(square);
     const Vector quotient =
         half_rate_ * direction * r * (Vector(3.0F) - r * (square * r + twice_epsilon_));
-    // The bits of non-negative numbers grow with them, so one comparison finds all other values.
-    const Bits bits = xsimd::bitwise_cast<Bits>(square) - Bits(bits_of(least_square_));
-    if (!xsimd::any(bits >= Bits(infinity_bits - bits_of(least_square_)))) [[likely]]
+    if (!any_outside(square, least_square_)) [[likely]]
       return quotient;
     // Lane by lane: the change of a weight must not depend on its neighbours.
-    return select(square >= Vector(least_square_) && square <= Vector(largest), quotient,
+    return select(is_within(square, least_square_), quotient,
                   step_of_any_square(direction, square));
   }
 
@@ -74,16 +72,13 @@ class Estimates : public Constants<Vector> {
     const Vector product = x * y;
     const Vector r = estimate_reciprocal_root(product);
     const Vector root = Vector(0.5F) * x * r * (Vector(3.0F) - product * r * r);
-    if (!any_irregular(product)) [[likely]]
+    if (!any_outside(product, 0)) [[likely]]
       return root;
-    return select(is_regular(product), root, Constants::root_of_quotient(x, y));
+    return select(is_within(product, 0), root, Constants::root_of_quotient(x, y));
   }
 
  private:
-  using Bits = xsimd::batch<std::uint32_t, Arch>;
   static constexpr float largest = std::numeric_limits<float>::max();
-  static constexpr std::uint32_t infinity_bits = 0x7f800000U;
-  static std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
   // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the estimate for the smallest normal
   // number the root of 0 is 0, and that of a denormal number is wrong by less than 2^-64 <= ε u.
@@ -93,17 +88,26 @@ class Estimates : public Constants<Vector> {
     const Vector d = a * (Vector(3.0F) - a * r) + twice_epsilon_;
     const Vector y = estimate_reciprocal(d);
     const Vector quotient = Vector(4.0F) * half_rate_ * direction * y * (Vector(2.0F) - d * y);
-    if (!any_irregular(square)) [[likely]]
+    if (!any_outside(square, 0)) [[likely]]
       return quotient;
-    return select(is_regular(square), quotient, Constants::step(direction, square));
+    return select(is_within(square, 0), quotient, Constants::step(direction, square));
   }
 
-  // Other values make a NaN of every Newton step: their lanes follow the plain rule.
-  static Vector::batch_bool_type is_regular(const Vector& x) {
-    return x >= Vector(0.0F) && x <= Vector(largest);
+  // Values outside [0, largest] make a NaN of every Newton step: their lanes follow the plain rule.
+  static Vector::batch_bool_type is_within(const Vector& x, float least) {
+    return x >= Vector(least) && x <= Vector(largest);
   }
-  static bool any_irregular(const Vector& x) {
-    return xsimd::any(xsimd::bitwise_cast<Bits>(x) >= Bits(infinity_bits));
+  // One addition and one comparison: the bits of numbers from `least` >= 0 to infinity grow with
+  // them. They are moved so that those of `least` are the smallest integer; negative numbers and NaN
+  // are then above those of `largest`.
+  static bool any_outside(const Vector& x, float least) {
+    using Bits = xsimd::batch<std::int32_t, Arch>;
+    constexpr std::uint32_t smallest = 0x80000000U;
+    const auto moved = [least](std::uint32_t bits) {
+      return static_cast<std::int32_t>(bits - std::bit_cast<std::uint32_t>(least) + smallest);
+    };
+    return xsimd::any(xsimd::bitwise_cast<Bits>(x) + Bits(moved(0)) >
+                      Bits(moved(std::bit_cast<std::uint32_t>(largest))));
   }
 
   Vector half_rate_, twice_epsilon_;
