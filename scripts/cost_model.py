@@ -54,7 +54,7 @@ def features_of(row: dict[str, Any]) -> list[float]:
         m, n, k = sizes
         transposed = re.search(r" ([nt])([nt])\b", row["shape"])
         sizes += [min(m, n), max(m, n), round_up(n, 16) / n, min(n, 16), min(k, 16), m * k, n * k]
-        sizes += [2 if transposed and letter == "t" else 1 for letter in (transposed.groups() if transposed else "nn")]
+        sizes += [4 if letter == "t" else 1 for letter in (transposed.groups() if transposed else "nn")]
     elif row["primitive"] == "convolution" and len(sizes) == 12:
         batch, channels, height, width, filters, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, _ = sizes
         rows, columns = (height + 2 * pad_h - kernel_h) // stride_h + 1, (width + 2 * pad_w - kernel_w) // stride_w + 1
@@ -181,8 +181,8 @@ def fit_families(families: dict[Family, list[Measured]]) -> list[dict[str, Any]]
     found = []
     for (primitive, _, layout, threads), by_direction in together.items():
         problems = [problem for each in by_direction.values() for problem in each]
-        step = math.ceil(len(problems) / MOST_POINTS)
-        process = Fit(problems[::step])
+        kept = min(len(problems), MOST_POINTS)  # evenly from all directions
+        process = Fit([problems[i * len(problems) // kept] for i in range(kept)])
         if len(process.rungs) < 2:
             continue  # there is nothing to choose
         process.search()
@@ -216,6 +216,8 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
     """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
+    if any("directions" not in family for family in model["families"]):
+        raise InputError("the model is of an earlier version; `make cost-model` writes a new one")
     families = {(f["primitive"], direction, f["layout"], f["threads"]): f for f in model["families"] for direction in f["directions"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -241,9 +243,9 @@ def print_check(found: dict[str, list[tuple[float, str]]]) -> None:
     for name, each in found.items():
         values = np.array([regret for regret, _ in each])
         worst, where = max(each)
-        lines.append([name, str(len(each)), f"{np.mean(values == 0):.0%}", f"{np.median(values):.1%}",
+        lines.append([name, str(len(each)), f"{np.mean(values == 0):.0%}", f"{np.mean(values):.1%}", f"{np.median(values):.1%}",
                       f"{np.percentile(values, 95):.1%}", f"{worst:.1%}", where])
-    print(table(("rows", "problems", "fastest chosen", "median regret", "95th percentile", "worst", "of"), lines, 1))
+    print(table(("rows", "problems", "fastest chosen", "mean regret", "median", "95th percentile", "worst", "of"), lines, 1))
 
 
 def main() -> int:

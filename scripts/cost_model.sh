@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures the rungs that `best` chooses from on the suites layers, thin, deepbench and alexnet and on
 # problems of random sizes, fits the cost model, and prints its regret on other random problems.
-# Variables: OUT (the file; the runs stay in a folder beside it) COUNT (random problems of each
-# primitive to fit, twice as many convolutions) BUDGET THREADS RESUME BUILD (see make help).
+# Variables: OUT (the file; the runs stay in a folder beside it) COUNT (random products to fit,
+# twice as many convolutions) BUDGET THREADS RESUME BUILD (see make help).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

@@ -86,7 +86,7 @@ std::vector<double> shape_features(const ProblemInfo& problem) {
     const std::string form = shape.substr(shape.find(' ') + 1, 2);  // nn, nt, tn or tt
     sizes.insert(sizes.end(), {std::min(m, n), std::max(m, n), round_up(n, 16) / n,
                                std::min(n, 16.0), std::min(k, 16.0), m * k, n * k,
-                               form.front() == 't' ? 2.0 : 1.0, form.back() == 't' ? 2.0 : 1.0});
+                               form.front() == 't' ? 4.0 : 1.0, form.back() == 't' ? 4.0 : 1.0});
   } else if (problem.primitive == "convolution" && sizes.size() == 12) {
     sizes = convolution_sizes(sizes, problem.direction == "backward_data");
   }

@@ -1,5 +1,5 @@
 // Predicts the seconds that a CPU rung takes for a problem that was never measured. For each primitive,
-// direction, layout and number of threads, log2(seconds) of each rung is a Gaussian process with a linear mean:
+// group of directions, layout and number of threads, log2(seconds) of each rung is a Gaussian process with a linear mean:
 //
 //   log2 s(x) = bias + sum_d slopes[d] x[d] + sum_i weights[i] k(x, points[i]),
 //   k(x, y)   = (1 + sqrt(3) r) exp(-sqrt(3) r),   r² = sum_d ((x[d] - y[d]) / lengths[d])²
@@ -21,7 +21,7 @@ namespace stepladder {
 
 // x, as above: log2 of these sizes, at least 1.
 //   matmul       m, n, k, min(m, n), max(m, n), n rounded up to 16 / n, min(n, 16), min(k, 16), m * k,
-//                n * k, 2 if A is transposed, 2 if B is transposed
+//                n * k, 4 if A is transposed, else 1; the same of B
 //   convolution  of a correlation from a source to a target of h x w pixels; in backward_data from dy to
 //                the pixels of dx that use the same taps: batch, batch * h * w, w, pixels in whole
 //                4 x 4 tiles / h * w, source channels S, target channels T, min(S, 16), min(T, 16),
@@ -39,8 +39,8 @@ class CostModel {
   // from a machine with another processor.
   CostModel(const std::filesystem::path& path, const std::string& cpu_model);
 
-  // Nothing if the variant was not measured for this direction and number of threads, in shapes of
-  // these dimensions, and with sizes up to a factor of two smaller and larger than each of these.
+  // Nothing if the variant was not measured in the fit of this direction, layout and number of
+  // threads, in shapes of these dimensions, and with sizes up to a factor of two smaller and larger than each of these.
   std::optional<double> seconds(const ProblemInfo& problem, const std::string& variant,
                                 int threads) const;
 

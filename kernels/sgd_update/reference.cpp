@@ -6,7 +6,7 @@ namespace stepladder::sgd_update {
 
 Element reference(const Problem& p, double weight, double gradient, double state1, double state2,
                   double learning_rate, std::int64_t step) {
-  const double g = gradient + double{p.weight_decay} * weight;
+  const double g = p.weight_decay != 0 ? gradient + double{p.weight_decay} * weight : gradient;
   const double rho = p.rho, epsilon = p.epsilon, beta1 = p.beta1, beta2 = p.beta2;
   switch (p.optimizer) {
     case Optimizer::sgd:

@@ -13,6 +13,7 @@ from conftest import ROOT, read_csv
 sys.path.insert(0, str(ROOT))
 from scripts import cost_model
 
+FORMS = {"forward": "nn", "backward_data": "nt", "backward_weights": "tn"}
 COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision", "layout", "prepacked", "threads",
            "ranks", "status", "median_s", "flops", "bytes")
 
@@ -45,7 +46,7 @@ def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
         for m, n, k in sizes:
             for family in ("openmp", "skinny"):
                 out.writerow(dict(zip(COLUMNS, (
-                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} nn", "fp32", "row_major", "no", 1, 1,
+                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} {FORMS[direction]}", "fp32", "row_major", "no", 1, 1,
                     "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 * (m * n + m * k + k * n)), strict=True)))
     return folder
 
@@ -73,7 +74,7 @@ def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa,
     found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
     assert len(found) > 40 and max(found)[0] == 0
     shown = script("check", model, other)
-    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout and "| 100% | 0.0% |" in shown.stdout
+    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout and "| 100% | 0.0% | 0.0% |" in shown.stdout
 
 
 def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
@@ -112,6 +113,25 @@ def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, t
                       "--threads", "1", "--cost-model", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
+
+
+def test_the_directions_of_a_product_are_one_fit(monkeypatch):
+    monkeypatch.setattr(cost_model, "MOST_POINTS", 50)
+
+    def measured(form):
+        found = []
+        for m, n, k in sizes(20, 4):
+            row = {"primitive": "matmul", "direction": "any", "shape": f"{m}x{n}x{k} {form}", "flops": 2.0 * m * n * k,
+                   "bytes": 4.0 * (m * n + m * k + k * n)}
+            found.append(cost_model.Measured(f"{m}x{n}x{k}", cost_model.features_of(row), {"a": 1e-9 * m * n * k, "b": 2e-9 * n * k}))
+        return found
+
+    families = {("matmul", direction, "row_major", threads): measured(form) for direction, form in FORMS.items() for threads in (1, 2)}
+    fitted = cost_model.fit_families(families)
+    assert [(set(family["directions"]), family["threads"]) for family in fitted] == [(set(FORMS), 1), (set(FORMS), 2)]
+    points = fitted[0]["points"]
+    assert len(points) == 50  # of 60, evenly from each
+    assert all(15 <= sum(point[10:12] == bits for point in points) <= 18 for bits in ([0, 0], [0, 2], [2, 0]))
 
 
 def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,7 @@ Arrays special_values(Optimizer optimizer, std::size_t times) {
   else
     others.push_back(-1);
   Arrays a;
+  for (const float w : {inf, -inf, nan}) a.append(times, w, 0.5F, 1, 0.25F);
   for (const float g : {0.0F, 1e-30F, -0.5F, 1e15F, largest, -inf, nan})
     for (const float s1 : others)
       for (const float s2 : squares) {
@@ -69,7 +72,7 @@ const detail::Entry& serial() {
 }
 
 TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
-  int estimated = 0;
+  std::map<std::string, int> estimated;  // cases, by rung
   for (const Optimizer optimizer :
        {Optimizer::adagrad, Optimizer::adadelta, Optimizer::rmsprop, Optimizer::adam})
     for (const float epsilon : {0.0F, 0x1p-40F, 1e-8F, 1.0F})
@@ -88,7 +91,7 @@ TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
           } catch (const Unsupported&) {
             continue;
           }
-          if (std::string(variant.info->name) == "simd_estimate") ++estimated;
+          if (std::string(variant.info->name) == "simd_estimate") ++estimated[variant.name];
           int wrong = 0;
           for (std::size_t i = 0; i < before.weights.size() && wrong < 5; ++i) {
             const Element exact = reference(p, before.weights[i], before.gradient[i],
@@ -111,8 +114,43 @@ TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
         }
       }
   if (cpu_has(Isa::avx2)) {
-    EXPECT_GE(estimated, (4 * 3 - 1) * 2);  // all but epsilon 0, and 2^-40 of adam
+    EXPECT_TRUE(estimated.contains("simd_estimate_avx2"));
   }
+  for (const auto& [name, cases] : estimated)
+    EXPECT_EQ(cases, (4 * 3 - 1) * 2) << name;  // all but epsilon 0, and 2^-40 of adam
+}
+
+// Roots around the size at which the estimates change their form, in every rung.
+TEST(SgdUpdateSpecialValues, SmallRootsAreWithinTheBound) {
+  for (const Optimizer optimizer : {Optimizer::adagrad, Optimizer::rmsprop, Optimizer::adam})
+    for (const float epsilon : {0x1p-34F, 1e-8F, 1.0F}) {
+      const Problem p{.optimizer = optimizer, .epsilon = epsilon};
+      Arrays before;
+      for (const std::size_t times : {1, 40})
+        for (int k = -4; k <= 20; ++k) {
+          const float root = std::ldexp(epsilon, k);
+          const bool adam = optimizer == Optimizer::adam;
+          before.append(times, 0, root / 16, adam ? 1 : root * root, root * root);
+        }
+      for (const Variant& variant : sgd_update_type().variants()) {
+        if (variant.info->place != Place::cpu || variant.info->over_ranks ||
+            !variant.why_unavailable.empty())
+          continue;
+        Arrays got = before;
+        got.update(variant.entry, p);
+        int wrong = 0;
+        for (std::size_t i = 0; i < before.weights.size() && wrong < 5; ++i) {
+          const double change =
+              reference(p, 0, before.gradient[i], before.state1[i], before.state2[i], 0.125, 3)
+                  .change;
+          if (std::abs(got.weights[i] - change) <= 0x1p-20 * std::abs(change)) continue;
+          ++wrong;
+          ADD_FAILURE() << variant.name << " " << name_of(optimizer) << ", epsilon " << epsilon
+                        << ", s " << before.state2[i] << ": " << got.weights[i] << " in place of "
+                        << change;
+        }
+      }
+    }
 }
 
 // The lanes of a vector do not depend on each other.

@@ -4,10 +4,9 @@
 //   r ≈ 1 / √s                    1 / (√s + ε) ≈ r (3 − r (s r + 2 ε)) / 2    where √s >= 2^12 ε
 //   a = s r, √s = a (3 − a r) / 2, d = 2 (√s + ε), y ≈ 1 / d, 1 / d = y (2 − d y)    elsewhere
 //
-// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ; the
-// first form leaves out (ε / √s)² <= 2^-24 as well. In AVX-512 δ = 2^-14 and the steps are as good as
-// exact; in AVX2 δ = 1.5 · 2^-12 [47]. The README adds up all roundings: they are within the bound of
-// the primitive.
+// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ, 2^-14
+// in AVX-512 and 1.5 · 2^-12 in AVX2 [47]; the first form leaves out (ε / √s)² + 2 δ ε / √s as well. The
+// README adds up these errors and all roundings: they are within the bound of the primitive.
 #pragma once
 
 #include <immintrin.h>
@@ -97,14 +96,15 @@ class Estimates : public Constants<Vector> {
   static Vector::batch_bool_type is_within(const Vector& x, float least) {
     return x >= Vector(least) && x <= Vector(largest);
   }
-  // One addition and one comparison: the bits of numbers from `least` >= 0 to infinity grow with
-  // them. They are moved so that those of `least` are the smallest integer; negative numbers and NaN
-  // are then above those of `largest`.
+  // One addition and one comparison: as integers, the bits of floats from 0 to infinity are in the
+  // order of the floats. Subtracting those of `least`, modulo 2^32, makes `least` the smallest
+  // integer. All values outside are then above `largest`: smaller, infinite and negative numbers, NaN.
   static bool any_outside(const Vector& x, float least) {
     using Bits = xsimd::batch<std::int32_t, Arch>;
-    constexpr std::uint32_t smallest = 0x80000000U;
+    constexpr std::uint32_t smallest_integer = 0x80000000U;
     const auto moved = [least](std::uint32_t bits) {
-      return static_cast<std::int32_t>(bits - std::bit_cast<std::uint32_t>(least) + smallest);
+      return static_cast<std::int32_t>(bits - std::bit_cast<std::uint32_t>(least) +
+                                       smallest_integer);
     };
     return xsimd::any(xsimd::bitwise_cast<Bits>(x) + Bits(moved(0)) >
                       Bits(moved(std::bit_cast<std::uint32_t>(largest))));

@@ -3,9 +3,10 @@
 // the reciprocal of √s + ε starts from an estimate of 12 or 14 bits, and a Newton step doubles its
 // bits: with AVX-512 about 7 cycles in all. sgd and momentum have no root.
 //
-// Expected: where the arrays are in cache, 1.3 to 2 with AVX-512 and 1.2 to 1.8 with AVX2; nothing
-// where simd is at the rate of the memory already; 0.6 to 1 with SSE4.2, where the divider needs 6
-// cycles and the steps, without FMA, are 15 instructions. Source of the cycles: uops.info [46].
+// Expected: where the arrays are in cache, 1.3 to 2 with AVX-512 and 1.2 to 1.8 with AVX2, for
+// adadelta 0.9 to 1.2; nothing where simd is at the rate of the memory already; 0.6 to 1 with SSE4.2,
+// where the divider needs 6 cycles and the steps, without FMA, are 15 instructions. Source of the
+// cycles: uops.info [46].
 #include "kernels/sgd_update/cpu/estimates.hpp"
 #include "kernels/sgd_update/cpu/update_range.hpp"
 

@@ -20,7 +20,8 @@ struct BiasCorrection {
 STEPLADDER_HOST_DEVICE inline void update_element(const Problem& p, const Operands& o,
                                                   const BiasCorrection& correction,
                                                   std::int64_t i) {
-  const float g = o.gradient[i] + p.weight_decay * o.weights[i];
+  float g = o.gradient[i];
+  if (p.weight_decay != 0) g += p.weight_decay * o.weights[i];
   switch (p.optimizer) {
     case Optimizer::sgd:
       o.weights[i] -= o.learning_rate * g;
