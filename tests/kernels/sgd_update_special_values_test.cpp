@@ -120,7 +120,7 @@ TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
     EXPECT_EQ(cases, (4 * 3 - 1) * 2) << name;  // all but epsilon 0, and 2^-40 of adam
 }
 
-// Roots around the size at which the estimates change their form, in every rung.
+// Roots that are small beside epsilon, and large, in every rung.
 TEST(SgdUpdateSpecialValues, SmallRootsAreWithinTheBound) {
   for (const Optimizer optimizer : {Optimizer::adagrad, Optimizer::rmsprop, Optimizer::adam})
     for (const float epsilon : {0x1p-34F, 1e-8F, 1.0F}) {

@@ -1,20 +1,16 @@
-// The adaptive rules without square roots and divisions: estimate instructions, with one Newton step
-// each.
+// The adaptive rules without square roots: an estimate instruction and a Newton step in their place, so
+// that the divider has one operation per vector and the multipliers compute the root beside it.
 //
-//   r ≈ 1 / √s                    1 / (√s + ε) ≈ r (3 − r (s r + 2 ε)) / 2    where √s >= 2^12 ε
-//   a = s r, √s = a (3 − a r) / 2, d = 2 (√s + ε), y ≈ 1 / d, 1 / d = y (2 − d y)    elsewhere
+//   r ≈ 1 / √s    a = s r              √s = a (3 − a r) / 2
 //
-// A step makes an error of 3/2 δ² (root) or δ² (reciprocal) from an estimate's relative error δ, 2^-14
-// in AVX-512 and 1.5 · 2^-12 in AVX2 [47]; the first form leaves out (ε / √s)² + 2 δ ε / √s as well. The
-// README adds up these errors and all roundings: they are within the bound of the primitive.
+// A step makes an error of 3/2 δ² from the estimate's relative error δ. In AVX-512 δ = 2^-14 and the
+// step is as good as exact; in AVX2 δ = 1.5 · 2^-12 [47], and it adds 3.4 roundings. The README adds
+// up all roundings: they are within the bound of the primitive.
 #pragma once
 
 #include <immintrin.h>
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <limits>
 
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/sgd_update/rules.hpp"
@@ -22,16 +18,10 @@
 namespace stepladder::sgd_update::inline STEPLADDER_ISA {
 
 #if defined(__AVX512F__)
-inline Vector estimate_reciprocal(const Vector& x) { return _mm512_rcp14_ps(x); }
 inline Vector estimate_reciprocal_root(const Vector& x) { return _mm512_rsqrt14_ps(x); }
 #elif defined(__AVX2__)
-inline Vector estimate_reciprocal(const Vector& x) { return _mm256_rcp_ps(x); }
 inline Vector estimate_reciprocal_root(const Vector& x) { return _mm256_rsqrt_ps(x); }
 #else  // a step more: without FMA the 12 bits of AVX2 would leave the bound
-inline Vector estimate_reciprocal(const Vector& x) {
-  const Vector y = _mm_rcp_ps(x);
-  return y * (Vector(2.0F) - x * y);
-}
 inline Vector estimate_reciprocal_root(const Vector& x) {
   const Vector r = _mm_rsqrt_ps(x);
   return Vector(0.5F) * r * (Vector(3.0F) - x * r * r);
@@ -47,23 +37,25 @@ inline const char* why_no_estimates(const Problem& p) {
   return nullptr;
 }
 
+// Newton's step makes NaN of the root of a negative or infinite number: such lanes follow the plain rule.
 class Estimates : public Constants<Vector> {
  public:
   Estimates(const Problem& p, const Operands& o)
       : Constants(p, o),
-        half_rate_(learning_rate * Vector(0.5F)),
-        twice_epsilon_(epsilon + epsilon),
-        least_square_(0x1p24F * epsilon.get(0) * epsilon.get(0)) {}
+        twice_rate_(learning_rate + learning_rate),
+        twice_epsilon_(epsilon + epsilon) {}
 
+  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the smallest normal number added, the root
+  // of 0 is 0, that of a denormal number is wrong by less than 2^-63 <= 2 ε u, and from 2^-100 on
+  // nothing changes.
   Vector step(const Vector& direction, const Vector& square) const {
-    const Vector r = estimate_reciprocal_root(square);
-    const Vector quotient =
-        half_rate_ * direction * r * (Vector(3.0F) - r * (square * r + twice_epsilon_));
-    if (!any_outside(square, least_square_)) [[likely]]
+    const Vector r = estimate_reciprocal_root(square + Vector(0x1p-126F));
+    const Vector a = square * r;
+    const Vector twice_root = a * (Vector(3.0F) - a * r);
+    const Vector quotient = twice_rate_ * direction / (twice_root + twice_epsilon_);
+    if (!xsimd::any(xsimd::isnan(quotient))) [[likely]]
       return quotient;
-    // Lane by lane: the change of a weight must not depend on its neighbours.
-    return select(is_within(square, least_square_), quotient,
-                  step_of_any_square(direction, square));
+    return select(xsimd::isnan(quotient), Constants::step(direction, square), quotient);
   }
 
   // x / √(x y); x and y are at least ε.
@@ -71,47 +63,13 @@ class Estimates : public Constants<Vector> {
     const Vector product = x * y;
     const Vector r = estimate_reciprocal_root(product);
     const Vector root = Vector(0.5F) * x * r * (Vector(3.0F) - product * r * r);
-    if (!any_outside(product, 0)) [[likely]]
+    if (!xsimd::any(xsimd::isnan(root))) [[likely]]
       return root;
-    return select(is_within(product, 0), root, Constants::root_of_quotient(x, y));
+    return select(xsimd::isnan(root), Constants::root_of_quotient(x, y), root);
   }
 
  private:
-  static constexpr float largest = std::numeric_limits<float>::max();
-
-  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the estimate for the smallest normal
-  // number the root of 0 is 0, and that of a denormal number is wrong by less than 2^-64 <= ε u.
-  Vector step_of_any_square(const Vector& direction, const Vector& square) const {
-    const Vector r = estimate_reciprocal_root(max(square, Vector(0x1p-126F)));
-    const Vector a = square * r;
-    const Vector d = a * (Vector(3.0F) - a * r) + twice_epsilon_;
-    const Vector y = estimate_reciprocal(d);
-    const Vector quotient = Vector(4.0F) * half_rate_ * direction * y * (Vector(2.0F) - d * y);
-    if (!any_outside(square, 0)) [[likely]]
-      return quotient;
-    return select(is_within(square, 0), quotient, Constants::step(direction, square));
-  }
-
-  // Values outside [0, largest] make a NaN of every Newton step: their lanes follow the plain rule.
-  static Vector::batch_bool_type is_within(const Vector& x, float least) {
-    return x >= Vector(least) && x <= Vector(largest);
-  }
-  // One addition and one comparison: as integers, the bits of floats from 0 to infinity are in the
-  // order of the floats. Subtracting those of `least`, modulo 2^32, makes `least` the smallest
-  // integer. All values outside are then above `largest`: smaller, infinite and negative numbers, NaN.
-  static bool any_outside(const Vector& x, float least) {
-    using Bits = xsimd::batch<std::int32_t, Arch>;
-    constexpr std::uint32_t smallest_integer = 0x80000000U;
-    const auto moved = [least](std::uint32_t bits) {
-      return static_cast<std::int32_t>(bits - std::bit_cast<std::uint32_t>(least) +
-                                       smallest_integer);
-    };
-    return xsimd::any(xsimd::bitwise_cast<Bits>(x) + Bits(moved(0)) >
-                      Bits(moved(std::bit_cast<std::uint32_t>(largest))));
-  }
-
-  Vector half_rate_, twice_epsilon_;
-  float least_square_;  // of the first form
+  Vector twice_rate_, twice_epsilon_;
 };
 
 }  // namespace stepladder::sgd_update::inline STEPLADDER_ISA

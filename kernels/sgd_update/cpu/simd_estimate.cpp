@@ -1,12 +1,11 @@
 // simd waits for the divider: a square root and a division of 16 floats take 22 cycles on Sapphire
-// Rapids, and no fewer per weight than with 4 lanes. The multipliers are as wide as the vectors. So
-// the reciprocal of √s + ε starts from an estimate of 12 or 14 bits, and a Newton step doubles its
-// bits: with AVX-512 about 7 cycles in all. sgd and momentum have no root.
+// Rapids, and no fewer per weight than with 4 lanes. The multipliers are as wide as the vectors and
+// work beside it. So the root starts from an estimate of 12 or 14 bits, and a Newton step doubles
+// its bits; the divider has the division alone, 10 cycles. sgd and momentum have no root.
 //
-// Expected: where the arrays are in cache, 1.3 to 2 with AVX-512 and 1.2 to 1.8 with AVX2, for
-// adadelta 0.9 to 1.2; nothing where simd is at the rate of the memory already; 0.6 to 1 with SSE4.2,
-// where the divider needs 6 cycles and the steps, without FMA, are 15 instructions. Source of the
-// cycles: uops.info [46].
+// Expected: where the arrays are in cache, 1.1 to 2 with AVX-512 and 1 to 1.5 with AVX2; nothing where
+// simd is at the rate of the memory already; 0.6 to 0.8 with SSE4.2, where the divider needs 6 cycles
+// and the step, without FMA, is 12 instructions. Source of the cycles: uops.info [46].
 #include "kernels/sgd_update/cpu/estimates.hpp"
 #include "kernels/sgd_update/cpu/update_range.hpp"
 
@@ -32,7 +31,7 @@ constexpr VariantInfo info{
     .name = "simd_estimate",
     .technique = Technique::simd,
     .builds_on = "simd",
-    .adds = "estimates and Newton steps instead of square roots and divisions",
+    .adds = "an estimate and a Newton step instead of the square root",
     .isa = build_isa,
 };
 
