@@ -216,8 +216,6 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
 
 def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
     """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
-    if any("directions" not in family for family in model["families"]):
-        raise InputError("the model is of an earlier version; `make cost-model` writes a new one")
     families = {(f["primitive"], direction, f["layout"], f["threads"]): f for f in model["families"] for direction in f["directions"]}
     _, _, measured = read_runs(folders)
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -268,6 +266,8 @@ def main() -> int:
             model = read_json(options.model)
             if model is None:
                 raise InputError(f"{options.model}: no such file; expected one that `make cost-model` wrote")
+            if any("directions" not in family for family in model["families"]):
+                raise InputError(f"{options.model}: of an earlier version; `make cost-model` writes a new one")
             print_check(regrets(model, options.runs))
     except InputError as error:
         print(f"cost_model: {error}", file=sys.stderr)

@@ -1,5 +1,6 @@
 // Predicts the seconds that a CPU rung takes for a problem that was never measured. For each primitive,
-// group of directions, layout and number of threads, log2(seconds) of each rung is a Gaussian process with a linear mean:
+// group of directions, layout and number of threads, log2(seconds) of each rung is a Gaussian process
+// with a linear mean:
 //
 //   log2 s(x) = bias + sum_d slopes[d] x[d] + sum_i weights[i] k(x, points[i]),
 //   k(x, y)   = (1 + sqrt(3) r) exp(-sqrt(3) r),   r² = sum_d ((x[d] - y[d]) / lengths[d])²
@@ -40,7 +41,8 @@ class CostModel {
   CostModel(const std::filesystem::path& path, const std::string& cpu_model);
 
   // Nothing if the variant was not measured in the fit of this direction, layout and number of
-  // threads, in shapes of these dimensions, and with sizes up to a factor of two smaller and larger than each of these.
+  // threads, in shapes of these dimensions, and with sizes up to a factor of two smaller and larger
+  // than each of these.
   std::optional<double> seconds(const ProblemInfo& problem, const std::string& variant,
                                 int threads) const;
 

@@ -197,6 +197,7 @@ def test_a_step_runs_what_the_model_predicts(stepladder, isa, network, machine, 
     (lambda model: model["families"][0]["points"][3].pop(), "expected 14 numbers"),
     (lambda model: next(iter(model["families"][0]["rungs"].values()))["weights"].append(1.5), "expected 60 numbers"),
     (lambda model: model["families"][0].pop("points"), "points"),
+    (lambda model: model["families"][0].pop("directions"), "directions"),
     (lambda model: model.update(extra=1), "extra"),
 ])
 def test_a_malformed_file_is_refused(stepladder, model, change, expected):
@@ -228,6 +229,14 @@ def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(st
 def test_nothing_to_predict_is_an_error(stepladder, model):
     done = stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model", model)
     assert done.returncode != 0 and done.stderr.count("\n") == 1 and str(model) in done.stderr
+
+
+def test_the_check_refuses_a_model_of_an_earlier_version(machine, isa, model, tmp_path):
+    content = json.loads(model.read_text())
+    content["families"][0]["direction"] = content["families"][0].pop("directions")[0]
+    model.write_text(json.dumps(content))
+    done = script("check", model, write_run(tmp_path / "other", machine, isa, sizes(5, 2)))
+    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_bad_runs_are_refused_and_leave_no_file(machine, isa, tmp_path):

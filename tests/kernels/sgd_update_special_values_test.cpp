@@ -39,8 +39,7 @@ struct Arrays {
 
 // Every special value in `times` neighbouring elements, followed by ordinary ones.
 Arrays special_values(Optimizer optimizer, std::size_t times) {
-  std::vector<float> squares = {
-      0, smallest, 1e-40F, smallest_normal, 1e-30F, 1e-11F, 1.7e-9F, 1, largest, inf, nan};
+  std::vector<float> squares = {0, smallest, 1e-40F, smallest_normal, 1e-30F, 1, largest, inf, nan};
   std::vector<float> others = squares;
   if (optimizer == Optimizer::adam)
     squares.push_back(-1);  // of a broken state
@@ -120,7 +119,7 @@ TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
     EXPECT_EQ(cases, (4 * 3 - 1) * 2) << name;  // all but epsilon 0, and 2^-40 of adam
 }
 
-// Roots that are small beside epsilon, and large, in every rung.
+// Roots from ε / 16 to 2^20 ε, in every rung.
 TEST(SgdUpdateSpecialValues, SmallRootsAreWithinTheBound) {
   for (const Optimizer optimizer : {Optimizer::adagrad, Optimizer::rmsprop, Optimizer::adam})
     for (const float epsilon : {0x1p-34F, 1e-8F, 1.0F}) {

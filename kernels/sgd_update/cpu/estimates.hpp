@@ -37,7 +37,8 @@ inline const char* why_no_estimates(const Problem& p) {
   return nullptr;
 }
 
-// Newton's step makes NaN of the root of a negative or infinite number: such lanes follow the plain rule.
+// Newton's step makes NaN of the root of a negative or infinite number: such lanes follow the plain
+// rule.
 class Estimates : public Constants<Vector> {
  public:
   Estimates(const Problem& p, const Operands& o)
@@ -53,9 +54,10 @@ class Estimates : public Constants<Vector> {
     const Vector a = square * r;
     const Vector twice_root = a * (Vector(3.0F) - a * r);
     const Vector quotient = twice_rate_ * direction / (twice_root + twice_epsilon_);
-    if (!xsimd::any(xsimd::isnan(quotient))) [[likely]]
+    const auto irregular = xsimd::isnan(quotient);
+    if (!xsimd::any(irregular)) [[likely]]
       return quotient;
-    return select(xsimd::isnan(quotient), Constants::step(direction, square), quotient);
+    return select(irregular, Constants::step(direction, square), quotient);
   }
 
   // x / √(x y); x and y are at least ε.
@@ -63,9 +65,10 @@ class Estimates : public Constants<Vector> {
     const Vector product = x * y;
     const Vector r = estimate_reciprocal_root(product);
     const Vector root = Vector(0.5F) * x * r * (Vector(3.0F) - product * r * r);
-    if (!xsimd::any(xsimd::isnan(root))) [[likely]]
+    const auto irregular = xsimd::isnan(root);
+    if (!xsimd::any(irregular)) [[likely]]
       return root;
-    return select(xsimd::isnan(root), Constants::root_of_quotient(x, y), root);
+    return select(irregular, Constants::root_of_quotient(x, y), root);
   }
 
  private:
