@@ -47,7 +47,7 @@ class Estimates : public Constants<Vector> {
         twice_epsilon_(epsilon + epsilon) {}
 
   // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the smallest normal number added, the root
-  // of 0 is 0, that of a denormal number is wrong by less than 2^-63 <= 2 ε u, and from 2^-100 on
+  // of 0 is 0, that of a denormal number is wrong by less than 2^-65 <= ε u, and from 2^-100 on
   // nothing changes.
   Vector step(const Vector& direction, const Vector& square) const {
     const Vector r = estimate_reciprocal_root(square + Vector(0x1p-126F));
