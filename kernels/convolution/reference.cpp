@@ -18,20 +18,48 @@ Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::
   return {pad - s > 0 ? first : 0, size - 1 + pad - s < 0 ? 0 : last};
 }
 
+// result[i · step] += a[i · a_step] · b[i · b_step] for i < count, and the absolute products to magnitude.
+// The first two cases are NCHW with stride_w = 1: constant steps, which the compiler vectorizes.
+void add_products(std::int64_t count, double* __restrict result, double* __restrict magnitude,
+                  std::int64_t step, const float* a, std::int64_t a_step, const float* b,
+                  std::int64_t b_step) {
+  if (step == 1 && a_step == 1 && b_step == 0) {
+    const double factor = *b;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double product = a[i] * factor;
+      result[i] += product;
+      magnitude[i] += std::abs(product);
+    }
+  } else if (step == 0 && a_step == 1 && b_step == 1) {
+    double sum = 0, absolute = 0;
+#pragma omp simd reduction(+ : sum, absolute)
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double product = double{a[i]} * b[i];
+      sum += product;
+      absolute += std::abs(product);
+    }
+    *result += sum;
+    *magnitude += absolute;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double product = double{a[i * a_step]} * b[i * b_step];
+      result[i * step] += product;
+      magnitude[i * step] += std::abs(product);
+    }
+  }
+}
+
 }  // namespace
 
 void reference(const Problem& p, const Operands& o, double* result, double* magnitude) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
   const Strides x = p.x_strides(), w = p.w_strides(), y = p.y_strides();
+  const std::int64_t x_step = p.stride_w * x.column;
   const std::int64_t count = p.direction == Direction::forward         ? p.y_count()
                              : p.direction == Direction::backward_data ? p.x_count()
                                                                        : p.w_count();
   std::fill_n(result, count, 0.0);
   std::fill_n(magnitude, count, 0.0);
-  const auto add = [&](std::int64_t at, double product) {
-    result[at] += product;
-    magnitude[at] += std::abs(product);
-  };
 
   // Adds all products of one image, output channel and input channel. Threads share the loop whose
   // iterations write distinct results: images, or output channels for backward_weights.
@@ -44,25 +72,26 @@ void reference(const Problem& p, const Operands& o, double* result, double* magn
       for (std::int64_t s = 0; s < p.kernel_w; ++s) {
         const Range ph = inside(p.height, out_h, p.stride_h, p.pad_h, r);
         const Range qw = inside(p.width, out_w, p.stride_w, p.pad_w, s);
+        if (qw.last <= qw.first) continue;
+        const std::int64_t width = qw.last - qw.first;
         const std::int64_t w_at = w_plane + r * w.row + s * w.column;
         for (std::int64_t i = ph.first; i < ph.last; ++i) {
-          const std::int64_t x_row =
-              x_plane + (i * p.stride_h - p.pad_h + r) * x.row + (s - p.pad_w) * x.column;
-          const std::int64_t y_row = y_plane + i * y.row;
-          for (std::int64_t q = qw.first; q < qw.last; ++q) {
-            const std::int64_t x_at = x_row + q * p.stride_w * x.column;
-            const std::int64_t y_at = y_row + q * y.column;
-            switch (p.direction) {
-              case Direction::forward:
-                add(y_at, double{o.x[x_at]} * o.w[w_at]);
-                break;
-              case Direction::backward_data:
-                add(x_at, double{o.y[y_at]} * o.w[w_at]);
-                break;
-              case Direction::backward_weights:
-                add(w_at, double{o.x[x_at]} * o.y[y_at]);
-                break;
-            }
+          const std::int64_t x_at = x_plane + (i * p.stride_h - p.pad_h + r) * x.row +
+                                    (qw.first * p.stride_w - p.pad_w + s) * x.column;
+          const std::int64_t y_at = y_plane + i * y.row + qw.first * y.column;
+          switch (p.direction) {
+            case Direction::forward:
+              add_products(width, result + y_at, magnitude + y_at, y.column, o.x + x_at, x_step,
+                           o.w + w_at, 0);
+              break;
+            case Direction::backward_data:
+              add_products(width, result + x_at, magnitude + x_at, x_step, o.y + y_at, y.column,
+                           o.w + w_at, 0);
+              break;
+            case Direction::backward_weights:
+              add_products(width, result + w_at, magnitude + w_at, 0, o.x + x_at, x_step,
+                           o.y + y_at, y.column);
+              break;
           }
         }
       }

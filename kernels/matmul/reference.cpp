@@ -12,16 +12,30 @@ void reference(const Problem& p, const Operands& o, double* c, double* magnitude
     double* magnitude_row = magnitude + i * p.n;
     std::fill_n(c_row, p.n, 0.0);
     std::fill_n(magnitude_row, p.n, 0.0);
-    for (std::int64_t l = 0; l < p.k; ++l) {
-      const double a_il = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
-      const float* b_l = p.transpose_b ? o.b + l : o.b + l * p.n;  // op(B)[l, 0]
-      const std::int64_t step = p.transpose_b ? p.k : 1;
-      for (std::int64_t j = 0; j < columns_of_row(p, i); ++j) {
-        const double product = a_il * b_l[j * step];
-        c_row[j] += product;
-        magnitude_row[j] += std::abs(product);
+    const std::int64_t columns = columns_of_row(p, i);
+    const float* a_row = p.transpose_a ? o.a + i : o.a + i * p.k;  // op(A)[i, 0]
+    const std::int64_t a_step = p.transpose_a ? p.m : 1;
+    if (!p.transpose_b)
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const double a_il = a_row[l * a_step];
+        for (std::int64_t j = 0; j < columns; ++j) {
+          const double product = a_il * o.b[l * p.n + j];
+          c_row[j] += product;
+          magnitude_row[j] += std::abs(product);
+        }
       }
-    }
+    else
+      for (std::int64_t j = 0; j < columns; ++j) {
+        double sum = 0, absolute = 0;
+#pragma omp simd reduction(+ : sum, absolute)
+        for (std::int64_t l = 0; l < p.k; ++l) {
+          const double product = double{a_row[l * a_step]} * o.b[j * p.k + l];
+          sum += product;
+          absolute += std::abs(product);
+        }
+        c_row[j] = sum;
+        magnitude_row[j] = absolute;
+      }
     for (std::int64_t j = 0; j < p.n; ++j) {
       if (has_bias(p.epilogue)) {
         c_row[j] += o.bias[j];
