@@ -150,7 +150,7 @@ bench: build ## verify and measure, draw the charts, write report.html, print th
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
 	@scripts/bench_network.sh
 
-cost-model: build ## fit the model that predicts the rung of each layer, for --cost-model of step and train
+cost-model: build ## fit the model that predicts the fast rungs of a layer, for --cost-model of step and train
 	@scripts/cost_model.sh
 
 compare-modes: build ## train a network in several modes: time to an accuracy, where the time goes

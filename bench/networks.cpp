@@ -55,7 +55,8 @@ void BestOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
   app.add_option(
          "--cost-model", cost_model,
-         "File written by `make cost-model`: best is predicted, not measured, where it can be")
+         "File written by `make cost-model`: best measures only rungs that it predicts to be close "
+         "to the fastest")
       ->check(CLI::ExistingFile);
 }
 

@@ -4,8 +4,9 @@
     python3 scripts/cost_model.py check cost_model.json RUN…
 
 `fit` uses the rows of OpenMP and SIMD rungs that are ok, in fp32 and not prepacked: harness/training/cost_model.hpp has
-the formula. `check` prints the regret: the time of the rung that is predicted to be fastest over that of the
-fastest, less one. docs/cost-model.md explains both.
+the formula. `check` prints the regret: the time of the chosen rung over that of the fastest, less one. Chosen is the
+rung that is predicted to be fastest, and, in a second line, the fastest of those that `best` measures.
+docs/cost-model.md explains both.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from plots.reading import load_run, read_json
 
 FEWEST_POINTS = 12  # a rung with fewer is not modelled
 MOST_POINTS = 800   # of one fit: it takes N³ operations
+UNCERTAIN_FACTOR = 1.25  # as uncertain_factor in harness/training/cost_model.hpp
 MEAN_VARIANCE = 100.0  # prior variance of the linear mean's coefficients, relative to the kernel's
 
 Family = tuple[str, str, str, int]  # primitive, direction, layout, threads
@@ -214,11 +216,23 @@ def predicted(family: dict[str, Any], variant: str, features: list[float]) -> fl
     return float(2 ** (rung["bias"] + x[0] @ np.array(rung["slopes"]) + kernel[0] @ np.array(rung["weights"])))
 
 
-def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[float, str]]]:
-    """By primitive and threads: the regret of each problem that has two modelled rungs, with a description."""
+@dataclass
+class Regret:
+    """Of one problem."""
+
+    predicted: float  # of the rung that is predicted to be fastest
+    measured: float   # of the fastest of the rungs within UNCERTAIN_FACTOR
+    rungs: int        # their number
+    problem: str
+    chosen: str       # predicted to be fastest
+    fastest: str
+
+
+def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[Regret]]:
+    """By primitive and threads: of each problem that has two modelled rungs."""
     families = {(f["primitive"], direction, f["layout"], f["threads"]): f for f in model["families"] for direction in f["directions"]}
     _, _, measured = read_runs(folders)
-    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    found: dict[str, list[Regret]] = defaultdict(list)
     for key, problems in sorted(measured.items()):
         if key not in families:
             continue
@@ -228,22 +242,27 @@ def regrets(model: dict[str, Any], folders: list[Path]) -> dict[str, list[tuple[
             predictable = [variant for variant in rungs if covers(family, variant, problem.features)]
             if len(rungs) < 2 or not predictable:
                 continue
-            chosen = min(predictable, key=lambda variant: predicted(family, variant, problem.features))
+            expected = {variant: predicted(family, variant, problem.features) for variant in predictable}
+            chosen = min(expected, key=lambda variant: expected[variant])
+            close = [variant for variant in expected if expected[variant] < UNCERTAIN_FACTOR * expected[chosen]]
             fastest = min(problem.seconds, key=lambda variant: problem.seconds[variant])
-            regret = problem.seconds[chosen] / problem.seconds[fastest] - 1
+            shortest = problem.seconds[fastest]
             found[f"{key[0]}, {key[3]} thread{'s' if key[3] > 1 else ''}"].append(
-                (regret, f"{problem.name} {key[1]}: {chosen}, fastest {fastest}"))
+                Regret(problem.seconds[chosen] / shortest - 1, min(problem.seconds[variant] for variant in close) / shortest - 1,
+                       len(close), f"{problem.name} {key[1]}", chosen, fastest))
     return found
 
 
-def print_check(found: dict[str, list[tuple[float, str]]]) -> None:
+def print_check(found: dict[str, list[Regret]]) -> None:
     lines = []
     for name, each in found.items():
-        values = np.array([regret for regret, _ in each])
-        worst, where = max(each)
-        lines.append([name, str(len(each)), f"{np.mean(values == 0):.0%}", f"{np.mean(values):.1%}", f"{np.median(values):.1%}",
-                      f"{np.percentile(values, 95):.1%}", f"{worst:.1%}", where])
-    print(table(("rows", "problems", "fastest chosen", "mean regret", "median", "95th percentile", "worst", "of"), lines, 1))
+        for measures, rungs in ((False, 1.0), (True, np.mean([regret.rungs for regret in each]))):
+            values = np.array([regret.measured if measures else regret.predicted for regret in each])
+            worst = each[int(values.argmax())]
+            lines.append([name, str(len(each)), f"{rungs:.2f} measured" if measures else "predicted", f"{np.mean(values == 0):.0%}", f"{np.mean(values):.1%}",
+                          f"{np.median(values):.1%}", f"{np.percentile(values, 95):.1%}", f"{values.max():.1%}",
+                          f"{worst.problem}: predicted {worst.chosen}, fastest {worst.fastest}"])
+    print(table(("rows", "problems", "rungs", "fastest chosen", "mean regret", "median", "95th percentile", "worst", "of"), lines, 1))
 
 
 def main() -> int:

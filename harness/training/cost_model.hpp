@@ -67,6 +67,10 @@ struct PredictedRung {
   double seconds;
 };
 
+// The order of rungs whose predicted times differ by less than this factor is uncertain
+// (docs/cost-model.md has the regret).
+inline constexpr double uncertain_factor = 1.25;
+
 // Of the variants that the model knows and that support the problem, whose operands are allocated; the
 // fastest first.
 std::vector<PredictedRung> predicted_rungs(const CostModel& model, Case& problem,

@@ -26,8 +26,11 @@ std::vector<Variant> PlanStore::best(Case& problem, std::vector<Variant> candida
                                      const Resources& resources) const {
   if (const Variant* variant = tuned(problem, candidates, resources)) return {*variant};
   const auto predicted = predicted_rungs(known_.model, problem, candidates, resources);
-  if (!predicted.empty()) return {*predicted.front().variant};
-  return candidates;
+  if (predicted.empty()) return candidates;
+  std::vector<Variant> close;
+  for (const PredictedRung& rung : predicted)
+    if (rung.seconds < uncertain_factor * predicted.front().seconds) close.push_back(*rung.variant);
+  return close;
 }
 
 const Variant* PlanStore::tuned(const Case& problem, const std::vector<Variant>& candidates,

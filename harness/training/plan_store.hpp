@@ -30,8 +30,8 @@ class NoVariant : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What `best` chooses without measuring: the tuned rung of a problem; without one, the rung that the
-// model predicts to be fastest.
+// What is known of `best` without measuring: the tuned rung of a problem; without one, the predictions
+// of a model.
 struct KnownChoices {
   Tuning tuning{};
   CostModel model{};
@@ -44,8 +44,8 @@ class PlanStore {
   explicit PlanStore(std::uint64_t seed, KnownChoices known = {}, bool verifies = true)
       : seed_(seed), known_(std::move(known)), verifies_(verifies) {}
 
-  // The fastest candidate of `use` for this problem, measured; or the one that is known, if `use`
-  // selects `best`. The candidates must work in one place. Throws NoVariant if none
+  // The fastest candidate of `use` for this problem, measured; of those that may be the fastest by
+  // what is known, if `use` selects `best`. The candidates must work in one place. Throws NoVariant if none
   // supports the problem, std::runtime_error if one fails verification. Collective, and the same on all
   // ranks, unless `alone`.
   template <class Primitive>
@@ -96,7 +96,8 @@ class PlanStore {
     return *known;
   }
 
-  // The candidate that is known to be best, or all if none is.
+  // The candidate that the tuning names; without one, those that the model predicts to take less than
+  // uncertain_factor times the shortest prediction; all if it predicts none.
   std::vector<Variant> best(Case& problem, std::vector<Variant> candidates,
                             const Resources& resources) const;
   // The candidate that the tuning names; null if it has no entry. Throws std::runtime_error if it names

@@ -72,7 +72,7 @@ def model(machine, isa, tmp_path):
 def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa, model, tmp_path):
     other = write_run(tmp_path / "other", machine, isa, [size for size in sizes(60, 2) if not 28 < size[0] < 36])
     found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
-    assert len(found) > 40 and max(found)[0] == 0
+    assert len(found) > 40 and max(regret.predicted for regret in found) == 0
     shown = script("check", model, other)
     assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout and "| 100% | 0.0% | 0.0% |" in shown.stdout
 
@@ -83,8 +83,18 @@ def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
     first, second = sorted(rungs)
     rungs[first], rungs[second] = rungs[second], rungs[first]
     other = write_run(tmp_path / "other", machine, isa, [(512, 64, 64), (8, 64, 64)])
-    regrets = sorted(regret for regret, _ in cost_model.regrets(content, [other])["matmul, 1 thread"])
-    assert regrets == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
+    regrets = sorted(cost_model.regrets(content, [other])["matmul, 1 thread"], key=lambda regret: regret.predicted)
+    assert [regret.predicted for regret in regrets] == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
+    assert [regret.measured for regret in regrets] == pytest.approx([1, 3]) and [regret.rungs for regret in regrets] == [1, 1]
+
+
+def test_the_fastest_of_close_predictions_has_no_regret(machine, isa, model, tmp_path):
+    content = json.loads(model.read_text())  # openmp and skinny are equal at 32 rows
+    content["families"][0]["rungs"][f"skinny_{isa}"]["bias"] -= 0.05
+    other = write_run(tmp_path / "other", machine, isa, [(34, 64, 64), (128, 64, 64)])
+    near, far = cost_model.regrets(content, [other])["matmul, 1 thread"]
+    assert (near.chosen, near.fastest, near.rungs, near.measured) == (f"skinny_{isa}", f"openmp_{isa}", 2, 0)
+    assert near.predicted == pytest.approx((34 / 32) ** 0.5 - 1) and (far.chosen, far.rungs) == (f"openmp_{isa}", 1)
 
 
 # The shape in a row, the shape of --shape, FLOPs, bytes.
@@ -173,22 +183,29 @@ def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
     assert f"{expected}_{isa}" in line.split() and f"{1e6 * seconds:.1f}" in line.split()
 
 
-def test_a_step_runs_what_the_model_predicts(stepladder, isa, network, machine, tmp_path):
-    run = write_run(tmp_path / "fitted", machine, isa, sizes(40, 1), direction="backward_weights")
+@pytest.mark.parametrize(("slow", "packed", "expected"), [(-20, 0, "slow"), (0, -20, "packed"), (-20, -19.8, "packed"), (-19.8, -20, "packed")])
+def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(stepladder, isa, machine, tmp_path, slow, packed, expected):
+    variants = {"slow": f"simd_{isa}", "packed": f"packed_{isa}"}  # of this product, packed takes less than half the time
+    network = tmp_path / "wide.json"
+    network.write_text(json.dumps({
+        "input": {"channels": 1, "height": 28, "width": 28}, "classes": 512, "batch": 256,
+        "layers": [{"type": "fully_connected", "name": "fc", "outputs": 512}, {"type": "softmax_cross_entropy"}],
+        "optimizer": {"type": "sgd", "learning_rate": 0.1}}))
+    run = write_run(tmp_path / "fitted", machine, isa, [(512, 256, 784), *sizes(40, 1)], direction="backward_weights")
     path = tmp_path / "model.json"
     assert script("fit", run, "--out", path).returncode == 0
     content = json.loads(path.read_text())
-    rungs = content["families"][0]["rungs"]
-    for variant, fastest in ((f"openmp_{isa}", "openmp"), (f"skinny_{isa}", "skinny")):
-        for name, rung in rungs.items():
-            rung["bias"] = -40 if name == variant else 0
-        path.write_text(json.dumps(content))
-        out = stepladder.new_run(tmp_path / fastest)
-        done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005", "--threads", "1",
-                          "--cost-model", path, "--out", out)
-        assert done.returncode == 0, done.stderr
-        fc = next(row for row in read_csv(out / "step.csv") if row["layer"] == "fc.backward_weights")
-        assert fc["variant"] == variant
+    family = content["families"][0]
+    rung = next(iter(family["rungs"].values()))
+    family["rungs"] = {variants[name]: rung | {"bias": bias, "slopes": [0] * len(rung["slopes"]), "weights": [1e-9] * len(rung["weights"])}
+                       for name, bias in (("slow", slow), ("packed", packed))}
+    path.write_text(json.dumps(content))
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005", "--threads", "1",
+                      "--cost-model", path, "--out", out)
+    assert done.returncode == 0, done.stderr
+    fc = next(row for row in read_csv(out / "step.csv") if row["layer"] == "fc.backward_weights")
+    assert fc["variant"] == variants[expected]
 
 
 @pytest.mark.parametrize(("change", "expected"), [
