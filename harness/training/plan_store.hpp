@@ -45,9 +45,9 @@ class PlanStore {
       : seed_(seed), known_(std::move(known)), verifies_(verifies) {}
 
   // The fastest candidate of `use` for this problem, measured; of those that may be the fastest by
-  // what is known, if `use` selects `best`. The candidates must work in one place. Throws NoVariant if none
-  // supports the problem, std::runtime_error if one fails verification. Collective, and the same on all
-  // ranks, unless `alone`.
+  // what is known, if `use` selects `best`. The candidates must work in one place. Throws NoVariant
+  // if none supports the problem, std::runtime_error if one fails verification. Collective, and the
+  // same on all ranks, unless `alone`.
   template <class Primitive>
   Chosen<Primitive> choose(const typename Primitive::Problem& problem, const PrimitiveType& type,
                            const UseSpec& use, int threads, bool alone = false) {
