@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
+#include "kernels/common/add_products.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/convolution.hpp"
 
@@ -16,37 +16,6 @@ Range inside(std::int64_t size, std::int64_t outputs, std::int64_t stride, std::
   const std::int64_t first = std::max<std::int64_t>(0, ceil_div(pad - s, stride));
   const std::int64_t last = std::min(outputs, (size - 1 + pad - s) / stride + 1);
   return {pad - s > 0 ? first : 0, size - 1 + pad - s < 0 ? 0 : last};
-}
-
-// result[i · step] += a[i · a_step] · b[i · b_step] for i < count, and the absolute products to magnitude.
-// The first two cases are NCHW with stride_w = 1: constant steps, which the compiler vectorizes.
-void add_products(std::int64_t count, double* __restrict result, double* __restrict magnitude,
-                  std::int64_t step, const float* a, std::int64_t a_step, const float* b,
-                  std::int64_t b_step) {
-  if (step == 1 && a_step == 1 && b_step == 0) {
-    const double factor = *b;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double product = a[i] * factor;
-      result[i] += product;
-      magnitude[i] += std::abs(product);
-    }
-  } else if (step == 0 && a_step == 1 && b_step == 1) {
-    double sum = 0, absolute = 0;
-#pragma omp simd reduction(+ : sum, absolute)
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double product = double{a[i]} * b[i];
-      sum += product;
-      absolute += std::abs(product);
-    }
-    *result += sum;
-    *magnitude += absolute;
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double product = double{a[i * a_step]} * b[i * b_step];
-      result[i * step] += product;
-      magnitude[i * step] += std::abs(product);
-    }
-  }
 }
 
 }  // namespace

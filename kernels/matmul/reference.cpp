@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/common/add_products.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
@@ -16,26 +17,11 @@ void reference(const Problem& p, const Operands& o, double* c, double* magnitude
     const float* a_row = p.transpose_a ? o.a + i : o.a + i * p.k;  // op(A)[i, 0]
     const std::int64_t a_step = p.transpose_a ? p.m : 1;
     if (!p.transpose_b)
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const double a_il = a_row[l * a_step];
-        for (std::int64_t j = 0; j < columns; ++j) {
-          const double product = a_il * o.b[l * p.n + j];
-          c_row[j] += product;
-          magnitude_row[j] += std::abs(product);
-        }
-      }
+      for (std::int64_t l = 0; l < p.k; ++l)
+        add_products(columns, c_row, magnitude_row, 1, o.b + l * p.n, 1, a_row + l * a_step, 0);
     else
-      for (std::int64_t j = 0; j < columns; ++j) {
-        double sum = 0, absolute = 0;
-#pragma omp simd reduction(+ : sum, absolute)
-        for (std::int64_t l = 0; l < p.k; ++l) {
-          const double product = double{a_row[l * a_step]} * o.b[j * p.k + l];
-          sum += product;
-          absolute += std::abs(product);
-        }
-        c_row[j] = sum;
-        magnitude_row[j] = absolute;
-      }
+      for (std::int64_t j = 0; j < columns; ++j)
+        add_products(p.k, c_row + j, magnitude_row + j, 0, a_row, a_step, o.b + j * p.k, 1);
     for (std::int64_t j = 0; j < p.n; ++j) {
       if (has_bias(p.epilogue)) {
         c_row[j] += o.bias[j];

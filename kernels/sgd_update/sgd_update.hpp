@@ -1,6 +1,7 @@
 // sgd_update: one step of gradient descent on a flat array of weights, in place.
 //
-// With g' = gradient + weight_decay · w (L2; gradient alone where weight_decay is 0), lr the learning rate, t the step counted from 1:
+// With g' = gradient + weight_decay · w (L2; gradient alone where weight_decay is 0), lr the learning
+// rate, t the step counted from 1:
 //   sgd       w -= lr g'
 //   momentum  v = momentum v + g';  w -= lr v                          (Polyak 1964, heavy ball)
 //   adagrad   s += g'²;  w -= lr g' / (√s + ε)                         (Duchi et al. 2011)

@@ -183,7 +183,10 @@ def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
     assert f"{expected}_{isa}" in line.split() and f"{1e6 * seconds:.1f}" in line.split()
 
 
-@pytest.mark.parametrize(("slow", "packed", "expected"), [(-20, 0, "slow"), (0, -20, "packed"), (-20, -19.8, "packed"), (-19.8, -20, "packed")])
+CLOSE, FAR = (math.log2(cost_model.UNCERTAIN_FACTOR * factor) for factor in (0.99, 1.01))
+
+
+@pytest.mark.parametrize(("slow", "packed", "expected"), [(-20, -20 + FAR, "slow"), (-20 + FAR, -20, "packed"), (-20, -20 + CLOSE, "packed"), (-20 + CLOSE, -20, "packed")])
 def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(stepladder, isa, machine, tmp_path, slow, packed, expected):
     variants = {"slow": f"simd_{isa}", "packed": f"packed_{isa}"}  # of this product, packed takes less than half the time
     network = tmp_path / "wide.json"
