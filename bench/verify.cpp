@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
 
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
+#include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
@@ -94,74 +94,84 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
   }
 }
 
-// The file of --record. It is written at once, so that an error shows before anything is verified.
-std::optional<VerifiedFile> open_record(const Options& options) {
-  if (options.record.empty()) return {};
-  if (device() == nullptr)
-    throw std::runtime_error(fmt::format("--record {}: records results of a device, and here is {}",
-                                         options.record, device_status()));
-  VerifiedFile file(options.record);
-  if (mpi_session().rank() == 0) file.save();
-  return file;
-}
-
-void record(const DeviceTally& tally, const std::vector<Variant>& variants, VerifiedFile& file,
+// Adds the results to the file of --record. Several processes may record in one file.
+void record(const DeviceTally& tally, const std::vector<Variant>& variants,
             const std::string& path) {
+  if (mpi_session().rank() != 0) return;
+  const FolderLock lock(path);
+  VerifiedFile file(path);
   const std::vector<std::string> not_passed =
       tally.record(variants, source_digests(), device()->name(), utc_time().substr(0, 10), file);
-  if (mpi_session().rank() != 0) return;
   file.save();
   for (const std::string& sentence : not_passed)
     fmt::print("{}: not recorded as verified: {}\n", path, sentence);
 }
 
-int run(const Options& options) {
-  bool all_passed = true;
-  std::optional<VerifiedFile> file = open_record(options);
-  const bool reports = mpi_session().rank() == 0;
-  for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
-    const PrimitiveType* type = work.type;
-    const std::vector<Variant>& variants = work.variants;
-    const std::vector<std::unique_ptr<Case>>& problems = work.problems;
-    Random random(options.seed, type->name());
-    // A primitive without suites has random problems only.
-    const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
-    int drawn = 0;
-    Counts counts;
-    Progress progress(fmt::format("verify {}", type->name()),
-                      problems.size() + static_cast<std::size_t>(draws));
-    try {
-      for (const auto& problem : problems) {
-        verify_problem(*problem, variants, options, counts);
-        problem->release();
-        progress.advance(problem->info().name);
-      }
-      // Problems that no variant here supports do not count. The search ends after three times as
-      // many.
-      const int most = 3 * draws;
-      for (int taken = 0; taken < draws && drawn < most; ++drawn) {
-        const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
-        const auto before = counts.passed + counts.failed;
-        verify_problem(*problem, variants, options, counts);
-        if (counts.passed + counts.failed == before) continue;
-        ++taken;
-        progress.advance(problem->info().name);
-      }
-    } catch (const DeviceLost&) {
-      for (const Variant& variant : variants) counts.on_device.left_out(variant);
-      if (file) record(counts.on_device, variants, *file, options.record);
-      throw;
+// Verifies the variants on the problems of the suites, then on random ones. Returns whether all passed.
+bool verify_variants(const Work& work, const std::vector<Variant>& variants,
+                     const Options& options) {
+  const PrimitiveType* type = work.type;
+  const std::string what = variants.size() == 1
+                               ? fmt::format("{} {}", type->name(), variants.front().name)
+                               : type->name();
+  Random random(options.seed, type->name());
+  // A primitive without suites has random problems only.
+  const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
+  int drawn = 0;
+  Counts counts;
+  Progress progress(fmt::format("verify {}", what),
+                    work.problems.size() + static_cast<std::size_t>(draws));
+  try {
+    for (const auto& problem : work.problems) {
+      verify_problem(*problem, variants, options, counts);
+      problem->release();
+      progress.advance(problem->info().name);
     }
-    progress.finish();
-    all_passed = all_passed && counts.failed == 0;
-    if (file) record(counts.on_device, variants, *file, options.record);
-    if (reports)
-      fmt::print(
-          "{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} "
-          "skipped; largest "
-          "error {:.3f} of its bound\n",
-          type->name(), problems.size() + static_cast<std::size_t>(drawn), variants.size(),
-          counts.passed, counts.failed, counts.unavailable, counts.skipped, counts.worst);
+    // Problems that no variant here supports do not count. The search ends after three times as
+    // many.
+    const int most = 3 * draws;
+    for (int taken = 0; taken < draws && drawn < most; ++drawn) {
+      const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
+      const auto before = counts.passed + counts.failed;
+      verify_problem(*problem, variants, options, counts);
+      if (counts.passed + counts.failed == before) continue;
+      ++taken;
+      progress.advance(problem->info().name);
+    }
+  } catch (...) {  // DeviceLost, Interrupted
+    for (const Variant& variant : variants) counts.on_device.left_out(variant);
+    if (!options.record.empty()) record(counts.on_device, variants, options.record);
+    throw;
+  }
+  progress.finish();
+  if (!options.record.empty()) record(counts.on_device, variants, options.record);
+  if (mpi_session().rank() == 0)
+    fmt::print(
+        "{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} "
+        "skipped; largest "
+        "error {:.3f} of its bound\n",
+        what, work.problems.size() + static_cast<std::size_t>(drawn), variants.size(),
+        counts.passed, counts.failed, counts.unavailable, counts.skipped, counts.worst);
+  return counts.failed == 0;
+}
+
+int run(const Options& options) {
+  if (!options.record.empty()) {
+    if (device() == nullptr)
+      throw std::runtime_error(fmt::format(
+          "--record {}: records results of a device, and here is {}", options.record,
+          device_status()));
+    record({}, {}, options.record);  // an error shows before anything is verified
+  }
+  bool all_passed = true;
+  for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
+    if (options.record.empty()) {
+      all_passed = verify_variants(work, work.variants, options) && all_passed;
+      continue;
+    }
+    // One after another: a verification that is cut has recorded the variants before.
+    for (const Variant& variant : work.variants)
+      all_passed = verify_variants(work, {variant}, options) && all_passed;
   }
   return all_passed ? 0 : 1;
 }

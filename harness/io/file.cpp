@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -128,6 +129,16 @@ void fail_at(const std::filesystem::path& path, std::size_t offset, const std::s
              const std::string& found) {
   fail(path, fmt::format("byte offset {}: expected {}, found {}", offset, expected, found));
 }
+
+FolderLock::FolderLock(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  folder_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ >= 0 && flock(folder_, LOCK_EX) == 0) return;
+  const int reason = errno;
+  if (folder_ >= 0) close(folder_);
+  fail(path, fmt::format("cannot lock its folder: {}", std::strerror(reason)));
+}
+FolderLock::~FolderLock() { close(folder_); }
 
 std::filesystem::path source_directory() { return STEPLADDER_SOURCE_DIR; }
 

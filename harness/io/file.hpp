@@ -29,6 +29,20 @@ bool write_all(int descriptor, std::string_view text);
 [[noreturn]] void fail_at(const std::filesystem::path& path, std::size_t offset,
                           const std::string& expected, const std::string& found);
 
+// While it exists, other processes wait that lock the folder of the same file. Between reading a file
+// and replacing it, this keeps what they add.
+class FolderLock {
+ public:
+  // Throws when the folder of `path` cannot be opened or locked.
+  explicit FolderLock(const std::filesystem::path& path);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
+
 // The folder of the sources that the program was built from.
 std::filesystem::path source_directory();
 
