@@ -43,6 +43,8 @@ DATA ?=
 SECONDS ?=
 FAULT ?=
 QUICK ?=
+PART ?=
+ARCHIVE ?=
 MUTANTS ?=
 SEED ?=
 FILES ?=
@@ -51,7 +53,7 @@ export CUDA CUDA_ARCHITECTURES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
-export COUNT
+export COUNT PART ARCHIVE
 unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
@@ -110,8 +112,11 @@ help: ## list the targets and the variables
 	@echo 'Variables of fuzz:'
 	@echo '  SECONDS=60                  in total'
 	@echo '  TARGET=network,idx          only these of tests/fuzz'
-	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME as above, LIMIT=480 (seconds in'
-	@echo '  total). PRIMITIVE with the OUT of an earlier run measures that primitive again.'
+	@echo 'Variables of gpu: PRIMITIVE VARIANT SUITE BUDGET RESUME as above, OUT on the command line, and'
+	@echo '  PART=check                  correctness only, at most 4 minutes; measure: times, at most 7'
+	@echo '  LIMIT=240                   seconds in total'
+	@echo '  ARCHIVE=FILE.tar.gz         all that was written; OUT/gpu-run.tar.gz where the environment has OUT'
+	@echo '  PRIMITIVE with the OUT of an earlier run measures that primitive again.'
 	@echo "Variables of faults: FAULT='matmul*' (names of tests/faults), QUICK=1 (the cheap ones, without the floor)"
 	@echo 'Variables of mutate, after make test:'
 	@echo '  MUTANTS=200 SEED=1          how many are judged, and the seed of the draw'
@@ -165,11 +170,12 @@ simulate-training: setup ## train a small network in several modes on simulated 
 peers: build ## measure the same training steps in PyTorch (installs it into .venv-peers)
 	@scripts/peers.sh
 
-gpu: ## on a GPU machine: build, verify, measure the CUDA rungs beside PyTorch in 8 minutes
-	@scripts/gpu.sh
+# OUT is the run folder only where it stands on the command line; in the environment it is where the archive goes.
+gpu: ## on a GPU machine: verify and measure the CUDA rungs beside PyTorch (PART=check, measure; OUT=FOLDER)
+	@scripts/gpu.sh $(if $(filter command,$(origin OUT)),"$$OUT")
 
-gpu-bundle: setup ## pack the libraries for a build on a GPU machine: build/gpu-bundle
-	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle"
+gpu-bundle: setup ## pack the program and libraries to take to a GPU machine: build/gpu-bundle
+	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle" "$$BUILD/gpu-program"
 
 plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
 	@run=$${OUT:-$(lastword $(sort $(wildcard results/local/*/)))}; \

@@ -1,24 +1,33 @@
 #!/usr/bin/env bash
-# Builds, verifies and measures the CUDA rungs on the GPU of this machine, beside PyTorch, and
-# writes one run folder, in at most LIMIT seconds (480). It installs nothing: libraries and headers
-# come from build/gpu-bundle, packed elsewhere by `make gpu-bundle`, or from the system. A stage
-# that fails or exceeds its time does not stop the others.
-# Variables: PRIMITIVE VARIANT SUITE BUDGET OUT RESUME BUILD LIMIT (see make help).
-#
-# OUT receives summary.csv, summary.json, step.csv, step.json, columns.json, verified.json,
-# environment.json, ceilings.json, peers/ (step.csv, environment.json, columns.json), and raw.tar.gz
-# with logs, samples and the records of Google Benchmark. Unpack raw.tar.gz before you publish the
-# folder as results/<machine>.
+# Verifies and measures the CUDA rungs on the GPU of this machine, beside NVIDIA's libraries and
+# PyTorch.
+#   gpu.sh [RUN]          RUN: the run folder (results/local/<time>-gpu)
+# It installs nothing: the program comes from build/gpu-bundle (make gpu-bundle), or is built with
+# the headers and libraries of the bundle. A stage that fails or exceeds its time does not stop the
+# others. After every stage the run folder is packed into ARCHIVE ($OUT/gpu-run.tar.gz where OUT is
+# set, else RUN.tar.gz), and the table is written beside it, as .txt.
+# Variables: PART (check: correctness, measure: times; both), LIMIT (seconds in total), PRIMITIVE
+# VARIANT SUITE BUDGET RESUME BUILD ARCHIVE (see make help).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-limit=${LIMIT:-480}
-to_finish=25 # seconds reserved for packing and the table
+part=${PART:-all}
+case $part in
+  check) limit=240 ;;
+  measure) limit=420 ;;
+  all) limit=660 ;;
+  *) die "make gpu: PART=$part: expected check or measure" ;;
+esac
+limit=${LIMIT:-$limit}
+to_finish=8 # seconds reserved for the table and the archive
 build=${BUILD:-build}/gpu
-program=$build/stepladder
 bundle=${BUILD:-build}/gpu-bundle
-run=${OUT:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
+run=${1:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
+archive=${ARCHIVE:-}
+if [[ -z $archive && -n ${OUT:-} && $OUT != "$run" ]]; then archive=$OUT/gpu-run.tar.gz; fi
+archive=${archive:-$run.tar.gz}
 [[ $limit =~ ^[1-9][0-9]*$ ]] || die "make gpu: LIMIT=$limit: expected seconds, for example 480"
+[[ $archive == *.tar.gz ]] || die "make gpu: ARCHIVE=$archive: expected a name that ends in .tar.gz"
 
 # --- the machine ---------------------------------------------------------------------------------
 
@@ -28,12 +37,6 @@ gpus=$(nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null
   die "make gpu: this machine has no NVIDIA GPU: nvidia-smi is absent or lists none." \
     "Nothing was built or measured. \`make test\` verifies the CUDA rungs on the CPU (tests/simt)."
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-command -v nvcc >/dev/null ||
-  die "make gpu: nvcc, which builds the CUDA rungs, is neither on PATH nor in /usr/local/cuda/bin."
-cuda=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-((${cuda%%.*} >= 13)) 2>/dev/null ||
-  die "make gpu: $(command -v nvcc) is from CUDA ${cuda:-unknown}; expected 13.0 or newer."
-command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
 
 architectures=
 while IFS= read -r capability; do
@@ -45,7 +48,7 @@ while IFS= read -r capability; do
 done < <(sed 's/.*, *//; s/\.//' <<<"$gpus" | sort -u)
 
 again=()
-if [[ -e $run/environment.json || -e $run/raw.tar.gz ]]; then
+if [[ -e $run/environment.json || -e $run/verified.json ]]; then
   if [[ -n ${PRIMITIVE:-} && ${RESUME:-} != 1 ]]; then
     again=(--again)
   elif [[ ${RESUME:-} != 1 ]]; then
@@ -53,12 +56,7 @@ if [[ -e $run/environment.json || -e $run/raw.tar.gz ]]; then
       "(PRIMITIVE=matmul), resume with RESUME=1, or choose another folder with OUT."
   fi
 fi
-mkdir -p "$run"
-if [[ -e $run/raw.tar.gz ]]; then
-  tar -xzf "$run/raw.tar.gz" -C "$run" ||
-    die "make gpu: $run/raw.tar.gz cannot be unpacked; choose another folder with OUT."
-fi
-mkdir -p "$run/logs"
+mkdir -p "$run/logs" "$(dirname "$archive")"
 
 # --- stages --------------------------------------------------------------------------------------
 
@@ -71,8 +69,18 @@ trap 'interrupted=1; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true'
 report() { # OUTCOME TITLE REASON
   local line
   line=$(printf '%-9s %s: %s' "$1" "$2" "$3")
-  say "  $line"
+  say "  $line" | tee -a "$run/logs/stages.txt"
   [[ $1 == ok ]] || not_ok+=("$line")
+}
+
+# Writes the archive: a call that is cut later loses only the stage that it cuts.
+pack() {
+  if tar -czf "$archive.part" -C "$(dirname "$run")" "$(basename "$run")" 2>/dev/null; then
+    mv "$archive.part" "$archive"
+  else
+    rm -f "$archive.part"
+    return 1
+  fi
 }
 
 # stage TITLE SECONDS COMMAND…: runs the command for at most these seconds and the remaining time.
@@ -117,127 +125,144 @@ stage() {
     tail -n 12 "$log" | cut -c1-300 | sed 's/^/    | /'
     failures=$((failures + 1))
   fi
+  pack || true
 }
 
-# Packs the large files, prints the stages that did not succeed and the table, and exits.
+# rungs TITLE SECONDS EACH OPTION…: verifies the project's own rungs, see gpu_rungs.py
+rungs() {
+  local title=$1 seconds=$2 each=$3
+  shift 3
+  stage "$title" "$seconds" python3 scripts/gpu_rungs.py "$program" --logs "$run/logs/$title" \
+    --each "$each" --primitive "${PRIMITIVE:-}" --variant "${VARIANT:-}" "$@"
+  grep -hE '^[0-9]+ of|^(FAILED|BROKEN|CUT) ' "$run/logs/$title.log" | cut -c1-200 | sed 's/^/    | /' || true
+}
+
+# Prints the stages that did not succeed and the table, writes the archive, and exits.
 finish() {
-  local raw=() file
-  for file in logs samples.csv benchmark.json peers/samples.csv; do
-    [[ ! -e $run/$file ]] || raw+=("$file")
-  done
-  if tar -czf "$run/raw.tar.gz.part" -C "$run" "${raw[@]}"; then
-    mv "$run/raw.tar.gz.part" "$run/raw.tar.gz"
-    (cd "$run" && rm -rf "${raw[@]}")
-  else
-    rm -f "$run/raw.tar.gz.part"
-    report FAILED "raw.tar.gz" "samples and logs stay unpacked in $run"
+  {
+    say
+    say "$((SECONDS / 60)) min $((SECONDS % 60)) s in total; $run: $(du -sh "$run" | cut -f1)"
+    if ((${#not_ok[@]})); then
+      say "Not ok (the logs are in $run/logs):"
+      printf '  %s\n' "${not_ok[@]}"
+    fi
+    if [[ -e $run/summary.csv || -e $run/step.csv || -e $run/verified.json ]]; then
+      python3 scripts/gpu_table.py "$run" || failures=$((failures + 1))
+    fi
+  } >"$run/table.txt"
+  cat "$run/table.txt"
+  cp "$run/table.txt" "${archive%.tar.gz}.txt" || failures=$((failures + 1))
+  pack || {
+    say "make gpu: $archive could not be written; the results are in $run" >&2
     failures=$((failures + 1))
-  fi
-  say
-  say "$((SECONDS / 60)) min $((SECONDS % 60)) s in total; $run: $(du -sh "$run" | cut -f1)"
-  if ((${#not_ok[@]})); then
-    say "Not ok (the logs are in raw.tar.gz):"
-    printf '  %s\n' "${not_ok[@]}"
-  fi
-  if [[ -e $run/summary.csv || -e $run/step.csv || -e $run/verified.json ]]; then
-    python3 scripts/gpu_table.py "$run" || failures=$((failures + 1))
-  fi
+  }
   [[ -z $interrupted ]] || exit 130
   ((failures == 0)) || exit 1
   exit 0
 }
 
-say "$(head -n 1 <<<"$gpus"); build for ${architectures//;/, }; at most $limit s; run folder $run"
+say "$(head -n 1 <<<"$gpus"); at most $limit s; run folder $run; archive $archive"
+nvidia-smi >"$run/logs/nvidia-smi.txt" 2>&1 || true
 
-# --- build ---------------------------------------------------------------------------------------
+# --- the program ---------------------------------------------------------------------------------
 
-if [[ -d $bundle ]]; then
-  have=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2) || have=
-  needed=$(cat "$bundle/glibc")
-  [[ -z $have || $(printf '%s\n' "$needed" "$have" | sort -V | head -n 1) == "$needed" ]] ||
-    die "make gpu: $bundle is for glibc $needed or newer; this machine has $have." \
-      "Pack it on an older Debian."
-  CMAKE_PREFIX_PATH=$(realpath "$bundle")${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
-  # DT_RPATH, unlike the newer DT_RUNPATH, also applies to libraries that a library needs.
-  export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
-fi
 # cuBLAS and cuDNN may exist only in the Python packages that PyTorch installs.
+toolkit=
+if command -v nvcc >/dev/null; then toolkit=$(dirname "$(dirname "$(command -v nvcc)")"); fi
 while read -r what folder; do
   case $what in
     prefix) CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:+$CMAKE_PREFIX_PATH:}$folder ;;
     libraries) LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder ;;
   esac
-done < <(python3 scripts/nvidia_packages.py "$(dirname "$(command -v nvcc)")/../include" \
-  2>/dev/null || true)
-export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PATH
-stage build 240 env CUDA=ON CUDA_ARCHITECTURES="$architectures" \
-  scripts/build.sh release "$build" stepladder
-((status == 0)) || finish
+done < <(python3 scripts/nvidia_packages.py "$toolkit/include" 2>/dev/null || true)
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$toolkit/lib64
+export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH PATH
+
+build_program() {
+  command -v nvcc >/dev/null ||
+    die "make gpu: nvcc, which builds the CUDA rungs, is neither on PATH nor in /usr/local/cuda/bin."
+  local cuda
+  cuda=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+  ((${cuda%%.*} >= 13)) 2>/dev/null ||
+    die "make gpu: $(command -v nvcc) is from CUDA ${cuda:-unknown}; expected 13.0 or newer."
+  command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
+  if [[ -d $bundle ]]; then
+    local have needed
+    have=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2) || have=
+    needed=$(cat "$bundle/glibc")
+    [[ -z $have || $(printf '%s\n' "$needed" "$have" | sort -V | head -n 1) == "$needed" ]] ||
+      die "make gpu: $bundle is for glibc $needed or newer; this machine has $have." \
+        "Pack it on an older Debian."
+    CMAKE_PREFIX_PATH=$(realpath "$bundle"):$CMAKE_PREFIX_PATH
+    # DT_RPATH, unlike the newer DT_RUNPATH, also applies to libraries that a library needs.
+    export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
+  fi
+  stage build 240 env CUDA=ON CUDA_ARCHITECTURES="$architectures" \
+    scripts/build.sh release "$build" stepladder
+  program=$build/stepladder
+  ((status == 0)) || finish
+}
+
+program=$bundle/bin/stepladder
+if [[ $architectures == "$(cat "$bundle/architectures" 2>/dev/null)" ]] &&
+  [[ $(STEPLADDER_SOURCE_DIR=$root "$program" --version 2>"$run/logs/program.log") == stepladder* ]]; then
+  export STEPLADDER_SOURCE_DIR=$root
+  report ok program "the prebuilt one of $bundle"
+else
+  build_program
+fi
 
 # --- verification --------------------------------------------------------------------------------
 
 if [[ -n ${PRIMITIVE:-} ]]; then
   IFS=', ' read -ra primitives <<<"$PRIMITIVE"
 else
-  mapfile -t primitives < <("$program" list --place cuda | grep -v '^ ' || true)
+  mapfile -t primitives < <("$program" list --place cuda | grep -v '^ ' | grep -v '^all_reduce$' || true)
 fi
 budget=()
 [[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
-
 IFS=', ' read -ra suites <<<"${SUITE:-layers gpu alexnet nhwc}"
 
-# PRIMITIVE/RUNG of the rungs that left the device unusable or did not terminate
-broken=" "
-
-ladder() { # PRIMITIVE: technique and name of each rung
-  "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\)  *\([^ ]*\) .*/\2 \1/p'
+sanitizer() { # TOOL SECONDS
+  if command -v compute-sanitizer >/dev/null; then
+    rungs "$1" "$2" 30 --random 3 --tool "compute-sanitizer --tool $1 --error-exitcode 9"
+  else
+    report SKIPPED "$1" "compute-sanitizer was not found"
+  fi
 }
 
-# Status 3: a kernel made the device unusable for this process. 124 and 137: it did not terminate.
-broke_the_device() { ((status == 3 || status == 124 || status == 137)); }
-
-verify() { # PRIMITIVE TITLE SECONDS VARIANTS…
-  local suite=() # a primitive without suites is verified on random problems alone
-  [[ ! -e bench/suites/$1.csv ]] || suite=(--suite layers)
-  stage "verify $2" "$3" "$program" verify "$1" --place cuda "${@:4}" "${suite[@]}" --random 200 \
-    --record "$run/verified.json"
-}
-
-for primitive in "${primitives[@]}"; do
-  if [[ $primitive == all_reduce ]]; then
-    report SKIPPED "verify all_reduce" "needs several GPUs"
-    continue
-  fi
-  verify "$primitive" "$primitive" 45 ${VARIANT:+--variant "$VARIANT"}
-  if broke_the_device && [[ -z ${VARIANT:-} && -z $interrupted ]]; then
-    # One by one, each in a process of its own.
-    while read -r _ rung; do
-      verify "$primitive" "$primitive $rung" 20 --variant "$rung"
-      ! broke_the_device || broken+="$primitive/$rung "
-    done < <(ladder "$primitive")
-  fi
-done
+if [[ $part != measure ]]; then
+  stage probe 20 "$program" machine --probe
+  sed -n '2,60{s/^/    | /p}' "$run/logs/probe.log" 2>/dev/null || true
+  rungs verify 100 20 --suite layers --random 40 --record "$run/verified.json"
+  sanitizer memcheck 70
+else # what has changed since it passed
+  rungs verify 60 20 --suite layers --random 40 --record "$run/verified.json" --new
+fi
+if [[ $part == check ]]; then finish; fi
 
 # --- times ---------------------------------------------------------------------------------------
+
+# Every rung of the primitive but those that have just broken the device or did not terminate.
+timed() { # PRIMITIVE
+  "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
+    grep -qE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
+  done | paste -sd,
+}
 
 bench_suite() {
   local primitive variants
   for primitive in "${primitives[@]}"; do
     # The 61 million weights of AlexNet take a minute to verify.
-    [[ $primitive != all_reduce && $primitive/$1 != sgd_update/alexnet ]] || continue
+    [[ $primitive/$1 != sgd_update/alexnet ]] || continue
     grep -q "^$1," "bench/suites/$primitive.csv" 2>/dev/null || continue
-    variants=${VARIANT:-}
-    if [[ $broken == *" $primitive/"* ]]; then
-      variants=$(ladder "$primitive" | while read -r _ rung; do
-        [[ $broken == *" $primitive/$rung "* ]] || say "$rung"
-      done | paste -sd,)
-      if [[ -z $variants ]]; then
-        report SKIPPED "bench $primitive $1" "every rung broke the device or did not terminate"
-        continue
-      fi
+    variants=${VARIANT:-$(timed "$primitive")}
+    if [[ -z $variants ]]; then
+      report SKIPPED "bench $primitive $1" "every rung broke the device or did not terminate"
+      continue
     fi
     stage "bench $primitive $1" 50 "$program" bench "$primitive" --place cuda \
-      ${variants:+--variant "$variants"} "${budget[@]}" --suite "$1" --threads 1 \
+      --variant "$variants" "${budget[@]}" --suite "$1" --threads 1 \
       --out "$run" --resume "${again[@]}"
   done
 }
@@ -254,35 +279,33 @@ peers() {
   if [[ -e $run/peers/step.csv ]]; then
     report SKIPPED PyTorch "already measured, in $run/peers"
   elif python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-    stage PyTorch 120 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
+    stage PyTorch 100 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
       --seconds 0.5 --out "$run/peers"
   else
     report SKIPPED PyTorch "python3 has no PyTorch with access to the GPU"
   fi
 }
 
+# The rungs for the widest vectors of this CPU and those for any, on up to all cores.
+cpu_ladder() {
+  local primitive isa=avx2 threads=1 count
+  grep -qw avx512dq /proc/cpuinfo && isa=avx512
+  for ((count = 2; count <= $(core_count); count *= 2)); do threads+=,$count; done
+  for primitive in matmul convolution max_pool sgd_update; do
+    stage "cpu $primitive" 25 "$program" bench "$primitive" --place cpu --suite layers \
+      --variant "serial*,blocked,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
+      --out "$run/cpu" --resume
+  done
+}
+
 # The most important stages come first, because the time may run out.
 bench_suite "${suites[0]}"
-[[ -n ${PRIMITIVE:-} ]] || steps
 ((${#suites[@]} < 2)) || bench_suite "${suites[1]}"
-[[ -n ${PRIMITIVE:-} ]] || peers
-((${#suites[@]} < 3)) || bench_suite "${suites[2]}"
-
-# --- NVIDIA's sanitizer --------------------------------------------------------------------------
-
-if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck; do
-    for primitive in "${primitives[@]}"; do
-      own=$(ladder "$primitive" | sed -n 's/^cuda //p' | paste -sd,) # without NVIDIA's libraries
-      [[ $primitive != all_reduce && -n $own ]] || continue
-      stage "$tool $primitive" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 \
-        "$program" verify "$primitive" --variant "${VARIANT:-$own}" --place cuda --random 3
-    done
-  done
-else
-  report SKIPPED "memcheck, racecheck" "compute-sanitizer was not found"
+if [[ -z ${PRIMITIVE:-} ]]; then
+  steps
+  peers
+  cpu_ladder
 fi
-
-for suite in "${suites[@]:3}"; do bench_suite "$suite"; done
-
+for suite in "${suites[@]:2}"; do bench_suite "$suite"; done
+sanitizer racecheck 60
 finish

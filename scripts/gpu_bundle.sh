@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Packs the libraries and headers that a build needs, besides CUDA, CMake and a compiler, from
 # Debian packages into a prefix folder, for a GPU machine where nothing can be installed.
-#   gpu_bundle.sh FOLDER
+#   gpu_bundle.sh FOLDER [BUILD]
+# With BUILD, a folder to build in, FOLDER/bin/stepladder is the program for the GPUs in
+# FOLDER/architectures (90a; CUDA_ARCHITECTURES selects others), and FOLDER/commit names its source.
 # The bundle has no MPI and no oneDNN; their rungs are not built. Libraries are static where Debian
 # has static ones, otherwise shared, with their dependencies. They need at least the glibc version
 # in FOLDER/glibc. FOLDER/MANIFEST lists packages and files; the same packages give the same
@@ -10,7 +12,8 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 folder=${1:?gpu_bundle.sh: name the folder to pack into}
-most_megabytes=40
+build=${2:-}
+most_megabytes=45
 multiarch=$(gcc -print-multiarch)
 libraries=/usr/lib/$multiarch
 packages=(libfmt-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libgtest-dev libhwloc-dev
@@ -75,12 +78,38 @@ for package in "${packages[@]}"; do
   done <<<"$files"
 done
 
+# Reads libraries from the bundle alone, found from the program's own folder.
+build_program() {
+  local architectures=${CUDA_ARCHITECTURES:-90a} needed
+  mkdir -p "$build" "$folder/bin"
+  CMAKE_PREFIX_PATH=$folder LDFLAGS="-Wl,--disable-new-dtags" cmake --preset release -B "$build" \
+    -G Ninja -DSTEPLADDER_CUDA=ON "-DSTEPLADDER_CUDA_ARCHITECTURES=$architectures" \
+    -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DDNNL_LIBRARY=OFF -DZSTD_LIBRARY=OFF \
+    -DFFTW_INCLUDE_DIR=OFF -DCMAKE_SKIP_BUILD_RPATH=OFF \
+    "-DCMAKE_BUILD_RPATH=\$ORIGIN/../lib/$multiarch" >"$build/configure.log" 2>&1 || {
+    tail -n 40 "$build/configure.log" >&2
+    die "make gpu-bundle: configuring $build failed; the whole output is in $build/configure.log"
+  }
+  cmake --build "$build" --parallel "$(core_count)" --target stepladder
+  strip -o "$folder/bin/stepladder" "$build/stepladder"
+  for needed in $(readelf -d "$build/stepladder" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    [[ $needed =~ $of_the_system ]] || pack_shared "$libraries/$needed"
+  done
+  say "$architectures" >"$folder/architectures"
+  if git rev-parse --short=12 HEAD >"$folder/commit" 2>/dev/null; then
+    [[ -z $(git status --porcelain --untracked-files=no) ]] || say "$(cat "$folder/commit") dirty" >"$folder/commit"
+  else
+    rm "$folder/commit"
+  fi
+}
+[[ -z $build ]] || build_program
+
 mapfile -t owners < <(printf '%s\n' "${owners[@]}" | sort -u)
 for package in "${owners[@]}"; do
   cp -pL "/usr/share/doc/$package/copyright" "$folder/licences/$package"
 done
 
-find "$folder" -name '*.so*' -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' |
+find "$folder" \( -name '*.so*' -o -name stepladder \) -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' |
   sort -uV | tail -n 1 | sed 's/GLIBC_//' >"$folder/glibc"
 {
   dpkg-query -W -f='${Package} ${Version}\n' "${owners[@]}"
