@@ -156,6 +156,7 @@ if(cuda_wanted)
   if(STEPLADDER_WERROR)
     add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>
                         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>)
+    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER sh ${CMAKE_SOURCE_DIR}/cmake/nvcc_checked.sh)
   endif()
   find_package(CUDAToolkit REQUIRED)
   set(STEPLADDER_HAVE_CUDA ON)

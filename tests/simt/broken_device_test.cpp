@@ -8,6 +8,7 @@
 #include "harness/results/bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/verify/verify.hpp"
+#include "kernels/common/cuda/check.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/simt/multiprocessor.hpp"
 #include "tests/temporary_folder.hpp"
@@ -92,6 +93,17 @@ TEST_F(BrokenDevice, IsNotReportedForAWrongResult) {
   EXPECT_TRUE(ended);
   EXPECT_EQ(status.at("wrong"), "failed no");
   EXPECT_EQ(status.at("correct"), "ok yes");
+}
+
+// CUDA's own message is "unspecified launch failure".
+TEST(CudaCheck, NamesTheReasonsForWhichAKernelStops) {
+  try {
+    STEPLADDER_CUDA_CHECK(cudaErrorLaunchFailure);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("more than 4 s for a barrier"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/cuda/check.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
 
 namespace stepladder {
@@ -52,24 +53,39 @@ class Barrier {
   }
 
   // Waits until the phase of this parity, the current or the preceding one, is complete. Phase 0 is
-  // preceded by a complete phase of parity 1.
+  // preceded by a complete phase of parity 1. A barrier that never completes stops the kernel after
+  // longest_wait_seconds instead of blocking the GPU for ever.
   __device__ void wait(unsigned parity) {
-    unsigned is_complete = 0;
-    while (is_complete == 0)
-      asm volatile(
-          "{\n"
-          ".reg .pred is_complete;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 is_complete, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, is_complete;\n"
-          "}"
-          : "=r"(is_complete)
-          : "r"(address()), "r"(parity)
-          : "memory");
+    if (is_complete(parity)) return;
+    constexpr std::uint64_t most = std::uint64_t{longest_wait_seconds} * 1'000'000'000;
+    const std::uint64_t start = nanoseconds();
+    while (!is_complete(parity))
+      if (nanoseconds() - start > most) __trap();  // printing a message could disable setmaxnreg
   }
 
   __device__ std::uint32_t address() const { return shared_address(this); }
 
  private:
+  // Waits for a short time that the hardware determines.
+  __device__ bool is_complete(unsigned parity) {
+    unsigned result = 0;
+    asm volatile(
+        "{\n"
+        ".reg .pred is_complete;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 is_complete, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, is_complete;\n"
+        "}"
+        : "=r"(result)
+        : "r"(address()), "r"(parity)
+        : "memory");
+    return result != 0;
+  }
+  static __device__ std::uint64_t nanoseconds() {
+    std::uint64_t time = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+  }
+
   std::uint64_t state_;
 };
 

@@ -230,7 +230,8 @@ enum cudaError_t {
   cudaErrorPeerAccessAlreadyEnabled,
   cudaErrorStreamCaptureUnsupported,
   cudaErrorStreamCaptureInvalidated,
-  cudaErrorIllegalAddress
+  cudaErrorIllegalAddress,
+  cudaErrorLaunchFailure
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute {
