@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace stepladder {
 namespace {
@@ -129,6 +131,14 @@ void fail_at(const std::filesystem::path& path, std::size_t offset, const std::s
   fail(path, fmt::format("byte offset {}: expected {}, found {}", offset, expected, found));
 }
 
-std::filesystem::path source_directory() { return STEPLADDER_SOURCE_DIR; }
+std::filesystem::path source_directory() {
+  const char* chosen = std::getenv("STEPLADDER_SOURCE_DIR");
+  const std::filesystem::path folder = chosen != nullptr ? chosen : STEPLADDER_SOURCE_DIR;
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder / "bench" / "suites", error))
+    fail(folder,
+         "has no folder bench/suites; STEPLADDER_SOURCE_DIR must name stepladder's sources");
+  return folder;
+}
 
 }  // namespace stepladder

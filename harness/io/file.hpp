@@ -29,7 +29,8 @@ bool write_all(int descriptor, std::string_view text);
 [[noreturn]] void fail_at(const std::filesystem::path& path, std::size_t offset,
                           const std::string& expected, const std::string& found);
 
-// The folder of the sources that the program was built from.
+// The folder of suites, networks and results: the one that the environment variable STEPLADDER_SOURCE_DIR
+// names, otherwise that of the sources that the program was built from. Throws if it has no suites.
 std::filesystem::path source_directory();
 
 }  // namespace stepladder
