@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace stepladder {
 namespace {
@@ -140,6 +142,14 @@ FolderLock::FolderLock(const std::filesystem::path& path) {
 }
 FolderLock::~FolderLock() { close(folder_); }
 
-std::filesystem::path source_directory() { return STEPLADDER_SOURCE_DIR; }
+std::filesystem::path source_directory() {
+  const char* chosen = std::getenv("STEPLADDER_SOURCE_DIR");
+  const std::filesystem::path folder = chosen != nullptr ? chosen : STEPLADDER_SOURCE_DIR;
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder / "bench" / "suites", error))
+    fail(folder,
+         "has no folder bench/suites; STEPLADDER_SOURCE_DIR must name stepladder's sources");
+  return folder;
+}
 
 }  // namespace stepladder

@@ -43,7 +43,8 @@ class FolderLock {
   int folder_;
 };
 
-// The folder of the sources that the program was built from.
+// The folder of suites, networks and results: the one that the environment variable STEPLADDER_SOURCE_DIR
+// names, otherwise that of the sources that the program was built from. Throws if it has no suites.
 std::filesystem::path source_directory();
 
 }  // namespace stepladder

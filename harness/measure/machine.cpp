@@ -64,6 +64,28 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
+struct Commit {
+  std::string hash = "unknown";
+  bool is_dirty = false;
+};
+
+// From git. Where the sources have no repository, from a file with a line "HASH" or "HASH dirty", which
+// travels with them.
+Commit commit_of(const std::filesystem::path& sources) {
+  std::error_code error;
+  if (std::filesystem::exists(sources / ".git", error)) {
+    const std::string git = fmt::format("git -C '{}' ", sources.string());
+    if (const std::string hash = output_of(git + "rev-parse --short=12 HEAD"); !hash.empty())
+      return {hash, !output_of(git + "status --porcelain --untracked-files=no").empty()};
+  }
+  const char* named = std::getenv("STEPLADDER_COMMIT_FILE");
+  std::ifstream in(named != nullptr ? named : sources / "build" / "gpu-bundle" / "commit");
+  std::string hash, state;
+  if (!(in >> hash)) return {};
+  in >> state;
+  return {hash.substr(0, 12), state == "dirty"};
+}
+
 nlohmann::json libraries() {
   nlohmann::json all = {{"google_benchmark", "1.7 or newer"},
                         {"xsimd", fmt::format("{}.{}.{}", XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR,
@@ -125,8 +147,7 @@ std::size_t last_level_cache_per_rank(const Machine& machine) {
 }
 
 nlohmann::json describe_environment(const Machine& machine) {
-  const std::string git = fmt::format("git -C '{}' ", source_directory().string());
-  const std::string commit = output_of(git + "rev-parse --short=12 HEAD");
+  const Commit commit = commit_of(source_directory());
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   nlohmann::json affinity;
   for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
@@ -149,8 +170,8 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"libraries", libraries()},
       {"gpu", device() != nullptr ? nlohmann::json(device()->name()) : nlohmann::json(nullptr)},
       {"gpu_status", device() != nullptr ? "available" : device_status()},
-      {"commit", commit.empty() ? "unknown" : commit},
-      {"dirty", !output_of(git + "status --porcelain --untracked-files=no").empty()},
+      {"commit", commit.hash},
+      {"dirty", commit.is_dirty},
       {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()},
       {"energy", energy.why_unavailable().empty() ? "available" : energy.why_unavailable()}};
 }

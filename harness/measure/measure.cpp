@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <sstream>
 
 #include "harness/io/mpi_session.hpp"
@@ -23,6 +25,10 @@ std::atomic<bool> interrupted = false;
 namespace {
 
 constexpr double window_seconds = 0.25;  // in which the CPU time of other processes is counted
+
+// Runs on a device that are shorter are recorded into graphs: the host takes 2 to 10 us to launch one.
+constexpr double longest_recorded = 1e-3;
+constexpr std::int64_t most_runs_per_launch = 20;
 
 // Keeps the time of each finished run, and its record as Google Benchmark's JSON writer prints it.
 class Collector final : public benchmark::BenchmarkReporter {
@@ -70,6 +76,10 @@ struct Meter::Trial {
   int planned = 0;      // repetitions that the budget allows
   int repetitions = 0;  // planned and replacements
   std::int64_t next_iteration = 0;
+  // Graphs of runs, which take turns. Without any, each run is launched by itself.
+  std::vector<std::unique_ptr<Recording>> recordings{};
+  std::int64_t runs_per_launch = 1;
+  std::size_t next_recording = 0;
   Counters* counters;
   EnergyCounter* energy;
   Sample last;
@@ -96,17 +106,64 @@ struct Meter::Trial {
   }
 
   double time_together() {
-    if (subject->clock == Clock::device) {
-      device()->start_timer();
-      for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
-      return device()->stop_timer();
-    }
+    if (subject->clock == Clock::device) return time_on_device(iterations);
     const MpiSession& mpi = mpi_session();
     const auto watched = mpi.watch(subject->name, static_cast<double>(iterations) * estimate);
     mpi.barrier();
     const double start = now();
     for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
     return mpi.max(now() - start);
+  }
+
+  double time_on_device(std::int64_t runs) {
+    device()->start_timer();
+    for (std::int64_t i = 0; i < runs; i += runs_per_launch) {
+      if (recordings.empty())
+        subject->run(next_iteration++);
+      else
+        recordings[next_recording++ % recordings.size()]->launch();
+    }
+    return device()->stop_timer();
+  }
+
+  // Records runs, one after the other, up to `most` in a graph, at least 3. All graphs together use every set
+  // of operands, but for a few where the sets do not divide evenly, so that cold operands stay cold.
+  void record(std::int64_t most) {
+    const auto sets = static_cast<std::int64_t>(subject->operand_sets);
+    const std::int64_t graphs = (sets + most - 1) / most;
+    runs_per_launch = sets <= most ? most / sets * sets : sets / graphs;
+    for (std::int64_t graph = 0; graph < graphs; ++graph) {
+      const Task runs{[&] {
+                        for (std::int64_t i = 0; i < runs_per_launch; ++i)
+                          subject->run(graph * runs_per_launch + i);
+                      },
+                      {}};
+      recordings.push_back(device()->record(std::span(&runs, 1)));
+    }
+  }
+
+  // Of a subject on a device that has run before. If it is short, records it where possible, and improves the
+  // estimate: that of a single run contains its launch and the wait for its end.
+  void prepare_short_runs(double repetition_seconds, Measured& result) {
+    if (estimate > longest_recorded) return;
+    const std::int64_t most = std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(repetition_seconds / estimate), 1, most_runs_per_launch);
+    if (const std::string& why = subject->why_not_recorded; !why.empty()) {
+      result.launches = "launched one by one: " + why;
+    } else if (most > 2) {
+      try {
+        record(most);
+        result.launches = fmt::format("launched as graphs of {} runs", runs_per_launch);
+      } catch (const std::exception& error) {
+        recordings.clear();
+        runs_per_launch = 1;
+        result.launches = fmt::format("launched one by one: {}", error.what());
+      }
+    }
+    result.runs_per_launch = runs_per_launch;
+    const std::int64_t all = recordings.empty() ? most : runs_per_launch * std::ssize(recordings);
+    time_on_device(all);  // the first launch of a graph takes longer
+    estimate = std::max(time_on_device(all) / static_cast<double>(all), 1e-8);
   }
 };
 
@@ -137,11 +194,12 @@ std::vector<double> Measured::seconds() const {
   return found;
 }
 
-Repeats repeats_of(double estimate, const MeasureOptions& options) {
+Repeats repeats_of(double estimate, const MeasureOptions& options, std::int64_t multiple) {
   const double slot = options.budget_seconds / options.repetitions;
   Repeats found;
   found.iterations =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
+  found.iterations = std::max(found.iterations / multiple, std::int64_t{1}) * multiple;
   const double repetition = static_cast<double>(found.iterations) * estimate;
   found.repetitions = static_cast<int>(std::clamp<std::int64_t>(
       std::llround(options.budget_seconds / repetition), 2, options.repetitions));
@@ -169,15 +227,19 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       double estimate = mpi.max(subjects[s].estimate_seconds);
       const auto watched = mpi.watch(subjects[s].name, estimate);
       const ActiveSubject active(subjects[s].name, "timed", estimate);
+      const bool on_device = subjects[s].clock == Clock::device;
       if (estimate < 0.1) {  // otherwise it is warm and known well enough
         subjects[s].run(0);
+        if (on_device) device()->synchronize();
         const double before = now();
         subjects[s].run(0);
-        if (subjects[s].clock == Clock::device) device()->synchronize();
+        if (on_device) device()->synchronize();
         estimate = std::max(mpi.max(now() - before), 1e-8);
       }
       trial.estimate = estimate;
-      const Repeats repeats = repeats_of(estimate, options);
+      if (on_device && mpi.ranks() == 1)
+        trial.prepare_short_runs(options.budget_seconds / options.repetitions, results[s]);
+      const Repeats repeats = repeats_of(trial.estimate, options, trial.runs_per_launch);
       trial.iterations = repeats.iterations;
       trial.repetitions = trial.planned = repeats.repetitions;
       if (trial.repetitions < options.repetitions)

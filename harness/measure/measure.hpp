@@ -27,6 +27,9 @@ struct Subject {
   Clock clock = Clock::wall;
   double estimate_seconds = 0;  // of one iteration, if known; saves two runs of slow subjects
   int threads = 1;
+  // On a device.
+  std::size_t operand_sets = 1;    // through which `iteration` rotates
+  std::string why_not_recorded{};  // into a graph; empty: it may be
 };
 
 struct Sample {
@@ -51,17 +54,21 @@ struct MeasureOptions {
 };
 
 // Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock needs, a
-// repetition's share of the budget, and as many repetitions as the budget allows, at least two.
+// repetition's share of the budget, a multiple of `multiple`, and as many repetitions as the budget allows,
+// at least two.
 struct Repeats {
   std::int64_t iterations = 1;
   int repetitions = 2;
 };
-Repeats repeats_of(double estimate, const MeasureOptions& options);
+Repeats repeats_of(double estimate, const MeasureOptions& options, std::int64_t multiple = 1);
 
 struct Measured {
   std::vector<Sample> samples;
   std::string note;   // why there are fewer repetitions than requested, or empty
   std::string error;  // the exception of the subject; its samples do not count
+  // Of a short subject on a device: runs in one launch, 1 without a graph, and a remark that says so.
+  std::int64_t runs_per_launch = 1;
+  std::string launches;
   // Times of the undisturbed samples, or of all when too few are undisturbed.
   std::vector<double> seconds() const;
   // Whether too few are.

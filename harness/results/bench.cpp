@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "harness/io/glob.hpp"
@@ -81,6 +82,23 @@ std::vector<std::unique_ptr<char[]>> fill_gaps() {
       blocks.emplace_back(new char[bytes]);
   return blocks;
 }
+
+// Runs a plan as its graphs do: what it computes is what they compute.
+class RecordedRunner final : public Runner {
+ public:
+  explicit RecordedRunner(std::unique_ptr<Runner> runner) : runner_(std::move(runner)) {}
+  void prepare() override { runner_->prepare(); }
+  void run(std::size_t copy) override {
+    const Task task{[&] { runner_->run(copy); }, {}};
+    const std::unique_ptr<Recording> recording = device()->record(std::span(&task, 1));
+    recording->launch();
+    device()->synchronize();
+  }
+  std::string remark() const override { return runner_->remark(); }
+
+ private:
+  std::unique_ptr<Runner> runner_;
+};
 
 // Whether `work` ends in a process of its own, within `limit` seconds, and leaves the heap intact:
 // malloc aborts where it meets a damaged block.
@@ -509,7 +527,9 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
                  copies](std::int64_t i) { runner->run(static_cast<std::size_t>(i) % copies); },
          .clock = clock_of(*candidate),
          .estimate_seconds = candidate->estimate_seconds,
-         .threads = candidate->threads});
+         .threads = candidate->threads,
+         .operand_sets = copies,
+         .why_not_recorded = problem.info().ranks > 1 ? "on several GPUs" : ""});
     timed.push_back(candidate);
   }
   const double before = run_.meter().noise().elapsed_seconds;
@@ -525,8 +545,11 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
       sample.round += group * rounds_of_group + visit_ * rounds_of_visit;
       sample.visit = visit_;
     }
-  for (std::size_t i = 0; i < timed.size(); ++i)
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    if (measured[i].runs_per_launch > 1)
+      timed[i]->runner = std::make_unique<RecordedRunner>(std::move(timed[i]->runner));
     set_times(problem, *timed[i], std::move(measured[i]));
+  }
   verify_timed(problem, timed);
 }
 
@@ -538,6 +561,7 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
   candidate.measured.note = measured.note;
   candidate.summary = summarize(candidate.measured.seconds());
   candidate.reason = candidate.runner->remark();
+  candidate.add_remark(measured.launches);
   candidate.add_remark(candidate.measured.note);
   if (const double spread = candidate.summary.spread(); spread > widest_spread)
     candidate.add_remark(

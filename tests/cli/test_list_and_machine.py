@@ -5,6 +5,8 @@ import re
 import time
 from pathlib import Path
 
+from conftest import ROOT, TINY_SUITE
+
 
 def test_list_shows_every_primitive_with_its_ladder(stepladder):
     done = stepladder("list")
@@ -63,6 +65,35 @@ def test_machine_describes_itself_as_json(stepladder):
         assert key in machine
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
     assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND", "GOMP_SPINCOUNT"}
+
+
+def test_another_source_folder_has_suites_and_a_commit(stepladder, tmp_path):
+    (tmp_path / "bench/suites").mkdir(parents=True)
+    (tmp_path / "bench/suites/matmul.csv").write_text(TINY_SUITE)
+    there = {"STEPLADDER_SOURCE_DIR": str(tmp_path), "STEPLADDER_COMMIT_FILE": None}
+    done = stepladder("verify", "matmul", "--variant", "blocked", "--suite", "tiny", environment=there)
+    assert done.returncode == 0, done.stderr
+
+    def commit(**changed):
+        machine = json.loads(stepladder("machine", "--json", environment=there | changed).stdout)
+        return machine["commit"], machine["dirty"]
+
+    assert commit() == ("unknown", False)
+    (tmp_path / "build/gpu-bundle").mkdir(parents=True)
+    (tmp_path / "build/gpu-bundle/commit").write_text("0123456789abcdef0123456789abcdef01234567 dirty\n")
+    assert commit() == ("0123456789ab", True)
+    named = tmp_path / "named"
+    named.write_text("fedcba987654\n")
+    assert commit(STEPLADDER_COMMIT_FILE=str(named)) == ("fedcba987654", False)
+    if (ROOT / ".git").exists():  # git knows better than a file
+        assert commit(STEPLADDER_SOURCE_DIR=str(ROOT), STEPLADDER_COMMIT_FILE=str(named))[0] != "fedcba987654"
+
+
+def test_a_source_folder_without_suites_is_refused(stepladder, tmp_path):
+    done = stepladder("machine", "--json", environment={"STEPLADDER_SOURCE_DIR": str(tmp_path)})
+    assert done.returncode == 1
+    assert done.stderr == (f"stepladder: {tmp_path}: has no folder bench/suites; STEPLADDER_SOURCE_DIR must name "
+                           "stepladder's sources\n")
 
 
 def test_machine_measures_ceilings(stepladder):

@@ -57,6 +57,15 @@ TEST(MeasureRepeats, FillAShareOfTheBudgetEachAndTheBudgetTogether) {
   }
 }
 
+TEST(MeasureRepeats, HaveWholeGraphsOfRuns) {
+  const MeasureOptions options{.repetitions = 10, .budget_seconds = 1};
+  EXPECT_EQ(repeats_of(0.001, options, 20).iterations, 100);
+  EXPECT_EQ(repeats_of(0.001, options, 30).iterations, 90);
+  const Repeats one_graph = repeats_of(0.03, options, 20);
+  EXPECT_EQ(one_graph.iterations, 20);
+  EXPECT_EQ(one_graph.repetitions, 2);
+}
+
 TEST_F(Measure, ASleepTakesAsLongAsItIs) {
   const auto measured =
       measure({sleeper("sleep", 0.002)}, {.repetitions = 7, .budget_seconds = 0.1});
