@@ -17,7 +17,7 @@ namespace {
 struct Options {
   std::vector<std::string> primitives;
   std::string place;
-  std::string results = (source_directory() / "results").string();
+  std::string results;  // empty: that of the project
 };
 
 std::string layouts_beside_the_plain_one(const VariantInfo& info) {
@@ -44,7 +44,8 @@ int run(const Options& options) {
   for (const std::string& name : options.primitives) types.push_back(&primitive(name));
   if (types.empty()) types.assign(primitives().begin(), primitives().end());
   // All is read before the first line is printed.
-  const DeviceStatus status(options.results, source_digests());
+  const DeviceStatus status(
+      options.results.empty() ? source_directory() / "results" : options.results, source_digests());
   const std::vector<Ladder> ladders = ladders_at(types, options.place);
   for (const Ladder& ladder : ladders) print_ladder(ladder, status);
   return 0;
@@ -58,10 +59,9 @@ Command list_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   app->add_option("primitives", options->primitives, "Only these primitives");
   add_place_option(*app, options->place);
-  app->add_option(
-         "--results", options->results,
-         "Folder of published runs; their verified.json name the CUDA rungs verified on a device")
-      ->capture_default_str();
+  app->add_option("--results", options->results,
+                  "Folder of published runs, the project's by default; their verified.json name the "
+                  "CUDA rungs verified on a device");
   return {app, [options] { return run(*options); }};
 }
 

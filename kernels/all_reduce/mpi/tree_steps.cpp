@@ -1,6 +1,7 @@
 #include "kernels/all_reduce/mpi/tree_steps.hpp"
 
 #include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 

@@ -10,6 +10,7 @@
 #include "kernels/all_reduce/mpi/huge_pages.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
