@@ -272,13 +272,21 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
   return compute.seconds >= memory.seconds ? compute : memory;
 }
 
-Roof device_roof_of(const ProblemInfo& problem, Precision precision,
+Roof device_roof_of(const ProblemInfo& problem, const VariantInfo& variant,
                     const std::vector<Ceiling>& ceilings) {
-  const double bytes = problem.bytes_read + problem.bytes_written;
-  const double peak = find(ceilings, "fma_peak", "", 0);
+  const bool on_tensor_cores = variant.precision == Precision::tf32 || variant.operand_error > 0;
+  const bool is_fp32 = variant.precision == Precision::fp32;
+  const double fma = find(ceilings, "fma_peak", "", 0);
+  const double tf32 = find(ceilings, "tf32_peak", "", 0);
   const double bandwidth = find(ceilings, "stream_copy", "device", 0);
-  if (precision != Precision::fp32 || peak <= 0 || bandwidth <= 0 || bytes <= 0) return {};
-  const Roof compute{"fma_peak", problem.flops / peak};
+  const double bytes = problem.bytes_read + problem.bytes_written;
+  if (!is_fp32 && variant.precision != Precision::tf32) return {};
+  if (fma <= 0 || bandwidth <= 0 || bytes <= 0 || (on_tensor_cores && tf32 <= 0)) return {};
+  Roof compute{"fma_peak", problem.flops / fma};
+  if (!is_fp32)
+    compute = {"tf32_peak", problem.flops / tf32};
+  else if (on_tensor_cores && tf32 / 3 > fma)
+    compute = {"tf32_peak/3", problem.flops / (tf32 / 3)};
   const Roof memory{"stream_copy_device", bytes / bandwidth};
   return compute.seconds >= memory.seconds ? compute : memory;
 }

@@ -581,7 +581,7 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
   }
   candidate.roof =
       is_on(candidate, Place::cuda)
-          ? device_roof_of(problem.info(), candidate.variant->info->precision, run_.ceilings())
+          ? device_roof_of(problem.info(), *candidate.variant->info, run_.ceilings())
           : roof_of(problem.info(), problem.operand_bytes(), options_.cold, candidate.threads,
                     run_.machine().caches, run_.ceilings());
 }

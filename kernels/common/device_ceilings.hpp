@@ -6,7 +6,9 @@
 namespace stepladder {
 
 struct DeviceCeiling {
-  const char* name;  // fma_peak: fp32; stream_copy: bytes read plus bytes written
+  // fma_peak: fp32; tf32_peak: tensor cores, left out where they have no TF32; stream_copy: bytes
+  // read plus bytes written
+  const char* name;
   const char* unit;  // GFLOP/s or GB/s
   double value;
 };

@@ -31,7 +31,7 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
     grid = grid_of(len(directions))
     highest = max(row["percent_of_roof"] for row in with_roof)
     remark = ("Marks: geometric mean over the problems; lines: from the lowest to the highest problem. "
-              "Dashed: the roof, the measured FMA peak or a measured bandwidth.")
+              "Dashed: the roof, a measured peak or bandwidth.")
     if highest > 100:
         remark += (" Algorithms with fewer multiplications than the definition (Winograd) and operands "
                    "in a nearer cache can exceed it.")

@@ -99,14 +99,15 @@ def roof_line(resource: Resource, shown: list[Resource]) -> dict:
 
 def roof_speedup(ladder: Ladder, direction: str, resource: Resource) -> float | None:
     """The speedup of a rung that would run every problem at its measured roof on this resource; for
-    ladders whose speedups are over serial."""
-    at_roof: dict[tuple, list[float]] = {}
+    ladders whose speedups are over serial. Rungs on a GPU's tensor cores have a roof of their own:
+    the highest counts."""
+    at_roof: dict[tuple, dict[str, list[float]]] = {}
     for row in ladder.measured:
         if (row["direction"] == direction and resource_of(row) == resource
                 and row["percent_of_roof"] and row["speedup_vs_serial"]):
-            at_roof.setdefault(problem_key(row), []).append(
+            at_roof.setdefault(problem_key(row), {}).setdefault(row["roof"], []).append(
                 row["speedup_vs_serial"] * 100 / row["percent_of_roof"])
-    return geometric_mean(map(statistics.median, at_roof.values()))
+    return geometric_mean(max(map(statistics.median, roofs.values())) for roofs in at_roof.values())
 
 
 def problems_of(counts: dict[str, int]) -> str:

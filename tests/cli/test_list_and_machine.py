@@ -104,6 +104,15 @@ def test_machine_measures_ceilings(stepladder):
         assert ceiling in done.stdout
 
 
+def test_the_features_of_a_device_are_probed_where_there_is_one(stepladder):
+    done = stepladder("machine", "--probe")
+    if json.loads(stepladder("machine", "--json").stdout)["gpu"] is None:
+        assert done.returncode == 1 and done.stdout == ""
+        assert re.fullmatch(r"stepladder: machine --probe needs a CUDA device: .+\n", done.stderr)
+    else:
+        assert done.returncode == 0 and "tma_swizzle" in done.stdout, done.stdout
+
+
 def test_the_program_keeps_its_name_when_it_starts_itself_again(stepladder):
     running = stepladder.start("verify", "matmul", "--random", 100_000, environment={"OMP_PROC_BIND": None})
     process = Path("/proc", str(running.pid))

@@ -286,6 +286,19 @@ def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path):
     assert roof == pytest.approx(20)
 
 
+def test_the_highest_roof_of_a_problem_counts(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5, roof="fma_peak"),
+        summary_row("fast", 4.0, technique="simd", builds_on="serial", speedup_vs_serial=2,
+                    percent_of_roof=10, roof="fma_peak"),
+        summary_row("tf32", 1.0, technique="simd", builds_on="fast", speedup_vs_serial=8,
+                    percent_of_roof=5, roof="tf32_peak")])
+    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
+    roof, = {line.get_xdata()[0] for line in axes.lines
+             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
+    assert roof == pytest.approx(160)
+
+
 def sweep(variant: str, seconds: float, size: int, **values) -> list[str]:
     return summary_row(variant, seconds, problem=f"square.{size}", suite="squares", flops=size,
                        gflops_per_s=size / seconds / 1e9, **values)

@@ -22,6 +22,12 @@ namespace stepladder {
 // Required before the first product, and after a thread has written registers of a product.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
+// Makes what this thread has written to shared memory visible to wgmma. A __syncthreads() follows.
+// (What the TMA has written is visible.)
+__device__ inline void fence_shared_writes() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // d += A B, complete when wgmma_wait() returns; d and a must not be accessed before. The 13 lowest
 // bits of the operands are ignored. b: a descriptor.
 __device__ inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (&a)[4],

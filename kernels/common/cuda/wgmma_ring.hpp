@@ -24,13 +24,13 @@ struct RingPosition {
 // Registers per thread at launch: 65536 / 384 threads, rounded down to a multiple of 8.
 inline constexpr int registers_at_start = 168;
 
-// Throws NotHere if the kernel was not compiled for 90a: its body is then empty and needs few
-// registers.
+// Throws NotHere if the kernel was not compiled for 90a: its body is then empty and needs fewer
+// registers than `least`.
 template <class... Parameters>
-void require_wgmma_code(void (*kernel)(Parameters...)) {
+void require_wgmma_code(void (*kernel)(Parameters...), int least = registers_at_start) {
   cudaFuncAttributes attributes;
   STEPLADDER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-  if (attributes.numRegs < registers_at_start)
+  if (attributes.numRegs < least)
     throw NotHere("built without wgmma: STEPLADDER_CUDA_ARCHITECTURES must name 90a");
 }
 

@@ -11,7 +11,16 @@ const std::vector<Ceiling> of_cpu = {{"fma_peak", "GFLOP/s", 1, "", 100},
 const std::vector<Ceiling> of_both = {{"fma_peak", "GFLOP/s", 1, "", 100},
                                       {"stream_copy", "GB/s", 1, "DRAM", 10},
                                       {"fma_peak", "GFLOP/s", 0, "", 60e3},
+                                      {"tf32_peak", "GFLOP/s", 0, "", 480e3},
                                       {"stream_copy", "GB/s", 0, "device", 4e3}};
+constexpr VariantInfo fp32{.name = "fp32", .technique = Technique::cuda, .adds = ""};
+constexpr VariantInfo tf32{.name = "tf32",
+                           .technique = Technique::cuda,
+                           .adds = "",
+                           .precision = Precision::tf32,
+                           .operand_error = 0x1p-9};
+constexpr VariantInfo tf32x3{
+    .name = "tf32x3", .technique = Technique::cuda, .adds = "", .operand_error = 0x1p-21};
 
 ProblemInfo problem(double flops, double bytes) {
   ProblemInfo info;
@@ -21,22 +30,46 @@ ProblemInfo problem(double flops, double bytes) {
 }
 
 TEST(DeviceRoof, IsTheLongerOfTheTwoTimes) {
-  const Roof compute = device_roof_of(problem(60e12, 4e9), Precision::fp32, of_both);
+  const Roof compute = device_roof_of(problem(60e12, 4e9), fp32, of_both);
   EXPECT_EQ(compute.name, "fma_peak");
   EXPECT_DOUBLE_EQ(compute.seconds, 1.0);
-  const Roof memory = device_roof_of(problem(60e9, 4e12), Precision::fp32, of_both);
+  const Roof memory = device_roof_of(problem(60e9, 4e12), fp32, of_both);
   EXPECT_EQ(memory.name, "stream_copy_device");
   EXPECT_DOUBLE_EQ(memory.seconds, 1.0);
 }
 
 TEST(DeviceRoof, UsesTheDeviceCeilings) {
-  const Roof none = device_roof_of(problem(60e12, 4e9), Precision::fp32, of_cpu);
+  const Roof none = device_roof_of(problem(60e12, 4e9), fp32, of_cpu);
   EXPECT_EQ(none.name, "");
   EXPECT_EQ(none.seconds, 0);
 }
 
+TEST(DeviceRoof, OfTf32IsThePeakOfTheTensorCores) {
+  const Roof roof = device_roof_of(problem(480e12, 4e9), tf32, of_both);
+  EXPECT_EQ(roof.name, "tf32_peak");
+  EXPECT_DOUBLE_EQ(roof.seconds, 1.0);
+}
+
+TEST(DeviceRoof, OfThreeProductsInTf32IsAThirdOfThatPeak) {
+  const Roof roof = device_roof_of(problem(160e12, 4e9), tf32x3, of_both);
+  EXPECT_EQ(roof.name, "tf32_peak/3");
+  EXPECT_DOUBLE_EQ(roof.seconds, 1.0);
+}
+
+TEST(DeviceRoof, OfThreeProductsInTf32IsNotBelowThatOfFp32) {
+  std::vector<Ceiling> slow = of_both;
+  for (Ceiling& ceiling : slow)
+    if (ceiling.name == "tf32_peak") ceiling.value = 100e3;
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), tf32x3, slow).name, "fma_peak");
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), tf32, slow).name, "tf32_peak");
+}
+
 TEST(DeviceRoof, IsLeftOutWhereItsPeakIsNotMeasured) {
-  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), Precision::tf32, of_both).name, "");
+  std::vector<Ceiling> old = of_both;
+  std::erase_if(old, [](const Ceiling& ceiling) { return ceiling.name == "tf32_peak"; });
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), tf32, old).name, "");
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), tf32x3, old).name, "");
+  EXPECT_EQ(device_roof_of(problem(60e12, 4e9), fp32, old).name, "fma_peak");
 }
 
 TEST(DeviceRoof, CpuRoofUsesTheCpuCeilings) {

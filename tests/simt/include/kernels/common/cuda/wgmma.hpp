@@ -11,6 +11,8 @@ namespace stepladder {
 
 inline void wgmma_fence() { simt::fence_products(); }
 
+inline void fence_shared_writes() {}
+
 inline void wgmma_64x128x8_tf32(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
                                 const simt::Here& place = simt::Here::current()) {
   simt::multiply_later(d, a, b, place);
