@@ -163,6 +163,16 @@ class WgmmaBackwardWeightsPlan final : public Plan {
   DeviceMemory partials_;
 };
 
+// CRS with padded channels, and the rows of all parts of operand B, are counted with int.
+inline void require_wgmma_indices(const Problem& p, int parts) {
+  const std::int64_t crs =
+      p.kernel_h * p.kernel_w * round_up(std::max(p.group_in(), p.group_out()), chunk_channels);
+  if (std::max(crs, parts * std::max(p.in_channels, p.out_channels)) > max_int_index)
+    throw Unsupported(
+        "supports at most 2147482624 filter elements of an output channel, whose "
+        "channels are padded to four, and as many channels in all parts");
+}
+
 template <class Widest, class... Narrower>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& p, const Resources&) {
   require_tf32();
@@ -172,6 +182,7 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& p, const Resources&) {
                 sizeof(typename WgmmaGemm<WgmmaCorrelation, Narrower>::Ring)...}));
   require_wgmma_code(wgmma_kernel<WgmmaCorrelation, Widest>);
   require_int_indices(p);
+  require_wgmma_indices(p, WgmmaKernels<Widest, Narrower...>::parts);
   if (p.direction == Direction::backward_weights)
     return std::make_unique<WgmmaBackwardWeightsPlan<Widest, Narrower...>>(p);
   return std::make_unique<WgmmaCorrelationPlan<Widest, Narrower...>>(p);

@@ -291,6 +291,13 @@ class WgmmaPlan final : public Plan {
   bool is_wide_;
 };
 
+// The TMA's coordinates have 32 bits. They reach beyond the two parts of an operand by a tile.
+inline void require_tma_coordinates(const Problem& p) {
+  constexpr std::int64_t most = std::int64_t{1} << 29;
+  if (p.m > most || p.n > most || p.k > most)
+    throw Unsupported("a dimension exceeds 2^29, but coordinates of the TMA have 32 bits");
+}
+
 template <class Wide, class Narrow, int cluster = 1>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) {
   require_tf32();
@@ -298,6 +305,7 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) 
   require_shared_memory(std::max(sizeof(typename WgmmaTile<Wide, cluster>::Ring),
                                  sizeof(typename WgmmaTile<Narrow, cluster>::Ring)));
   require_wgmma_code(wgmma_kernel<Wide, cluster, true, false>);
+  require_tma_coordinates(problem);
   return std::make_unique<WgmmaPlan<Wide, Narrow, cluster>>(problem);
 }
 
