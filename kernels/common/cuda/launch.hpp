@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -47,14 +48,26 @@ inline void require_grid(const dim3& blocks) {
 // The largest cluster that every GPU with clusters supports.
 inline constexpr int max_portable_cluster_size = 8;
 
+// Permits a kernel to use `bytes` of dynamic shared memory on the current GPU. The driver is called
+// once for each kernel and GPU, and again only for more bytes.
+inline void allow_shared_bytes(const void* kernel, std::size_t bytes) {
+  constexpr std::size_t default_limit = std::size_t{48} << 10;
+  if (bytes <= default_limit) return;
+  thread_local std::map<std::pair<const void*, int>, std::size_t> limits;
+  int gpu = 0;
+  STEPLADDER_CUDA_CHECK(cudaGetDevice(&gpu));
+  std::size_t& limit = limits[{kernel, gpu}];
+  if (bytes <= limit) return;
+  STEPLADDER_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(bytes)));
+  limit = bytes;
+}
+
 // kernel<<<grid.blocks, grid.threads, grid.shared_bytes, stream>>>(arguments…), checked.
 template <class... Parameters, class... Arguments>
 void launch_on(cudaStream_t stream, void (*kernel)(Parameters...), const Grid& grid,
                Arguments&&... arguments) {
-  constexpr std::size_t default_limit = std::size_t{48} << 10;
-  if (grid.shared_bytes > default_limit)
-    STEPLADDER_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               static_cast<int>(grid.shared_bytes)));
+  allow_shared_bytes(reinterpret_cast<const void*>(kernel), grid.shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;

@@ -26,8 +26,8 @@ struct WgmmaKernels {
 
   // Launches the kernel whose tiles have `columns` columns.
   template <class Operation, class Matrix>
-  static void start(int columns, const WgmmaParams<Operation>& params,
-                    const TmaOperand<Matrix, parts>& b, const float* b_data) {
+  static void start(int columns, const WgmmaParams<Operation>& params, TmaOperand<Matrix, parts>& b,
+                    const float* b_data) {
     const auto start_if_chosen = [&]<class A>(std::type_identity<A>) {
       if (A::columns != columns) return;
       using Gemm = WgmmaGemm<Operation, A>;
@@ -51,7 +51,7 @@ class WgmmaCorrelationPlan final : public Plan {
     const float* const source = source_.prepare(forward_ ? o.x : o.y);
     float* const target = forward_ ? o.y : o.x;
     auto* const result = partials_ == nullptr ? target : static_cast<float*>(partials_.get());
-    for (const Gemm& gemm : gemms_) gemm.run(source, o.w, result, size_);
+    for (Gemm& gemm : gemms_) gemm.run(source, o.w, result, size_);
     if (partials_ != nullptr) add_partials(result, splits(), size_, target);
   }
 
@@ -84,7 +84,7 @@ class WgmmaCorrelationPlan final : public Plan {
           tiling_(Kernels::choose_tiling(correlation_gemm_size(c), may_split)) {}
     int splits() const { return tiling_.tiles.splits; }
     // result: [splits, size]
-    void run(const float* source, const float* w, float* result, std::int64_t size) const {
+    void run(const float* source, const float* w, float* result, std::int64_t size) {
       const bool paired_stores = c_.target.channel == 1 && c_.target_channels % 2 == 0 &&
                                  reinterpret_cast<std::uintptr_t>(result) % sizeof(float2) == 0;
       WgmmaParams<WgmmaCorrelation> params{tiling_.tiles,
