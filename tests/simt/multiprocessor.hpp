@@ -42,6 +42,8 @@ struct Calls {
   std::size_t allocations = 0;  // of device or pinned memory
   std::size_t launches = 0;     // of single kernels, including captured ones
   std::size_t graphs = 0;       // launches of graphs
+  std::size_t attributes = 0;   // set for kernels
+  std::size_t tensor_maps = 0;  // encoded
 };
 extern Calls calls;
 

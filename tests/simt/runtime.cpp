@@ -66,6 +66,7 @@ Calls calls;
 void break_device(bool broken) { device_is_broken = broken; }
 
 cudaError_t set_attribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
+  ++calls.attributes;
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   const auto bytes = static_cast<std::size_t>(value);
   if (value < 0 || bytes > max_shared) return cudaErrorInvalidValue;
@@ -139,6 +140,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= devices) return cudaErrorInvalidDevice;
   current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* possible, int device, int peer) {

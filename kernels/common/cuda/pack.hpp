@@ -43,7 +43,7 @@ __global__ void pack_kernel(Operand from, float* to, std::int64_t pitch) {
 
 template <int parts, class Operand>
 void pack(const Operand& from, float* to, std::int64_t pitch) {
-  const Grid grid{blocks_for(from.extent, 32) * blocks_for(from.k, 32), dim3(32, 8)};
+  const Grid grid{grid_x(ceil_div(from.extent, 32) * ceil_div(from.k, 32)), dim3(32, 8)};
   launch(from.k_contiguous ? pack_kernel<Operand, true, parts> : pack_kernel<Operand, false, parts>,
          grid, from, to, pitch);
 }

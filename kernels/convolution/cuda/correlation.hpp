@@ -5,6 +5,7 @@
 // so no thread multiplies by the zeros between strided gradients.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -93,11 +94,19 @@ STEPLADDER_HOST_DEVICE inline bool is_inside(int at, int size) {
   return static_cast<unsigned>(at) < static_cast<unsigned>(size);
 }
 
-// Kernels index elements with int. Throws Unsupported for larger operands.
+inline constexpr std::int64_t max_int_index = std::numeric_limits<int>::max() - 1023;
+
+// Kernels index elements with int. They also compute the indices of padding, which is the pad of x
+// and, in backward_data, at most a filter's size around y, and of a tile beyond the last element.
+// Throws Unsupported for larger operands.
 inline void require_int_indices(const Problem& p) {
-  for (const std::int64_t count : {p.x_count(), p.w_count(), p.y_count()})
-    if (count > std::numeric_limits<int>::max())
-      throw Unsupported("supports operands of at most 2147483647 elements");
+  const std::int64_t x =
+      p.batch * p.in_channels * (p.height + 2 * p.pad_h) * (p.width + 2 * p.pad_w);
+  std::int64_t y = p.y_count();
+  if (p.direction == Direction::backward_data)
+    y = p.batch * p.out_channels * (p.out_h() + p.kernel_h) * (p.out_w() + p.kernel_w);
+  if (std::max({x, y, p.w_count()}) > max_int_index)
+    throw Unsupported("supports operands of at most 2147482624 elements, with their padding");
 }
 
 }  // namespace stepladder::convolution

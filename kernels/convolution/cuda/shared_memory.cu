@@ -35,12 +35,16 @@ constexpr int pitch = channels + 4;  // between taps: 16-byte aligned, without b
 // The size of the source tile that 8 x 8 pixels read.
 struct SourceTile {
   SourceTile(const CudaAxis& r, const CudaAxis& c)
-      : rows((side - 1) * r.stride + r.taps),
-        columns((side - 1) * c.stride + c.taps),
-        by_columns(static_cast<std::uint32_t>(columns)) {}
-  int rows, columns;
+      : rows(extent(r)), columns(extent(c)), by_columns(static_cast<std::uint32_t>(columns)) {}
+  int rows, columns;  // at most 2^24; so large a tile does not fit into shared memory
   FastDivisor by_columns;
-  int elements() const { return rows * columns; }
+  std::int64_t elements() const { return std::int64_t{rows} * columns; }
+
+ private:
+  static int extent(const CudaAxis& axis) {
+    constexpr std::int64_t most = 1 << 24;
+    return static_cast<int>(std::min((side - 1) * std::int64_t{axis.stride} + axis.taps, most));
+  }
 };
 
 // Loads the tile of one source channel whose corner is at (row, column), which may be outside.
@@ -191,32 +195,39 @@ class SharedMemoryPlan final : public Plan {
     Problem axes = p;
     if (p.direction == Direction::backward_weights) axes.direction = Direction::forward;
     correlations_ = correlations(axes);
-    for (const CudaCorrelation& c : correlations_) require_shared_memory(shared_bytes(c));
+    for (const CudaCorrelation& c : correlations_) {
+      require_shared_memory(shared_bytes(c));
+      require_grid(blocks(c));
+    }
   }
 
   void run(const Operands& o) override {
     for (const CudaCorrelation& c : correlations_) {
       const SourceTile tile(c.rows, c.columns);
-      const unsigned channel_blocks = blocks_for(c.target_channels, channels);
+      const Grid grid{blocks(c), block_threads, shared_bytes(c)};
       if (p_.direction == Direction::backward_weights) {
-        const dim3 blocks(channel_blocks * c.groups, c.source_channels,
-                          blocks_for(c.taps(), taps_per_block));
-        launch(backward_weights_kernel, {blocks, block_threads, shared_bytes(c)}, c, tile, o.x, o.y,
-               o.w);
+        launch(backward_weights_kernel, grid, c, tile, o.x, o.y, o.w);
       } else {
         const bool forward = p_.direction == Direction::forward;
-        const dim3 blocks(channel_blocks * c.groups * c.batch, blocks_for(c.rows.pixels, side),
-                          blocks_for(c.columns.pixels, side));
-        launch(correlate_kernel, {blocks, block_threads, shared_bytes(c)}, c, tile,
-               FastDivisor(std::max(c.taps(), 1)), forward ? o.x : o.y, o.w, forward ? o.y : o.x);
+        launch(correlate_kernel, grid, c, tile, FastDivisor(std::max(c.taps(), 1)),
+               forward ? o.x : o.y, o.w, forward ? o.y : o.x);
       }
     }
   }
 
  private:
+  dim3 blocks(const CudaCorrelation& c) const {
+    const unsigned channel_blocks = blocks_for(c.target_channels, channels);
+    if (p_.direction == Direction::backward_weights)
+      return {channel_blocks * c.groups, static_cast<unsigned>(c.source_channels),
+              blocks_for(c.taps(), taps_per_block)};
+    return {channel_blocks * c.groups * c.batch, blocks_for(c.rows.pixels, side),
+            blocks_for(c.columns.pixels, side)};
+  }
   std::size_t shared_bytes(const CudaCorrelation& c) const {
-    const int other_floats =
-        p_.direction == Direction::backward_weights ? pixels * dy_pitch : c.taps() * pitch;
+    const std::int64_t other_floats = p_.direction == Direction::backward_weights
+                                          ? pixels * dy_pitch
+                                          : std::int64_t{c.taps()} * pitch;
     return sizeof(float) *
            static_cast<std::size_t>(other_floats + SourceTile(c.rows, c.columns).elements());
   }

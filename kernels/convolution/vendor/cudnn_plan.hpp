@@ -103,6 +103,7 @@ class CudnnPlan final : public Plan {
         throw Unsupported("cuDNN supports sizes up to 2147483647; one is " + std::to_string(value));
       return static_cast<int>(value);
     };
+    for (const std::int64_t count : {p.x_count(), p.w_count(), p.y_count()}) size(count);
     const cudnnTensorFormat_t layout =
         p.layout == Layout::nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
     check("cudnnSetTensor4dDescriptor",

@@ -10,7 +10,7 @@ namespace stepladder::matmul {
 // The grid has one dimension, row-major over the tiles: grid.y is limited to 65535.
 template <int tile_rows, int tile_columns>
 unsigned tile_count(const Problem& p) {
-  return blocks_for(p.m, tile_rows) * blocks_for(p.n, tile_columns);
+  return grid_x(ceil_div(p.m, tile_rows) * ceil_div(p.n, tile_columns));
 }
 
 // The first element of C of a tile.

@@ -284,6 +284,7 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceCanAccessPeer(int* possible, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
@@ -338,9 +339,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(Param
   return cudaSuccess;
 }
 
-template <class... Parameters>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
-                                 int value) {
+inline cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute,
+                                        int value) {
   return stepladder::simt::set_attribute(reinterpret_cast<stepladder::simt::Kernel>(kernel),
                                          attribute, value);
 }

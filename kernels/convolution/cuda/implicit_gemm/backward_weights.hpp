@@ -206,7 +206,9 @@ class BackwardWeightsGemm {
             .pixels = static_cast<int>(c.pixels()),
             .splits = 1,
             .by_image = FastDivisor(static_cast<std::uint32_t>(c.rows.pixels * c.columns.pixels)),
-            .by_row = FastDivisor(static_cast<std::uint32_t>(c.columns.pixels))} {}
+            .by_row = FastDivisor(static_cast<std::uint32_t>(c.columns.pixels))} {
+    require_gemm_grid(c.target_channels, c.groups);
+  }
 
   static CudaCorrelation as_forward(Problem p) {
     p.direction = Direction::forward;

@@ -242,7 +242,9 @@ class CorrelationGemm {
             .pixels = static_cast<int>(c.pixels()),
             .by_image = FastDivisor(static_cast<std::uint32_t>(c.rows.pixels * c.columns.pixels)),
             .by_row = FastDivisor(static_cast<std::uint32_t>(c.columns.pixels)),
-            .vector_stores = false} {}
+            .vector_stores = false} {
+    require_gemm_grid(c.target_channels, c.groups);
+  }
 
   void run(const float* source, const float* w, float* target) const {
     CorrelationParams p = params_;

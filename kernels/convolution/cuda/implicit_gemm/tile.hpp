@@ -74,6 +74,12 @@ struct TileSizes {};
 using FmaTiles = TileSizes<FmaTile<128, 128, 8>, FmaTile<64, 128, 8>, FmaTile<64, 64, 4>,
                            FmaTile<32, 128, 4>, FmaTile<32, 64, 4>>;
 
+// Throws Unsupported if `batch` GEMMs with m rows need too many blocks along y and z.
+inline void require_gemm_grid(std::int64_t m, std::int64_t batch) {
+  constexpr int least_rows = 32;  // of a tile
+  require_grid({1, blocks_for(m, least_rows), grid_x(batch)});
+}
+
 // Stores a K step to shared memory ([k, m] or [k, n]) that consecutive threads loaded along K.
 template <class Tile, class Shared, int count>
 __device__ void store_k_contiguous(const float (&values)[count], Shared& shared) {

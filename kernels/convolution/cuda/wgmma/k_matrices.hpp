@@ -4,6 +4,7 @@
 
 #include "kernels/common/cuda/pack.hpp"
 #include "kernels/common/cuda/plan.hpp"
+#include "kernels/common/cuda/tensor_map_cache.hpp"
 #include "kernels/common/cuda/tma.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cuda/wgmma/gather.hpp"
@@ -87,22 +88,27 @@ class TmaOperand {
   }
   int extent() const { return static_cast<int>(matrix_.extent); }
 
-  // The map for boxes of `box_rows` rows. It is empty if k is 0.
-  TensorMap prepare(const float* from, int box_rows, TmaRounding rounding) const {
+  // The map for boxes of `box_rows` rows. It is empty if k is 0. box_rows and rounding are the same
+  // in all runs of a plan.
+  TensorMap prepare(const float* from, int box_rows, TmaRounding rounding) {
     if (matrix_.k == 0) return {};
-    if (packed_ == nullptr)
-      return tensor_map(from, matrix_.extent, matrix_.k, pitch_, box_rows, rounding);
-    Matrix source = matrix_;
-    source.data = from;
     auto* const to = static_cast<float*>(packed_.get());
-    pack<parts>(source, to, pitch_);
-    return tensor_map(to, parts * matrix_.extent, matrix_.k, pitch_, box_rows, rounding);
+    if (to != nullptr) {
+      Matrix source = matrix_;
+      source.data = from;
+      pack<parts>(source, to, pitch_);
+    }
+    const float* const matrix = to != nullptr ? to : from;
+    const std::int64_t rows = to != nullptr ? parts * matrix_.extent : matrix_.extent;
+    return maps_.get(
+        matrix, [&] { return tensor_map(matrix, rows, matrix_.k, pitch_, box_rows, rounding); });
   }
 
  private:
   Matrix matrix_;
   std::int64_t pitch_;
   DeviceMemory packed_;  // [parts, extent, pitch]
+  TensorMapCache maps_;
 };
 
 }  // namespace stepladder::convolution

@@ -26,8 +26,8 @@ struct WgmmaKernels {
 
   // Launches the kernel whose tiles have `columns` columns.
   template <class Operation, class Matrix>
-  static void start(int columns, const WgmmaParams<Operation>& params,
-                    const TmaOperand<Matrix, parts>& b, const float* b_data) {
+  static void start(int columns, const WgmmaParams<Operation>& params, TmaOperand<Matrix, parts>& b,
+                    const float* b_data) {
     const auto start_if_chosen = [&]<class A>(std::type_identity<A>) {
       if (A::columns != columns) return;
       using Gemm = WgmmaGemm<Operation, A>;
@@ -51,7 +51,7 @@ class WgmmaCorrelationPlan final : public Plan {
     const float* const source = source_.prepare(forward_ ? o.x : o.y);
     float* const target = forward_ ? o.y : o.x;
     auto* const result = partials_ == nullptr ? target : static_cast<float*>(partials_.get());
-    for (const Gemm& gemm : gemms_) gemm.run(source, o.w, result, size_);
+    for (Gemm& gemm : gemms_) gemm.run(source, o.w, result, size_);
     if (partials_ != nullptr) add_partials(result, splits(), size_, target);
   }
 
@@ -84,7 +84,7 @@ class WgmmaCorrelationPlan final : public Plan {
           tiling_(Kernels::choose_tiling(correlation_gemm_size(c), may_split)) {}
     int splits() const { return tiling_.tiles.splits; }
     // result: [splits, size]
-    void run(const float* source, const float* w, float* result, std::int64_t size) const {
+    void run(const float* source, const float* w, float* result, std::int64_t size) {
       const bool paired_stores = c_.target.channel == 1 && c_.target_channels % 2 == 0 &&
                                  reinterpret_cast<std::uintptr_t>(result) % sizeof(float2) == 0;
       WgmmaParams<WgmmaCorrelation> params{tiling_.tiles,
@@ -163,6 +163,16 @@ class WgmmaBackwardWeightsPlan final : public Plan {
   DeviceMemory partials_;
 };
 
+// CRS with padded channels, and the rows of all parts of operand B, are counted with int.
+inline void require_wgmma_indices(const Problem& p, int parts) {
+  const std::int64_t crs =
+      p.kernel_h * p.kernel_w * round_up(std::max(p.group_in(), p.group_out()), chunk_channels);
+  if (std::max(crs, parts * std::max(p.in_channels, p.out_channels)) > max_int_index)
+    throw Unsupported(
+        "supports at most 2147482624 filter elements of an output channel, whose "
+        "channels are padded to four, and as many channels in all parts");
+}
+
 template <class Widest, class... Narrower>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& p, const Resources&) {
   require_tf32();
@@ -172,6 +182,7 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& p, const Resources&) {
                 sizeof(typename WgmmaGemm<WgmmaCorrelation, Narrower>::Ring)...}));
   require_wgmma_code(wgmma_kernel<WgmmaCorrelation, Widest>);
   require_int_indices(p);
+  require_wgmma_indices(p, WgmmaKernels<Widest, Narrower...>::parts);
   if (p.direction == Direction::backward_weights)
     return std::make_unique<WgmmaBackwardWeightsPlan<Widest, Narrower...>>(p);
   return std::make_unique<WgmmaCorrelationPlan<Widest, Narrower...>>(p);

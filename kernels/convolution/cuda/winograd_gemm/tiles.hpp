@@ -12,8 +12,6 @@
 // planes, and both the image and the matrices are accessed in segments of 32 bytes.
 #pragma once
 
-#include <limits>
-
 #include "kernels/common/cuda/fast_divisor.hpp"
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/integer_math.hpp"
@@ -27,8 +25,8 @@ namespace stepladder::convolution {
 struct PositionMatrices {
   PositionMatrices(std::int64_t row_count, std::int64_t column_count)
       : rows(static_cast<int>(row_count)), columns(static_cast<int>(column_count)) {
-    if (size() > std::numeric_limits<int>::max())
-      throw Unsupported("supports at most 2147483647 tiles and filters");
+    constexpr std::int64_t most = 1 << 27;  // then the batched GEMM has less than 2^31 blocks
+    if (size() > most) throw Unsupported("supports at most 134217728 tiles and filters");
     by_pitch = FastDivisor(static_cast<std::uint32_t>(pitch()));
   }
   STEPLADDER_HOST_DEVICE int pitch() const { return padded(columns); }

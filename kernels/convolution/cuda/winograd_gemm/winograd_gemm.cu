@@ -185,6 +185,7 @@ class WinogradGemmBackwardWeights final : public WinogradGemmPlan<pairs, kernel>
 std::unique_ptr<Plan> make(const Problem& p, const Resources&) {
   require_cuda();
   require_int_indices(p);
+  require_gemm_grid(std::max(p.group_in(), p.group_out()), 1);
   return with_fewest_products(p, [&]<int pairs, int kernel>() -> std::unique_ptr<Plan> {
     if (p.direction == Direction::backward_weights)
       return std::make_unique<WinogradGemmBackwardWeights<pairs, kernel>>(p);

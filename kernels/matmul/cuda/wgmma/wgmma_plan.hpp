@@ -23,6 +23,7 @@
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/cuda/shared_memory.hpp"
 #include "kernels/common/cuda/swizzle.hpp"
+#include "kernels/common/cuda/tensor_map_cache.hpp"
 #include "kernels/common/cuda/tma.hpp"
 #include "kernels/common/cuda/wgmma.hpp"
 #include "kernels/common/cuda/wgmma_ring.hpp"
@@ -200,22 +201,26 @@ class TmaSource {
   bool k_contiguous() const { return k_contiguous_; }
 
   // Packs the operand if necessary. Boxes are box_rows x by 32 l if K-contiguous, else 32 l by 32
-  // x.
-  TensorMap prepare(const Operand& operand, int box_rows, TmaRounding rounding) const {
-    if (auto* const to = static_cast<float*>(packed_.get()); to != nullptr) {
-      pack<parts>(operand, to, pitch_);
-      return tensor_map(to, parts * operand.extent, operand.k, pitch_, box_rows, rounding);
-    }
-    if (k_contiguous_)
-      return tensor_map(operand.data, operand.extent, operand.k, operand.k, box_rows, rounding);
-    return tensor_map(operand.data, operand.k, operand.extent, operand.extent, swizzled_row,
-                      rounding);
+  // x. box_rows and rounding are the same in all runs of a plan.
+  const TensorMap& prepare(const Operand& operand, int box_rows, TmaRounding rounding) {
+    auto* const to = static_cast<float*>(packed_.get());
+    if (to != nullptr) pack<parts>(operand, to, pitch_);
+    const float* const matrix = to != nullptr ? to : operand.data;
+    return maps_.get(matrix, [&] {
+      if (!k_contiguous_)
+        return tensor_map(matrix, operand.k, operand.extent, operand.extent, swizzled_row,
+                          rounding);
+      const std::int64_t rows = to != nullptr ? parts * operand.extent : operand.extent;
+      const std::int64_t pitch = to != nullptr ? pitch_ : operand.k;
+      return tensor_map(matrix, rows, operand.k, pitch, box_rows, rounding);
+    });
   }
 
  private:
   bool k_contiguous_;
   std::int64_t pitch_;
   DeviceMemory packed_;  // [parts, extent, pitch]
+  TensorMapCache maps_;
 };
 
 // Tiles have the width of Wide, or of Narrow where that takes less time.
@@ -234,9 +239,9 @@ class WgmmaPlan final : public Plan {
       using Accumulators = std::conditional_t<is_wide, Wide, Narrow>;
       using Tile = WgmmaTile<Accumulators, cluster>;
       constexpr TmaRounding rounding = Accumulators::tma_rounding;
-      const TensorMap register_map =
+      const TensorMap& register_map =
           register_source_.prepare(register_operand(o), Tile::rows, rounding);
-      const TensorMap shared_map =
+      const TensorMap& shared_map =
           shared_source_.prepare(shared_operand(o), Tile::columns_per_block, rounding);
       const WgmmaParams params{p_,
                                o,
@@ -291,6 +296,13 @@ class WgmmaPlan final : public Plan {
   bool is_wide_;
 };
 
+// The TMA's coordinates have 32 bits. They reach beyond the two parts of an operand by a tile.
+inline void require_tma_coordinates(const Problem& p) {
+  constexpr std::int64_t most = std::int64_t{1} << 29;
+  if (p.m > most || p.n > most || p.k > most)
+    throw Unsupported("a dimension exceeds 2^29, but coordinates of the TMA have 32 bits");
+}
+
 template <class Wide, class Narrow, int cluster = 1>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) {
   require_tf32();
@@ -298,6 +310,7 @@ std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) 
   require_shared_memory(std::max(sizeof(typename WgmmaTile<Wide, cluster>::Ring),
                                  sizeof(typename WgmmaTile<Narrow, cluster>::Ring)));
   require_wgmma_code(wgmma_kernel<Wide, cluster, true, false>);
+  require_tma_coordinates(problem);
   return std::make_unique<WgmmaPlan<Wide, Narrow, cluster>>(problem);
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/common/cuda/barrier.hpp"
 #include "kernels/common/cuda/swizzle.hpp"
 #include "tests/simt/hopper.hpp"
+#include "tests/simt/multiprocessor.hpp"
 
 namespace stepladder {
 
@@ -22,6 +23,7 @@ inline TensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0;
   if (!is_aligned || rows < 1 || columns < 1 || box_rows < 1 || box_rows > 256)
     throw std::runtime_error("the matrix is not valid for a tensor map");
+  ++simt::calls.tensor_maps;
   return {matrix, rows, columns, pitch, box_rows, 0, 0};
 }
 
