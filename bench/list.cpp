@@ -2,6 +2,7 @@
 // whether they were verified on a device.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "bench/commands.hpp"
@@ -44,8 +45,9 @@ int run(const Options& options) {
   for (const std::string& name : options.primitives) types.push_back(&primitive(name));
   if (types.empty()) types.assign(primitives().begin(), primitives().end());
   // All is read before the first line is printed.
-  const DeviceStatus status(
-      options.results.empty() ? source_directory() / "results" : options.results, source_digests());
+  const std::filesystem::path results =
+      options.results.empty() ? source_directory() / "results" : options.results.c_str();
+  const DeviceStatus status(results, source_digests());
   const std::vector<Ladder> ladders = ladders_at(types, options.place);
   for (const Ladder& ladder : ladders) print_ladder(ladder, status);
   return 0;
