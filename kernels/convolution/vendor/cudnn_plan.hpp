@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/common/cuda/plan.hpp"
 #include "kernels/common/shared_library.hpp"
@@ -23,10 +24,25 @@ namespace stepladder::convolution {
 // The library, loaded once for the lifetime of the process.
 class Cudnn {
  public:
-  static const Cudnn& instance() {
-    static const Cudnn cudnn;
+  static Cudnn& instance() {
+    static Cudnn cudnn;
     return cudnn;
   }
+
+  // A handle for cuda_stream() that no other plan uses. Creating one takes long, so that those of
+  // destroyed plans are used again. They are never destroyed.
+  cudnnHandle_t take_handle() {
+    if (!idle_handles.empty()) {
+      const cudnnHandle_t handle = idle_handles.back();
+      idle_handles.pop_back();
+      return handle;
+    }
+    cudnnHandle_t handle = nullptr;
+    check("cudnnCreate", create_handle(&handle));
+    check("cudnnSetStream", set_stream(handle, cuda_stream()));
+    return handle;
+  }
+  void return_handle(cudnnHandle_t handle) { idle_handles.push_back(handle); }
 
   void check(const char* call, cudnnStatus_t status) const {
     if (status != CUDNN_STATUS_SUCCESS)
@@ -38,11 +54,11 @@ class Cudnn {
 
   SharedLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
   decltype(&::cudnnGetErrorString) message = library["cudnnGetErrorString"];
+  decltype(&::cudnnCreate) create_handle = library["cudnnCreate"];
+  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
+  std::vector<cudnnHandle_t> idle_handles;
 
  public:
-  decltype(&::cudnnCreate) create_handle = library["cudnnCreate"];
-  decltype(&::cudnnDestroy) destroy_handle = library["cudnnDestroy"];
-  decltype(&::cudnnSetStream) set_stream = library["cudnnSetStream"];
   decltype(&::cudnnCreateTensorDescriptor) create_tensor = library["cudnnCreateTensorDescriptor"];
   decltype(&::cudnnDestroyTensorDescriptor) destroy_tensor =
       library["cudnnDestroyTensorDescriptor"];
@@ -122,7 +138,6 @@ class CudnnPlan final : public Plan {
                                  CUDNN_DATA_FLOAT));
     check("cudnnSetConvolutionGroupCount", cudnn_.set_groups(convolution_.get(), size(p.groups)));
     check("cudnnSetConvolutionMathType", cudnn_.set_math(convolution_.get(), math));
-    check("cudnnSetStream", cudnn_.set_stream(handle_.get(), cuda_stream()));
     search();
   }
 
@@ -205,12 +220,17 @@ class CudnnPlan final : public Plan {
     throw Unsupported("cuDNN has no such algorithm for this problem");
   }
 
+  struct ReturnHandle {
+    void operator()(cudnnHandle_t handle) const { Cudnn::instance().return_handle(handle); }
+  };
+
   const Cudnn& cudnn_ = Cudnn::instance();
   Direction direction_;
   cudnnMathType_t math_;
   // One handle per plan: plans of one step may run concurrently, which a shared handle does not
   // allow.
-  Owned<cudnnHandle_t> handle_ = make(cudnn_.create_handle, cudnn_.destroy_handle);
+  std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, ReturnHandle> handle_{
+      Cudnn::instance().take_handle()};
   Owned<cudnnTensorDescriptor_t> x_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);
   Owned<cudnnFilterDescriptor_t> w_ = make(cudnn_.create_filter, cudnn_.destroy_filter);
   Owned<cudnnTensorDescriptor_t> y_ = make(cudnn_.create_tensor, cudnn_.destroy_tensor);

@@ -15,8 +15,8 @@ namespace stepladder::matmul {
 // The library and a handle, shared by all plans. Neither is ever destroyed.
 class Cublas {
  public:
-  static const Cublas& instance() {
-    static const Cublas cublas;
+  static Cublas& instance() {
+    static Cublas cublas;
     return cublas;
   }
 
@@ -24,9 +24,11 @@ class Cublas {
   // a CUDA graph.
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-  void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic,
-                void* workspace) const {
-    check("cublasSetWorkspace", set_workspace_(handle_, workspace, workspace_bytes));
+  void multiply(const ColumnMajorCall& call, cublasComputeType_t arithmetic, void* workspace) {
+    if (workspace != workspace_) {
+      check("cublasSetWorkspace", set_workspace_(handle_, workspace, workspace_bytes));
+      workspace_ = workspace;
+    }
     const float one = 1, zero = 0;
     const auto operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     check("cublasGemmEx",
@@ -58,6 +60,7 @@ class Cublas {
                           cudaDataType, std::int64_t, cublasComputeType_t,
                           cublasGemmAlgo_t) = library_["cublasGemmEx_64"];
   cublasHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;  // that of the last call
 };
 
 template <cublasComputeType_t arithmetic>
@@ -71,7 +74,7 @@ class CublasPlan final : public Plan {
 
  private:
   Problem problem_;
-  const Cublas& cublas_;
+  Cublas& cublas_;
   DeviceMemory workspace_ = device_memory(Cublas::workspace_bytes);
 };
 

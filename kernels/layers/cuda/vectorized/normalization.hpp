@@ -51,7 +51,7 @@ __device__ inline float window_sum(const Problem& p, const float* terms, std::in
   return sum;
 }
 
-inline __global__ void __launch_bounds__(block_positions* thread_rows)
+static __global__ void __launch_bounds__(block_positions* thread_rows)
     normalization_forward_kernel(Problem p, Operands o, unsigned position_blocks,
                                  unsigned channel_blocks) {
   float* squares = dynamic_shared<float>();  // [block_channels + size − 1][block_positions]
@@ -73,7 +73,7 @@ inline __global__ void __launch_bounds__(block_positions* thread_rows)
 
 // The windows of terms need a halo of size / 2 channels on each side; their scales need another
 // one.
-inline __global__ void __launch_bounds__(block_positions* thread_rows)
+static __global__ void __launch_bounds__(block_positions* thread_rows)
     normalization_backward_kernel(Problem p, Operands o, unsigned position_blocks,
                                   unsigned channel_blocks) {
   const NormalizationBlock block(p, position_blocks, channel_blocks);
