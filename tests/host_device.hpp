@@ -19,6 +19,7 @@ namespace stepladder {
 class HostDevice final : public Device {
  public:
   std::string name() const override { return "host"; }
+  std::string pci_address() const override { return "none"; }
   std::size_t l2_bytes() const override { return 1; }
   void* allocate(std::size_t bytes) override {
     void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -22,6 +22,7 @@
 #include "harness/io/mpi_session.hpp"
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
+#include "harness/measure/gpu_monitor.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
@@ -155,6 +156,7 @@ nlohmann::json describe_environment(const Machine& machine) {
     if (const char* value = std::getenv(name)) affinity[name] = value;
   const Counters counters;
   const EnergyCounter energy;
+  const GpuMonitor gpu;
   return {
       {"schema_version", 1},
       {"cpu_model", machine.cpu_model},
@@ -170,6 +172,10 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"libraries", libraries()},
       {"gpu", device() != nullptr ? nlohmann::json(device()->name()) : nlohmann::json(nullptr)},
       {"gpu_status", device() != nullptr ? "available" : device_status()},
+      {"gpu_driver", gpu.driver()},
+      {"gpu_power_limit_w", gpu.power_limit_watts()},
+      {"gpu_highest_clocks", gpu.highest_clocks()},
+      {"gpu_monitor", gpu.why_unavailable().empty() ? "available" : gpu.why_unavailable()},
       {"commit", commit.hash},
       {"dirty", commit.is_dirty},
       {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()},

@@ -56,6 +56,10 @@ class Collector final : public benchmark::BenchmarkReporter {
   std::vector<Run> reported;
 };
 
+bool uses_device(const Subject& subject) {
+  return subject.clock == Clock::device || subject.on_device;
+}
+
 // Google Benchmark appends "/iterations:5/real_time" to the name.
 std::string as_regex(const std::string& name) {
   std::string regex = "^";
@@ -230,7 +234,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       const bool on_device = subjects[s].clock == Clock::device;
       if (estimate < 0.1) {  // otherwise it is warm and known well enough
         subjects[s].run(0);
-        if (on_device) device()->synchronize();
+        raise_clocks(subjects[s]);
         const double before = now();
         subjects[s].run(0);
         if (on_device) device()->synchronize();
@@ -304,8 +308,32 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   return results;
 }
 
+// A GPU that idles lowers its clocks, and needs some 0.1 s of work to raise them. Runs the subject for longer,
+// unless the device had work in the last second, and waits until the device is idle.
+void Meter::raise_clocks(const Subject& subject) {
+  constexpr double longest_pause = 1, needed = 0.3, long_enough_to_wait_for = 1e-3;
+  // Several ranks would not make the same number of runs.
+  if (!uses_device(subject) || mpi_session().ranks() > 1) return;
+  device()->synchronize();
+  const double start = now();
+  if (start - device_used_ > longest_pause)
+    for (std::int64_t runs = 1; now() - start < needed;) {
+      const double before = now();
+      for (std::int64_t i = 0; i < runs; ++i) subject.run(i);
+      device()->synchronize();
+      if (now() - before < long_enough_to_wait_for) runs *= 2;
+    }
+  device_used_ = now();
+}
+
 Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   const MpiSession& mpi = mpi_session();
+  try {
+    raise_clocks(*trial.subject);
+  } catch (const std::exception& failure) {
+    error = failure.what();
+    return {};
+  }
   const int team =
       mpi.ranks() == 1 && trial.subject->clock == Clock::wall ? trial.subject->threads : 1;
   const Cores before = probe_.probe(team);
@@ -315,6 +343,7 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector, nullptr, as_regex(trial.subject->name));
   Disturbance disturbance = noise_.stop();
+  if (uses_device(*trial.subject)) device_used_ = now();
   const Cores cores = std::max(before, probe_.probe(team));
   disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);
   error = collector.error;

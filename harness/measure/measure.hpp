@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,7 +28,8 @@ struct Subject {
   Clock clock = Clock::wall;
   double estimate_seconds = 0;  // of one iteration, if known; saves two runs of slow subjects
   int threads = 1;
-  // On a device.
+  bool on_device = false;  // also if another clock times it
+  // With Clock::device.
   std::size_t operand_sets = 1;    // through which `iteration` rotates
   std::string why_not_recorded{};  // into a graph; empty: it may be
 };
@@ -103,6 +105,7 @@ class Meter {
 
  private:
   Sample repetition(Trial& trial, int round, std::string& error);
+  void raise_clocks(const Subject& subject);
 
   nlohmann::json& json_;
   NoiseGuard noise_;
@@ -111,6 +114,7 @@ class Meter {
   Counters counters_;
   EnergyCounter energy_;
   NoiseTally tally_;
+  double device_used_ = -std::numeric_limits<double>::infinity();  // when it last had work
 };
 
 }  // namespace stepladder

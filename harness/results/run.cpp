@@ -66,6 +66,7 @@ Run::Run(const RunOptions& options)
   }
   load_ceilings();
   if (options.restarts == 0) measure_missing_ceilings(options.threads);
+  if (writes()) environment_["gpu_clocks_before"] = gpu_monitor_.clocks();
 }
 
 // The shortest times of the calibration loops that were ever seen, by CPU model: a neighbour that is
@@ -208,6 +209,7 @@ void Run::save() {
   if (!writes()) return;
   set_noise();
   save_calibration();
+  environment_["gpu_clocks_after"] = gpu_monitor_.clocks();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
   folder_->write_json("benchmark.json",

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/gpu_monitor.hpp"
 #include "harness/measure/links.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
@@ -77,6 +78,7 @@ class Run {
   std::optional<nlohmann::json> links_before_;  // of earlier commands in this folder
   std::chrono::steady_clock::time_point links_measured_at_;
   std::chrono::steady_clock::duration links_took_{};
+  GpuMonitor gpu_monitor_;
   std::unique_ptr<Meter> meter_;
 };
 

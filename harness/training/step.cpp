@@ -56,7 +56,8 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
                            network.step(0.0);
                            if (network.place() == Place::cpu) record_times(c);
                          },
-                     .clock = clock_of_run()});
+                     .clock = clock_of_run(),
+                     .on_device = network.place() == Place::cuda});
   }
   const std::vector<Measured> totals = run.meter().measure(steps, options);
   for (int repetition = 0; repetition < options.repetitions; ++repetition)

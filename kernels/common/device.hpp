@@ -32,6 +32,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;           // as the vendor prints it
+  virtual std::string pci_address() const = 0;    // "0000:1B:00.0"
   virtual std::size_t l2_bytes() const = 0;       // its last-level cache
   virtual void* allocate(std::size_t bytes) = 0;  // aligned to 256 bytes; throws std::runtime_error
   virtual void release(void* memory) = 0;

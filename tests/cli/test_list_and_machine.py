@@ -61,7 +61,8 @@ def test_machine_describes_itself_as_json(stepladder):
     machine = json.loads(done.stdout)
     assert machine["schema_version"] == 1
     for key in ("cpu_model", "cores", "caches", "governor", "affinity", "memory_bytes", "compiler", "compiler_flags",
-                "libraries", "gpu", "commit", "dirty", "counters", "energy"):
+                "libraries", "gpu", "gpu_driver", "gpu_power_limit_w", "gpu_highest_clocks", "gpu_monitor", "commit", "dirty",
+                "counters", "energy"):
         assert key in machine
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
     assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND", "GOMP_SPINCOUNT"}

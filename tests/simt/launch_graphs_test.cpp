@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/io/csv.hpp"
+#include "harness/measure/gpu_monitor.hpp"
 #include "harness/results/bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "kernels/common/cuda/launch.hpp"
@@ -103,6 +104,37 @@ TEST_F(LaunchGraphs, RotateThroughAllSetsOfOperands) {
     EXPECT_GE(used.size(), row.used) << row.sets;
     EXPECT_EQ(measured.samples[0].iterations % row.runs, 0) << row.sets;
   }
+}
+
+// A GPU that idles has low clocks.
+TEST_F(LaunchGraphs, ComeAfterWorkThatRaisesTheClocks) {
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  std::int64_t runs = 0;
+  auto* x = static_cast<std::uint32_t*>(x_.get());
+  const Subject subject{.name = "mixes",
+                        .run =
+                            [&](std::int64_t i) {
+                              ++runs;
+                              mix(x, i);
+                            },
+                        .clock = Clock::device};
+  const auto runs_of_one = [&] {
+    const std::int64_t before = runs;
+    meter.measure({subject}, {.repetitions = 2, .budget_seconds = 0.02});
+    return runs - before;
+  };
+  EXPECT_GT(runs_of_one(), 100);
+  EXPECT_EQ(runs_of_one(), 2 + 20) << "the device had work just before";
+}
+
+TEST(GpuMonitor, HasNoValuesOfADeviceThatNvmlDoesNotKnow) {
+  const GpuMonitor monitor;
+  EXPECT_NE(monitor.why_unavailable(), "");
+  EXPECT_TRUE(monitor.driver().is_null());
+  EXPECT_TRUE(monitor.power_limit_watts().is_null());
+  EXPECT_TRUE(monitor.clocks().at("sm_mhz").is_null());
+  EXPECT_TRUE(monitor.highest_clocks().at("memory_mhz").is_null());
 }
 
 TEST_F(LaunchGraphs, AreNotMadeOfSlowRuns) {

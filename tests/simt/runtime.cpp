@@ -1,6 +1,7 @@
 // The CUDA runtime on emulated devices with host memory. Limits are those of a Hopper GPU, except
 // the number of multiprocessors and the memory sizes: they are small, so that small problems cover
 // the code for many blocks and for workspaces that are too small for the whole batch.
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -163,6 +164,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
                  .sharedMemPerBlockOptin = max_shared,
                  .totalGlobalMem = std::size_t{8} << 20,
                  .l2CacheSize = stepladder::simt::l2_bytes};
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int device) {
+  std::snprintf(address, static_cast<std::size_t>(bytes), "0000:%02X:00.0", device);
   return cudaSuccess;
 }
 

@@ -54,6 +54,11 @@ class CudaDevice final : public Device {
   }
 
   std::string name() const override { return properties_.name; }
+  std::string pci_address() const override {
+    char address[32];
+    STEPLADDER_CUDA_CHECK(cudaDeviceGetPCIBusId(address, sizeof address, gpu_));
+    return address;
+  }
   std::size_t l2_bytes() const override {
     return static_cast<std::size_t>(properties_.l2CacheSize);
   }

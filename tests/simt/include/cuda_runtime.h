@@ -288,6 +288,7 @@ cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceCanAccessPeer(int* possible, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int device);
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);  // filled with NaN
 cudaError_t cudaFree(void* memory);
