@@ -121,8 +121,8 @@ stage() {
   elif ((status == 2)) && [[ -n ${VARIANT:-} && -z ${PRIMITIVE:-} ]]; then
     report SKIPPED "$title" "it has no such variant, or no such problems"
   else
-    report FAILED "$title" "exit status $status; the last lines:"
-    tail -n 12 "$log" | cut -c1-300 | sed 's/^/    | /'
+    report FAILED "$title" "exit status $status${by_rung:-; the last lines:}"
+    [[ -n ${by_rung:-} ]] || tail -n 12 "$log" | cut -c1-300 | sed 's/^/    | /'
     failures=$((failures + 1))
   fi
   pack || true
@@ -130,11 +130,13 @@ stage() {
 
 # rungs TITLE SECONDS EACH OPTION…: verifies the project's own rungs, see gpu_rungs.py
 rungs() {
-  local title=$1 seconds=$2 each=$3
+  local title=$1 seconds=$2 each=$3 by_rung=", by rung:"
   shift 3
   stage "$title" "$seconds" python3 scripts/gpu_rungs.py "$program" --logs "$run/logs/$title" \
     --each "$each" --primitive "${PRIMITIVE:-}" --variant "${VARIANT:-}" "$@"
-  grep -hE '^[0-9]+ of|^(FAILED|BROKEN|CUT) ' "$run/logs/$title.log" | cut -c1-200 | sed 's/^/    | /' || true
+  [[ -e $run/logs/$title.txt ]] || return 0 # skipped
+  say "    | $(grep -hE '^[0-9]+ of' "$run/logs/$title.log" | tail -n 1)"
+  grep -hE '^(FAILED|BROKEN|CUT) ' "$run/logs/$title.txt" | cut -c1-200 | sed 's/^/    | /' || true
 }
 
 # Prints the stages that did not succeed and the table, writes the archive, and exits.
@@ -261,7 +263,7 @@ bench_suite() {
       report SKIPPED "bench $primitive $1" "every rung broke the device or did not terminate"
       continue
     fi
-    stage "bench $primitive $1" 50 "$program" bench "$primitive" --place cuda \
+    stage "bench $primitive $1" 80 "$program" bench "$primitive" --place cuda \
       --variant "$variants" "${budget[@]}" --suite "$1" --threads 1 \
       --out "$run" --resume "${again[@]}"
   done
@@ -286,16 +288,17 @@ peers() {
   fi
 }
 
-# The rungs for the widest vectors of this CPU and those for any, on up to all cores.
+# The first rung and those for the widest vectors of this CPU, on up to all cores.
 cpu_ladder() {
-  local primitive isa=avx2 threads=1 count
+  local primitive first isa=avx2 threads=1 count seconds
   grep -qw avx512dq /proc/cpuinfo && isa=avx512
   for ((count = 2; count <= $(core_count); count *= 2)); do threads+=,$count; done
-  for primitive in matmul convolution max_pool sgd_update; do
-    stage "cpu $primitive" 25 "$program" bench "$primitive" --place cpu --suite layers \
-      --variant "serial*,blocked,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
+  while read -r primitive seconds; do
+    first=$("$program" list "$primitive" --place cpu | sed -n '2s/^  \([^ ]*\) .*/\1/p')
+    stage "cpu $primitive" "$seconds" "$program" bench "$primitive" --place cpu --suite layers \
+      --variant "$first,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
       --out "$run/cpu" --resume
-  done
+  done <<<$'matmul 40\nconvolution 40\nmax_pool 15\nsgd_update 15'
 }
 
 # The most important stages come first, because the time may run out.
