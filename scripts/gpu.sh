@@ -209,6 +209,7 @@ program=$bundle/bin/stepladder
 if [[ $architectures == "$(cat "$bundle/architectures" 2>/dev/null)" ]] &&
   [[ $(STEPLADDER_SOURCE_DIR=$root "$program" --version 2>"$run/logs/program.log") == stepladder* ]]; then
   export STEPLADDER_SOURCE_DIR=$root
+  [[ ! -e $bundle/commit ]] || export STEPLADDER_COMMIT_FILE="$(realpath "$bundle/commit")"
   report ok program "the prebuilt one of $bundle"
 else
   build_program
@@ -281,7 +282,7 @@ peers() {
   if [[ -e $run/peers/step.csv ]]; then
     report SKIPPED PyTorch "already measured, in $run/peers"
   elif python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-    stage PyTorch 100 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
+    stage PyTorch 115 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
       --seconds 0.5 --out "$run/peers"
   else
     report SKIPPED PyTorch "python3 has no PyTorch with access to the GPU"

@@ -1,8 +1,8 @@
 """Times training steps of one network in PyTorch, in the same way as `stepladder step`.
 
 Prints one line of JSON: the version of PyTorch, the seconds of every step, and those of its phases
-(forward, backward, update). One process measures one number of threads in one mode, because OpenMP
-threads are bound to cores when they start.
+(forward, backward, update). On a CPU one process measures one number of threads in one mode, because
+OpenMP threads are bound to cores when they start; on a GPU it can measure several modes.
 
 On a GPU the pictures are in device memory, and the clock is read before and after many steps
 without synchronization between them, because PyTorch launches kernels ahead of their execution.
@@ -13,6 +13,7 @@ launch and has no phases.
 import argparse
 import json
 import statistics
+import sys
 import time
 
 import torch
@@ -163,13 +164,52 @@ def measure(training, step, seconds):
     return times
 
 
+def measure_mode(description, options, mode, tf32):
+    """A dictionary with the results of one mode."""
+    torch.manual_seed(1)
+    # By default PyTorch uses TF32 for convolutions but not for matrix products.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    training = Training(description, mode, torch.device(options.device))
+    if options.device == "cpu":  # synchronous: a step is the sum of its phases
+        for _ in range(5):
+            training.phases()
+        steps = []
+        end = time.perf_counter() + options.seconds
+        while len(steps) < 10 or time.perf_counter() < end:
+            steps.append(training.phases())
+        total = [sum(step) for step in steps]
+    elif mode == "cuda_graph":
+        total, steps = measure(training, training.as_graph(), options.seconds), []
+    else:
+        total = measure(training, training.step, options.seconds)
+        steps = [training.phases() for _ in range(20)]
+    return {
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "total": total,
+        "phases": {name: statistics.median(times)
+                   for name, times in zip(("forward", "backward", "update"), zip(*steps))},
+    }
+
+
+def serve(description, options):
+    """Measures the mode in each line of standard input, `MODE` or `MODE tf32`."""
+    for line in sys.stdin:
+        mode, *tf32 = line.split()
+        try:
+            result = measure_mode(description, options, mode, bool(tf32))
+        except Exception as error:  # of one mode: the others can still be measured
+            result = {"error": str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)}
+        print(json.dumps(result), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("network", help="a network in the file")
     parser.add_argument("--file", required=True, help="networks.json")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--mode", required=True,
-                        choices=["eager", "channels_last", "compile", "cuda_graph"])
+    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "cuda_graph"],
+                        help="by default the modes that standard input names, one in a line")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--tf32", action="store_true", help="allow TF32; the default is fp32 only")
     parser.add_argument("--seconds", type=float, default=3.0,
@@ -179,35 +219,13 @@ def main():
         parser.error("--mode cuda_graph needs --device cuda")
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("pytorch_step: this PyTorch finds no CUDA device")
-
-    torch.manual_seed(1)
     torch.set_num_threads(options.threads)
-    # By default PyTorch uses TF32 for convolutions but not for matrix products.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     with open(options.file, encoding="utf-8") as file:
         description = json.load(file)[options.network]
-    training = Training(description, options.mode, torch.device(options.device))
-
-    if options.device == "cpu":  # synchronous: a step is the sum of its phases
-        for _ in range(5):
-            training.phases()
-        steps = []
-        end = time.perf_counter() + options.seconds
-        while len(steps) < 10 or time.perf_counter() < end:
-            steps.append(training.phases())
-        total = [sum(step) for step in steps]
-    elif options.mode == "cuda_graph":
-        total, steps = measure(training, training.as_graph(), options.seconds), []
+    if options.mode is None:
+        serve(description, options)
     else:
-        total = measure(training, training.step, options.seconds)
-        steps = [training.phases() for _ in range(20)]
-    print(json.dumps({
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
-        "total": total,
-        "phases": {name: statistics.median(times)
-                   for name, times in zip(("forward", "backward", "update"), zip(*steps))},
-    }))
+        print(json.dumps(measure_mode(description, options, options.mode, options.tf32)))
 
 
 if __name__ == "__main__":

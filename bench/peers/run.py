@@ -1,7 +1,7 @@
 """Measures the same training steps in stepladder and in PyTorch, in turns, on the same threads.
 
-Every round measures each configuration once, in a process of its own: drift of the machine affects
-all configurations equally. These files of OUT are written after each measurement, and an
+Every round measures each configuration once, so that drift of the machine affects all equally. On a
+CPU each has a process of its own; on a GPU PyTorch has one for each network. These files of OUT are written after each measurement, and an
 interrupted run keeps them:
 
     tuned.csv         the rungs of use `best`, chosen once before the first round
@@ -98,20 +98,56 @@ def run_stepladder(program, network, use, threads, tuned, ranks):
     return float(total["median_s"]), phases, {}
 
 
-def run_pytorch(file, network, mode, threads, device, seconds, ranks):
-    command = [sys.executable, HERE / "pytorch_step.py", network, "--threads", str(threads),
-               "--device", device]
-    places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
-    if ranks > 1:
-        command = [sys.executable, HERE / "pytorch_distributed.py", network, "--ranks", str(ranks)]
-        places = {}
-    arithmetic = ["--tf32"] if mode.endswith(TF32) else []
-    done = subprocess.run([*command, "--file", file, "--mode", mode.removesuffix(TF32),
-                           *arithmetic, "--seconds", str(seconds)],
-                          capture_output=True, text=True, env=os.environ | places)
-    if done.returncode != 0:
-        raise RuntimeError(last_line(done.stderr))
-    result = json.loads(done.stdout.splitlines()[-1])
+class PyTorchOnGpu:
+    """PyTorch's steps on a GPU: one process for each network measures one mode after another. The
+    first measurement starts all of them, because importing PyTorch takes longer than measuring."""
+
+    def __init__(self, file, networks, seconds):
+        self.commands = {
+            network: [sys.executable, HERE / "pytorch_step.py", network, "--threads", "1",
+                      "--device", "cuda", "--file", file, "--seconds", str(seconds)]
+            for network in networks}
+        self.processes = {}
+
+    def measure(self, network, mode):
+        if not self.processes:
+            for name, command in self.commands.items():
+                errors = tempfile.TemporaryFile("w+")
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           stderr=errors, text=True)
+                self.processes[name] = process, errors
+        process, errors = self.processes[network]
+        tf32 = " tf32" if mode.endswith(TF32) else ""
+        try:
+            print(mode.removesuffix(TF32) + tf32, file=process.stdin, flush=True)
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            process.wait()
+            errors.seek(0)
+            raise RuntimeError(last_line(errors.read()))
+        result = json.loads(line)
+        if "error" in result:
+            raise RuntimeError(result["error"])
+        return result
+
+
+def run_pytorch(file, network, mode, threads, device, seconds, ranks, on_gpu):
+    if device == "cuda":
+        result = on_gpu.measure(network, mode)
+    else:
+        command = [sys.executable, HERE / "pytorch_step.py", network, "--threads", str(threads)]
+        places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+        if ranks > 1:
+            command = [sys.executable, HERE / "pytorch_distributed.py", network,
+                       "--ranks", str(ranks)]
+            places = {}
+        done = subprocess.run([*command, "--file", file, "--mode", mode, "--seconds", str(seconds)],
+                              capture_output=True, text=True, env=os.environ | places)
+        if done.returncode != 0:
+            raise RuntimeError(last_line(done.stderr))
+        result = json.loads(done.stdout.splitlines()[-1])
     return (statistics.median(result["total"]), result["phases"],
             {"torch": result["torch"], "device": result["device"]})
 
@@ -248,6 +284,7 @@ def main():
                                        options.ranks)
 
     seconds, phases, failed, versions = {}, {}, {}, {}
+    on_gpu = PyTorchOnGpu(options.file, networks, options.seconds)
     with (options.out / "samples.csv").open("w", newline="") as file:
         samples = csv.writer(file)
         samples.writerow(COLUMNS["samples"])
@@ -262,7 +299,7 @@ def main():
                     if use == "pytorch":
                         total, of_phases, version = run_pytorch(
                             options.file, network, mode, count, device, options.seconds,
-                            options.ranks)
+                            options.ranks, on_gpu)
                     else:
                         total, of_phases, version = run_stepladder(
                             options.program, network, use, count, tuned, options.ranks)

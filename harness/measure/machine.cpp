@@ -70,16 +70,16 @@ struct Commit {
   bool is_dirty = false;
 };
 
-// From git. Where the sources have no repository, from a file with a line "HASH" or "HASH dirty", which
-// travels with them.
+// Of the program: from the file that STEPLADDER_COMMIT_FILE names, for one that was built elsewhere,
+// otherwise from git, otherwise from the file of the bundle. Files have a line "HASH" or "HASH dirty".
 Commit commit_of(const std::filesystem::path& sources) {
+  const char* named = std::getenv("STEPLADDER_COMMIT_FILE");
   std::error_code error;
-  if (std::filesystem::exists(sources / ".git", error)) {
+  if (named == nullptr && std::filesystem::exists(sources / ".git", error)) {
     const std::string git = fmt::format("git -C '{}' ", sources.string());
     if (const std::string hash = output_of(git + "rev-parse --short=12 HEAD"); !hash.empty())
       return {hash, !output_of(git + "status --porcelain --untracked-files=no").empty()};
   }
-  const char* named = std::getenv("STEPLADDER_COMMIT_FILE");
   std::ifstream in(named != nullptr ? named : sources / "build" / "gpu-bundle" / "commit");
   std::string hash, state;
   if (!(in >> hash)) return {};

@@ -31,7 +31,7 @@ def peers(module, monkeypatch):
         assert (tuned is None) if use == "cuda" else tuned.exists()
         return 1.0 / threads, {p: s / threads for p, s in phases.items()}, {}
 
-    def of_pytorch(file, network, mode, threads, device, seconds, ranks):
+    def of_pytorch(file, network, mode, threads, device, seconds, ranks, on_gpu):
         if mode == "compile":
             raise RuntimeError("no compiler")
         versions = {"torch": "2.0", "device": device}
@@ -115,6 +115,31 @@ def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_
     assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)
 
 
+def test_on_a_gpu_one_process_of_pytorch_for_each_network_measures_all_modes(module, tmp_path, monkeypatch):
+    """The process is a fake that counts its answers; it ends when it is asked to compile."""
+    fake = tmp_path / "pytorch_step.py"
+    fake.write_text("""
+import json, sys
+for count, line in enumerate(sys.stdin):
+    if "compile" in line:
+        sys.exit("no compiler")
+    print(json.dumps({"error": "no graph"} if "graph" in line else
+                     {"torch": "2.0", "device": sys.argv[1], "total": [count, count, 9], "phases": {}}), flush=True)
+""")
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    on_gpu = module.PyTorchOnGpu("networks.json", ["mlp", "mnist_cnn"], 0.1)
+
+    def seconds(network, mode):
+        return module.run_pytorch("networks.json", network, mode, 1, "cuda", 0.1, 1, on_gpu)[0]
+
+    assert [seconds("mlp", "eager"), seconds("mlp", "eager_tf32")] == [0, 1]
+    assert seconds("mnist_cnn", "eager") == 0
+    for mode, why in (("cuda_graph", "no graph"), ("compile", "no compiler"), ("eager", "no compiler")):
+        with pytest.raises(RuntimeError, match=why):
+            seconds("mlp", mode)
+    assert seconds("mnist_cnn", "eager") == 1
+
+
 @pytest.fixture
 def over_ranks(peers, run, monkeypatch):
     """A run with --ranks; `seconds`: per use, of the first round, the second one and so on."""
@@ -131,7 +156,7 @@ def over_ranks(peers, run, monkeypatch):
         monkeypatch.setattr(peers, "run_stepladder", lambda program, network, use, threads, tuned,
                             ranks: measured(use, "synchronous", ranks, network))
         monkeypatch.setattr(peers, "run_pytorch", lambda file, network, mode, threads, device,
-                            seconds, ranks: measured("pytorch", mode, ranks, network))
+                            seconds, ranks, on_gpu: measured("pytorch", mode, ranks, network))
         monkeypatch.setattr(peers.shutil, "which", lambda name: name)
         return run("--ranks", "2", *options)
     return call

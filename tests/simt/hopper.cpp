@@ -103,6 +103,7 @@ using Accumulators = std::vector<float>;
 
 struct Thread {
   std::size_t started = 0, finished = 0;  // products
+  std::deque<std::size_t> groups{};       // unfinished: products started before the end of each
   bool is_fenced = false;
   std::map<float*, Accumulators> accumulators{};  // by the address of the registers
 };
@@ -254,11 +255,14 @@ void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64
     for (void* sleeper : std::exchange(warpgroup.sleepers, {})) wake(sleeper);
 }
 
-void finish_products(const std::source_location& place) {
+void finish_products(std::size_t in_flight, const std::source_location& place) {
   Warpgroup& warpgroup = own_warpgroup();
   const unsigned thread = thread_of_block() % warpgroup_threads, warp = thread / 32;
   Thread& me = warpgroup.threads[thread];
-  for (; me.finished < me.started; ++me.finished) {
+  me.groups.push_back(me.started);
+  std::size_t end = me.finished;
+  for (; me.groups.size() > in_flight; me.groups.pop_front()) end = me.groups.front();
+  for (; me.finished < end; ++me.finished) {
     Product& product = warpgroup.products[me.finished];
     while (product.started < warpgroup_threads) {
       warpgroup.sleepers.push_back(this_thread());
@@ -266,9 +270,10 @@ void finish_products(const std::source_location& place) {
     }
     if (!std::exchange(product.is_done[warp], true)) multiply(product, warpgroup, warp);
   }
+  me.is_fenced = false;
+  if (me.finished < me.started) return;  // the accumulators are still being added to
   for (const auto& [d, values] : me.accumulators) std::ranges::copy(values, d);
   me.accumulators.clear();
-  me.is_fenced = false;
   const std::size_t all = warpgroup.products.size();
   if (std::ranges::all_of(warpgroup.threads, [&](const Thread& t) { return t.finished == all; })) {
     warpgroup.products.clear();

@@ -34,6 +34,7 @@ void load_box_later(float* to, const Box& box, const void* barrier, unsigned mas
 void fence_products();
 void multiply_later(std::span<float> d, const std::uint32_t (&a)[4], std::uint64_t b,
                     const std::source_location& place);
-void finish_products(const std::source_location& place);
+// Makes the products since the last call a group; finishes all groups but the `in_flight` newest.
+void finish_products(std::size_t in_flight, const std::source_location& place);
 
 }  // namespace stepladder::simt

@@ -81,12 +81,14 @@ __device__ inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// Waits for all products that the threads of this warp have started.
-__device__ inline void wgmma_wait() {
+// Makes the products since the last call a group, and waits for all groups of this warp but the
+// `in_flight` newest.
+template <int in_flight = 0>
+__device__ void wgmma_wait() {
   asm volatile(
       "wgmma.commit_group.sync.aligned;\n"
-      "wgmma.wait_group.sync.aligned 0;" ::
-          : "memory");
+      "wgmma.wait_group.sync.aligned %0;" ::"n"(in_flight)
+      : "memory");
 }
 
 // Keeps the compiler from reading the accumulators before the preceding wgmma_wait().

@@ -92,24 +92,52 @@ class Tf32x3Accumulators {
   WgmmaAccumulators<columns> big_, small_;
 };
 
-// accumulators += A B over tile_k; waits for the products of this warpgroup.
-// a_element(row, l): element of A in the tile of 128 rows; thread: 0 … 255 among the consumers.
-// b: [parts, columns, tile_k], swizzled.
-template <int tile_k, class Accumulators, class Element>
-__device__ void add_products(Accumulators& accumulators, int thread, const float* b,
-                             const Element& a_element) {
+// Starts accumulators += A B over slices of 8 of K, as a group. `a` must not change before the
+// group is complete. a_element(row, l): element of A in the tile of 128 rows; thread: 0 … 255 among
+// the consumers. b: the descriptor of the slices of [parts, columns, 32], swizzled.
+template <class Accumulators, int slices, class Element>
+__device__ void start_products(Accumulators& accumulators,
+                               typename Accumulators::Fragment (&a)[slices], int thread,
+                               int first_l, std::uint64_t b, const Element& a_element) {
   const int row = thread / 32 * 16 + thread % 32 / 4, member = thread % 4;
-  typename Accumulators::Fragment a[tile_k / 8];
 #pragma unroll
-  for (int l = 0; l < tile_k; l += 8)
+  for (int l = 0; l < slices; ++l)
 #pragma unroll
-    for (int e = 0; e < 4; ++e) a[l / 8].set(e, a_element(row + e % 2 * 8, l + e / 2 * 4 + member));
-  const std::uint64_t descriptor = wgmma_descriptor(shared_address(b));
+    for (int e = 0; e < 4; ++e)
+      a[l].set(e, a_element(row + e % 2 * 8, first_l + 8 * l + e / 2 * 4 + member));
   wgmma_fence();
 #pragma unroll
-  for (int l = 0; l < tile_k; l += 8)
-    accumulators.add(a[l / 8], advance_descriptor(descriptor, 0, l));
+  for (int l = 0; l < slices; ++l) accumulators.add(a[l], advance_descriptor(b, 0, first_l + 8 * l));
+}
+
+// A stage in shared memory: b [parts, columns, 32], swizzled; a_element(row, l).
+template <class Element>
+struct StageOperands {
+  const float* b;
+  Element a_element;
+};
+template <class Element>
+StageOperands(const float*, Element) -> StageOperands<Element>;
+
+// accumulators += A B over `steps` steps of tile_k. The products of half a step run while the
+// threads load the fragments of A for the next half. begin() waits for the operands of the next
+// step and returns its StageOperands; release() is called when the products of the oldest
+// unreleased step are complete.
+template <int tile_k, class Accumulators, class Begin, class Release>
+__device__ void add_products(Accumulators& accumulators, int thread, int steps, const Begin& begin,
+                             const Release& release) {
+  typename Accumulators::Fragment first[tile_k / 16], second[tile_k / 16];
+  for (int step = 0; step < steps; ++step) {
+    const auto [shared_b, a_element] = begin();
+    const std::uint64_t b = wgmma_descriptor(shared_address(shared_b));
+    start_products(accumulators, first, thread, 0, b, a_element);
+    wgmma_wait<1>();
+    if (step > 0) release();
+    start_products(accumulators, second, thread, tile_k / 2, b, a_element);
+    wgmma_wait<1>();
+  }
   wgmma_wait();
+  if (steps > 0) release();
 }
 
 }  // namespace stepladder

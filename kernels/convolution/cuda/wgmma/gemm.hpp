@@ -159,18 +159,24 @@ class WgmmaGemm {
   static __device__ void consume(Ring& ring, const Params& p) {
     const int thread = static_cast<int>(threadIdx.x) - warpgroup_threads, lane = thread % 32;
     const int own_row = thread / 32 * 16 + lane / 4, member = lane % 4;  // and own_row + 8
-    RingPosition<stages> at;
+    RingPosition<stages> started, finished;
     for (unsigned index = blockIdx.x; index < p.tiles.count(); index += gridDim.x) {
       const WgmmaTiles::Position tile = p.tiles.position(index);
       Accumulators accumulators;
-      for (int step = tile.first_step; step < tile.last_step; ++step, at.advance()) {
-        const Stage& stage = ring.stage[at.stage];
-        ring.full[at.stage].wait(at.parity);
-        add_products<wgmma_tile_k>(accumulators, thread, stage.b[0], [&](int row, int l) {
-          return Operation::Gather::element(stage.a, row, l);
-        });
-        if (lane == 0) ring.empty[at.stage].arrive();
-      }
+      add_products<wgmma_tile_k>(
+          accumulators, thread, tile.last_step - tile.first_step,
+          [&] {
+            const Stage& stage = ring.stage[started.stage];
+            ring.full[started.stage].wait(started.parity);
+            started.advance();
+            return StageOperands(stage.b[0], [&stage](int row, int l) {
+              return Operation::Gather::element(stage.a, row, l);
+            });
+          },
+          [&] {
+            if (lane == 0) ring.empty[finished.stage].arrive();
+            finished.advance();
+          });
       accumulators.fence();
       Operation::store(p, tile, own_row, member, accumulators);
     }

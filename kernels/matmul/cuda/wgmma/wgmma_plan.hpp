@@ -3,8 +3,8 @@
 //     TMA → ring of stages in shared memory → wgmma → accumulators in registers → C
 //
 //     producer     one thread issues the TMA copies and waits only for empty stages
-//     consumers    two warpgroups, 64 rows of a tile of C each; one loads its rows of the register
-//                  operand while the products of the other run
+//     consumers    two warpgroups, 64 rows of a tile of C each; each loads its rows of the register
+//                  operand for the next half of a stage while the products of this half run
 //     blocks       one per multiprocessor, persistent: the producer prefetches the next tile while
 //                  the consumers store this one
 //     cluster      its blocks compute tiles of C below each other; each loads a part of the shared
@@ -106,18 +106,24 @@ class WgmmaTile {
     const int group = lane / 4, member = lane % 4;
     const int own_row = thread / 32 * 16 + group;  // and own_row + 8
     const auto rank = static_cast<int>(cluster_rank());
-    RingPosition<stages> at;
+    RingPosition<stages> started, finished;
     for (unsigned tile = blockIdx.x / cluster; tile < params.tiles.count();
          tile += gridDim.x / cluster) {
       Accumulators accumulators;
-      for (int step = 0; step < params.steps; ++step, at.advance()) {
-        const Stage& stage = ring.stage[at.stage];
-        ring.full[at.stage].wait(at.parity);
-        add_products<tile_k>(accumulators, thread, stage.shared_operand[0], [&](int x, int l) {
-          return register_element<k_contiguous>(stage, x, l);
-        });
-        if (lane < cluster) release(ring.empty[at.stage], lane);
-      }
+      add_products<tile_k>(
+          accumulators, thread, params.steps,
+          [&] {
+            const Stage& stage = ring.stage[started.stage];
+            ring.full[started.stage].wait(started.parity);
+            started.advance();
+            return StageOperands(stage.shared_operand[0], [&stage](int x, int l) {
+              return register_element<k_contiguous>(stage, x, l);
+            });
+          },
+          [&] {
+            if (lane < cluster) release(ring.empty[finished.stage], lane);
+            finished.advance();
+          });
 
       accumulators.fence();
       const auto [tile_row, tile_column] = params.tiles.position(tile);

@@ -23,8 +23,9 @@ inline void wgmma_64x64x8_tf32(float (&d)[32], const std::uint32_t (&a)[4], std:
   simt::multiply_later(d, a, b, place);
 }
 
-inline void wgmma_wait(const simt::Here& place = simt::Here::current()) {
-  simt::finish_products(place);
+template <int in_flight = 0>
+void wgmma_wait(const simt::Here& place = simt::Here::current()) {
+  simt::finish_products(in_flight, place);
 }
 
 template <int count>
