@@ -271,10 +271,12 @@ bench_suite() {
 }
 
 steps() {
-  local network
-  for network in mlp mnist_cnn cifar_cnn; do
-    stage "step $network" 25 "$program" step --network "$network" --use cuda --threads 1 \
-      --out "$run" --resume
+  local network use
+  for use in cuda cuda_tf32; do
+    for network in mlp mnist_cnn cifar_cnn; do
+      stage "step $network $use" 25 "$program" step --network "$network" --use "$use" --threads 1 \
+        --out "$run" --resume
+    done
   done
 }
 

@@ -79,19 +79,22 @@ def totals(rows, use):
 
 
 def print_steps(own, peers):
-    ours = {row["network"]: float(row["median_s"])
-            for row in totals(peers, "cuda") + totals(own, "cuda")}
+    ours = {(row["network"], use): float(row["median_s"]) for use in ("cuda", "cuda_tf32")
+            for row in totals(peers, use) + totals(own, use)}
     theirs = totals(peers, "pytorch")
     if not ours and not theirs:
         return
-    print("\ntraining step, ms  (in brackets: PyTorch's time over ours)")
-    for network in dict.fromkeys([*ours, *(row["network"] for row in theirs)]):
-        here = ours.get(network)
-        cells = [f"ours {here * 1e3:.3f}" if here else "ours not measured"]
+    print("\ntraining step, ms  (in brackets: PyTorch's time over ours of the same precision)")
+    for network in dict.fromkeys([*(name for name, _ in ours), *(row["network"] for row in theirs)]):
+        fp32, tf32 = ours.get((network, "cuda")), ours.get((network, "cuda_tf32"))
+        cells = [f"ours {fp32 * 1e3:.3f}" if fp32 else "ours not measured"]
+        if tf32:
+            cells.append(f"ours in TF32 {tf32 * 1e3:.3f}")
         for row in theirs:
             if row["network"] == network:
                 seconds = float(row["median_s"])
-                ratio = f" ({seconds / here:.1f}x)" if here else ""
+                same = tf32 if row["mode"].endswith("_tf32") else fp32
+                ratio = f" ({seconds / same:.1f}x)" if same else ""
                 cells.append(f"{row['mode']} {seconds * 1e3:.3f}{ratio}")
         print(f"  {network:12} " + ", ".join(cells))
 

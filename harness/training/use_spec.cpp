@@ -21,7 +21,7 @@ bool holds_word(const std::string& name, const std::string& word) {
 }
 
 std::set<std::string> known_rungs() {
-  std::set<std::string> known = {"best", "vendor", "cuda"};
+  std::set<std::string> known = {"best", "vendor", "cuda", "cuda_tf32"};
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
       known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
@@ -118,9 +118,10 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     }));
     return vendor.empty() ? best() : vendor;
   }
-  if (rung == "cuda")
-    return available(widest(type, [](const Variant& v) {
-      return v.info->technique == Technique::cuda && v.info->precision == Precision::fp32;
+  if (rung == "cuda" || rung == "cuda_tf32")
+    return available(widest(type, [&](const Variant& v) {
+      return v.info->technique == Technique::cuda &&
+             (v.info->precision == Precision::fp32 || rung == "cuda_tf32");
     }));
 
   std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });

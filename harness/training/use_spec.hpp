@@ -26,6 +26,7 @@ class UseSpec {
   //                   weights change with every step)
   //   vendor          the vendor libraries without prepacking; like best if there are none
   //   cuda            the CUDA rungs of fp32 precision, without vendor libraries
+  //   cuda_tf32       those, and the ones that convert operands to TF32
   //   anything else   the variant of that name; or the first of that technique; or the first with
   //                   that word in its name (simd_openmp for simd); or the next lower technique
   // Unavailable variants are omitted unless all are unavailable.

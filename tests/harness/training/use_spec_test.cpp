@@ -62,7 +62,7 @@ TEST(UseSpec, VendorIsTheVendorsOrElseTheBest) {
 
 TEST(UseSpec, AStepMultipliesAndUpdatesItsWeightsInOneProcess) {
   for (const char* type : {"matmul", "sgd_update"})
-    for (const char* rung : {"best", "vendor", "simd", "serial", "cuda"})
+    for (const char* rung : {"best", "vendor", "simd", "serial", "cuda", "cuda_tf32"})
       for (const Variant& variant : UseSpec(rung).candidates(primitive(type)))
         EXPECT_FALSE(variant.info->over_ranks) << rung << " " << variant.name;
 }
@@ -71,6 +71,16 @@ TEST(UseSpec, CudaIsTheCudaLadder) {
   for (const Variant& variant : UseSpec("cuda").candidates(primitive("matmul")))
     EXPECT_EQ(variant.info->technique, Technique::cuda);
   EXPECT_FALSE(UseSpec("cuda").candidates(primitive("matmul")).empty());
+}
+
+TEST(UseSpec, CudaIsFp32AndCudaTf32AlsoTf32) {
+  const auto has_tf32 = [](const char* use) {
+    const std::vector<Variant> found = UseSpec(use).candidates(primitive("matmul"));
+    return std::any_of(found.begin(), found.end(),
+                       [](const Variant& v) { return v.info->precision == Precision::tf32; });
+  };
+  EXPECT_FALSE(has_tf32("cuda"));
+  EXPECT_TRUE(has_tf32("cuda_tf32"));
 }
 
 // If a ladder lacks the technique, a lower one is used, never a higher one.

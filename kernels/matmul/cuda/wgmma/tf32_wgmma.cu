@@ -3,7 +3,7 @@
 // asynchronously, and reads one operand directly from shared memory. The TMA copies whole boxes on
 // behalf of one thread, and blocks are persistent (wgmma_plan.hpp).
 //
-// Tiles are 128 x 256, or 128 x 128 where C is small. A stage of the wide ones loads (128 + 256) ·
+// Tiles are 128 x 256, or 128 x 128 or 128 x 64 where C is small. A stage of the wide ones loads (128 + 256) ·
 // 32 floats for 2 · 128 · 256 · 32 FLOPs: 43 per byte. Expected gain over tf32_tensor_core: 1.3 to
 // 1.8, if mma.sync reaches at most two thirds of the peak, for which wgmma is made (W. Luo et al.,
 // "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024, compares the two).
@@ -29,8 +29,9 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-9 + 0x1p-20,
 };
 
-const Registration registration{info,
-                                make_wgmma_plan<Tf32Accumulators<256>, Tf32Accumulators<128>>};
+const Registration registration{
+    info,
+    make_wgmma_plan<1, Tf32Accumulators<256>, Tf32Accumulators<128>, Tf32Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -30,8 +30,9 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-9 + 0x1p-20,
 };
 
-const Registration registration{info,
-                                make_wgmma_plan<Tf32Accumulators<256>, Tf32Accumulators<128>, 2>};
+const Registration registration{
+    info,
+    make_wgmma_plan<2, Tf32Accumulators<256>, Tf32Accumulators<128>, Tf32Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

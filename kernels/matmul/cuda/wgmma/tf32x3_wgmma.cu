@@ -12,9 +12,6 @@
 namespace stepladder::matmul {
 namespace {
 
-// Two accumulators per element leave no registers for more columns.
-using Accumulators = Tf32x3Accumulators<128>;
-
 constexpr VariantInfo info{
     .name = "tf32x3_wgmma",
     .technique = Technique::cuda,
@@ -26,7 +23,8 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-21,
 };
 
-const Registration registration{info, make_wgmma_plan<Accumulators, Accumulators>};
+const Registration registration{
+    info, make_wgmma_plan<1, Tf32x3Accumulators<128>, Tf32x3Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

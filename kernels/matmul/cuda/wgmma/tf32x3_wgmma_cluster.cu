@@ -8,9 +8,6 @@
 namespace stepladder::matmul {
 namespace {
 
-// Two accumulators per element leave no registers for more columns.
-using Accumulators = Tf32x3Accumulators<128>;
-
 constexpr VariantInfo info{
     .name = "tf32x3_wgmma_cluster",
     .technique = Technique::cuda,
@@ -22,7 +19,8 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-21,
 };
 
-const Registration registration{info, make_wgmma_plan<Accumulators, Accumulators, 2>};
+const Registration registration{
+    info, make_wgmma_plan<2, Tf32x3Accumulators<128>, Tf32x3Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

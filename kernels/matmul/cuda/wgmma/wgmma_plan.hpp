@@ -15,7 +15,7 @@
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
+#include <utility>
 
 #include "kernels/common/cuda/barrier.hpp"
 #include "kernels/common/cuda/cluster.hpp"
@@ -229,8 +229,8 @@ class TmaSource {
   TensorMapCache maps_;
 };
 
-// Tiles have the width of Wide, or of Narrow where that takes less time.
-template <class Wide, class Narrow, int cluster>
+// Tiles have the width of the Accumulators that are estimated to take the least time.
+template <int cluster, class... Accumulators>
 class WgmmaPlan final : public Plan {
  public:
   explicit WgmmaPlan(const Problem& problem)
@@ -238,38 +238,45 @@ class WgmmaPlan final : public Plan {
         swap_ab_(swaps(operand_a(p_, {}), operand_b(p_, {}))),
         register_source_(register_operand({}), !has_aligned_rows(register_operand({}))),
         shared_source_(shared_operand({}), !can_be_shared(shared_operand({}))),
-        is_wide_(time<Wide>() <= time<Narrow>()) {}
+        columns_(std::min({std::pair(time<Accumulators>(), Accumulators::columns)...}).second) {}
 
   void run(const Operands& o) override {
-    const auto start = [&]<bool is_wide, bool k_contiguous, bool swap_ab>() {
-      using Accumulators = std::conditional_t<is_wide, Wide, Narrow>;
-      using Tile = WgmmaTile<Accumulators, cluster>;
-      constexpr TmaRounding rounding = Accumulators::tma_rounding;
+    (start_if_chosen<Accumulators>(o), ...);
+  }
+
+ private:
+  static constexpr int parts = std::max({Accumulators::parts...});  // of the shared operand
+
+  template <class A>
+  void start_if_chosen(const Operands& o) {
+    if (A::columns != columns_) return;
+    const auto start = [&]<bool k_contiguous, bool swap_ab>() {
+      using Tile = WgmmaTile<A, cluster>;
+      constexpr TmaRounding rounding = A::tma_rounding;
       const TensorMap& register_map =
           register_source_.prepare(register_operand(o), Tile::rows, rounding);
       const TensorMap& shared_map =
           shared_source_.prepare(shared_operand(o), Tile::columns_per_block, rounding);
       const WgmmaParams params{p_,
                                o,
-                               tiles<Accumulators>(),
+                               tiles<A>(),
                                static_cast<int>(ceil_div(p_.k, Tile::tile_k)),
                                shared_operand(o).extent,
                                allows_vectors(o.c, p_.n)};
-      launch(wgmma_kernel<Accumulators, cluster, k_contiguous, swap_ab>,
+      launch(wgmma_kernel<A, cluster, k_contiguous, swap_ab>,
              {std::min(params.tiles.count(), clusters_) * cluster, Tile::threads,
               sizeof(typename Tile::Ring), cluster == 1 ? 0 : cluster},
              register_map, shared_map, params);
     };
-    dispatch(start, is_wide_, register_source_.k_contiguous(), swap_ab_);
+    dispatch(start, register_source_.k_contiguous(), swap_ab_);
   }
 
- private:
   static bool has_aligned_rows(const Operand& operand) {
     return operand.leading_dimension() % 4 == 0;
   }
   // Whether wgmma can read the operand from shared memory without packing.
   static bool can_be_shared(const Operand& operand) {
-    return Wide::parts == 1 && operand.k_contiguous && has_aligned_rows(operand);
+    return parts == 1 && operand.k_contiguous && has_aligned_rows(operand);
   }
   // Whether B is the register operand.
   static bool swaps(const Operand& a, const Operand& b) {
@@ -282,24 +289,26 @@ class WgmmaPlan final : public Plan {
     return swap_ab_ ? operand_a(p_, o) : operand_b(p_, o);
   }
 
-  template <class Accumulators>
+  template <class A>
   Raster tiles() const {
-    using Tile = WgmmaTile<Accumulators, cluster>;
+    using Tile = WgmmaTile<A, cluster>;
     return {blocks_for(register_operand({}).extent, cluster * Tile::rows),
             blocks_for(shared_operand({}).extent, Tile::columns)};
   }
-  // Estimated time: tiles that a cluster computes one after another, times their width.
-  template <class Accumulators>
+  // Estimated time: tiles that a cluster computes one after another, times their columns and those
+  // that the loads of the register operand cost (a guess).
+  template <class A>
   unsigned time() const {
-    return blocks_for(tiles<Accumulators>().count(), clusters_) * unsigned{Accumulators::columns};
+    constexpr unsigned loads = 32;
+    return blocks_for(tiles<A>().count(), clusters_) * (A::columns + loads);
   }
 
   Problem p_;
   unsigned clusters_ = static_cast<unsigned>(cuda_multiprocessors() / cluster);  // resident
   bool swap_ab_;
   TmaSource<1> register_source_;
-  TmaSource<Wide::parts> shared_source_;
-  bool is_wide_;
+  TmaSource<parts> shared_source_;
+  int columns_;
 };
 
 // The TMA's coordinates have 32 bits. They reach beyond the two parts of an operand by a tile.
@@ -309,15 +318,15 @@ inline void require_tma_coordinates(const Problem& p) {
     throw Unsupported("a dimension exceeds 2^29, but coordinates of the TMA have 32 bits");
 }
 
-template <class Wide, class Narrow, int cluster = 1>
+template <int cluster, class Widest, class... Narrower>
 std::unique_ptr<Plan> make_wgmma_plan(const Problem& problem, const Resources&) {
   require_tf32();
   require_hopper();
-  require_shared_memory(std::max(sizeof(typename WgmmaTile<Wide, cluster>::Ring),
-                                 sizeof(typename WgmmaTile<Narrow, cluster>::Ring)));
-  require_wgmma_code(wgmma_kernel<Wide, cluster, true, false>);
+  require_shared_memory(std::max({sizeof(typename WgmmaTile<Widest, cluster>::Ring),
+                                  sizeof(typename WgmmaTile<Narrower, cluster>::Ring)...}));
+  require_wgmma_code(wgmma_kernel<Widest, cluster, true, false>);
   require_tma_coordinates(problem);
-  return std::make_unique<WgmmaPlan<Wide, Narrow, cluster>>(problem);
+  return std::make_unique<WgmmaPlan<cluster, Widest, Narrower...>>(problem);
 }
 
 }  // namespace stepladder::matmul
