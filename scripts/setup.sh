@@ -5,7 +5,7 @@
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
-#   scripts/setup.sh test     a browser and its Python packages, for make test
+#   scripts/setup.sh test     a browser, and the Python packages of the tests, for make test
 #   scripts/setup.sh mutate   the generator of mutants, for make mutate
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -26,8 +26,8 @@ required_headers=(
 requirements=plots/requirements.txt
 test_requirement='pytest>=7,<9'
 stamp=.venv/requirements.sha256
-browser_requirements=tests/requirements.txt
-browser_stamp=.venv/browser-requirements.sha256
+tests_requirements=tests/requirements.txt
+tests_stamp=.venv/tests-requirements.sha256
 log=$root/build/setup.log
 
 mode=${1:-all}
@@ -231,17 +231,18 @@ setup_python_from_system() {
   fi
 }
 
-# Without them the tests in a browser are skipped, which the tests say.
-setup_browser_tests() {
+# For the tests in a browser and of the compiled code of CUDA rungs; without them those are skipped or
+# fail, which they say.
+setup_tests() {
   local wanted
   [[ -x .venv/bin/python ]] || return 0
-  wanted=$(sha256sum "$browser_requirements")
-  [[ $(cat "$browser_stamp" 2>/dev/null) != "$wanted" ]] || return 0
-  if attempt "Installing the Python packages of the browser tests into .venv" .venv/bin/python -m pip install \
-    --disable-pip-version-check -r "$browser_requirements"; then
-    say "$wanted" >"$browser_stamp"
+  wanted=$(sha256sum "$tests_requirements")
+  [[ $(cat "$tests_stamp" 2>/dev/null) != "$wanted" ]] || return 0
+  if attempt "Installing the Python packages of the tests into .venv" .venv/bin/python -m pip install \
+    --disable-pip-version-check -r "$tests_requirements"; then
+    say "$wanted" >"$tests_stamp"
   else
-    say "pip could not install them ($log): no browser tests"
+    say "pip could not install them ($log): no tests in a browser or of compiled CUDA code"
   fi
 }
 
@@ -290,7 +291,7 @@ fi
 if [[ $mode == format || $mode == fuzz ]]; then
   exit 0
 elif [[ $mode == test ]]; then
-  setup_browser_tests
+  setup_tests
   exit 0
 elif [[ $mode == mutate ]]; then
   setup_mutants

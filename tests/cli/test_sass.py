@@ -1,8 +1,11 @@
 """The compiled code of CUDA rungs: main loops consist of the instructions that a rung is about."""
 
+import os
 import re
 import shutil
 import subprocess
+import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +18,9 @@ TENSOR_CORE = ["tf32_tensor_core", "tf32x3", *CLUSTER_SPLIT]
 # Kernels that several files instantiate, by their template arguments.
 SHARED_KERNELS = {
     "tf32_tensor_core": "18tensor_tile_kernelINS0_10TensorTileINS0_4Tf32E",
-    "tf32x3": "18tensor_tile_kernelINS0_10TensorTileINS0_9Tf32x3E",
+    "tf32x3": "18tensor_tile_kernelINS0_10TensorTileINS0_6Tf32x3E",
     "tf32_split_k": "21tensor_split_k_kernelINS0_10TensorTileINS0_4Tf32E",
-    "tf32x3_split_k": "21tensor_split_k_kernelINS0_10TensorTileINS0_9Tf32x3E",
+    "tf32x3_split_k": "21tensor_split_k_kernelINS0_10TensorTileINS0_6Tf32x3E",
 }
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
 MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
@@ -31,9 +34,15 @@ WINOGRAD_TRANSFORMS = ["planes_to_tiles_kernel", "tiles_to_planes_kernel", "filt
 @pytest.fixture(scope="module")
 def kernels(program_path):
     """{mangled kernel: [(address, instruction)]}"""
-    if shutil.which("cuobjdump") is None:
-        pytest.skip("cuobjdump was not found")
-    listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH, str(program_path)], capture_output=True, text=True)
+    if "built without CUDA" in subprocess.run([program_path, "list", "--place", "cuda"], capture_output=True,
+                                              text=True, check=True).stdout:
+        pytest.skip("built without CUDA")
+    # The packages of tests/requirements.txt have cuobjdump and the nvdisasm that it calls.
+    folders = sorted(str(folder) for folder in Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin"))
+    path = os.pathsep.join([*folders, os.environ["PATH"]])
+    assert shutil.which("cuobjdump", path=path), "cuobjdump was not found; scripts/setup.sh test installs it"
+    listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH, str(program_path)], capture_output=True, text=True,
+                             env=os.environ | {"PATH": path})
     found, code = {}, None
     for line in listing.stdout.splitlines():
         if name := re.match(r"\s*Function : (\S+)", line):
@@ -41,7 +50,7 @@ def kernels(program_path):
         elif (instruction := re.match(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;", line)) and code is not None:
             code.append((int(instruction[1], 16), instruction[2]))
     if not found:
-        pytest.skip(f"built without CUDA, or not for {ARCH}")
+        pytest.skip(f"not built for {ARCH}")
     return found
 
 
@@ -132,7 +141,7 @@ def of_wgmma(kernels):
 
 
 # (whether it is convolution's, columns of a tile, products for each). 3xTF32 has not enough registers for 256.
-WGMMA_TILES = {(False, 256, 1), (False, 128, 1), (False, 128, 3),
+WGMMA_TILES = {(False, 256, 1), (False, 128, 1), (False, 64, 1), (False, 128, 3), (False, 64, 3),
                (True, 256, 1), (True, 128, 1), (True, 64, 1), (True, 128, 3), (True, 64, 3)}
 # Each exists for matmul's clusters of one and two blocks, and for convolution's directions.
 WGMMA_FORMS = {False: {"EEELi1E", "EEELi2E"}, True: {"WgmmaCorrelation", "WgmmaBackwardWeights"}}
