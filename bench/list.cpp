@@ -61,9 +61,10 @@ Command list_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   app->add_option("primitives", options->primitives, "Only these primitives");
   add_place_option(*app, options->place);
-  app->add_option("--results", options->results,
-                  "Folder of published runs, the project's by default; their verified.json name the "
-                  "CUDA rungs verified on a device");
+  app->add_option(
+      "--results", options->results,
+      "Folder of published runs, the project's by default; their verified.json name the "
+      "CUDA rungs verified on a device");
   return {app, [options] { return run(*options); }};
 }
 

@@ -158,9 +158,9 @@ bool verify_variants(const Work& work, const std::vector<Variant>& variants,
 int run(const Options& options) {
   if (!options.record.empty()) {
     if (device() == nullptr)
-      throw std::runtime_error(fmt::format(
-          "--record {}: records results of a device, and here is {}", options.record,
-          device_status()));
+      throw std::runtime_error(
+          fmt::format("--record {}: records results of a device, and here is {}", options.record,
+                      device_status()));
     record({}, {}, options.record);  // an error shows before anything is verified
   }
   bool all_passed = true;

@@ -253,9 +253,9 @@ timed() { # PRIMITIVE
   done | paste -sd,
 }
 
-bench_suite() {
+bench_suite() { # SUITE PRIMITIVE…
   local primitive variants
-  for primitive in "${primitives[@]}"; do
+  for primitive in "${@:2}"; do
     # The 61 million weights of AlexNet take a minute to verify.
     [[ $primitive/$1 != sgd_update/alexnet ]] || continue
     grep -q "^$1," "bench/suites/$primitive.csv" 2>/dev/null || continue
@@ -304,14 +304,20 @@ cpu_ladder() {
   done <<<$'matmul 40\nconvolution 40\nmax_pool 15\nsgd_update 15'
 }
 
-# The most important stages come first, because the time may run out.
-bench_suite "${suites[0]}"
-((${#suites[@]} < 2)) || bench_suite "${suites[1]}"
+# The most important stages come first, because the time may run out. Expected results of large
+# poolings and updates take the CPU a minute.
+fast=() slow=()
+for primitive in "${primitives[@]}"; do
+  if [[ $primitive == matmul || $primitive == convolution ]]; then fast+=("$primitive"); else slow+=("$primitive"); fi
+done
+bench_suite "${suites[0]}" "${primitives[@]}"
+((${#suites[@]} < 2)) || bench_suite "${suites[1]}" "${fast[@]}"
 if [[ -z ${PRIMITIVE:-} ]]; then
   steps
   peers
   cpu_ladder
 fi
-for suite in "${suites[@]:2}"; do bench_suite "$suite"; done
+((${#suites[@]} < 2)) || bench_suite "${suites[1]}" "${slow[@]}"
+for suite in "${suites[@]:2}"; do bench_suite "$suite" "${primitives[@]}"; done
 sanitizer racecheck 60
 finish

@@ -85,8 +85,8 @@ build_program() {
   CMAKE_PREFIX_PATH=$folder LDFLAGS="-Wl,--disable-new-dtags" cmake --preset release -B "$build" \
     -G Ninja -DSTEPLADDER_CUDA=ON "-DSTEPLADDER_CUDA_ARCHITECTURES=$architectures" \
     -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DDNNL_LIBRARY=OFF -DZSTD_LIBRARY=OFF \
-    -DFFTW_INCLUDE_DIR=OFF -DCMAKE_SKIP_BUILD_RPATH=OFF \
-    "-DCMAKE_BUILD_RPATH=\$ORIGIN/../lib/$multiarch" >"$build/configure.log" 2>&1 || {
+    -DFFTW_INCLUDE_DIR=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
+    "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib/$multiarch" >"$build/configure.log" 2>&1 || {
     tail -n 40 "$build/configure.log" >&2
     die "make gpu-bundle: configuring $build failed; the whole output is in $build/configure.log"
   }

@@ -579,11 +579,10 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
     if (info.bus_bytes > 0) candidate.roof = all_reduce_roof(info.vector_bytes, info.hosts, *links);
     return;
   }
-  candidate.roof =
-      is_on(candidate, Place::cuda)
-          ? device_roof_of(problem.info(), *candidate.variant->info, run_.ceilings())
-          : roof_of(problem.info(), problem.operand_bytes(), options_.cold, candidate.threads,
-                    run_.machine().caches, run_.ceilings());
+  candidate.roof = is_on(candidate, Place::cuda)
+                       ? device_roof_of(problem.info(), *candidate.variant->info, run_.ceilings())
+                       : roof_of(problem.info(), problem.operand_bytes(), options_.cold,
+                                 candidate.threads, run_.machine().caches, run_.ceilings());
 }
 
 void Bench::set_speedups(std::vector<Candidate>& candidates) const {

@@ -1,6 +1,6 @@
-"""scripts/gpu.sh: its stages on a GPU machine, their time limits, and the results after a failure.
+"""scripts/gpu.sh: its stages on a GPU machine, their time limits, and what is left after a failure.
 
-The GPU, the compiler and the program are fakes; the table at the end is the real one.
+The GPU, the compiler and the program are fakes; gpu_rungs.py and the table at the end are real.
 """
 
 import json
@@ -18,9 +18,40 @@ import pytest
 from conftest import ROOT
 from tests import columns
 
-TOOLS = "du getconf gzip head tar timeout".split()
-LADDERS = {"matmul": ["naive", "warp_tile", "cublas"], "sgd_update": ["naive"],
+TOOLS = "basename cp du getconf gzip head tar tee timeout".split()
+LADDERS = {"matmul": ["naive", "tf32_wgmma", "warp_tile", "cublas"], "sgd_update": ["naive"],
            "layers": ["bias"], "all_reduce": ["nccl"]}
+OWN = [("matmul", "naive"), ("matmul", "warp_tile"), ("sgd_update", "naive"), ("layers", "bias"),
+       ("matmul", "tf32_wgmma")]  # in the order of their verification
+
+PROGRAM = """
+echo "environment $STEPLADDER_SOURCE_DIR|$STEPLADDER_COMMIT_FILE" >>"{log}"
+if [[ $1 == --version ]]; then echo "stepladder 0.1.0"; exit; fi
+if [[ $1 == list && $2 == --place ]]; then cat "lists/$3/"*; exit; fi
+if [[ $1 == list ]]; then cat "lists/$4/$2"; exit; fi
+matches() {{ # FILE: does the command line match the pattern of this file?
+  [[ -e $1 && $words == $(cat "$1") ]]
+}}
+words="$*"
+if matches fails; then echo "FAILED it went wrong"; exit 1; fi
+if matches breaks; then echo "stepladder: the device is lost"; exit 3; fi
+if matches hangs; then
+  trap 'echo stopped; exit 130' INT TERM
+  echo $$ >hanging
+  while [[ -e hangs ]]; do sleep 0.1; done
+fi
+out=; record=
+for word in "$@"; do
+  [[ $before != --out ]] || out=$word
+  [[ $before != --record ]] || record=$word
+  before=$word
+done
+[[ -z $record ]] || cp verified.json "$record"
+[[ -z $out ]] || {{ mkdir -p "$out"; cp environment.json samples.csv benchmark.json "$out"; }}
+[[ $1 != bench ]] || cp summary.csv "$out"
+[[ $1 != step ]] || cp step.csv "$out"
+if [[ $1 == machine ]]; then printf '%s\\n' "NVIDIA H200" "  TMA    works"; fi
+"""
 
 
 def csv_text(table, rows):
@@ -35,14 +66,37 @@ def summary_row(suite, variant, median, **values):
             "median_s": median, "gflops_per_s": 2000, "gbytes_per_s": 1, **values}
 
 
+def program_in(machine, folder):
+    machine.fake("stepladder", PROGRAM.format(log=machine.log), folder=machine.root / folder)
+
+
+def write_list(machine, passed=()):
+    """What the program lists; the own rungs in `passed` were verified on a device."""
+    for place in ("cuda", "cpu"):
+        (machine.root / "lists" / place).mkdir(parents=True, exist_ok=True)
+    for primitive, rungs in LADDERS.items():
+        text = primitive + "\n"
+        for rung in rungs:
+            technique = "vendor" if rung in ("cublas", "nccl") else "cuda"
+            status = "verified on" if rung in passed else "changed since it was verified on"
+            text += f"  {rung:22} {technique:8} fp32  adds\n  {'':22} {status} NVIDIA X, 2026-01-31\n"
+        (machine.root / "lists/cuda" / primitive).write_text(text)
+    for primitive in ("matmul", "convolution", "max_pool", "sgd_update"):
+        (machine.root / "lists/cpu" / primitive).write_text(
+            f"{primitive}\n  {'simple':22} serial   fp32  the definition\n"
+            f"  {'fast_avx2':22} simd     fp32  [on simple] vectors\n")
+
+
 @pytest.fixture
 def machine(sandbox):
-    """A machine with an H200, where everything works."""
+    """A machine with an H200 and six cores, where everything works; the program must be built."""
     root = sandbox.root
     for name in TOOLS:
         (sandbox.bin / name).symlink_to(shutil.which(name))
     (sandbox.bin / "sleep").unlink()
     (sandbox.bin / "sleep").symlink_to(shutil.which("sleep"))
+    (sandbox.bin / "nproc").unlink()
+    sandbox.fake("nproc", "echo 6")
     shutil.copytree(ROOT / "bench/suites", root / "bench/suites")
     sandbox.fake("nvidia-smi", "echo 'NVIDIA H200, 9.0'")
     sandbox.fake("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'")
@@ -52,40 +106,17 @@ def machine(sandbox):
 [[ ! -e no-build ]]""")
     sandbox.fake("python3", f"""
 case "$*" in
+  *gpu_rungs.py*)
+    [[ ! -e each ]] || set -- "$@" --each "$(cat each)"
+    exec {sys.executable} "$@" ;;
   *gpu_table.py*) exec {sys.executable} "$@" ;;
   *"import torch"*) [[ ! -e no-torch ]] ;;
   *peers/run.py*)
     words="$*"; out=${{words##*--out }}; mkdir -p "$out"
     cp peers.csv "$out/step.csv"; touch "$out/samples.csv" ;;
 esac""")
-    (sandbox.bin / "cp").symlink_to(shutil.which("cp"))
-    ladders = "".join(
-        f'[[ $2 != --place && $2 != {primitive} ]] || printf "%s\\n" {primitive} '
-        + " ".join(f"'  {name}  {'vendor' if name == 'cublas' else 'cuda'}  fp32  adds'"
-                   for name in names) + "\n"
-        for primitive, names in LADDERS.items())
-    sandbox.fake("stepladder", f"""
-if [[ $1 == list ]]; then
-{ladders}exit 0
-fi
-if [[ -e fails ]] && [[ "$*" == $(cat fails) ]]; then echo "it went wrong"; exit 1; fi
-if [[ -e breaks ]] && [[ $1 == verify ]]; then
-  [[ "$*" == *--variant* && "$*" != *"--variant warp_tile "* ]] || exit 3
-fi
-if [[ -e hangs ]] && [[ "$*" == $(cat hangs) ]]; then
-  trap 'echo stopped; exit 130' INT TERM; touch hanging; while :; do sleep 0.1; done
-fi
-out=; record=
-for word in "$@"; do
-  [[ $before != --out ]] || out=$word
-  [[ $before != --record ]] || record=$word
-  before=$word
-done
-[[ -z $record ]] || cp verified.json "$record"
-[[ -z $out ]] || cp environment.json samples.csv benchmark.json "$out"
-[[ $1 != bench ]] || cp summary.csv "$out"
-[[ $1 != step ]] || cp step.csv "$out"
-""", folder=root / "build/gpu")
+    write_list(sandbox)
+    program_in(sandbox, "build/gpu")
     (root / "environment.json").write_text("{}")
     (root / "benchmark.json").write_text("{}")
     (root / "samples.csv").write_text("samples\n")
@@ -100,15 +131,27 @@ done
     step = {"network": "mlp", "layer": "total", "phase": "total", "threads": 1, "ranks": 1,
             "device": "cuda"}
     (root / "step.csv").write_text(csv_text(columns.STEP, [
-        step | {"use": "cuda", "mode": "single", "median_s": 0.001}]))
+        step | {"use": "cuda", "mode": "single", "median_s": 0.001},
+        step | {"use": "cuda_tf32", "mode": "single", "median_s": 0.0005}]))
     (root / "peers.csv").write_text(csv_text(columns.STEP, [
         step | {"use": "pytorch", "mode": "eager", "median_s": 0.006},
-        step | {"use": "pytorch", "mode": "cuda_graph", "median_s": 0.002}]))
+        step | {"use": "pytorch", "mode": "cuda_graph_tf32", "median_s": 0.002}]))
     verdict = {"digest": "0123456789ab", "date": "2026-01-31", "device": "NVIDIA X"}
     (root / "verified.json").write_text(json.dumps({
         "schema_version": 1, "verified": {"kernels/matmul/cuda/naive.cu": verdict},
         "failed": {"kernels/matmul/cuda/broken/broken.cu": verdict}}))
-    return sandbox
+    yield sandbox
+    (root / "hangs").unlink(missing_ok=True)  # ends what a killed script has left
+
+
+def prebuilt(machine, architectures="90a"):
+    """Adds the bundle with the program for these architectures."""
+    program_in(machine, "build/gpu-bundle/bin")
+    bundle = machine.root / "build/gpu-bundle"
+    for name, text in (("architectures", architectures), ("commit", "0123456789ab"),
+                       ("glibc", "2.17")):
+        (bundle / name).write_text(text + "\n")
+    return bundle
 
 
 def stages(result):
@@ -121,170 +164,228 @@ def outcome(result, title):
     return dict((name, word) for word, name in stages(result))[title]
 
 
-def packed(run):
-    with tarfile.open(run / "raw.tar.gz") as archive:
-        return {name for name in archive.getnames()}
+def unpacked(archive):
+    """{path in the run folder: text} of the files in the archive."""
+    with tarfile.open(archive) as tar:
+        return {member.name.split("/", 1)[1]: tar.extractfile(member).read().decode()
+                for member in tar.getmembers() if member.isfile()}
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def calls_of(machine, *command):
+    return [call for call in machine.calls("stepladder") if call.startswith(command)]
+
+
+def wait_for_the_hang(machine):
+    """Returns the process that hangs."""
+    for _ in range(600):
+        file = machine.root / "hanging"
+        if file.exists() and file.read_text():
+            return int(file.read_text())
+        time.sleep(0.05)
+    return pytest.fail("nothing hangs")
+
+
+def ends(process):
+    """Whether this process, not a child of the test, ends within a few seconds."""
+    for _ in range(100):
+        try:
+            state = open(f"/proc/{process}/stat", encoding="utf-8").read().split(") ")[-1][0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_without_a_gpu_it_says_so_at_once(machine):
     for body in ("exit 9", "echo 'No devices were found'"):
         machine.fake("nvidia-smi", body)
-        result = machine.run("gpu.sh", OUT="run")
+        result = machine.run("gpu.sh", "run", OUT="out")
         assert result.returncode == 1 and "no NVIDIA GPU" in result.stderr
-        assert machine.calls("cmake") == [] and not (machine.root / "run").exists()
+        assert machine.calls("cmake") == []
+        assert not (machine.root / "run").exists() and not (machine.root / "out").exists()
     machine.remove("nvidia-smi")
     assert "no NVIDIA GPU" in machine.run("gpu.sh").stderr
 
 
+@pytest.mark.parametrize("name, value", [
+    ("PART", "checks"), ("LIMIT", "8m"), ("LIMIT", "0"), ("ARCHIVE", "run.zip")])
+def test_a_wrong_variable_is_refused_in_one_sentence(machine, name, value):
+    result = machine.run("gpu.sh", "run", **{name: value})
+    assert result.returncode == 1 and result.stdout == ""
+    assert re.fullmatch(rf"make gpu: {name}={re.escape(value)}: expected .*\n", result.stderr)
+    assert not (machine.root / "run").exists() and machine.calls("nvidia-smi") == []
+
+
 def test_it_builds_verifies_and_measures_everything(machine):
-    result = machine.run("gpu.sh", OUT="run")
+    result = machine.run("gpu.sh", "run")
     assert result.returncode == 0, result.stdout + result.stderr
     configured, built = machine.calls("cmake")
     assert "--preset release -B build/gpu" in configured
     assert "-DSTEPLADDER_CUDA_ARCHITECTURES=90a" in configured
     assert "--target stepladder" in built
-    calls = machine.calls("stepladder")
-    verified = [call for call in calls if "--record" in call]
-    assert verified == [
-        "verify matmul --place cuda --suite layers --random 200 --record run/verified.json",
-        "verify sgd_update --place cuda --suite layers --random 200 --record run/verified.json",
-        "verify layers --place cuda --random 200 --record run/verified.json"]  # it has no suites
-    assert [call for call in calls if call.startswith("bench")] == [
-        f"bench {primitive} --place cuda --suite {suite} --threads 1 --out run --resume"
-        for primitive, suite in (("matmul", "layers"), ("sgd_update", "layers"), ("matmul", "gpu"),
-                                 ("sgd_update", "gpu"), ("matmul", "alexnet"))]
-    assert [call.split()[2] for call in calls if call.startswith("step")] == \
-        ["mlp", "mnist_cnn", "cifar_cnn"]
-    assert all("--use cuda" in call for call in calls if call.startswith("step"))
+    suite = {"layers": ""}  # it has no suites
+    assert sorted(call for call in calls_of(machine, "verify") if "--record" in call) == sorted(
+        f"verify {primitive} --variant {rung} --place cuda {suite.get(primitive, '--suite layers ')}"
+        "--random 40 --record run/verified.json" for primitive, rung in OWN)
+    assert calls_of(machine, "bench matmul --place cuda", "bench sgd_update --place cuda") == [
+        f"bench {primitive} --place cuda --variant {variants} --suite {suite} --threads 1 "
+        "--out run --resume"
+        for primitive, variants, suite in (
+            ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "layers"),
+            ("sgd_update", "naive", "layers"),
+            ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "gpu"), ("sgd_update", "naive", "gpu"),
+            ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "alexnet"))]
+    assert calls_of(machine, "step") == [
+        f"step --network {network} --use {use} --threads 1 --out run --resume"
+        for use in ("cuda", "cuda_tf32") for network in ("mlp", "mnist_cnn", "cifar_cnn")]
     assert sum("peers/run.py --device cuda" in call for call in machine.calls("python3")) == 1
+    assert "nccl" not in "".join(calls_of(machine, "verify", "bench"))
+
+
+def test_the_sanitizers_run_the_own_rungs_only(machine):
+    result = machine.run("gpu.sh", "run")
     sanitized = [call.split(" build/gpu/stepladder ")
                  for call in machine.calls("compute-sanitizer")]
-    assert [own for _, own in sanitized if "matmul" in own] == \
-        ["verify matmul --variant naive,warp_tile --place cuda --random 3"] * 2
-    assert [tool.split()[1] for tool, _ in sanitized] == ["memcheck"] * 3 + ["racecheck"] * 3
-    assert outcome(result, "verify all_reduce") == "SKIPPED"
+    for tool in ("memcheck", "racecheck"):
+        assert sorted(own for options, own in sanitized if options.split()[1] == tool) == sorted(
+            f"verify {primitive} --variant {rung} --place cuda --random 3"
+            for primitive, rung in OWN)
+    titles = [title for _, title in stages(result)]
+    assert titles.index("memcheck") == titles.index("verify") + 1
+    assert titles[-1] == "racecheck"
+
+
+def test_the_cpu_ladder_has_a_folder_of_its_own_and_all_threads(machine):
+    machine.run("gpu.sh", "run")
+    of_cpu = [call for call in calls_of(machine, "bench") if "--place cpu" in call]
+    assert [call.split()[1] for call in of_cpu] == ["matmul", "convolution", "max_pool",
+                                                    "sgd_update"]
+    for call in of_cpu:
+        assert re.search(r"--variant simple,\*_avx(2|512) --threads 1,2,4 .*--out run/cpu --resume",
+                         call)
+    assert (machine.root / "run/cpu/summary.csv").exists()
+
+
+@pytest.mark.parametrize("part, titles", [
+    ("check", ["build", "probe", "verify", "memcheck"]),
+    ("measure", ["build", "verify", "bench matmul layers", "racecheck"])])
+def test_a_part_has_its_own_stages_and_limit(machine, part, titles):
+    only = {"PRIMITIVE": "matmul", "SUITE": "layers"} if part == "measure" else {}
+    result = machine.run("gpu.sh", "run", PART=part, **only)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [title for _, title in stages(result)] == titles
+    assert f"at most {dict(check=240, measure=420)[part]} s" in result.stdout
+    assert ("    |   TMA    works" in result.stdout) == (part == "check")
+    assert len(calls_of(machine, "machine --probe")) == (part == "check")
+
+
+@pytest.mark.parametrize("part, verified", [
+    ("check", ["matmul naive", "matmul tf32_wgmma", "matmul warp_tile"]),
+    ("measure", ["matmul warp_tile"])])
+def test_only_changed_rungs_are_verified_before_times(machine, part, verified):
+    write_list(machine, passed=["naive", "tf32_wgmma"])
+    machine.run("gpu.sh", "run", PART=part, PRIMITIVE="matmul", SUITE="layers")
+    done = [call.split() for call in calls_of(machine, "verify") if "--record" in call]
+    assert sorted(f"{words[1]} {words[3]}" for words in done) == verified
+    if part == "measure":  # all are timed
+        timed, = calls_of(machine, "bench")
+        assert "--variant naive,tf32_wgmma,warp_tile,cublas " in timed
+
+
+# --- the program -----------------------------------------------------------------------------------
+
+
+def test_a_prebuilt_program_is_used_and_nothing_is_built(machine):
+    bundle = prebuilt(machine)
+    for name in ("cmake", "nvcc"):
+        machine.remove(name)
+    result = machine.run("gpu.sh", "run", PART="check")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert stages(result)[0] == ("ok", "program")
+    assert [title for _, title in stages(result)] == ["program", "probe", "verify", "memcheck"]
+    # The first call asks for the version.
+    assert set(machine.calls("environment")[1:]) == {f"{machine.root}|{bundle}/commit"}
+    assert machine.calls("environment")[0].startswith(f"{machine.root}|")
+
+
+@pytest.mark.parametrize("gpus, architectures, used", [
+    (["NVIDIA H200, 9.0"], "90a", True), (["NVIDIA A100, 8.0"], "90a", False),
+    (["NVIDIA A100, 8.0"], "80", True),
+    (["NVIDIA H200, 9.0", "NVIDIA A100, 8.0"], "90a", False)])
+def test_a_prebuilt_program_is_used_on_its_own_architectures_only(
+        machine, gpus, architectures, used):
+    prebuilt(machine, architectures)
+    machine.fake("nvidia-smi", "printf '%s\\n' " + " ".join(f"'{gpu}'" for gpu in gpus))
+    result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert stages(result)[0] == ("ok", "program" if used else "build")
+    assert (machine.calls("cmake") == []) == used
+
+
+@pytest.mark.parametrize("body", ["echo 'libfmt.so.9: not found' >&2; exit 127", "kill -SEGV $$"])
+def test_a_prebuilt_program_that_does_not_start_is_built(machine, body):
+    bundle = prebuilt(machine)
+    machine.fake("stepladder", body, folder=bundle / "bin")
+    result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert stages(result)[0] == ("ok", "build")
+    if "libfmt" in body:
+        assert "libfmt.so.9" in unpacked(machine.root / "run.tar.gz")["logs/program.log"]
+    assert set(machine.calls("environment")) == {"|"}  # a built one knows its sources
 
 
 @pytest.mark.parametrize("version", ["release 12.9, V12.9.41", "no version"])
 def test_an_older_nvcc_is_refused_at_once(machine, version):
     machine.fake("nvcc", f"echo '{version}'")
-    result = machine.run("gpu.sh", OUT="run")
+    result = machine.run("gpu.sh", "run")
     assert result.returncode == 1 and "expected 13.0 or newer" in result.stderr
-    assert machine.calls("cmake") == [] and not (machine.root / "run").exists()
-
-
-def test_the_sanitizers_come_before_a_fourth_suite(machine):
-    result = machine.run("gpu.sh", OUT="run", SUITE="layers gpu alexnet squares")
-    titles = [title for _, title in stages(result)]
-    order = ["bench matmul alexnet", "memcheck matmul", "racecheck matmul", "bench matmul squares"]
-    assert [title for title in titles if title in order] == order
-
-
-def test_the_run_folder_has_few_files(machine):
-    machine.run("gpu.sh", OUT="run")
-    run = machine.root / "run"
-    files = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
-    assert files == {"environment.json", "summary.csv", "step.csv", "verified.json",
-                     "peers/step.csv", "raw.tar.gz"}
-    assert {"samples.csv", "benchmark.json", "peers/samples.csv", "logs/build.log",
-            "logs/verify-matmul.log"} <= packed(run)
-
-
-def test_it_ends_with_a_short_table(machine):
-    shown = machine.run("gpu.sh", OUT="run").stdout
-    row, = [line.split() for line in shown.splitlines() if line.startswith("  warp_tile")]
-    assert row == ["warp_tile", "fp32", "-", "4.00x", "0.50x", "2.0", "TFLOP/s", "8.00x", "-",
-                   "2.0", "TFLOP/s"]
-    assert re.search(r"^  naive +fp32 +verified ", shown, re.MULTILINE)
-    assert "FAILED broken forward p: 3 wrong elements" in shown
-    assert "ours 1.000, eager 6.000 (6.0x), cuda_graph 2.000 (2.0x)" in shown
-    assert "verified on this device: 1 rungs; FAILED: matmul broken" in shown
-    assert len(shown) < 12000
-
-
-@pytest.mark.parametrize("calls, title", [
-    ("verify matmul*", "verify matmul"), ("bench matmul*--suite layers*", "bench matmul layers"),
-    ("step*mnist_cnn*", "step mnist_cnn"), ("verify*naive,warp_tile*", "memcheck matmul")])
-def test_a_failed_stage_does_not_stop_the_others(machine, calls, title):
-    (machine.root / "fails").write_text(calls)
-    result = machine.run("gpu.sh", OUT="run")
-    assert result.returncode == 1
-    assert outcome(result, title) == "FAILED"
-    assert "    | it went wrong" in result.stdout
-    others = {word for word, name in stages(result) if name.split()[1:] != title.split()[1:]}
-    assert others - {"SKIPPED"} == {"ok"}
-    assert (machine.root / "run/summary.csv").exists() and (machine.root / "run/step.csv").exists()
-
-
-def test_a_rung_that_breaks_the_device_is_found_and_not_timed(machine):
-    (machine.root / "breaks").touch()
-    result = machine.run("gpu.sh", OUT="run", PRIMITIVE="matmul")
-    assert result.returncode == 1
-    assert [(word, title) for word, title in stages(result) if title.startswith("verify")] == [
-        ("FAILED", "verify matmul"), ("ok", "verify matmul naive"),
-        ("FAILED", "verify matmul warp_tile"), ("ok", "verify matmul cublas")]
-    timed = [call for call in machine.calls("stepladder") if call.startswith("bench")]
-    assert timed and all("--place cuda --variant naive,cublas --suite" in call for call in timed)
+    assert machine.calls("cmake") == [] and machine.calls("stepladder") == []
 
 
 def test_a_failed_build_ends_the_run(machine):
     (machine.root / "no-build").touch()
-    result = machine.run("gpu.sh", OUT="run")
+    result = machine.run("gpu.sh", "run")
     assert result.returncode == 1 and stages(result) == [("FAILED", "build")]
     assert machine.calls("stepladder") == []
-    assert "logs/build.log" in packed(machine.root / "run")
+    assert "logs/build.log" in unpacked(machine.root / "run.tar.gz")
 
 
-def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
-    (machine.root / "hangs").write_text("bench matmul*")
-    begun = time.monotonic()
-    result = machine.run("gpu.sh", OUT="run", LIMIT="32")
-    assert time.monotonic() - begun < 40
-    assert result.returncode == 1
-    words = stages(result)
-    assert ("CUT", "bench matmul layers") in words and ("ok", "verify matmul") in words
-    after = words[words.index(("CUT", "bench matmul layers")) + 1:]
-    assert ("SKIPPED", "PyTorch") in after and {word for word, _ in after} == {"SKIPPED"}
-    assert "the limit of 32 s is reached" in result.stdout
-    with tarfile.open(machine.root / "run/raw.tar.gz") as archive:
-        log = archive.extractfile("logs/bench-matmul-layers.log").read()
-        assert b"stopped" in log  # it was interrupted, not killed
-
-
-def test_one_primitive_is_measured_again_into_the_same_folder(machine):
-    machine.run("gpu.sh", OUT="run")
-    result = machine.run("gpu.sh", OUT="run", PRIMITIVE="matmul", BUDGET="0.5")
-    assert result.returncode == 0, result.stdout + result.stderr
-    calls = machine.calls("stepladder")
-    measured = [call.split() for call in calls if call.startswith(("verify", "bench"))]
-    assert {words[1] for words in measured} == {"matmul"}
-    assert [call for call in calls if call.startswith("bench")][0] == (
-        "bench matmul --place cuda --budget 0.5 --suite layers --threads 1 --out run --resume "
-        "--again")
-    assert not any(call.startswith("step") for call in calls)
-    # raw.tar.gz was unpacked and packed again
-    assert {"samples.csv", "peers/samples.csv", "logs/step-mlp.log"} <= packed(machine.root / "run")
-
-
-def test_a_folder_with_a_run_is_only_changed_on_request(machine):
-    machine.run("gpu.sh", OUT="run")
-    before = (machine.root / "run/raw.tar.gz").read_bytes()
-    result = machine.run("gpu.sh", OUT="run")
-    assert result.returncode == 1 and "holds a run already" in result.stderr
-    assert (machine.root / "run/raw.tar.gz").read_bytes() == before
-    assert machine.run("gpu.sh", OUT="run", RESUME="1").returncode == 0
-    assert not any("--again" in call for call in machine.calls("stepladder"))
-    assert not any("peers/run.py" in call for call in machine.calls("python3"))  # measured before
-
-
-def test_the_bundle_is_used_if_it_exists(machine):
+def test_the_libraries_of_the_bundle_are_used_for_a_build(machine):
     bundle = machine.root / "build/gpu-bundle"
     bundle.mkdir(parents=True)
     (bundle / "glibc").write_text("2.17\n")
-    machine.run("gpu.sh", OUT="run", CMAKE_PREFIX_PATH="/opt/other")
-    with tarfile.open(machine.root / "run/raw.tar.gz") as archive:
-        log = archive.extractfile("logs/build.log").read().decode()
+    machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers", CMAKE_PREFIX_PATH="/opt/other")
+    log = unpacked(machine.root / "run.tar.gz")["logs/build.log"]
     assert f"environment: {bundle}:/opt/other|-Wl,--disable-new-dtags" in log
+
+
+def test_a_bundle_for_a_newer_c_library_is_refused(machine):
+    bundle = machine.root / "build/gpu-bundle"
+    bundle.mkdir(parents=True)
+    (bundle / "glibc").write_text("9.99\n")
+    result = machine.run("gpu.sh", "run")
+    assert result.returncode == 1 and "is for glibc 9.99 or newer" in result.stderr
+
+
+@pytest.mark.parametrize("capability, architecture", [
+    ("7.5", "75"), ("8.0", "80"), ("9.0", "90a"), ("10.0", "100")])
+def test_it_builds_for_the_machines_own_gpu(machine, capability, architecture):
+    machine.fake("nvidia-smi", f"printf '%s\\n' 'NVIDIA X, {capability}' 'NVIDIA X, {capability}'")
+    machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers")
+    configured = machine.calls("cmake")[0]
+    assert re.search(rf"-DSTEPLADDER_CUDA_ARCHITECTURES={architecture}( |$)", configured)
+
+
+def test_an_older_gpu_is_refused(machine):
+    machine.fake("nvidia-smi", "echo 'NVIDIA V100, 7.0'")
+    result = machine.run("gpu.sh", "run")
+    assert result.returncode == 1 and "compute capability 7.0; expected 7.5" in result.stderr
 
 
 def nvidia_packages(folder, include):
@@ -309,47 +410,232 @@ def test_cudnn_and_cublas_come_from_python_packages_if_the_toolkit_lacks_them(tm
     assert nvidia_packages(tmp_path / "nowhere", toolkit) == []
 
 
-def test_a_bundle_for_a_newer_c_library_is_refused(machine):
-    bundle = machine.root / "build/gpu-bundle"
-    bundle.mkdir(parents=True)
-    (bundle / "glibc").write_text("9.99\n")
-    result = machine.run("gpu.sh", OUT="run")
-    assert result.returncode == 1 and "is for glibc 9.99 or newer" in result.stderr
+# --- the run folder and what arrives ----------------------------------------------------------------
+
+ALL = {"environment.json", "benchmark.json", "summary.csv", "samples.csv", "step.csv",
+       "verified.json", "peers/step.csv", "peers/samples.csv", "cpu/summary.csv",
+       "cpu/samples.csv", "table.txt", "logs/stages.txt", "logs/nvidia-smi.txt", "logs/build.log",
+       "logs/probe.log", "logs/verify.log", "logs/verify.txt", "logs/verify/matmul-warp_tile.log",
+       "logs/memcheck/layers-bias.log", "logs/racecheck.txt", "logs/bench-matmul-layers.log",
+       "logs/step-mlp-cuda_tf32.log", "logs/PyTorch.log", "logs/cpu-max_pool.log"}
+
+
+def test_two_files_arrive_and_the_archive_has_everything(machine):
+    result = machine.run("gpu.sh", "run", OUT="out")
+    assert result.returncode == 0, result.stdout + result.stderr
+    out = machine.root / "out"
+    assert files_in(out) == {"gpu-run.tar.gz", "gpu-run.txt"}
+    files = unpacked(out / "gpu-run.tar.gz")
+    assert ALL <= set(files)
+    assert set(files) == files_in(machine.root / "run")
+    assert (out / "gpu-run.txt").read_text() == files["table.txt"]
+    assert files["table.txt"] in result.stdout
+
+
+def test_without_out_the_archive_is_beside_the_run_folder(machine):
+    for arguments, name, variables in ((["run"], "run", {}), (["a"], "elsewhere/b", {
+            "ARCHIVE": "elsewhere/b.tar.gz", "OUT": "out"}), (["c/"], "c", {})):
+        machine.run("gpu.sh", *arguments, PART="check", PRIMITIVE="layers", **variables)
+        assert "verified.json" in unpacked(machine.root / f"{name}.tar.gz")
+        assert (machine.root / f"{name}.txt").exists()
+    assert not (machine.root / "out").exists()
+    assert not any(name.endswith(".tar.gz") for name in files_in(machine.root / "c"))
+
+
+def test_without_an_argument_the_run_folder_is_a_new_local_one(machine):
+    machine.run("gpu.sh", OUT="out", PART="check", PRIMITIVE="layers")
+    run, = (machine.root / "results/local").iterdir()
+    assert re.fullmatch(r"[0-9T:-]+Z-gpu", run.name)
+    with tarfile.open(machine.root / "out/gpu-run.tar.gz") as archive:
+        assert archive.getnames()[0] == run.name
+
+
+def make_gpu(folder, *arguments, **variables):
+    own = {name: value for name, value in os.environ.items()  # of a make that runs the tests
+           if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "OUT", "PART", "ARCHIVE")}
+    return subprocess.run(["make", "-C", folder, "--no-print-directory", *arguments],
+                          capture_output=True, text=True, check=True, env=own | variables).stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make was not found")
+def test_out_is_the_run_folder_only_on_the_command_line_of_make(tmp_path):
+    assert make_gpu(ROOT, "-n", "gpu", "OUT=run").split() == ["scripts/gpu.sh", '"$OUT"']
+    assert make_gpu(ROOT, "-n", "gpu", OUT="out").split() == ["scripts/gpu.sh"]
+    assert make_gpu(ROOT, "-n", "gpu").split() == ["scripts/gpu.sh"]
+    # What the script gets.
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    script = tmp_path / "scripts/gpu.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho \"$#|$1|$OUT|$PART|$ARCHIVE\"\n")
+    script.chmod(0o755)
+    assert make_gpu(tmp_path, "gpu", "OUT=a b", "PART=check") == "1|a b|a b|check|\n"
+    assert make_gpu(tmp_path, "gpu", "ARCHIVE=x.tar.gz", OUT="out") == "0||out||x.tar.gz\n"
+
+
+def test_both_parts_one_after_another(machine):
+    """As on a machine that keeps nothing but what is in OUT, with the prebuilt program."""
+    prebuilt(machine)
+    arrived = {}
+    for part in ("check", "measure"):
+        out = machine.root.parent / f"out-{part}"
+        out.mkdir()
+        result = machine.run("gpu.sh", f"results/local/{part}", OUT=str(out), PART=part)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert len(files_in(out)) <= 8
+        assert all(name.count("/") <= 2 for name in files_in(out))
+        assert "verified on this device: 1 rungs" in (out / "gpu-run.txt").read_text()
+        arrived[part] = unpacked(out / "gpu-run.tar.gz")
+        shutil.rmtree(machine.root / "results")
+    assert {"verified.json", "table.txt", "logs/probe.log", "logs/memcheck.txt",
+            "logs/verify/matmul-naive.log"} <= set(arrived["check"])
+    assert "summary.csv" not in arrived["check"]
+    assert ALL - {"logs/build.log", "logs/probe.log", "logs/memcheck/layers-bias.log"} <= \
+        set(arrived["measure"])
+    assert arrived["check"]["logs/verify.txt"].count("ok ") == len(OWN)
+
+
+def test_the_times_may_follow_in_the_folder_of_the_check(machine):
+    machine.run("gpu.sh", "run", PART="check")
+    result = machine.run("gpu.sh", "run", PART="measure", RESUME="1", OUT="out")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert ALL <= set(unpacked(machine.root / "out/gpu-run.tar.gz"))
+
+
+def test_it_ends_with_a_short_table(machine):
+    shown = machine.run("gpu.sh", "run").stdout
+    row, = [line.split() for line in shown.splitlines() if line.startswith("  warp_tile")]
+    assert row == ["warp_tile", "fp32", "-", "4.00x", "0.50x", "2.0", "TFLOP/s", "8.00x", "-",
+                   "2.0", "TFLOP/s"]
+    assert re.search(r"^  naive +fp32 +verified ", shown, re.MULTILINE)
+    assert "FAILED broken forward p: 3 wrong elements" in shown
+    assert ("ours 1.000, ours in TF32 0.500, eager 6.000 (6.0x), cuda_graph_tf32 2.000 (4.0x)"
+            in shown)
+    assert "verified on this device: 1 rungs; FAILED: matmul broken" in shown
+    assert len(shown) < 12000
+
+
+def test_one_primitive_is_measured_again_into_the_same_folder(machine):
+    machine.run("gpu.sh", "run", PART="check")
+    (machine.root / "run/samples.csv").touch()
+    result = machine.run("gpu.sh", "run", PRIMITIVE="matmul", BUDGET="0.5")
+    assert result.returncode == 0, result.stdout + result.stderr
+    measured = calls_of(machine, "verify", "bench")
+    assert {call.split()[1] for call in measured} == {"matmul"}
+    assert calls_of(machine, "bench")[0] == (
+        "bench matmul --place cuda --variant naive,tf32_wgmma,warp_tile,cublas --budget 0.5 "
+        "--suite layers --threads 1 --out run --resume --again")
+    assert calls_of(machine, "step") == []
+    assert {"samples.csv", "logs/memcheck/layers-bias.log"} <= set(  # the earlier logs stay
+        unpacked(machine.root / "run.tar.gz"))
+
+
+def test_a_folder_with_a_run_is_only_changed_on_request(machine):
+    machine.run("gpu.sh", "run", PART="measure", SUITE="layers")
+    before = (machine.root / "run.tar.gz").read_bytes()
+    result = machine.run("gpu.sh", "run", PART="measure")
+    assert result.returncode == 1 and "holds a run already" in result.stderr
+    assert (machine.root / "run.tar.gz").read_bytes() == before
+    assert machine.run("gpu.sh", "run", PART="measure", SUITE="layers", RESUME="1").returncode == 0
+    assert not any("--again" in call for call in machine.calls("stepladder"))
+    assert not any("peers/run.py" in call for call in machine.calls("python3"))  # measured before
+
+
+# --- failures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls, title", [
+    ("verify matmul --variant naive *", "verify"), ("bench matmul*--suite layers*",
+                                                    "bench matmul layers"),
+    ("step*mnist_cnn*cuda_tf32*", "step mnist_cnn cuda_tf32"), ("machine*", "probe"),
+    ("verify*warp_tile*--random 3", "memcheck")])
+def test_a_failed_stage_does_not_stop_the_others(machine, calls, title):
+    (machine.root / "fails").write_text(calls)
+    result = machine.run("gpu.sh", "run", SUITE="layers")
+    assert result.returncode == 1
+    assert outcome(result, title) == "FAILED"
+    assert re.search(r"^    \| .*FAILED.* it went wrong", result.stdout, re.MULTILINE)
+    others = {word for word, name in stages(result) if title != name and name not in (
+        "memcheck", "racecheck", "cpu matmul")}
+    assert others == {"ok"}
+    assert {"summary.csv", "step.csv"} <= set(unpacked(machine.root / "run.tar.gz"))
+    assert f"FAILED    {title}" in (machine.root / "run.txt").read_text()
+
+
+def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machine):
+    (machine.root / "breaks").write_text("verify *@(warp_tile|sgd_update)*--random 40*")
+    (machine.root / "each").write_text("3")
+    (machine.root / "hangs").write_text("verify * tf32_wgmma *--random 40*")
+    (machine.root / "fails").write_text("verify layers *--random 40*")
+    result = machine.run("gpu.sh", "run", PART="measure", PRIMITIVE="matmul,sgd_update,layers",
+                         SUITE="layers")
+    assert result.returncode == 1 and outcome(result, "verify") == "FAILED"
+    assert "    | 1 of 5 rungs passed" in result.stdout
+    for line in ("BROKEN  matmul warp_tile stepladder: the device is lost",
+                 "BROKEN  sgd_update naive stepladder: the device is lost",
+                 "CUT     matmul tf32_wgmma after 3.0 s", "FAILED  layers bias FAILED it went wrong"):
+        assert f"    | {line}\n" in result.stdout
+    timed, = calls_of(machine, "bench")
+    assert timed.startswith("bench matmul --place cuda --variant naive,cublas --suite layers ")
+    assert outcome(result, "bench sgd_update layers") == "SKIPPED"
+    assert "every rung broke the device or did not terminate" in result.stdout
+
+
+def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
+    (machine.root / "hangs").write_text("bench matmul*")
+    begun = time.monotonic()
+    result = machine.run("gpu.sh", "run", PART="measure", LIMIT="18")
+    assert time.monotonic() - begun < 30
+    assert result.returncode == 1
+    words = stages(result)
+    assert ("CUT", "bench matmul layers") in words and ("ok", "verify") in words
+    after = words[words.index(("CUT", "bench matmul layers")) + 1:]
+    assert {("SKIPPED", "PyTorch"), ("SKIPPED", "racecheck")} <= set(after)
+    assert {word for word, _ in after} == {"SKIPPED"}
+    assert "the limit of 18 s is reached" in result.stdout
+    # It was interrupted, not killed.
+    assert "stopped" in unpacked(machine.root / "run.tar.gz")["logs/bench-matmul-layers.log"]
 
 
 def test_without_pytorch_or_sanitizer_the_rest_is_measured(machine):
     (machine.root / "no-torch").touch()
     machine.remove("compute-sanitizer")
-    result = machine.run("gpu.sh", OUT="run")
+    result = machine.run("gpu.sh", "run", SUITE="layers")
     assert result.returncode == 0
-    assert outcome(result, "PyTorch") == outcome(result, "memcheck, racecheck") == "SKIPPED"
+    assert {title for word, title in stages(result) if word == "SKIPPED"} == {
+        "PyTorch", "memcheck", "racecheck"}
 
 
-@pytest.mark.parametrize("capability, architecture", [
-    ("7.5", "75"), ("8.0", "80"), ("9.0", "90a"), ("10.0", "100")])
-def test_it_builds_for_the_machines_own_gpu(machine, capability, architecture):
-    machine.fake("nvidia-smi", f"printf '%s\\n' 'NVIDIA X, {capability}' 'NVIDIA X, {capability}'")
-    machine.run("gpu.sh", OUT="run")
-    configured = machine.calls("cmake")[0]
-    assert re.search(rf"-DSTEPLADDER_CUDA_ARCHITECTURES={architecture}( |$)", configured)
-
-
-def test_an_older_gpu_is_refused(machine):
-    machine.fake("nvidia-smi", "echo 'NVIDIA V100, 7.0'")
-    result = machine.run("gpu.sh", OUT="run")
-    assert result.returncode == 1 and "compute capability 7.0; expected 7.5" in result.stderr
-
-
-def test_an_interrupted_run_keeps_its_results(machine):
-    (machine.root / "hangs").write_text("step*")
-    process = machine.start("gpu.sh", OUT="run")
-    for _ in range(600):
-        if (machine.root / "hanging").exists():
-            break
-        time.sleep(0.05)
+@pytest.mark.parametrize("hangs, title", [
+    ("step*", "step mlp cuda"), ("verify matmul --variant tf32_wgmma *", "verify")])
+def test_a_run_that_is_told_to_end_keeps_its_results(machine, hangs, title):
+    (machine.root / "hangs").write_text(hangs)
+    process = machine.start("gpu.sh", "run", OUT="out", PART="measure", SUITE="layers")
+    hanging = wait_for_the_hang(machine)
     os.kill(process.pid, signal.SIGTERM)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "CUT       step mlp: interrupted" in stdout
-    assert (machine.root / "run/summary.csv").exists()
-    assert "samples.csv" in packed(machine.root / "run")
+    assert f"CUT       {title}: interrupted" in stdout
+    files = unpacked(machine.root / "out/gpu-run.tar.gz")
+    assert {"verified.json", "logs/verify/matmul-naive.log", "table.txt"} <= set(files)
+    assert "ok      matmul naive\n" in files["logs/verify.txt"]
+    assert f"{title}: interrupted" in (machine.root / "out/gpu-run.txt").read_text()
+    if title != "verify":
+        assert {"summary.csv", "samples.csv", "logs/bench-sgd_update-layers.log"} <= set(files)
+        assert "stopped" in files["logs/step-mlp-cuda.log"]
+    assert ends(hanging), "a rung still runs"
+
+
+def test_a_run_that_is_killed_has_archived_its_finished_stages(machine):
+    (machine.root / "hangs").write_text("step*")
+    process = machine.start("gpu.sh", "run", OUT="out", PART="measure", SUITE="layers",
+                            stderr=subprocess.DEVNULL)
+    wait_for_the_hang(machine)
+    process.kill()
+    (machine.root / "hangs").unlink()
+    process.communicate(timeout=60)
+    files = unpacked(machine.root / "out/gpu-run.tar.gz")
+    assert {"summary.csv", "samples.csv", "verified.json", "logs/verify/matmul-naive.log",
+            "logs/verify.txt", "logs/bench-sgd_update-layers.log"} <= set(files)
+    assert re.findall(r"^ *(\w+) +(.*?): ", files["logs/stages.txt"], re.MULTILINE) == [
+        ("ok", "build"), ("ok", "verify"), ("ok", "bench matmul layers"),
+        ("ok", "bench sgd_update layers")]
