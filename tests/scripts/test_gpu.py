@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, Sandbox
 from tests import columns
 
 TOOLS = "basename cp du getconf gzip head tar tee timeout".split()
@@ -87,8 +87,7 @@ def write_list(machine, passed=()):
             f"  {'fast_avx2':22} simd     fp32  [on simple] vectors\n")
 
 
-@pytest.fixture
-def machine(sandbox):
+def with_gpu(sandbox):
     """A machine with an H200 and six cores, where everything works; the program must be built."""
     root = sandbox.root
     for name in TOOLS:
@@ -140,8 +139,20 @@ esac""")
     (root / "verified.json").write_text(json.dumps({
         "schema_version": 1, "verified": {"kernels/matmul/cuda/naive.cu": verdict},
         "failed": {"kernels/matmul/cuda/broken/broken.cu": verdict}}))
-    yield sandbox
-    (root / "hangs").unlink(missing_ok=True)  # ends what a killed script has left
+    return sandbox
+
+
+@pytest.fixture
+def machine(sandbox):
+    yield with_gpu(sandbox)
+    (sandbox.root / "hangs").unlink(missing_ok=True)  # ends what a killed script has left
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """A machine after a run of all stages, and its result."""
+    machine = with_gpu(Sandbox(tmp_path_factory.mktemp("whole")))
+    return machine, machine.run("gpu.sh", "run", OUT="out")
 
 
 def prebuilt(machine, architectures="90a"):
@@ -222,8 +233,8 @@ def test_a_wrong_variable_is_refused_in_one_sentence(machine, name, value):
     assert not (machine.root / "run").exists() and machine.calls("nvidia-smi") == []
 
 
-def test_it_builds_verifies_and_measures_everything(machine):
-    result = machine.run("gpu.sh", "run")
+def test_it_builds_verifies_and_measures_everything(whole_run):
+    machine, result = whole_run
     assert result.returncode == 0, result.stdout + result.stderr
     configured, built = machine.calls("cmake")
     assert "--preset release -B build/gpu" in configured
@@ -248,8 +259,8 @@ def test_it_builds_verifies_and_measures_everything(machine):
     assert "nccl" not in "".join(calls_of(machine, "verify", "bench"))
 
 
-def test_the_sanitizers_run_the_own_rungs_only(machine):
-    result = machine.run("gpu.sh", "run")
+def test_the_sanitizers_run_the_own_rungs_only(whole_run):
+    machine, result = whole_run
     sanitized = [call.split(" build/gpu/stepladder ")
                  for call in machine.calls("compute-sanitizer")]
     for tool in ("memcheck", "racecheck"):
@@ -261,8 +272,8 @@ def test_the_sanitizers_run_the_own_rungs_only(machine):
     assert titles[-1] == "racecheck"
 
 
-def test_the_cpu_ladder_has_a_folder_of_its_own_and_all_threads(machine):
-    machine.run("gpu.sh", "run")
+def test_the_cpu_ladder_has_a_folder_of_its_own_and_all_threads(whole_run):
+    machine, _ = whole_run
     of_cpu = [call for call in calls_of(machine, "bench") if "--place cpu" in call]
     assert [call.split()[1] for call in of_cpu] == ["matmul", "convolution", "max_pool",
                                                     "sgd_update"]
@@ -296,6 +307,20 @@ def test_only_changed_rungs_are_verified_before_times(machine, part, verified):
     if part == "measure":  # all are timed
         timed, = calls_of(machine, "bench")
         assert "--variant naive,tf32_wgmma,warp_tile,cublas " in timed
+
+
+@pytest.mark.parametrize("names", ["matmul,sgd_update", "matmul sgd_update", "matmul, sgd_update"])
+def test_primitives_are_separated_by_commas_or_spaces(machine, names):
+    result = machine.run("gpu.sh", "run", PART="measure", PRIMITIVE=names, SUITE="layers")
+    assert result.returncode == 0, result.stdout + result.stderr
+    for command in ("verify", "bench"):
+        assert {call.split()[1] for call in calls_of(machine, command)} == {"matmul", "sgd_update"}
+
+
+def test_an_unknown_primitive_is_a_failure(machine):
+    result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="matmull")
+    assert result.returncode == 1 and outcome(result, "verify") == "FAILED"
+    assert "matmull" in (machine.root / "run/logs/verify.log").read_text().splitlines()[-1]
 
 
 # --- the program -----------------------------------------------------------------------------------
@@ -420,8 +445,8 @@ ALL = {"environment.json", "benchmark.json", "summary.csv", "samples.csv", "step
        "logs/step-mlp-cuda_tf32.log", "logs/PyTorch.log", "logs/cpu-max_pool.log"}
 
 
-def test_two_files_arrive_and_the_archive_has_everything(machine):
-    result = machine.run("gpu.sh", "run", OUT="out")
+def test_two_files_arrive_and_the_archive_has_everything(whole_run):
+    machine, result = whole_run
     assert result.returncode == 0, result.stdout + result.stderr
     out = machine.root / "out"
     assert files_in(out) == {"gpu-run.tar.gz", "gpu-run.txt"}
@@ -501,8 +526,8 @@ def test_the_times_may_follow_in_the_folder_of_the_check(machine):
     assert ALL <= set(unpacked(machine.root / "out/gpu-run.tar.gz"))
 
 
-def test_it_ends_with_a_short_table(machine):
-    shown = machine.run("gpu.sh", "run").stdout
+def test_it_ends_with_a_short_table(whole_run):
+    shown = whole_run[1].stdout
     row, = [line.split() for line in shown.splitlines() if line.startswith("  warp_tile")]
     assert row == ["warp_tile", "fp32", "-", "4.00x", "0.50x", "2.0", "TFLOP/s", "8.00x", "-",
                    "2.0", "TFLOP/s"]
@@ -543,22 +568,35 @@ def test_a_folder_with_a_run_is_only_changed_on_request(machine):
 # --- failures ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("calls, title", [
-    ("verify matmul --variant naive *", "verify"), ("bench matmul*--suite layers*",
-                                                    "bench matmul layers"),
-    ("step*mnist_cnn*cuda_tf32*", "step mnist_cnn cuda_tf32"), ("machine*", "probe"),
-    ("verify*warp_tile*--random 3", "memcheck")])
-def test_a_failed_stage_does_not_stop_the_others(machine, calls, title):
-    (machine.root / "fails").write_text(calls)
-    result = machine.run("gpu.sh", "run", SUITE="layers")
+def test_a_failed_stage_does_not_stop_the_others(machine):
+    failing = {"machine*": "probe", "verify matmul --variant naive *--random 40*": "verify",
+               "verify*warp_tile*--random 3": "memcheck",
+               "bench matmul*cuda*--suite layers*": "bench matmul layers",
+               "step*mnist_cnn*cuda_tf32*": "step mnist_cnn cuda_tf32"}
+    (machine.root / "fails").write_text(f"@({'|'.join(failing)})")
+    result = machine.run("gpu.sh", "run", SUITE="layers gpu")
     assert result.returncode == 1
-    assert outcome(result, title) == "FAILED"
-    assert re.search(r"^    \| .*FAILED.* it went wrong", result.stdout, re.MULTILINE)
-    others = {word for word, name in stages(result) if title != name and name not in (
-        "memcheck", "racecheck", "cpu matmul")}
-    assert others == {"ok"}
+    expected = {*failing.values(), "racecheck"}
+    assert {title for word, title in stages(result) if word == "FAILED"} == expected
+    assert {title for word, title in stages(result) if word == "ok"} == {
+        "build", "bench sgd_update layers", "bench matmul gpu", "bench sgd_update gpu", "PyTorch",
+        *(f"step {network} {use}" for use in ("cuda", "cuda_tf32")
+          for network in ("mlp", "mnist_cnn", "cifar_cnn")
+          if (network, use) != ("mnist_cnn", "cuda_tf32")),
+        "cpu matmul", "cpu convolution", "cpu max_pool", "cpu sgd_update"}
+    assert "    | FAILED  matmul naive FAILED it went wrong\n" in result.stdout  # of verify
+    assert "    | FAILED  matmul warp_tile FAILED it went wrong\n" in result.stdout  # of memcheck
+    assert "    | FAILED it went wrong\n" in result.stdout  # the log of another stage
     assert {"summary.csv", "step.csv"} <= set(unpacked(machine.root / "run.tar.gz"))
-    assert f"FAILED    {title}" in (machine.root / "run.txt").read_text()
+    shown = (machine.root / "run.txt").read_text()
+    assert all(f"FAILED    {title}: exit status 1" in shown for title in expected)
+
+
+def test_without_the_list_of_cpu_rungs_the_run_goes_on(machine):
+    (machine.root / "lists/cpu/convolution").unlink()
+    result = machine.run("gpu.sh", "run", SUITE="layers")
+    assert outcome(result, "racecheck") == "ok" and outcome(result, "cpu matmul") == "ok"
+    assert "verified on this device: 1 rungs" in (machine.root / "run.txt").read_text()
 
 
 def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machine):
@@ -583,7 +621,7 @@ def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machin
 def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
     (machine.root / "hangs").write_text("bench matmul*")
     begun = time.monotonic()
-    result = machine.run("gpu.sh", "run", PART="measure", LIMIT="18")
+    result = machine.run("gpu.sh", "run", PART="measure", LIMIT="16")
     assert time.monotonic() - begun < 30
     assert result.returncode == 1
     words = stages(result)
@@ -591,7 +629,7 @@ def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
     after = words[words.index(("CUT", "bench matmul layers")) + 1:]
     assert {("SKIPPED", "PyTorch"), ("SKIPPED", "racecheck")} <= set(after)
     assert {word for word, _ in after} == {"SKIPPED"}
-    assert "the limit of 18 s is reached" in result.stdout
+    assert "the limit of 16 s is reached" in result.stdout
     # It was interrupted, not killed.
     assert "stopped" in unpacked(machine.root / "run.tar.gz")["logs/bench-matmul-layers.log"]
 
