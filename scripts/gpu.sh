@@ -23,8 +23,9 @@ to_finish=8 # seconds reserved for the table and the archive
 build=${BUILD:-build}/gpu
 bundle=${BUILD:-build}/gpu-bundle
 run=${1:-results/local/$(date -u +%Y-%m-%dT%H-%M-%SZ)-gpu}
+run=${run%/}
 archive=${ARCHIVE:-}
-if [[ -z $archive && -n ${OUT:-} && $OUT != "$run" ]]; then archive=$OUT/gpu-run.tar.gz; fi
+if [[ -z $archive && -n ${OUT:-} && ${OUT%/} != "$run" ]]; then archive=$OUT/gpu-run.tar.gz; fi
 archive=${archive:-$run.tar.gz}
 [[ $limit =~ ^[1-9][0-9]*$ ]] || die "make gpu: LIMIT=$limit: expected seconds, for example 480"
 [[ $archive == *.tar.gz ]] || die "make gpu: ARCHIVE=$archive: expected a name that ends in .tar.gz"
@@ -48,7 +49,7 @@ while IFS= read -r capability; do
 done < <(sed 's/.*, *//; s/\.//' <<<"$gpus" | sort -u)
 
 again=()
-if [[ -e $run/environment.json || -e $run/verified.json ]]; then
+if [[ -e $run/environment.json || ($part != measure && -e $run/verified.json) ]]; then
   if [[ -n ${PRIMITIVE:-} && ${RESUME:-} != 1 ]]; then
     again=(--again)
   elif [[ ${RESUME:-} != 1 ]]; then
@@ -135,7 +136,7 @@ rungs() {
   stage "$title" "$seconds" python3 scripts/gpu_rungs.py "$program" --logs "$run/logs/$title" \
     --each "$each" --primitive "${PRIMITIVE:-}" --variant "${VARIANT:-}" "$@"
   [[ -e $run/logs/$title.txt ]] || return 0 # skipped
-  say "    | $(grep -hE '^[0-9]+ of' "$run/logs/$title.log" | tail -n 1)"
+  grep -hE '^[0-9]+ of' "$run/logs/$title.log" | tail -n 1 | sed 's/^/    | /' || true
   grep -hE '^(FAILED|BROKEN|CUT) ' "$run/logs/$title.txt" | cut -c1-200 | sed 's/^/    | /' || true
 }
 
@@ -180,21 +181,27 @@ done < <(python3 scripts/nvidia_packages.py "$toolkit/include" 2>/dev/null || tr
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$toolkit/lib64
 export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} LD_LIBRARY_PATH PATH
 
+cannot_build() { # REASON
+  report FAILED build "$*"
+  failures=$((failures + 1))
+  finish
+}
+
 build_program() {
   command -v nvcc >/dev/null ||
-    die "make gpu: nvcc, which builds the CUDA rungs, is neither on PATH nor in /usr/local/cuda/bin."
+    cannot_build "nvcc, which builds the CUDA rungs, is neither on PATH nor in /usr/local/cuda/bin"
   local cuda
   cuda=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
   ((${cuda%%.*} >= 13)) 2>/dev/null ||
-    die "make gpu: $(command -v nvcc) is from CUDA ${cuda:-unknown}; expected 13.0 or newer."
-  command -v cmake >/dev/null || die "make gpu: CMake was not found (3.25 or newer)."
+    cannot_build "$(command -v nvcc) is from CUDA ${cuda:-unknown}; expected 13.0 or newer"
+  command -v cmake >/dev/null || cannot_build "CMake was not found (3.25 or newer)"
   if [[ -d $bundle ]]; then
     local have needed
     have=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2) || have=
     needed=$(cat "$bundle/glibc")
     [[ -z $have || $(printf '%s\n' "$needed" "$have" | sort -V | head -n 1) == "$needed" ]] ||
-      die "make gpu: $bundle is for glibc $needed or newer; this machine has $have." \
-        "Pack it on an older Debian."
+      cannot_build "$bundle is for glibc $needed or newer; this machine has $have." \
+        "Pack it on an older Debian"
     CMAKE_PREFIX_PATH=$(realpath "$bundle"):$CMAKE_PREFIX_PATH
     # DT_RPATH, unlike the newer DT_RUNPATH, also applies to libraries that a library needs.
     export LDFLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
@@ -207,7 +214,7 @@ build_program() {
 
 program=$bundle/bin/stepladder
 if [[ $architectures == "$(cat "$bundle/architectures" 2>/dev/null)" ]] &&
-  [[ $(STEPLADDER_SOURCE_DIR=$root "$program" --version 2>"$run/logs/program.log") == stepladder* ]]; then
+  [[ $(STEPLADDER_SOURCE_DIR=$root timeout 20 "$program" --version 2>"$run/logs/program.log") == stepladder* ]]; then
   export STEPLADDER_SOURCE_DIR=$root
   [[ ! -e $bundle/commit ]] || export STEPLADDER_COMMIT_FILE="$(realpath "$bundle/commit")"
   report ok program "the prebuilt one of $bundle"
@@ -220,7 +227,7 @@ fi
 if [[ -n ${PRIMITIVE:-} ]]; then
   IFS=', ' read -ra primitives <<<"$PRIMITIVE"
 else
-  mapfile -t primitives < <("$program" list --place cuda | grep -v '^ ' | grep -v '^all_reduce$' || true)
+  mapfile -t primitives < <(timeout 20 "$program" list --place cuda | grep -v '^ ' | grep -v '^all_reduce$' || true)
 fi
 budget=()
 [[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
@@ -248,8 +255,8 @@ if [[ $part == check ]]; then finish; fi
 
 # Every rung of the primitive but those that have just broken the device or did not terminate.
 timed() { # PRIMITIVE
-  "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
-    grep -qE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
+  timeout 20 "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
+    grep -qsE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
   done | paste -sd,
 }
 
@@ -259,7 +266,7 @@ bench_suite() { # SUITE PRIMITIVE…
     # The 61 million weights of AlexNet take a minute to verify.
     [[ $primitive/$1 != sgd_update/alexnet ]] || continue
     grep -q "^$1," "bench/suites/$primitive.csv" 2>/dev/null || continue
-    variants=${VARIANT:-$(timed "$primitive")}
+    variants=${VARIANT:-$(timed "$primitive" || true)}
     if [[ -z $variants ]]; then
       report SKIPPED "bench $primitive $1" "every rung broke the device or did not terminate"
       continue
@@ -283,7 +290,7 @@ steps() {
 peers() {
   if [[ -e $run/peers/step.csv ]]; then
     report SKIPPED PyTorch "already measured, in $run/peers"
-  elif python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+  elif timeout 60 python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
     stage PyTorch 115 python3 bench/peers/run.py --device cuda --program "$program" --rounds 1 \
       --seconds 0.5 --out "$run/peers"
   else
@@ -297,7 +304,7 @@ cpu_ladder() {
   grep -qw avx512dq /proc/cpuinfo && isa=avx512
   for ((count = 2; count <= $(core_count); count *= 2)); do threads+=,$count; done
   while read -r primitive seconds; do
-    first=$("$program" list "$primitive" --place cpu | sed -n '2s/^  \([^ ]*\) .*/\1/p')
+    first=$(timeout 20 "$program" list "$primitive" --place cpu | sed -n '2s/^  \([^ ]*\) .*/\1/p') || continue
     stage "cpu $primitive" "$seconds" "$program" bench "$primitive" --place cpu --suite layers \
       --variant "$first,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
       --out "$run/cpu" --resume

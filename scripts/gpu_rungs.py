@@ -22,11 +22,13 @@ import shlex
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
 LOST_DEVICE = 3  # exit status of the program
+running = set()  # processes of rungs, each the leader of its group
 TELLING = re.compile(r"^(FAILED|stepladder: |========= (?!COMPUTE-SANITIZER|ERROR SUMMARY))")
 
 
@@ -60,6 +62,7 @@ def verify(options, primitive, rung, cores):
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        running.add(process)
         try:
             status = process.wait(options.each)
         except subprocess.TimeoutExpired:
@@ -71,6 +74,7 @@ def verify(options, primitive, rung, cores):
                     break
                 except subprocess.TimeoutExpired:
                     pass
+        running.discard(process)
     outcome = ("CUT" if status is None else "ok" if status == 0
                else "BROKEN" if status == LOST_DEVICE or status < 0 else "FAILED")
     telling = [line for line in log.read_text(errors="replace").splitlines()
@@ -96,10 +100,15 @@ def main():
     options = parser.parse_args()
     options.logs.mkdir(parents=True, exist_ok=True)
 
-    chosen = [(primitive, rung) for primitive, rung, passed in own_rungs(options.program)
+    rungs = own_rungs(options.program)
+    primitives = re.findall(r"[^, ]+", options.primitive)
+    if unknown := set(primitives) - {primitive for primitive, _, _ in rungs}:
+        print(f"no CUDA rungs of {', '.join(sorted(unknown))}")
+        return 1
+    chosen = [(primitive, rung) for primitive, rung, passed in rungs
               if not (options.new and passed)
               and primitive != "all_reduce"  # needs several GPUs
-              and (not options.primitive or primitive in options.primitive.split(","))
+              and (not primitives or primitive in primitives)
               and (not options.variant
                    or any(fnmatch(rung, glob) for glob in options.variant.split(",")))]
     chosen.sort(key=lambda names: "wgmma" in names[1])
@@ -120,15 +129,24 @@ def main():
     passed = 0
     with (Path(f"{options.logs}.txt").open("w") as lines,
           ThreadPoolExecutor(slots.qsize()) as pool):
-        for line in pool.map(one, chosen):
+        for ended in as_completed([pool.submit(one, names) for names in chosen]):
+            line = ended.result().rstrip()
             passed += line.startswith("ok ")
-            print(line.rstrip(), flush=True)
-            print(line.rstrip(), file=lines, flush=True)
+            print(line, flush=True)
+            print(line, file=lines, flush=True)
     print(f"{passed} of {len(chosen)} rungs passed", flush=True)
     return 0 if passed == len(chosen) else 1
 
 
+def end(*_):
+    """Ends the processes of rungs too: one that does not terminate would keep the GPU busy."""
+    for process in list(running):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    os._exit(130)
+
+
 if __name__ == "__main__":
-    # On SIGINT the processes of rungs go on for at most EACH seconds; nothing waits for them.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    for signal_to_end in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_to_end, end)
     sys.exit(main())

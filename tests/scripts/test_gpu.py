@@ -369,7 +369,8 @@ def test_a_prebuilt_program_that_does_not_start_is_built(machine, body):
 def test_an_older_nvcc_is_refused_at_once(machine, version):
     machine.fake("nvcc", f"echo '{version}'")
     result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and "expected 13.0 or newer" in result.stderr
+    assert result.returncode == 1 and outcome(result, "build") == "FAILED"
+    assert "expected 13.0 or newer" in result.stdout
     assert machine.calls("cmake") == [] and machine.calls("stepladder") == []
 
 
@@ -395,7 +396,8 @@ def test_a_bundle_for_a_newer_c_library_is_refused(machine):
     bundle.mkdir(parents=True)
     (bundle / "glibc").write_text("9.99\n")
     result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and "is for glibc 9.99 or newer" in result.stderr
+    assert result.returncode == 1 and outcome(result, "build") == "FAILED"
+    assert "is for glibc 9.99 or newer" in result.stdout
 
 
 @pytest.mark.parametrize("capability, architecture", [
@@ -458,13 +460,15 @@ def test_two_files_arrive_and_the_archive_has_everything(whole_run):
 
 
 def test_without_out_the_archive_is_beside_the_run_folder(machine):
-    for arguments, name, variables in ((["run"], "run", {}), (["a"], "elsewhere/b", {
-            "ARCHIVE": "elsewhere/b.tar.gz", "OUT": "out"}), (["c/"], "c", {})):
-        machine.run("gpu.sh", *arguments, PART="check", PRIMITIVE="layers", **variables)
+    for argument, name, variables in (
+            ("run", "run", {}), ("c/", "c", {}), ("d/", "d", {"OUT": "d/"}),
+            ("a", "elsewhere/b", {"ARCHIVE": "elsewhere/b.tar.gz", "OUT": "out"})):
+        machine.run("gpu.sh", argument, PART="check", PRIMITIVE="layers", **variables)
         assert "verified.json" in unpacked(machine.root / f"{name}.tar.gz")
         assert (machine.root / f"{name}.txt").exists()
     assert not (machine.root / "out").exists()
-    assert not any(name.endswith(".tar.gz") for name in files_in(machine.root / "c"))
+    for run in ("c", "d"):
+        assert not any(name.endswith(".tar.gz") for name in files_in(machine.root / run))
 
 
 def test_without_an_argument_the_run_folder_is_a_new_local_one(machine):
