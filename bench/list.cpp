@@ -36,7 +36,9 @@ void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
                layouts_beside_the_plain_one(info));
     if (const std::string why = why_not_here(*ladder.type, variant); !why.empty())
       fmt::print("  {:<22} unavailable: {}\n", "", why);
-    if (info.place == Place::cuda) fmt::print("  {:<22} {}\n", "", status.of(variant));
+    // Libraries are verified by `bench`, on what it times.
+    if (info.place == Place::cuda && info.technique != Technique::vendor)
+      fmt::print("  {:<22} {}\n", "", status.of(variant));
   }
 }
 

@@ -67,7 +67,7 @@ std::string output_of(const std::string& command) {
 
 struct Commit {
   std::string hash = "unknown";
-  bool is_dirty = false;
+  nlohmann::json is_dirty = nullptr;  // null where git could not be asked
 };
 
 // Of the program: from the file that STEPLADDER_COMMIT_FILE names, for one that was built elsewhere,
@@ -77,8 +77,11 @@ Commit commit_of(const std::filesystem::path& sources) {
   std::error_code error;
   if (named == nullptr && std::filesystem::exists(sources / ".git", error)) {
     const std::string git = fmt::format("git -C '{}' ", sources.string());
-    if (const std::string hash = output_of(git + "rev-parse --short=12 HEAD"); !hash.empty())
-      return {hash, !output_of(git + "status --porcelain --untracked-files=no").empty()};
+    if (const std::string hash = output_of(git + "rev-parse --short=12 HEAD"); !hash.empty()) {
+      const std::string changed =
+          output_of(git + "status --porcelain --untracked-files=no && echo end");
+      return {hash, changed.ends_with("end") ? nlohmann::json(changed != "end") : nullptr};
+    }
   }
   std::ifstream in(named != nullptr ? named : sources / "build" / "gpu-bundle" / "commit");
   std::string hash, state;

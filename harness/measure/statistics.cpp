@@ -14,13 +14,13 @@ double middle(const std::vector<double>& sorted) {
 // The largest r >= 1 for which [x(r), x(n+1-r)] covers the median with at least 95 %: the tail
 // P(Binomial(n, 1/2) < r) is at most 2.5 %. 0 when even the extremes do not cover it (n < 6).
 std::size_t interval_rank(std::size_t n) {
-  double term = std::pow(0.5, static_cast<double>(n)), tail = 0;
+  double log_term = -std::log(2.0) * static_cast<double>(n), tail = 0;  // 0.5^n would underflow
   std::size_t rank = 0;
   for (std::size_t k = 0; k < n; ++k) {
-    tail += term;
+    tail += std::exp(log_term);
     if (tail > 0.025) break;
     rank = k + 1;
-    term *= static_cast<double>(n - k) / static_cast<double>(k + 1);
+    log_term += std::log(static_cast<double>(n - k) / static_cast<double>(k + 1));
   }
   return rank;
 }

@@ -79,7 +79,7 @@ def test_another_source_folder_has_suites_and_a_commit(stepladder, tmp_path):
         machine = json.loads(stepladder("machine", "--json", environment=there | changed).stdout)
         return machine["commit"], machine["dirty"]
 
-    assert commit() == ("unknown", False)
+    assert commit() == ("unknown", None)
     (tmp_path / "build/gpu-bundle").mkdir(parents=True)
     (tmp_path / "build/gpu-bundle/commit").write_text("0123456789abcdef0123456789abcdef01234567 dirty\n")
     assert commit() == ("0123456789ab", True)

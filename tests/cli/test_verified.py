@@ -5,7 +5,10 @@ here a second time.
 import hashlib
 import json
 import re
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -31,8 +34,8 @@ def digest_of(file, root=ROOT):
 
 
 def cuda_rungs():
-    """Path: digest of every .cu file that holds a variant."""
-    files = [path for path in sorted(ROOT.glob("kernels/*/**/*.cu"))
+    """Path: digest of every .cu file that holds a variant of our own."""
+    files = [path for path in sorted(ROOT.glob("kernels/*/cuda/**/*.cu"))
              if "const Registration registration{" in path.read_text()]
     return {path.relative_to(ROOT).as_posix(): digest_of(path.relative_to(ROOT).as_posix()) for path in files}
 
@@ -139,6 +142,46 @@ def test_without_a_device_there_is_nothing_to_record(stepladder, tmp_path):
     assert done.returncode == 1 and done.stdout == ""
     assert "--record" in done.stderr and "CUDA" in done.stderr
     assert not record.exists()
+
+
+@pytest.fixture
+def emulated(program_path):
+    """The program with the emulator in place of a GPU (tests/simt)."""
+    path = Path(program_path).parent / "stepladder_emulated"
+    if not path.exists():
+        pytest.skip(f"{path} was not built; make test builds it")
+    return path
+
+
+def recorded(path):
+    return json.loads(path.read_text())["verified"].keys() if path.exists() else set()
+
+
+def test_a_verification_that_is_cut_has_recorded_the_rungs_that_finished(emulated, tmp_path):
+    record = tmp_path / "verified.json"
+    process = subprocess.Popen([emulated, "verify", "matmul", "--place", "cuda", "--random", "30", "--record", record],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if recorded(record):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "kernels/matmul/cuda/naive.cu" in recorded(record)
+    assert "kernels/matmul/cuda/wgmma/tf32x3_wgmma_cluster.cu" not in recorded(record)  # the last
+
+
+def test_processes_that_record_at_once_lose_nothing(emulated, tmp_path):
+    record = tmp_path / "verified.json"
+    rungs = ["naive", "coalesced", "shared_memory", "register_tile"]
+    processes = [subprocess.Popen([emulated, "verify", "matmul", "--variant", rung, "--place", "cuda", "--random", "3",
+                                   "--record", record], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                 for rung in rungs]
+    for process in processes:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    assert recorded(record) == {f"kernels/matmul/cuda/{rung}.cu" for rung in rungs}
 
 
 def test_on_a_device_what_passed_is_recorded_and_listed(stepladder, tmp_path):

@@ -33,8 +33,18 @@ TEST(Summarize, IntervalIsThatOfTheSignTest) {
   struct Row {
     int n, low;
   };
-  for (const Row row :
-       {Row{6, 1}, {8, 1}, {9, 2}, {11, 2}, {12, 3}, {15, 4}, {20, 6}, {25, 8}, {40, 14}}) {
+  for (const Row row : {Row{6, 1},
+                        {8, 1},
+                        {9, 2},
+                        {11, 2},
+                        {12, 3},
+                        {15, 4},
+                        {20, 6},
+                        {25, 8},
+                        {40, 14},
+                        {1074, 505},
+                        {1075, 505},
+                        {2000, 956}}) {
     const Summary summary = summarize(one_to(row.n));
     EXPECT_DOUBLE_EQ(summary.ci_low, row.low) << "n = " << row.n;
     EXPECT_DOUBLE_EQ(summary.ci_high, row.n + 1 - row.low) << "n = " << row.n;
