@@ -274,7 +274,9 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     const bool busy = mpi.ranks() == 1 && neighbours_.are_busy();
     if (mpi.ranks() == 1) tally_.others_seconds += neighbours_.cpu_seconds();
     for (const auto& [s, i] : recent)
-      if (Sample& sample = results[s].samples[i]; busy && !sample.disturbed) mark(s, sample);
+      if (Sample& sample = results[s].samples[i];
+          busy && !sample.disturbed && subjects[s].clock != Clock::device)
+        mark(s, sample);
     recent.clear();
     neighbours_.restart();
   };
@@ -358,7 +360,9 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   sample.queued_seconds = disturbance.queued;
   sample.cores = cores;
   const bool lost_a_core = cores == Cores::shared && !probe_.must_share();
-  sample.disturbed = mpi.max(disturbance.is_large() || lost_a_core ? 1 : 0) > 0;
+  // A device does not see what slows the CPU down, which only waits for it.
+  const bool on_cpu = trial.subject->clock != Clock::device;
+  sample.disturbed = mpi.max(on_cpu && (disturbance.is_large() || lost_a_core) ? 1 : 0) > 0;
   tally_ += {.repetitions = 1,
              .elapsed_seconds = disturbance.elapsed,
              .stolen_seconds = disturbance.stolen};

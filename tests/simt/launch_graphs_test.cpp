@@ -137,6 +137,20 @@ TEST(GpuMonitor, HasNoValuesOfADeviceThatNvmlDoesNotKnow) {
   EXPECT_TRUE(monitor.highest_clocks().at("memory_mhz").is_null());
 }
 
+// The calibration loops of the CPU are expected to take a nanosecond: all repetitions are disturbed.
+TEST_F(LaunchGraphs, OnADeviceRepetitionsAreNotMarkedForWhatSlowsTheCpu) {
+  nlohmann::json json = nlohmann::json::array();
+  Meter meter(json);
+  meter.guard().expect({1e-9, 1e-9});
+  auto* x = static_cast<std::uint32_t*>(x_.get());
+  const std::vector<Measured> measured = meter.measure(
+      {{.name = "device", .run = [x](std::int64_t i) { mix(x, i); }, .clock = Clock::device},
+       {.name = "cpu", .run = [](std::int64_t) {}}},
+      {.repetitions = 3, .budget_seconds = 0.01});
+  EXPECT_FALSE(measured[0].is_disturbed());
+  EXPECT_TRUE(measured[1].is_disturbed());
+}
+
 TEST_F(LaunchGraphs, AreNotMadeOfSlowRuns) {
   const std::size_t graphs = simt::calls.graphs;
   const Measured measured = measure(
