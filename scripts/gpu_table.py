@@ -106,7 +106,7 @@ def main(run):
         print_ladder(primitive, [row for row in rows if row["primitive"] == primitive], verified)
     print_steps(rows_of(run / "step.csv"), rows_of(run / "peers/step.csv"))
     failed = [" ".join(name) for name, verdict in verified.items() if verdict == "FAILED"]
-    print(f"\nverified on this device: {len(verified) - len(failed)} rungs; "
+    print(f"\nverified in this run: {len(verified) - len(failed)} rungs; "
           f"FAILED: {', '.join(failed) or 'none'}")
 
 

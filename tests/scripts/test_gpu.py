@@ -512,7 +512,7 @@ def test_both_parts_one_after_another(machine):
         assert result.returncode == 0, result.stdout + result.stderr
         assert len(files_in(out)) <= 8
         assert all(name.count("/") <= 2 for name in files_in(out))
-        assert "verified on this device: 1 rungs" in (out / "gpu-run.txt").read_text()
+        assert "verified in this run: 1 rungs" in (out / "gpu-run.txt").read_text()
         arrived[part] = unpacked(out / "gpu-run.tar.gz")
         shutil.rmtree(machine.root / "results")
     assert {"verified.json", "table.txt", "logs/probe.log", "logs/memcheck.txt",
@@ -539,7 +539,7 @@ def test_it_ends_with_a_short_table(whole_run):
     assert "FAILED broken forward p: 3 wrong elements" in shown
     assert ("ours 1.000, ours in TF32 0.500, eager 6.000 (6.0x), cuda_graph_tf32 2.000 (4.0x)"
             in shown)
-    assert "verified on this device: 1 rungs; FAILED: matmul broken" in shown
+    assert "verified in this run: 1 rungs; FAILED: matmul broken" in shown
     assert len(shown) < 12000
 
 
@@ -600,7 +600,7 @@ def test_without_the_list_of_cpu_rungs_the_run_goes_on(machine):
     (machine.root / "lists/cpu/convolution").unlink()
     result = machine.run("gpu.sh", "run", SUITE="layers")
     assert outcome(result, "racecheck") == "ok" and outcome(result, "cpu matmul") == "ok"
-    assert "verified on this device: 1 rungs" in (machine.root / "run.txt").read_text()
+    assert "verified in this run: 1 rungs" in (machine.root / "run.txt").read_text()
 
 
 def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machine):

@@ -96,6 +96,7 @@ enum class Fault {
   expects_too_few_bytes,
   no_fence,
   reads_accumulators_before_the_wait,
+  leaves_the_newest_group_in_flight,
   initialises_without_barrier,
 };
 
@@ -156,7 +157,7 @@ __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, i
     };
     if constexpr (fault == Fault::releases_before_the_wait) release();
     for (int i = 0; i < 64; ++i) early[i] = sums[i];
-    wgmma_wait();
+    wgmma_wait<fault == Fault::leaves_the_newest_group_in_flight ? 1 : 0>();
     if constexpr (fault != Fault::releases_before_the_wait) release();
   }
   const float* const result = fault == Fault::reads_accumulators_before_the_wait ? early : sums;
@@ -213,6 +214,10 @@ TEST(Hopper, DetectsAStageReleasedWhileItIsRead) {
 
 TEST(Hopper, DetectsAccumulatorsReadBeforeTheWait) {
   EXPECT_EQ(outcome<Fault::reads_accumulators_before_the_wait>(), "wrong product");
+}
+
+TEST(Hopper, DetectsAStageThatIsReleasedWhileAGroupIsInFlight) {
+  EXPECT_NE(outcome<Fault::leaves_the_newest_group_in_flight>(), "");
 }
 
 TEST(Hopper, RejectsProductsWithoutAFence) {
