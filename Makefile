@@ -57,9 +57,10 @@ export COUNT PART ARCHIVE
 unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
+comma := ,
 .DEFAULT_GOAL := help
 .PHONY: help setup data build test fuzz faults mutate bench bench-network cost-model compare-modes simulate \
-	simulate-training peers gpu gpu-bundle plots report results-site compare format lint clean
+	simulate-training peers gpu gpu-bundle plots report results-site ab compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -109,6 +110,9 @@ help: ## list the targets and the variables
 	@echo 'Variables of report:'
 	@echo '  RUN=results/local/<time>    the run; results/<machine> also rewrites the tables of the READMEs'
 	@echo '  BASE=FOLDER                 an earlier run: ratios and verdicts for every row'
+	@echo 'Variables of ab: PRIMITIVE VARIANT SUITE (quick) THREADS as above, and'
+	@echo '  BASE=main                   a commit, which is built in build/ab, or the folder of another build'
+	@echo '  LIMIT=120                   seconds in total; OUT keeps the repetitions'
 	@echo 'Variables of fuzz:'
 	@echo '  SECONDS=60                  in total'
 	@echo '  TARGET=network,idx          only these of tests/fuzz'
@@ -189,6 +193,12 @@ report: setup ## write the page of a run: RUN/report.html (BASE=FOLDER compares;
 
 results-site: setup ## write the pages of all published runs and an index (OUT=FOLDER, default build/results-site)
 	@$(PYTHON) -m plots site results "$${OUT:-$$BUILD/results-site}" --program "$$BUILD/stepladder"
+
+ab: build ## two builds in turns, exit 1 on a slowdown (BASE=COMMIT or build folder)
+	@[ -n "$$BASE" ] || { echo 'make ab: name a commit or a build folder with BASE=…' >&2; exit 2; }
+	@$(PYTHON) scripts/ab.py --base "$$BASE" --program "$$BUILD/stepladder" --limit "$(or $(LIMIT),120)" \
+	  $(if $(OUT),--out "$$OUT") -- $(subst $(comma), ,$(PRIMITIVE)) --suite "$(or $(SUITE),quick)" \
+	  $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
 
 compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
 	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { echo 'make compare: name two runs with OLD=FOLDER NEW=FOLDER' >&2; exit 2; }

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from plots.names import BY_MODEL, Rung, is_cpu, ladder_order, resolve_builds_on
 from plots.numbers import plural
 from plots.reading import Row, Run
-from plots.samples import Key, Rounds, key_of, paired_ratio, rounds_by_key
+from plots.samples import Samples, key_of, read_samples
 
 
 class Resource(NamedTuple):
@@ -150,7 +150,7 @@ class Ladder:
     rungs: list[Rung]
     rows: list[Row]      # of any status
     measured: list[Row]  # those with a time
-    rounds: dict[Key, Rounds] = field(default_factory=dict)  # repetitions of the measured rows
+    samples: Samples = field(default_factory=Samples)  # repetitions of the measured rows
 
     @property
     def directions(self) -> list[str]:
@@ -186,7 +186,7 @@ class Ladder:
         """How many times faster `fast` is than `slow`."""
         if slow is fast:
             return Ratio(1.0, 1.0, 1.0)
-        pairs = paired_ratio(self.rounds.get(key_of(slow), {}), self.rounds.get(key_of(fast), {}))
+        pairs = self.samples.paired_ratio(key_of(slow), key_of(fast))
         return Ratio(*pairs) if pairs else ratio_of_medians(slow, fast)
 
     def gains(self, rung: Rung, direction: str | None, resource: Resource) -> list[Ratio]:
@@ -237,12 +237,12 @@ class Ladder:
 def ladders(run: Run) -> list[Ladder]:
     """One ladder per primitive, in the order of summary.csv."""
     summary = latest(run.summary or [])
-    rounds = rounds_by_key(run.samples or [])
+    samples = read_samples(run.samples or [])
     found = []
     for primitive in dict.fromkeys(row["primitive"] for row in summary):
         rows = [row for row in summary if row["primitive"] == primitive]
         rungs = {row["variant"]: Rung(row["variant"], row["technique"], row["builds_on"],
                                       row["device"]) for row in rows}
         timed = [row for row in rows if has_time(row)]
-        found.append(Ladder(primitive, ladder_order(rungs.values()), rows, timed, rounds))
+        found.append(Ladder(primitive, ladder_order(rungs.values()), rows, timed, samples))
     return found

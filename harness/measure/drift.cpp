@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "harness/measure/statistics.hpp"
@@ -55,15 +54,6 @@ std::vector<Estimate> estimates(const Group& group) {
     found.push_back(std::move(estimate));
   }
   return found;
-}
-
-double standard_deviation(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  if (n < 2) return 0;
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return std::sqrt(sum / (n - 1));
 }
 
 }  // namespace stepladder

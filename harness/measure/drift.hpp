@@ -35,6 +35,4 @@ struct Estimate {
 
 std::vector<Estimate> estimates(const Group& group);  // no row of it is empty
 
-double standard_deviation(const std::vector<double>& values);  // 0 below two values
-
 }  // namespace stepladder

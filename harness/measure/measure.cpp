@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -195,6 +196,15 @@ std::vector<double> Measured::seconds() const {
   std::vector<double> found;
   for (const Sample& sample : samples)
     if (!sample.disturbed || is_disturbed()) found.push_back(sample.seconds);
+  return found;
+}
+
+std::vector<std::vector<double>> Measured::seconds_by_visit() const {
+  std::map<int, std::vector<double>> visits;
+  for (const Sample& sample : samples)
+    if (!sample.disturbed || is_disturbed()) visits[sample.visit].push_back(sample.seconds);
+  std::vector<std::vector<double>> found;
+  for (auto& [visit, seconds] : visits) found.push_back(std::move(seconds));
   return found;
 }
 

@@ -73,6 +73,7 @@ struct Measured {
   std::string launches;
   // Times of the undisturbed samples, or of all when too few are undisturbed.
   std::vector<double> seconds() const;
+  std::vector<std::vector<double>> seconds_by_visit() const;  // the same times
   // Whether too few are.
   bool is_disturbed() const {
     const auto quiet = std::count_if(samples.begin(), samples.end(),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 namespace stepladder {
 namespace {
@@ -44,35 +46,69 @@ Summary paired_ratio(std::span<const double> numerator, std::span<const double> 
   return ratios.empty() ? Summary{} : summarize(std::move(ratios));
 }
 
-double rank_test(std::span<const double> a, std::span<const double> b) {
-  if (a.empty() || b.empty()) return 1;
-  struct Value {
-    double value;
-    bool of_a;
-  };
-  std::vector<Value> all;
-  for (const double v : a) all.push_back({v, true});
-  for (const double v : b) all.push_back({v, false});
-  std::sort(all.begin(), all.end(),
-            [](const Value& x, const Value& y) { return x.value < y.value; });
-
-  const auto n = static_cast<double>(all.size());
-  const auto n_a = static_cast<double>(a.size()), n_b = static_cast<double>(b.size());
-  double rank_sum = 0, ties = 0;
-  for (std::size_t first = 0; first < all.size();) {
-    std::size_t last = first;
-    while (last < all.size() && all[last].value == all[first].value) ++last;
-    const auto tied = static_cast<double>(last - first);
-    const double rank = 0.5 * static_cast<double>(first + 1 + last);
-    for (std::size_t i = first; i < last; ++i) rank_sum += all[i].of_a ? rank : 0;
-    ties += tied * tied * tied - tied;
-    first = last;
+Summary summarize_visits(const std::vector<std::vector<double>>& visits, double usual_spread) {
+  constexpr int usual_degrees = 6;
+  std::vector<double> all, centers;
+  for (const std::vector<double>& visit : visits) {
+    all.insert(all.end(), visit.begin(), visit.end());
+    centers.push_back(std::log(summarize(visit).median));
   }
-  const double u = rank_sum - n_a * (n_a + 1) / 2;
-  const double variance = n_a * n_b / 12 * (n + 1 - ties / (n * (n - 1)));
-  if (!(variance > 0)) return 1;
-  const double distance = std::max(0.0, std::abs(u - n_a * n_b / 2) - 0.5);
-  return std::erfc(distance / std::sqrt(variance) / std::sqrt(2.0));
+  Summary summary = summarize(std::move(all));
+  if (visits.size() < 2) return summary;
+  const auto own_degrees = static_cast<double>(visits.size() - 1);
+  const double own = standard_deviation(centers);
+  const int degrees = usual_degrees + static_cast<int>(visits.size()) - 1;
+  const double spread =
+      std::sqrt((usual_degrees * usual_spread * usual_spread + own_degrees * own * own) / degrees);
+  const double half_width =
+      student_critical(0.05, degrees) * spread / std::sqrt(static_cast<double>(visits.size()));
+  summary.ci_low = std::min(summary.ci_low, summary.median * std::exp(-half_width));
+  summary.ci_high = std::max(summary.ci_high, summary.median * std::exp(half_width));
+  return summary;
+}
+
+double usual_spread_of(std::vector<double> differences) {
+  constexpr double percentile = 0.9, of_normal = 1.6449;  // of |x|, in standard deviations
+  if (differences.empty()) return 0;
+  for (double& difference : differences) difference = std::abs(difference);
+  const auto at =
+      differences.begin() +
+      static_cast<std::ptrdiff_t>(percentile * static_cast<double>(differences.size() - 1));
+  std::nth_element(differences.begin(), at, differences.end());
+  return *at / of_normal / std::numbers::sqrt2;
+}
+
+double standard_deviation(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  if (n < 2) return 0;
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return std::sqrt(sum / (n - 1));
+}
+
+// The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+double student_p(double x, int degrees) {
+  const double angle = std::atan(std::abs(x) / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1, sum = degrees == 1 ? 0 : term;
+  for (int i = odd ? 3 : 2; i < degrees; i += 2) {
+    term *= cosine * cosine * (i - 1) / i;
+    sum += term;
+  }
+  const double inside =
+      odd ? (angle + std::sin(angle) * sum) * 2 / std::numbers::pi : std::sin(angle) * sum;
+  return std::clamp(1 - inside, 0.0, 1.0);
+}
+
+double student_critical(double p, int degrees) {
+  double low = 0, high = 1e6;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = 0.5 * (low + high);
+    (student_p(middle, degrees) > p ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace stepladder

@@ -274,14 +274,34 @@ void Bench::visit(Visited& visited) {
   }
   set_speedups(candidates);
   visited.set_errors();
-  for (Candidate& candidate : candidates)
-    if (const double width = std::expm1(1.96 * candidate.standard_error);
-        candidate.is_ok() && width > widest_beside_others && std::isfinite(width))
-      candidate.add_remark(
-          fmt::format("unsteady: known within {:.0f} % beside the other rows", 100 * width));
+  for (const Candidate& candidate : candidates)
+    if (const auto visits = candidate.measured.seconds_by_visit();
+        candidate.is_ok() && visits.size() == 2)
+      visit_differences_.push_back(
+          std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+  set_intervals(candidates);
   write(candidates);
   count(candidates, 1);
   if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
+}
+
+// The interval of a row depends on how far visits differ in the run so far.
+void Bench::set_intervals(std::vector<Candidate>& candidates) {
+  const double usual_spread = usual_spread_of(visit_differences_);
+  for (Candidate& candidate : candidates) {
+    if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
+    const auto visits = candidate.measured.seconds_by_visit();
+    candidate.summary = summarize_visits(visits, usual_spread);
+    candidate.reason = candidate.remarks;
+    if (visits.size() == 1) candidate.add_remark("its interval is of one visit");
+    if (const double spread = candidate.summary.spread(); spread > widest_spread)
+      candidate.add_remark(
+          fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
+    if (const double width = std::expm1(1.96 * candidate.standard_error);
+        width > widest_beside_others && std::isfinite(width))
+      candidate.add_remark(
+          fmt::format("unsteady: known within {:.0f} % beside the other rows", 100 * width));
+  }
 }
 
 void Bench::visit_again(Visited& visited) {
@@ -355,6 +375,17 @@ void Bench::measure_again(const std::function<void(const Case&, double)>& advanc
     for (const auto& [uncertainty, visited] : order)
       if (left > 0) again(*visited);
   }
+  // Now the spread between visits is known of all rows.
+  std::vector<const BenchRow*> rows;
+  for (Visited& visited : visited_) {
+    if (!visited.is_timed()) continue;
+    count(visited.candidates, -1);
+    set_intervals(visited.candidates);
+    count(visited.candidates, 1);
+    for (const Candidate& candidate : visited.candidates)
+      if (candidate.is_ok()) rows.push_back(&candidate);
+  }
+  if (writer_ != nullptr) writer_->write(rows);
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
@@ -559,13 +590,11 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
   std::vector<Sample>& samples = candidate.measured.samples;
   samples.insert(samples.end(), measured.samples.begin(), measured.samples.end());
   candidate.measured.note = measured.note;
-  candidate.summary = summarize(candidate.measured.seconds());
+  candidate.summary = summarize(candidate.measured.seconds());  // set_speedups() compares medians
   candidate.reason = candidate.runner->remark();
   candidate.add_remark(measured.launches);
   candidate.add_remark(candidate.measured.note);
-  if (const double spread = candidate.summary.spread(); spread > widest_spread)
-    candidate.add_remark(
-        fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
+  candidate.remarks = candidate.reason;
   if (const Links* links = links_of(problem)) {
     const ProblemInfo& info = problem.info();
     if (const detail::CostFunction cost = candidate.variant->entry.cost)

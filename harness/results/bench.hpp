@@ -75,6 +75,7 @@ class Bench {
     // Of its time beside the other rows, relative to it, from repetitions and visits; infinite if the
     // row is disturbed.
     double standard_error = 0;
+    std::string remarks;  // `reason` without those of its interval
     void add_remark(const std::string& remark) {
       reason += (reason.empty() || remark.empty() ? "" : "; ") + remark;
     }
@@ -113,6 +114,7 @@ class Bench {
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
   void time(Case& problem, const Candidates& candidates, int group);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);
+  void set_intervals(std::vector<Candidate>& candidates);
   void set_speedups(std::vector<Candidate>& candidates) const;
   void count(const std::vector<Candidate>& candidates, int sign);
   void write(std::vector<Candidate>& candidates);
@@ -121,12 +123,13 @@ class Bench {
   BenchOptions options_;
   BenchCounts counts_;
   std::vector<Visited> visited_;
-  std::int64_t problems_ = 0;            // visited
-  int visit_ = 0;                        // the number of the present one to its problem
-  double saved_seconds_ = 0;             // of timing, by first visits
-  std::string device_lost_after_;        // the variant that broke the device; empty when none did
-  std::set<std::string> runs_nowhere_;   // "primitive variant" of those that have their row
-  std::unique_ptr<BenchWriter> writer_;  // on rank 0
+  std::vector<double> visit_differences_;  // of log medians, first visit minus second, of all rows
+  std::int64_t problems_ = 0;              // visited
+  int visit_ = 0;                          // the number of the present one to its problem
+  double saved_seconds_ = 0;               // of timing, by first visits
+  std::string device_lost_after_;          // the variant that broke the device; empty when none did
+  std::set<std::string> runs_nowhere_;     // "primitive variant" of those that have their row
+  std::unique_ptr<BenchWriter> writer_;    // on rank 0
 };
 
 }  // namespace stepladder

@@ -31,9 +31,13 @@ struct RowKey {
 
 using Repetitions = std::map<RowKey, std::vector<Repetition>>;
 
-// From samples.csv of a run, or samples.csv.gz. Rows of which most repetitions were disturbed are left without any.
+// The undisturbed repetitions of samples.csv of a run, or samples.csv.gz; none of rows of which most were disturbed.
 // Throws std::runtime_error, which names file and line.
 Repetitions read_repetitions(const std::filesystem::path& run);
+
+// The rows of summary.csv or summary.csv.gz with status `failed`, and their reasons. A run without that file has
+// none: samples.csv alone is enough to compare times.
+std::map<RowKey, std::string> read_failed(const std::filesystem::path& run);
 
 enum class Change { same, slower, faster, cannot_tell };
 const char* name_of(Change change);  // "cannot tell" with a space
@@ -45,6 +49,7 @@ struct Judgement {
   double p = 1;  // that there is no change, corrected for the number of rows or rungs (Holm)
   Change change = Change::cannot_tell;
   std::string reason{};  // why it cannot be told
+  bool judged = false;   // whether there is a ratio
 };
 
 struct RowComparison : Judgement {
@@ -71,5 +76,11 @@ struct ComparisonOptions {
 
 Comparison compare_runs(const Repetitions& before, const Repetitions& after,
                         const ComparisonOptions& options);
+
+// Of two programs that ran in turns: visit i of `before` and of `after` came one after the other, in processes of
+// their own. A row has the trimmed mean of the changes of its pairs, a rung of two problems or more that of the
+// means over its problems. The significance is that of any false alarm, in rows and rungs together.
+Comparison compare_pairs(const Repetitions& before, const Repetitions& after,
+                         const ComparisonOptions& options);
 
 }  // namespace stepladder

@@ -44,8 +44,8 @@ def lines_of(variant, output):
     return [line for line in output.splitlines() if f" {variant} " in line]
 
 
-def test_a_run_is_as_fast_as_itself(stepladder, finished_run):
-    done = stepladder("compare", finished_run, finished_run)
+def test_a_run_is_as_fast_as_itself(stepladder, doctored):
+    done = stepladder("compare", doctored(1), doctored(1))
     assert done.returncode == 0
     assert "SLOWER" not in done.stdout
     assert done.stdout.splitlines()[-1].startswith("0 slower, 0 faster, ")
@@ -92,13 +92,89 @@ def test_a_change_below_the_threshold_does_not_count(stepladder, finished_run, d
     assert stepladder("compare", doctored(1), doctored(10), "--threshold", 100000).returncode == 0
 
 
-def test_rows_of_one_run_only_are_counted(stepladder, finished_run, doctored):
-    run = doctored(1)
-    lines = (run / "samples.csv").read_text().splitlines(keepends=True)
-    (run / "samples.csv").write_text("".join(line for line in lines if ",serial_ijk," not in line))
-    done = stepladder("compare", finished_run, run)
+def without_lines(run, name, text):
+    lines = (run / name).read_text().splitlines(keepends=True)
+    (run / name).write_text("".join(line for line in lines if text not in line))
+
+
+def copy_of(run, tmp_path):
+    return shutil.copytree(run, tmp_path / "copy")
+
+
+def test_rows_of_one_run_only_are_counted_and_named(stepladder, doctored, tmp_path):
+    before, after = doctored(1), copy_of(doctored(1), tmp_path)
+    without_lines(after, "samples.csv", ",serial_ijk,")
+    done = stepladder("compare", before, after)
     assert done.returncode == 0
+    assert f"only in {before}: matmul rung serial_ijk, 2 rows" in done.stdout
     assert done.stdout.splitlines()[-1].endswith(", 2 in one run only")
+    content = json.loads(stepladder("compare", after, before, "--json").stdout)
+    assert [row["variant"] for row in content["only_in_new"]] == ["serial_ijk"] * 2 and content["only_in_old"] == []
+
+    shutil.copy(before / "samples.csv", after / "samples.csv")
+    without_lines(after, "samples.csv", ",two,")
+    assert f"only in {before}: matmul problem " in stepladder("compare", before, after).stdout
+    shutil.copy(before / "samples.csv", after / "samples.csv")
+    without_lines(after, "samples.csv", ",serial_ijk,two,")
+    assert re.search(f"only in {before}: matmul \\w+ two serial_ijk t1 r1\n", stepladder("compare", before, after).stdout)
+
+
+def test_a_rung_that_fails_now_is_an_error(stepladder, doctored, tmp_path):
+    before, after = doctored(1), copy_of(doctored(1), tmp_path)
+    without_lines(after, "samples.csv", ",serial_ijk,")
+    rows = read_csv(after / "summary.csv")
+    for row in rows:
+        if row["variant"] == "serial_ijk":
+            row.update(status="failed", reason="element 3 is wrong")
+    with open(after / "summary.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    done = stepladder("compare", before, after)
+    assert done.returncode == 1
+    assert re.search(f"FAILED in {after}: matmul \\w+ one serial_ijk t1 r1: element 3 is wrong", done.stdout)
+    assert done.stdout.splitlines()[-1].endswith(", 2 in one run only, 2 FAILED")
+    content = json.loads(stepladder("compare", before, after, "--json").stdout)
+    assert [(row["variant"], row["reason"]) for row in content["failed"]] == [("serial_ijk", "element 3 is wrong")] * 2
+    assert stepladder("compare", after, before).returncode == 0  # repaired
+    assert stepladder("compare", after, after).returncode == 0   # as before
+
+
+def test_one_repetition_is_said_and_gives_no_ratio(stepladder, doctored, tmp_path):
+    before, after = doctored(1), copy_of(doctored(1), tmp_path)
+    rows = read_csv(after / "samples.csv")
+    first = {(row["problem"], row["direction"], row["variant"]): row for row in reversed(rows)}
+    with open(after / "samples.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(first.values())
+    done = stepladder("compare", before, after)
+    assert done.returncode == 0 and "disturbed" not in done.stdout and " 1.000" not in done.stdout
+    for line in lines_of("serial_ijk", done.stdout):
+        assert re.search(r" - +- +- +cannot tell: one repetition in a run; measure it longer, with --budget$", line)
+    for row in json.loads(stepladder("compare", before, after, "--json").stdout)["rows"]:
+        assert (row["ratio"], row["ratio_low"], row["ratio_high"], row["p"]) == (None,) * 4
+
+
+def test_a_ratio_that_the_medians_contradict_cannot_be_told(stepladder, of_many_problems, tmp_path):
+    """The other rows of its problem got faster by a third, and it did not change."""
+    def write(name, others):
+        run = of_many_problems(name, 1)
+        rows = read_csv(run / "samples.csv")
+        for row in rows:
+            if row["variant"] != "a":
+                row["seconds"] = float(row["seconds"]) * others
+        rows = [row for row in rows if row["problem"] == "p00"]
+        with open(run / "samples.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        return run
+    content = json.loads(stepladder("compare", write("before", 1), write("after", 0.5), "--json").stdout)
+    row = content["rows"][0]
+    assert (row["variant"], row["verdict"]) == ("a", "cannot tell")
+    assert row["ratio"] == pytest.approx(2) and row["p"] < 0.05
+    assert row["reason"] == "its own medians give 1.000: the other rows changed"
 
 
 def test_compressed_samples_are_compared_as_the_others(stepladder, finished_run, doctored):
@@ -173,7 +249,8 @@ def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tel
     before, after = of_many_problems("before", 1), of_many_problems("after", 1.05)
     done = stepladder("compare", before, after, "--json")
     content = json.loads(done.stdout)
-    assert content["totals"] == {"slower": 0, "faster": 0, "same": 0, "cannot_tell": 64, "in_one_run_only": 0}
+    assert content["totals"] == {"slower": 0, "faster": 0, "same": 48, "cannot_tell": 16, "in_one_run_only": 0,
+                                 "failed": 0}
     assert done.returncode == 1
     assert (content["old"], content["new"]) == (str(before), str(after))
     assert (content["threshold_percent"], content["significance"]) == (5, 0.05)
@@ -190,11 +267,13 @@ def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tel
     at = next(number for number, line in enumerate(lines) if line.startswith("rung over its problems"))
     assert re.fullmatch(r"matmul a t3 r2 +16 +1\.050 +1\.0\d\d \.\. 1\.0\d\d +0\.0\d\d +SLOWER", lines[at + 1])
     assert [line.split()[1] for line in lines[at + 1:at + 5]] == ["a", "b", "c", "d"]
-    assert lines[-1] == "0 slower, 0 faster, 0 the same within 5 %, 64 cannot be told, 0 in one run only"
-    assert re.fullmatch(r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  cannot tell",
+    assert lines[-1] == "0 slower, 0 faster, 48 the same within 5 %, 16 cannot be told, 0 in one run only"
+    assert re.fullmatch(r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  "
+                        r"cannot tell: known within 1\.\d+ to 1\.\d+ alone",
                         lines[1])
     assert f"ratio: time in {after} / time in {before}, beside the other rows" in lines[-3]
-    assert lines[-2] == "The intervals hold for all rows, and for all rungs, together at 95 %."
+    assert lines[-2] == ("The intervals hold for all rows, and for all rungs, together at 95 %; `same` needs its own "
+                         "90 % interval within 5 %.")
     assert stepladder("compare", after, before).returncode == 0  # faster
     assert stepladder("compare", before, before).returncode == 0
 

@@ -72,6 +72,8 @@ def allows(row, size):
 
     The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left to chance.
     """
+    if row["ratio"] is None:
+        return False
     half_width = math.log(row["ratio_high"] / row["ratio"])
     return 0 < half_width * (1 + 1.645 / 5) < math.log(size)
 
@@ -88,4 +90,6 @@ def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size)
     allowed = sum(count for (is_allowed, _), count in found.items() if is_allowed)
     assert allowed > 0 or (kind, size) == ("rows", 1.05)
     assert found[True, "slower"] >= 0.95 * allowed
-    assert sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster")) <= 0.01 * found.total()
+    # A change of just the threshold is called the same in 5 % of the cases at most.
+    wrong = 0.05 if size == 1.05 else 0.01
+    assert sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster")) <= wrong * found.total()

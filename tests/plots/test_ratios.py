@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import statistics
+from pathlib import Path
 
 import pytest
 from run_folder import row, summary_row
@@ -9,8 +12,11 @@ from run_folder import row, summary_row
 from plots.names import Rung
 from plots.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
                           rate_bounds)
-from plots.samples import median_with_interval, paired_ratio
+from plots.reading import load_run
+from plots.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
 from tests import columns
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ONE = Resource("", 1, 1)
 TWO = Resource("", 1, 2)
@@ -167,7 +173,62 @@ def test_interval_of_a_median_covers_it_often_enough():
 
 
 def test_paired_ratio_needs_common_rounds():
-    assert paired_ratio({0: 1, 1: 1, 2: 1}, {3: 1, 4: 1, 5: 1}) is None
+    one = {i: Time(1.0, 0) for i in range(3)}
+    assert Samples({("a",): one, ("b",): one}).paired_ratio(("a",), ("b",)) == (1, 1, 1)
+    other = {i: Time(1.0, 0) for i in range(3, 6)}
+    assert Samples({("a",): one, ("b",): other}).paired_ratio(("a",), ("b",)) is None
+
+
+def test_the_interval_over_visits_is_that_of_the_formula():
+    """As in tests/harness/measure/statistics_test.cpp."""
+    d, usual = 0.2, 0.1
+    value, low, high = median_over_visits([[1, 1, 1], [math.exp(d)] * 3], usual)
+    width = 2.36462 * math.sqrt((6 * usual ** 2 + d ** 2 / 2) / 7) / math.sqrt(2)
+    assert math.log(high / value) == pytest.approx(width, rel=1e-3) == math.log(value / low)
+    assert median_over_visits([[1, 2, 3]], usual) == median_with_interval([1, 2, 3])
+    assert median_over_visits([[1, 2, 3]] * 2, 0) == median_with_interval([1, 2, 3] * 2)
+
+
+PUBLISHED = [folder for folder in sorted((ROOT / "results").glob("*")) if (folder / "samples.csv.gz").exists()]
+
+
+def ratios_of_neighbours(samples):
+    """Of every two rungs that are neighbours by name, on each problem: the rounds that both have."""
+    problems = {}
+    for key in sorted(samples.rounds):
+        problems.setdefault((*key[:2], *key[3:]), []).append(key)
+    for keys in problems.values():
+        yield from itertools.pairwise(keys)
+
+
+def test_ratios_of_published_runs_cover_what_the_next_visit_gave():
+    runs = 0
+    for folder in PUBLISHED:
+        samples = read_samples(load_run(folder, ("samples",)).samples)
+        outside = old_outside = count = 0
+        for a, b in ratios_of_neighbours(samples):
+            common = {i for i in samples.rounds[a] if i in samples.rounds[b]}
+            visits = sorted({samples.rounds[a][i].visit for i in common})
+            if len(visits) < 3:
+                continue
+            former = {i: t for i, t in samples.rounds[a].items() if i in common and t.visit != visits[-1]}
+            if len(former) < 6:
+                continue
+            _, low, high = Samples({a: former, b: samples.rounds[b]}, samples.usual_spread).paired_ratio(a, b)
+            _, old_low, old_high = median_with_interval([t.seconds / samples.rounds[b][i].seconds
+                                                         for i, t in former.items()])
+            following = statistics.median(samples.rounds[a][i].seconds / samples.rounds[b][i].seconds
+                                          for i in common if i not in former)
+            count += 1
+            outside += not low <= following <= high
+            old_outside += not old_low <= following <= old_high
+        if count < 500:
+            continue
+        runs += 1
+        print(f"{folder.name}: {count} ratios, outside {outside}, of pooled repetitions {old_outside}")
+        assert outside <= 0.12 * count, folder
+        assert outside < 0.6 * old_outside, folder
+    assert runs >= 2
 
 
 def test_rates_are_high_where_times_are_low():

@@ -63,12 +63,5 @@ TEST(Drift, TheErrorIsThatOfAMedianOfTheSpreadWithinVisits) {
   EXPECT_NEAR(found.within, 1.2533 * 1.4826 * 1 / std::sqrt(6.0) * (1 + 2.0 / 6), 1e-12);
 }
 
-TEST(Drift, StandardDeviationIsThatOfASample) {
-  EXPECT_EQ(standard_deviation({}), 0);
-  EXPECT_EQ(standard_deviation({3}), 0);
-  EXPECT_DOUBLE_EQ(standard_deviation({1, 3}), std::sqrt(2.0));
-  EXPECT_DOUBLE_EQ(standard_deviation({2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
-}
-
 }  // namespace
 }  // namespace stepladder

@@ -1,18 +1,29 @@
-// Medians, their confidence intervals and the rank test, against enumeration and simulation.
+// Medians and their confidence intervals, against tables, simulation and the published runs.
 #include "harness/measure/statistics.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "harness/io/file.hpp"
 #include "harness/problem/random.hpp"
+#include "harness/results/comparison.hpp"
 
 namespace stepladder {
 namespace {
+
+// Nearly: a sum of twelve uniform values, whose variances are 1/12.
+double normal(Random& random) {
+  double sum = 0;
+  for (int i = 0; i < 12; ++i) sum += random.uniform(-0.5F, 0.5F);
+  return sum;
+}
 
 TEST(Summarize, MedianOfOddAndEvenCounts) {
   EXPECT_DOUBLE_EQ(summarize({3, 1, 2}).median, 2);
@@ -121,84 +132,130 @@ TEST(PairedRatio, UsesThePairsThatBothHave) {
     EXPECT_EQ(value, 0);
 }
 
-// The normal approximation with continuity correction, worked out by hand.
-TEST(RankTest, ValuesByHand) {
-  const std::vector<double> low = {1, 2, 3}, high = {4, 5, 6};
-  // U = 0, mean 4.5, variance 3 · 3 · 7 / 12 = 5.25: z = 4 / 2.2913
-  EXPECT_NEAR(rank_test(low, high), 0.08086, 1e-4);
-  // Ranks 1 3 3 5.5: U = 2.5, mean 8; ties of 3, 2 and 2: variance 16 / 12 · (9 - 36 / 56);
-  // z = 5 / 3.3381
-  const std::vector<double> a = {1, 2, 2, 3}, b = {2, 3, 4, 4};
-  EXPECT_NEAR(rank_test(a, b), 0.13417, 1e-4);
-  // U = 0, mean 1, variance 1 · 2 · 4 / 12: z = 0.5 / 0.8165
-  EXPECT_NEAR(rank_test({{1.0}}, {{2.0, 3.0}}), 0.54029, 1e-4);
+TEST(Statistics, StandardDeviationIsThatOfASample) {
+  EXPECT_EQ(standard_deviation({}), 0);
+  EXPECT_EQ(standard_deviation({3}), 0);
+  EXPECT_DOUBLE_EQ(standard_deviation({1, 3}), std::sqrt(2.0));
+  EXPECT_DOUBLE_EQ(standard_deviation({2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
 }
 
-TEST(RankTest, DoesNotDependOnWhichComesFirst) {
-  const std::vector<double> a = {1.5, 2, 8, 9, 9}, b = {3, 3, 4, 10};
-  EXPECT_DOUBLE_EQ(rank_test(a, b), rank_test(b, a));
-}
-
-TEST(RankTest, EqualOrMissingSamplesGiveOne) {
-  const std::vector<double> same = {2, 2, 2}, values = {1, 2, 3, 4, 5};
-  EXPECT_DOUBLE_EQ(rank_test(same, same), 1);
-  EXPECT_DOUBLE_EQ(rank_test(values, values), 1);
-  EXPECT_DOUBLE_EQ(rank_test(values, {}), 1);
-}
-
-// The exact two-sided p-value: the share of all choices of n_a ranks whose U is as extreme.
-double exact_p(std::span<const double> a, std::span<const double> b) {
-  std::vector<double> all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  const auto u_of = [&](std::uint32_t chosen) {
-    double u = 0;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      for (std::size_t j = 0; j < all.size(); ++j)
-        if ((chosen >> i & 1U) != 0 && (chosen >> j & 1U) == 0)
-          u += all[i] > all[j] ? 1 : all[i] == all[j] ? 0.5 : 0;
-    return u;
-  };
-  const double middle = 0.5 * static_cast<double>(a.size() * b.size());
-  const double found = std::abs(u_of((1U << a.size()) - 1) - middle);
-  int total = 0, as_far = 0;
-  for (std::uint32_t chosen = 0; chosen < 1U << all.size(); ++chosen) {
-    if (std::popcount(chosen) != static_cast<int>(a.size())) continue;
-    ++total;
-    as_far += std::abs(u_of(chosen) - middle) >= found - 1e-9;
+// Tables of Student's t, 95 % and 99 % two-sided.
+TEST(Statistics, StudentsQuantilesAreThoseOfTheTables) {
+  const std::pair<int, double> table[] = {{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776},
+                                          {5, 2.571},  {7, 2.365}, {8, 2.306}, {30, 2.042}};
+  for (const auto& [degrees, x] : table) {
+    EXPECT_NEAR(student_critical(0.05, degrees), x, 6e-4) << degrees;
+    EXPECT_NEAR(student_p(x, degrees), 0.05, 2e-4) << degrees;
+    EXPECT_EQ(student_p(-x, degrees), student_p(x, degrees));
   }
-  return static_cast<double>(as_far) / total;
+  EXPECT_NEAR(student_critical(0.01, 12), 3.055, 6e-4);
+  EXPECT_DOUBLE_EQ(student_p(0, 5), 1);
 }
 
-TEST(RankTest, IsNearExactEnumeration) {
-  Random random(3);
-  for (int trial = 0; trial < 12; ++trial) {
-    const bool ties = trial % 2 == 1;
-    std::vector<double> a, b;
-    for (int i = 0; i < 6; ++i) {
-      a.push_back(ties ? static_cast<double>(random.integer(0, 9)) : random.uniform(0, 1));
-      b.push_back((ties ? static_cast<double>(random.integer(0, 9)) : random.uniform(0, 1)) +
-                  0.1 * trial);
+TEST(UsualSpread, IsTheStandardDeviationOfNormalVisits) {
+  Random random(6);
+  std::vector<double> differences;
+  for (int i = 0; i < 4000; ++i) differences.push_back(0.03 * (normal(random) - normal(random)));
+  EXPECT_NEAR(usual_spread_of(differences), 0.03, 0.002);
+  EXPECT_EQ(usual_spread_of({}), 0);
+  EXPECT_GT(usual_spread_of({0.1}), 0);
+}
+
+TEST(SummarizeVisits, OneVisitHasTheIntervalOfItsOwn) {
+  const Summary one = summarize_visits({{1, 2, 3}}, 10), alone = summarize({1, 2, 3});
+  EXPECT_EQ(one.ci_low, alone.ci_low);
+  EXPECT_EQ(one.ci_high, alone.ci_high);
+}
+
+TEST(SummarizeVisits, VisitsThatAgreeKeepTheIntervalOfTheirRepetitions) {
+  const Summary both = summarize_visits({{1, 2, 3, 4}, {1, 2, 3, 4}}, 0);
+  const Summary all = summarize({1, 2, 3, 4, 1, 2, 3, 4});
+  EXPECT_EQ(both.median, all.median);
+  EXPECT_EQ(both.ci_low, all.ci_low);
+  EXPECT_EQ(both.ci_high, all.ci_high);
+}
+
+// v = 2 visits with the log medians 0 and d: s^2 = d^2 / 2; with d0 = 6, degrees = 7, t = 2.3646.
+TEST(SummarizeVisits, TheIntervalIsThatOfTheFormula) {
+  const double d = 0.2, usual = 0.1;
+  const Summary found =
+      summarize_visits({{1, 1, 1}, {std::exp(d), std::exp(d), std::exp(d)}}, usual);
+  const double spread = std::sqrt((6 * usual * usual + d * d / 2) / 7);
+  const double width = 2.36462 * spread / std::sqrt(2.0);
+  EXPECT_NEAR(std::log(found.ci_high / found.median), width, 1e-5);
+  EXPECT_NEAR(std::log(found.median / found.ci_low), width, 1e-5);
+}
+
+// Visits differ by 5 %, repetitions of a visit by 1 %: the interval of pooled repetitions takes them as
+// independent, and misses the true time.
+TEST(SummarizeVisits, IntervalCoversTheTruthDespiteEffectsOfVisits) {
+  constexpr int rows = 4000;
+  Random random(7);
+  std::vector<std::vector<std::vector<double>>> all;
+  std::vector<double> differences;
+  for (int row = 0; row < rows; ++row) {
+    auto& visits = all.emplace_back(3);
+    for (std::vector<double>& visit : visits) {
+      const double effect = 0.05 * normal(random);
+      for (int i = 0; i < 5; ++i) visit.push_back(std::exp(effect + 0.01 * normal(random)));
     }
-    EXPECT_NEAR(rank_test(a, b), exact_p(a, b), ties ? 0.03 : 0.015) << "trial " << trial;
+    differences.push_back(std::log(summarize(visits[0]).median / summarize(visits[1]).median));
   }
+  const double usual = usual_spread_of(differences);
+  int covered = 0, pooled = 0;
+  for (const auto& visits : all) {
+    const Summary summary = summarize_visits(visits, usual);
+    covered += summary.ci_low <= 1 && 1 <= summary.ci_high;
+    std::vector<double> values;
+    for (const auto& visit : visits) values.insert(values.end(), visit.begin(), visit.end());
+    const Summary alone = summarize(values);
+    pooled += alone.ci_low <= 1 && 1 <= alone.ci_high;
+  }
+  EXPECT_GE(covered, 0.94 * rows);
+  EXPECT_LE(covered, 0.99 * rows) << "wider than it has to be";
+  EXPECT_LT(pooled, 0.85 * rows);
 }
 
-TEST(RankTest, FalseAlarmsStayBelowTheirRateAndRealShiftsAreFound) {
-  Random random(4);
-  constexpr int runs = 2000;
-  int alarms = 0, seen = 0;
-  for (int run = 0; run < runs; ++run) {
-    std::vector<double> before, after, slower;
-    for (int i = 0; i < 11; ++i) {
-      before.push_back(1 + random.uniform(0, 0.1F));
-      after.push_back(1 + random.uniform(0, 0.1F));
-      slower.push_back(1.1 + random.uniform(0, 0.1F));
+// Of the published runs: how often the median of the last visit is outside of the interval of those before it.
+TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
+  int runs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_directory() / "results")) {
+    if (!std::filesystem::exists(entry.path() / "samples.csv.gz")) continue;
+    std::vector<std::vector<std::vector<double>>> rows;
+    std::vector<double> differences;
+    for (const auto& [key, repetitions] : read_repetitions(entry.path())) {
+      std::map<std::int64_t, std::vector<double>> by_visit;
+      for (const Repetition& repetition : repetitions)
+        by_visit[repetition.visit].push_back(std::exp(repetition.log_seconds));
+      if (by_visit.size() < 2) continue;
+      auto& visits = rows.emplace_back();
+      for (auto& [visit, seconds] : by_visit) visits.push_back(std::move(seconds));
+      if (visits[0].size() > 1 && visits[1].size() > 1)
+        differences.push_back(std::log(summarize(visits[0]).median / summarize(visits[1]).median));
     }
-    alarms += rank_test(before, after) < 0.05;
-    seen += rank_test(before, slower) < 0.05;
+    const double usual = usual_spread_of(differences);
+    int count = 0, outside = 0, outside_of_pooled = 0;
+    for (std::vector<std::vector<double>>& visits : rows) {
+      if (visits.size() < 3) continue;
+      const double next = summarize(visits.back()).median;
+      visits.pop_back();
+      std::vector<double> pooled;
+      for (const auto& visit : visits) pooled.insert(pooled.end(), visit.begin(), visit.end());
+      if (pooled.size() < 6) continue;
+      const auto misses = [&](const Summary& s) { return next < s.ci_low || s.ci_high < next; };
+      ++count;
+      outside += misses(summarize_visits(visits, usual));
+      outside_of_pooled += misses(summarize(pooled));
+    }
+    if (count < 1000) continue;
+    ++runs;
+    std::cout << entry.path().filename() << ": " << count << " rows, outside " << outside
+              << ", of pooled repetitions " << outside_of_pooled << '\n';
+    EXPECT_LE(outside, 0.12 * count) << entry.path();
+    EXPECT_GE(outside, 0.06 * count) << "wider than it has to be: " << entry.path();
+    EXPECT_GE(outside_of_pooled, 0.18 * count) << entry.path();
   }
-  EXPECT_LE(alarms, runs * 0.05 + 4 * std::sqrt(runs * 0.05 * 0.95));
-  EXPECT_EQ(seen, runs);
+  EXPECT_GE(runs, 2);
 }
 
 }  // namespace
