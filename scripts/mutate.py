@@ -70,7 +70,7 @@ GROUPS = [
             "{program} loops_in_warm_up 2>&1 | grep -q 'in the rung ring'")]),
     Group(["harness/measure/drift.*", "harness/results/comparison.*", "bench/compare.cpp"],
           ["harness/measure/drift.cpp", "harness/results/comparison.cpp", "bench/compare.cpp", "tests/*"],
-          [tests("Drift.*:Compare.*", MEASURE_TESTS), ("stepladder", None, PYTEST + "test_compare.py")]),
+          [tests("Drift.*:Compare*", MEASURE_TESTS), ("stepladder", None, PYTEST + "test_compare.py")]),
     Group(["harness/verify/*.cpp", "harness/adapters/typed_case.hpp", "harness/adapters/filling.hpp",
            "harness/adapters/operand_block.hpp", "harness/problem/guarded_buffer.*"],
           ["harness/verify/*", "harness/problem/guarded_buffer.cpp", "harness/adapters/matmul.cpp",

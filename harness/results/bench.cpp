@@ -1,6 +1,7 @@
 #include "harness/results/bench.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,17 @@ std::vector<std::unique_ptr<char[]>> fill_gaps() {
     for (std::size_t i = 0; i < bytes_of_each_size / bytes; ++i)
       blocks.emplace_back(new char[bytes]);
   return blocks;
+}
+
+// A time depends on the pages that hold the operands, and malloc would take those of the last visit again. What it
+// keeps free goes back to the system, and pages are taken meanwhile, another number in each visit.
+std::unique_ptr<char[]> shift_pages(int visit) {
+  constexpr std::size_t page = 4096, most_pages = 8192, stride = 2579;  // co-prime
+  malloc_trim(0);
+  const std::size_t bytes = page * (static_cast<std::size_t>(visit) * stride % most_pages + 1);
+  auto taken = std::make_unique_for_overwrite<char[]>(bytes);
+  for (std::size_t i = 0; i < bytes; i += page) taken[i] = 1;
+  return taken;
 }
 
 // Runs a plan as its graphs do: what it computes is what they compute.
@@ -395,6 +407,7 @@ void Bench::allocate_and_time(Case& problem, Place place, const Candidates& cand
   const std::size_t copies = copies_of(problem, place);
   if (const std::string reason = why_too_large(problem, copies); !reason.empty())
     return skip_all(reason);
+  const std::unique_ptr<char[]> shift = shift_pages(visit_);
   std::string failure;
   try {
     problem.allocate(copies, place == Place::cuda ? device() : nullptr);
