@@ -65,7 +65,7 @@ GROUPS = [
           ["harness/measure/*", "harness/results/comparison.cpp", "tests/*"],
           [tests("CounterValues.*:Summarize.*:PairedRatio.*:Drift.*:Disturbance.*:Measured.*:MeasureRepeats.*:NoiseTally.*:NoiseProcStat.*",
                  MEASURE_TESTS),
-           tests("RankTest.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS),
+           tests("Stat*:SummarizeVisits.*:Energy.*:Noise*", MEASURE_TESTS), tests("Measure.*:*Neighbour*:Compare.*", MEASURE_TESTS),
            ("mpi_watch", None, "STEPLADDER_RANK_TIMEOUT=1 " + MPI.format(3) +
             "{program} loops_in_warm_up 2>&1 | grep -q 'in the rung ring'")]),
     Group(["harness/measure/drift.*", "harness/results/comparison.*", "bench/compare.cpp"],
