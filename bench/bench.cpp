@@ -108,7 +108,7 @@ int run(Options& options) {
         if (is_of(*problem, suspect)) bench.find_culprit(*problem, w.variants);
     return 0;
   }
-  Progress progress("bench", total);
+  ProgressLine progress("bench", total);
   try {
     for (const Work& w : work)
       for (const auto& problem : w.problems) {

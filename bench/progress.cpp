@@ -15,7 +15,7 @@ constexpr double line_seconds = 15;  // between lines where stderr is no termina
 
 }  // namespace
 
-Progress::Progress(std::string what, std::size_t total)
+ProgressLine::ProgressLine(std::string what, std::size_t total)
     : what_(std::move(what)),
       total_(total),
       terminal_(isatty(STDERR_FILENO) != 0),
@@ -23,7 +23,7 @@ Progress::Progress(std::string what, std::size_t total)
       start_(Clock::now()),
       last_(start_) {}
 
-bool Progress::is_due() {
+bool ProgressLine::is_due() {
   const Clock::time_point now = Clock::now();
   const double since = std::chrono::duration<double>(now - last_).count();
   if (!prints_ || since < (terminal_ ? 0.1 : line_seconds)) return false;
@@ -31,7 +31,7 @@ bool Progress::is_due() {
   return true;
 }
 
-void Progress::print(const std::string& line) {
+void ProgressLine::print(const std::string& line) {
   if (terminal_)
     fmt::print(stderr, "\r\033[K{:.110}", line);
   else
@@ -39,7 +39,7 @@ void Progress::print(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Progress::advance(const std::string& finished) {
+void ProgressLine::advance(const std::string& finished) {
   ++done_;
   if (!is_due()) return;
   const double elapsed = std::chrono::duration<double>(last_ - start_).count();
@@ -48,13 +48,13 @@ void Progress::advance(const std::string& finished) {
       fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished));
 }
 
-void Progress::advance(const std::string& finished, double seconds_left) {
+void ProgressLine::advance(const std::string& finished, double seconds_left) {
   if (is_due())
     print(fmt::format("{}: all {} measured, about {:.0f} s for those that vary most ({})", what_,
                       total_, std::max(0.0, seconds_left), finished));
 }
 
-void Progress::finish() {
+void ProgressLine::finish() {
   if (prints_ && terminal_) fmt::print(stderr, "\r\033[K");
 }
 

@@ -8,9 +8,9 @@
 
 namespace stepladder {
 
-class Progress {
+class ProgressLine {
  public:
-  Progress(std::string what, std::size_t total);
+  ProgressLine(std::string what, std::size_t total);
   void advance(const std::string& finished);  // one of `total` is done
   // All are done once, and some are done again for as long as `seconds_left`.
   void advance(const std::string& finished, double seconds_left);

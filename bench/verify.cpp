@@ -119,7 +119,7 @@ bool verify_variants(const Work& work, const std::vector<Variant>& variants,
   const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
   int drawn = 0;
   Counts counts;
-  Progress progress(fmt::format("verify {}", what),
+  ProgressLine progress(fmt::format("verify {}", what),
                     work.problems.size() + static_cast<std::size_t>(draws));
   try {
     for (const auto& problem : work.problems) {
