@@ -31,15 +31,14 @@ struct AveragePoolAdapter {
   static std::vector<const void*> pointers(const Problem&, const average_pool::Operands& o) {
     return {o.x, o.y};
   }
-  // Exact tier: integers so small that sums of dy / divisor are exact too.
+  // Exact tier: integers so small that their sums are exact, backward those of dy / divisor.
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const bool is_forward = p.direction == Direction::forward;
     float* values = floats(contents, is_forward ? x : y);
-    const auto largest =
-        static_cast<std::int64_t>(std::clamp(0x1p24 / (positions(p) * positions(p)), 1.0, 64.0));
+    const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / largest_sum(p), 1.0, 64.0));
     for (std::int64_t i = 0; i < (is_forward ? p.x_count() : p.y_count()); ++i)
-      values[i] = tier == Tier::exact ? static_cast<float>(random.integer(-largest, largest))
-                                      : random.uniform(-1.0F, 1.0F);
+      values[i] =
+          tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
     const std::int64_t plane = is_forward ? p.height * p.width : p.out_h() * p.out_w();
     clear_padding(p.layout, p.batch, p.channels, plane, values);
   }
@@ -61,12 +60,16 @@ struct AveragePoolAdapter {
   static bool has_exact_tier(const Problem& p) {
     return has_power_of_two(p.count, p.height, p.window_h, p.stride_h, p.pad_h, p.out_h()) &&
            has_power_of_two(p.count, p.width, p.window_w, p.stride_w, p.pad_w, p.out_w()) &&
-           positions(p) * positions(p) <= 0x1p24;
+           (p.direction == Direction::forward || largest_sum(p) <= 0x1p24);
   }
 
  private:
   static double positions(const Problem& p) {
     return static_cast<double>(p.window_h) * static_cast<double>(p.window_w);
+  }
+  // Of ones, in units of the last place: backward, a one has as many of them as there are positions.
+  static double largest_sum(const Problem& p) {
+    return positions(p) * (p.direction == Direction::forward ? 1 : positions(p));
   }
   // Along one axis, of every window.
   static bool has_power_of_two(Count count, std::int64_t size, std::int64_t window,

@@ -108,10 +108,13 @@ struct LayersAdapter {
   };
 
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
+    const bool has_sums = p.layer == Layer::bias && p.direction == Direction::backward;
+    const std::int64_t largest =
+        has_sums ? std::clamp<std::int64_t>((1 << 24) / (p.batch * p.spatial), 1, 8) : 8;
     for (const Operand i : {x, y, dy, bias})
       for (std::size_t j = 0; j < contents[i].size() / 4; ++j)
-        floats(contents, i)[j] = tier == Tier::exact ? static_cast<float>(random.integer(-8, 8))
-                                                     : random.uniform(-3.0F, 3.0F);
+        floats(contents, i)[j] =
+            tier == Tier::exact ? small_integer(random, largest) : random.uniform(-3.0F, 3.0F);
     for (std::byte& label : contents[labels])
       label =
           static_cast<std::byte>(random.integer(0, std::min<std::int64_t>(p.channels, 256) - 1));
@@ -145,17 +148,24 @@ struct LayersAdapter {
     constexpr double u = 0x1p-24;
     // A few roundings, and a transcendental function with an error of a few units in the last
     // place. The absolute part covers the cancellation in 1 + e^x and in sums over channels.
+    // n u of the sum over channels in the divisor. Its terms are positive: roundings of small terms to
+    // a large partial sum do not have mean zero.
+    const double sum =
+        u * static_cast<double>(p.layer == Layer::softmax_cross_entropy          ? p.channels
+                                : p.layer == Layer::local_response_normalization ? p.size
+                                                                                 : 0);
     const auto elementwise = [&](const std::vector<double>& value) {
-      return [&](std::size_t j) { return u * (32 * std::abs(value[j]) + 8); };
+      return [&](std::size_t j) { return (32 * u + sum) * std::abs(value[j]) + 8 * u; };
     };
     keep(y, results.y, elementwise(results.y));
     keep(loss, results.loss,
-         [&](std::size_t j) { return u * (64 * std::abs(results.loss[j]) + 64); });
+         [&](std::size_t j) { return u * (64 * std::abs(results.loss[j]) + 64) + sum; });
     keep(dbias, results.dbias, [&](std::size_t j) {
-      return gamma_bound(static_cast<double>(p.batch * p.spatial) + 2) * results.magnitude[j];
+      return rounding_bound(static_cast<double>(p.batch * p.spatial) + 2) * results.magnitude[j];
     });
     if (p.layer == Layer::local_response_normalization)
-      keep(dx, results.dx, [&](std::size_t j) { return 64 * u * results.magnitude[j] + 1e-30; });
+      keep(dx, results.dx,
+           [&](std::size_t j) { return (64 * u + 2 * sum) * results.magnitude[j] + 1e-30; });
     else
       keep(dx, results.dx, elementwise(results.dx));
   }

@@ -60,9 +60,8 @@ struct MaxPoolAdapter {
                      [](double value) { return static_cast<float>(value); });
     const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / terms(p), 1.0, 64.0));
     for (std::int64_t i = 0; i < p.y_count(); ++i)
-      floats(contents, y)[i] = tier == Tier::exact
-                                   ? static_cast<float>(random.integer(-largest, largest))
-                                   : random.uniform(-1.0F, 1.0F);
+      floats(contents, y)[i] =
+          tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
     clear_padding(p.layout, p.batch, p.channels, p.out_h() * p.out_w(), floats(contents, y));
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
@@ -72,9 +71,7 @@ struct MaxPoolAdapter {
     else
       expect_backward(p, tier, contents, expected);
   }
-  static bool has_exact_tier(const Problem& p) {
-    return p.direction == Direction::forward || terms(p) <= 0x1p24;
-  }
+  static bool has_exact_tier(const Problem&) { return true; }
 
  private:
   static bool has_epilogue(const Problem& p) { return p.epilogue != Epilogue::none; }
@@ -137,10 +134,10 @@ struct MaxPoolAdapter {
   // y is one addition. A y of 0 is exact.
   static void bound_addition(Tier tier, Expected& result) {
     if (tier == Tier::accuracy)
-      std::transform(result.value.begin(), result.value.end(), result.bound.begin(),
-                     [](double value) {
-                       return std::nextafter(static_cast<float>(gamma_bound(1) * value), INFINITY);
-                     });
+      std::transform(
+          result.value.begin(), result.value.end(), result.bound.begin(), [](double value) {
+            return std::nextafter(static_cast<float>(rounding_bound(1) * value), INFINITY);
+          });
   }
 };
 

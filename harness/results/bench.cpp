@@ -112,14 +112,16 @@ class RecordedRunner final : public Runner {
   std::unique_ptr<Runner> runner_;
 };
 
-// Whether `work` ends in a process of its own, within `limit` seconds, and leaves the heap intact:
-// malloc aborts where it meets a damaged block.
-bool survives_alone(double limit, const std::function<void()>& work) {
+// Whether `work` ends in a process of its own, after `prepare`, within `limit` seconds, and leaves the
+// heap intact: malloc aborts where it meets a damaged block.
+bool survives_alone(double limit, const std::function<void()>& prepare,
+                    const std::function<void()>& work) {
   const pid_t child = fork();
   if (child < 0) return true;
   if (child == 0) {
     keep_work_record(nullptr);
     try {
+      prepare();
       auto blocks = fill_free_lists();
       work();
       const auto behind = fill_free_lists();
@@ -247,8 +249,8 @@ void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
 }
 
 // A variant that damages the heap lets another one crash. Each runs in a process of its own here,
-// and the first that crashes is the one. No OpenMP team may have been started: it has no threads
-// after fork().
+// and the first that crashes is the one. It fills operands of its own: the references start OpenMP
+// teams, which have no threads after fork().
 void Bench::find_culprit(Case& problem, const std::vector<Variant>& variants) {
   constexpr double seconds_for_each = 60;
   WorkRecord* record = kept_work_record();
@@ -256,17 +258,19 @@ void Bench::find_culprit(Case& problem, const std::vector<Variant>& variants) {
   std::erase_if(candidates, [](const Candidate& candidate) {
     return !candidate.is_ok() || !is_on(candidate, Place::cpu);
   });
-  problem.allocate(1, nullptr);
-  problem.fill(Tier::accuracy, options_.seed);
   for (Candidate& candidate : candidates) {
     const std::string name = subject_of(candidate);
     const double limit = seconds_for_each + 3 * expected_seconds(problem);
-    if (survives_alone(limit, [&] {
-          verify_one(problem, candidate, "alone");
-          candidate.runner.reset();
-          problem.release();
-        }))
-      continue;
+    const auto prepare = [&] {
+      problem.allocate(1, nullptr);
+      problem.fill(Tier::accuracy, options_.seed);
+    };
+    const auto work = [&] {
+      verify_one(problem, candidate, "alone");
+      candidate.runner.reset();
+      problem.release();
+    };
+    if (survives_alone(limit, prepare, work)) continue;
     if (record != nullptr) set_subject(*record, name);
     return;
   }

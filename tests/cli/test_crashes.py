@@ -83,6 +83,17 @@ def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, 
     check(tmp_path / "run", {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
 
 
+def test_a_rung_with_threads_is_not_blamed_for_the_crash_of_another(crashing, tmp_path):
+    """The reference of matmul runs on an OpenMP team, which a process that is forked beside it does not have."""
+    run = tmp_path / "run"
+    done = crashing("bench", "matmul", "--shape", "64x64x64", "--variant", "openmp_sse42,openmp_avx2,crashes_segv", *QUICK,
+                    "--threads", "2", "--out", run, timeout=400)
+    assert done.returncode == 1
+    rows = {row["variant"]: row for row in read_csv(run / "summary.csv")}
+    assert rows.pop("crashes_segv")["reason"].startswith("while it was verified: killed by SIGSEGV")
+    assert rows and {row["status"] for row in rows.values()} <= {"ok", "unavailable"}, rows
+
+
 def test_a_crash_leaves_the_rows_of_an_earlier_run_alone(crashing, suite, tmp_path):
     run = tmp_path / "run"
     assert bench(crashing, suite, run, "serial").returncode == 0

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/matmul/matmul.hpp"
 #include "kernels/sgd_update/rules.hpp"
 
 namespace stepladder::sgd_update {
@@ -76,3 +77,16 @@ STEPLADDER_CRASHING(segv, segv, verified)
 
 }  // namespace
 }  // namespace stepladder::sgd_update
+
+namespace stepladder::matmul {
+namespace {
+
+void crash(const Problem&, const Operands&) { std::raise(SIGSEGV); }
+
+// Vendors come after the rungs on OpenMP threads.
+constexpr VariantInfo info{
+    .name = "crashes_segv", .technique = Technique::vendor, .adds = "crashes"};
+const Registration registration{info, plan_of<crash>};
+
+}  // namespace
+}  // namespace stepladder::matmul
