@@ -19,6 +19,12 @@ std::string typed;  // set once, before any command runs
 
 constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 
+// The other ranks must not wait for this one.
+void end_unless_shared(const std::exception& error) {
+  const MpiSession& mpi = mpi_session();
+  if (mpi.ranks() > 1 && !mpi.all_threw(error)) mpi.abort(error.what());
+}
+
 int dispatch(int count, char** arguments) {
   CLI::App program{
       "What each parallel technique buys in deep learning: kernels verified, timed and chained "
@@ -32,24 +38,33 @@ int dispatch(int count, char** arguments) {
                                          plan_command(program),    tune_command(program),
                                          predict_command(program), compare_command(program)};
   try {
-    // CLI11 would not suggest the nearest subcommands.
-    if (count > 1 && arguments[1][0] != '-') {
-      std::vector<std::string> names;
-      bool known = false;
-      for (const Command& command : commands) {
-        names.push_back(command.app->get_name());
-        known = known || names.back() == arguments[1];
+    const Command* chosen = mpi_session().agree([&]() -> const Command* {
+      // CLI11 would not suggest the nearest subcommands.
+      if (count > 1 && arguments[1][0] != '-') {
+        std::vector<std::string> names;
+        bool known = false;
+        for (const Command& command : commands) {
+          names.push_back(command.app->get_name());
+          known = known || names.back() == arguments[1];
+        }
+        if (!known) throw UnknownName("subcommand", arguments[1], names);
       }
-      if (!known) throw UnknownName("subcommand", arguments[1], names);
-    }
-    program.parse(count, arguments);
-    for (const Command& command : commands)
-      if (command.app->parsed()) return command.run();
-    return wrong_usage;
+      program.parse(count, arguments);  // which looks at files
+      for (const Command& command : commands)
+        if (command.app->parsed()) return &command;
+      return nullptr;
+    });
+    return chosen != nullptr ? chosen->run() : wrong_usage;
   } catch (const CLI::ParseError& error) {
+    end_unless_shared(error);
     if (mpi_session().rank() != 0) return error.get_exit_code() == 0 ? 0 : wrong_usage;
     return program.exit(error) == 0 ? 0 : wrong_usage;
   }
+}
+
+template <class Error>
+bool is(const std::exception& error) {
+  return dynamic_cast<const Error*>(&error) != nullptr;
 }
 
 }  // namespace
@@ -68,21 +83,16 @@ int main(int count, char** arguments) {
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);
-  } catch (const UnknownName& error) {  // on every rank
-    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
-    status = wrong_usage;
-  } catch (const RanksDisagree& error) {  // on every rank
-    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
-    status = wrong_usage;
   } catch (const Interrupted&) {  // on every rank
     if (mpi_session().rank() == 0)
       fmt::print(stderr, "stepladder: interrupted; finished results are on disk\n");
     status = was_interrupted;
   } catch (const std::exception& error) {
-    // The other ranks must not wait for this one.
-    if (mpi_session().ranks() > 1) mpi_session().abort(error.what());
-    fmt::print(stderr, "stepladder: {}\n", error.what());
-    status = dynamic_cast<const DeviceLost*>(&error) != nullptr ? lost_device : 1;
+    end_unless_shared(error);
+    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
+    status = is<UnknownName>(error) || is<RanksDisagree>(error) ? wrong_usage
+             : is<DeviceLost>(error)                            ? lost_device
+                                                                : 1;
   }
   return status;
 }

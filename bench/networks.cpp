@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "bench/selection.hpp"
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
+#include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/network/load.hpp"
 
 namespace stepladder {
 namespace {
+
+std::filesystem::path builtin_networks() { return source_directory() / "bench" / "networks.json"; }
 
 sgd_update::Optimizer optimizer_named(const std::string& name) {
   const auto& types = network::optimizer_types();
@@ -35,8 +42,7 @@ network::OptimizerDescription exchanged(const network::OptimizerDescription& own
 }  // namespace
 
 network::NetworkDescription NetworkChoice::load() const {
-  network::NetworkDescription description =
-      network::load_network(name, source_directory() / "bench" / "networks.json");
+  network::NetworkDescription description = network::load_network(name, builtin_networks());
   if (without_optional) description = network::without_optional(std::move(description));
   if (batch > 0) description.batch = batch;
   if (!optimizer.empty())
@@ -66,6 +72,25 @@ KnownChoices BestOptions::load() const {
   if (!tuned.empty()) known.tuning = Tuning(tuned, cpu_model);
   if (!cost_model.empty()) known.model = CostModel(cost_model, cpu_model);
   return known;
+}
+
+void require_same_inputs(const NetworkChoice& network, const BestOptions& best) {
+  const MpiSession& mpi = mpi_session();
+  if (mpi.ranks() == 1) return;
+  std::vector<std::string> variants;
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : at_place(type->variants(), "cpu"))
+      variants.push_back(line_of(*type, variant));
+  mpi.require_same("list of variants", variants);
+  std::error_code error;
+  const bool is_file = std::filesystem::exists(network.name, error);
+  for (const std::filesystem::path& file :
+       {is_file ? std::filesystem::path(network.name) : builtin_networks(),
+        std::filesystem::path(best.tuned), std::filesystem::path(best.cost_model)}) {
+    if (file.empty()) continue;
+    const auto bytes = mpi.agree([&] { return read_bytes(file); });
+    mpi.require_same(file.filename().string(), {std::string(bytes.begin(), bytes.end())});
+  }
 }
 
 }  // namespace stepladder

@@ -389,28 +389,50 @@ Network network_of(const Options& options, const Cluster& cluster, Run* run) {
   return network;
 }
 
-int run(const Options& options) {
-  const MpiSession& mpi = mpi_session();
+// What the plan is made of, except for the links.
+struct Inputs {
+  network::NetworkDescription description;
+  Cluster cluster;
+  UseSpec use;
+  std::vector<Planned> modes;
+  KnownChoices known;
+  data::DatasetPair data;
+};
+
+Inputs inputs_of(const Options& options) {
   network::NetworkDescription description = options.network.load();
-  const Cluster cluster = cluster_of(options);
-  if (options.bytes) return print_bytes(description, cluster.ranks);
+  Cluster cluster = cluster_of(options);
   if (!options.rate.empty() && cluster.hosts == 1)
     throw std::runtime_error("--rate is that of the links between hosts; expected --hosts from 2");
   if (description.batch < cluster.ranks)
     throw std::runtime_error(fmt::format("a batch of {} is smaller than the number of ranks, {}",
                                          description.batch, cluster.ranks));
-  const UseSpec use(options.use);
+  UseSpec use(options.use);
   if (place_of(description, use) != Place::cpu)
     throw std::runtime_error(
         fmt::format("--use {}: plan predicts trainings on the CPU", use.text()));
   std::vector<Planned> all;
   for (const std::string& text : options.modes.empty() ? all_modes(cluster) : options.modes)
     all.push_back({.spec = ModeSpec(text)});
-  const KnownChoices known = options.best.load();
-  const data::DatasetPair data = data::data_for(description, options.data, options.seed);
+  KnownChoices known = options.best.load();
+  data::DatasetPair data = data::data_for(description, options.data, options.seed);
   if (data.train.count() < description.batch)
     throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
                                          data.train.count(), description.batch));
+  return {std::move(description), cluster,          std::move(use),
+          std::move(all),         std::move(known), std::move(data)};
+}
+
+int run(const Options& options) {
+  const MpiSession& mpi = mpi_session();
+  if (options.bytes) {
+    const auto [description, ranks] =
+        mpi.agree([&] { return std::pair(options.network.load(), cluster_of(options).ranks); });
+    return print_bytes(description, ranks);
+  }
+  auto [description, cluster, use, all, known, data] =
+      mpi.agree([&] { return inputs_of(options); });
+  require_same_inputs(options.network, options.best);
   std::optional<Run> run;
   if (!options.out.empty())
     run.emplace(RunOptions{.directory = options.out,

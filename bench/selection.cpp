@@ -208,9 +208,7 @@ void require_same_on_all_ranks(const std::vector<Work>& all) {
   std::vector<std::string> variants, problems;
   for (const Work& work : all) {
     const char* type = work.type->name();
-    for (const Variant& variant : work.variants)
-      variants.push_back(fmt::format("{} {}{}", type, variant.name,
-                                     variant.why_unavailable.empty() ? "" : ", unavailable"));
+    for (const Variant& variant : work.variants) variants.push_back(line_of(*work.type, variant));
     for (const auto& problem : work.problems)
       problems.push_back(fmt::format("{} {} of {}, {}", type, problem->info().direction,
                                      problem->info().name, problem->info().shape));
@@ -264,6 +262,16 @@ std::vector<const PrimitiveType*> Selection::types() const {
 }
 
 std::vector<Work> Selection::work(const std::string& default_suite) const {
+  std::vector<std::string> lines;
+  std::vector<Work> all = mpi_session().agree([&] { return load(default_suite, lines); });
+  require_same_on_all_ranks(all);
+  if (!primitives.empty() && mpi_session().rank() == 0)
+    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
+  return all;
+}
+
+std::vector<Work> Selection::load(const std::string& default_suite,
+                                  std::vector<std::string>& lines) const {
   Globs variants("variant", variant), problems("problem", problem),
       directions("direction", direction);
   Suites suites(suite.empty() ? default_suite : suite);
@@ -277,7 +285,6 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
 
   std::vector<Work> all;
   std::vector<UnknownName> errors;
-  std::vector<std::string> lines;  // what is left out
   const std::vector<const PrimitiveType*> chosen = types();
   for (const PrimitiveType* type : chosen) {
     Work work{type, {}, {}};
@@ -307,10 +314,7 @@ std::vector<Work> Selection::work(const std::string& default_suite) const {
     globs->require_matches(of_primitive);
   suites.require_known(mpi_session().ranks());
   if (all.empty()) throw common_error(errors);
-  require_same_on_all_ranks(all);
   lines.insert(lines.end(), suites.lines().begin(), suites.lines().end());
-  if (!primitives.empty() && mpi_session().rank() == 0)
-    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
   return all;
 }
 
@@ -351,6 +355,11 @@ std::vector<Ladder> ladders_at(const std::vector<const PrimitiveType*>& types,
   }
   if (ladders.empty()) throw common_error(errors);
   return ladders;
+}
+
+std::string line_of(const PrimitiveType& type, const Variant& variant) {
+  return fmt::format("{} {}{}", type.name(), variant.name,
+                     variant.why_unavailable.empty() ? "" : ", unavailable");
 }
 
 std::vector<int> default_threads() {

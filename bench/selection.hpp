@@ -26,7 +26,7 @@ struct Selection {
   std::string problem, direction;       // globs
 
   void add_options(CLI::App& app);
-  // Reads the problems of the suites, or of `default_suite` when none was named; no problems when
+  // Collective. Reads the problems of the suites, or of `default_suite` when none was named; no problems when
   // both are empty. Starts MPI when all_reduce is among the primitives. Primitives without the
   // place, the suite or a match of the globs are left out, with a line on stderr if they were
   // named. Throws UnknownName when a glob matches in no primitive or all primitives are left out,
@@ -37,6 +37,8 @@ struct Selection {
 
  private:
   std::vector<const PrimitiveType*> types() const;
+  // What work() returns; `lines`: what is left out.
+  std::vector<Work> load(const std::string& default_suite, std::vector<std::string>& lines) const;
 };
 
 // --place cpu|cuda
@@ -50,6 +52,9 @@ struct Ladder {
 // UnknownName when no primitive has one.
 std::vector<Ladder> ladders_at(const std::vector<const PrimitiveType*>& types,
                                const std::string& place);
+
+// Its name and whether it is available, to be compared between ranks.
+std::string line_of(const PrimitiveType& type, const Variant& variant);
 
 std::vector<int> default_threads();  // 1 and all that this process may use
 std::vector<int> without_repeats(const std::vector<int>& threads);  // in the order given

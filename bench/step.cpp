@@ -121,11 +121,24 @@ void allow_two_teams(const Options& options) {
   unpin_threads();
 }
 
+struct Inputs {
+  network::NetworkDescription description;
+  KnownChoices known;
+  std::vector<Configuration> configurations;
+};
+
+Inputs inputs_of(const Options& options) {
+  network::NetworkDescription description = options.network.load();
+  KnownChoices known = options.best.load();
+  std::vector<Configuration> configurations = configurations_of(options, description);
+  return {std::move(description), std::move(known), std::move(configurations)};
+}
+
 int run(const Options& options) {
   allow_two_teams(options);
-  const network::NetworkDescription description = options.network.load();
-  const KnownChoices known = options.best.load();
-  std::vector<Configuration> configurations = configurations_of(options, description);
+  auto [description, known, configurations] =
+      mpi_session().agree([&] { return inputs_of(options); });
+  require_same_inputs(options.network, options.best);
   Run run({.directory =
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,

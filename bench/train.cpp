@@ -377,8 +377,21 @@ void require_replicas(const ModeInfo& info, int replicas) {
                         : ""));
 }
 
-int run(const Options& options) {
-  const ModeSpec spec(options.mode);
+// What a training reads before it makes anything.
+struct Inputs {
+  ModeSpec spec;
+  const ModeEntry& mode_entry;
+  int replicas;
+  Slowdown slow;
+  network::NetworkDescription description;
+  UseSpec use;
+  Place place;
+  KnownChoices known;
+  data::DatasetPair data;
+};
+
+Inputs inputs_of(const Options& options) {
+  ModeSpec spec(options.mode);
   const ModeEntry& mode_entry = mode_named(spec.name());
   require_replicas(mode_entry.info, options.replicas);
   const MpiSession& mpi = mpi_session();
@@ -401,17 +414,30 @@ int run(const Options& options) {
           "--batch-per-rank: mode {} does not divide batches among ranks", mode_entry.info.name));
     description.batch *= replicas;
   }
-  const UseSpec use(options.use);
+  UseSpec use(options.use);
   const Place place = place_of(description, use);  // throws if a rung is missing, before data load
   if (place == Place::cuda && spec.name() != "single")
     throw std::runtime_error(fmt::format("mode {} runs on the CPU; --use {} selects the device",
                                          spec.name(), use.text()));
-  const KnownChoices known = options.best.load();
-  const data::DatasetPair data = data::data_for(description, options.data, options.seed);
+  KnownChoices known = options.best.load();
+  data::DatasetPair data = data::data_for(description, options.data, options.seed);
   for (const data::Dataset* set : {&data.train, &data.test})
     if (set->count() < description.batch)
       throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
                                            set->count(), description.batch));
+  return {std::move(spec), mode_entry, replicas,         slow,           std::move(description),
+          std::move(use),  place,      std::move(known), std::move(data)};
+}
+
+int run(const Options& options) {
+  const MpiSession& mpi = mpi_session();
+  const Inputs inputs = mpi.agree([&] { return inputs_of(options); });
+  const auto& [spec, mode_entry, replicas, slow, description, use, place, known, data] = inputs;
+  require_same_inputs(options.network, options.best);
+  const std::vector<std::string> identity =
+      identity_of(options, description, data.train, mode_entry.info.synchronous);
+  mpi.require_same("training", identity);
+  const bool of_threads = mode_entry.info.replicas == ModeInfo::Replicas::threads;
   const int threads = options.threads > 0 ? options.threads
                       : replicas > 1      ? 1
                                           : default_threads().back();
@@ -442,8 +468,6 @@ int run(const Options& options) {
 
   PlanStore plans(options.seed, known);
   setup.plans = &plans;
-  const std::vector<std::string> identity =
-      identity_of(options, description, data.train, mode_entry.info.synchronous);
   std::optional<CheckpointFolder> folder;
   if (!options.checkpoint.empty() && mpi.rank() == 0) folder.emplace(options.checkpoint);
   if (folder && !options.resume)

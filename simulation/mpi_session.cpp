@@ -84,6 +84,13 @@ std::string MpiSession::broadcast(const std::string& value) const {
 
 void MpiSession::require_same(const std::string&, const std::vector<std::string>&) const {}
 
+// The ranks share the process and its files: what fails on one fails on all.
+std::string MpiSession::failure(const std::string& reason) const { return reason; }
+void MpiSession::end_agreement(const std::exception_ptr& error, const std::string&) const {
+  if (error != nullptr) std::rethrow_exception(error);
+}
+bool MpiSession::all_threw(const std::exception&) const { return true; }
+
 RankWatch::Call MpiSession::watch(const std::string& name, double expected_seconds) const {
   return {nullptr, name, expected_seconds};
 }

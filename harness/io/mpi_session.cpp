@@ -44,6 +44,20 @@ void print_reason(int rank, int ranks, const std::string& reason) {
 
 }  // namespace
 
+// An empty what() would look like success.
+void MpiSession::end_agreement(const std::exception_ptr& error, const std::string& reason) const {
+  const std::string first =
+      failure(error != nullptr && reason.empty() ? "an error without a message" : reason);
+  if (first.empty()) return;
+  reason_of_all_ranks_ = first;
+  if (error != nullptr && first == reason) std::rethrow_exception(error);
+  throw RankFailed(first);
+}
+
+bool MpiSession::all_threw(const std::exception& error) const {
+  return !reason_of_all_ranks_.empty() && reason_of_all_ranks_ == error.what();
+}
+
 bool MpiSession::launched_by_mpirun() {
   for (const char* name : size_variables)
     if (std::getenv(name) != nullptr) return true;
@@ -60,7 +74,8 @@ MpiSession& mpi_session() {
 #ifdef STEPLADDER_HAVE_MPI
 
 struct MpiSession::State {
-  MPI_Comm communicator;
+  MPI_Comm communicator;  // of the variants
+  MPI_Comm own;           // of the calls below: they meet no call of a variant
   int rank;
   int ranks;
   int hosts;
@@ -156,21 +171,24 @@ void MpiSession::start() {
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   }
-  state_ = std::make_unique<State>(State{MPI_COMM_WORLD, 0, 1, 1, before == 0, nullptr});
+  state_ =
+      std::make_unique<State>(State{MPI_COMM_WORLD, MPI_COMM_NULL, 0, 1, 1, before == 0, nullptr});
+  MPI_Comm_dup(MPI_COMM_WORLD, &state_->own);
   MPI_Comm_rank(state_->communicator, &state_->rank);
   MPI_Comm_size(state_->communicator, &state_->ranks);
   if (state_->ranks == 1 && launched_ranks() > 1)
     throw_no_communication(
         "each of them finds itself alone: use the mpirun of the MPI library that "
         "stepladder was built with");
-  state_->hosts = count_hosts(state_->communicator);
-  state_->watch = watch_ranks(state_->communicator, state_->hosts);
+  state_->hosts = count_hosts(state_->own);
+  state_->watch = watch_ranks(state_->own, state_->hosts);
 }
 
 MpiSession::~MpiSession() {
   if (state_ == nullptr || !state_->initialized_here) return;
   if (std::uncaught_exceptions() > 0 && state_->ranks > 1) abort("stopped by an error");
   const RankWatch::Call call(state_->watch.get(), RankWatch::finalize);
+  MPI_Comm_free(&state_->own);
   MPI_Finalize();
 }
 
@@ -184,13 +202,13 @@ const void* MpiSession::communicator() const {
 void MpiSession::barrier() const {
   if (state_ == nullptr) return;
   const RankWatch::Call call(state_->watch.get(), RankWatch::barrier);
-  MPI_Barrier(state_->communicator);
+  MPI_Barrier(state_->own);
 }
 
 double MpiSession::max(double value) const {
   if (state_ == nullptr) return value;
   const RankWatch::Call call(state_->watch.get(), RankWatch::maximum);
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, state_->communicator);
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, state_->own);
   return value;
 }
 
@@ -198,14 +216,14 @@ bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
   if (state_ == nullptr) return true;
   const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
   std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
-  MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MAX, state_->communicator);
+  MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MAX, state_->own);
   return bounds[0] == ~bounds[1];
 }
 
 int MpiSession::ranks_of_host_with(int value) const {
   if (state_ == nullptr) return 1;
   const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
-  MPI_Comm host = host_of(state_->communicator);
+  MPI_Comm host = host_of(state_->own);
   int ranks = 0;
   MPI_Comm_size(host, &ranks);
   std::vector<int> values(static_cast<std::size_t>(ranks));
@@ -217,21 +235,21 @@ int MpiSession::ranks_of_host_with(int value) const {
 std::int64_t MpiSession::broadcast(std::int64_t value) const {
   if (state_ == nullptr) return value;
   const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
-  MPI_Bcast(&value, 1, MPI_INT64_T, 0, state_->communicator);
+  MPI_Bcast(&value, 1, MPI_INT64_T, 0, state_->own);
   return value;
 }
 
 double MpiSession::broadcast(double value) const {
   if (state_ == nullptr) return value;
   const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
-  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, state_->communicator);
+  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, state_->own);
   return value;
 }
 
 std::string MpiSession::broadcast(const std::string& value) const {
   if (state_ == nullptr) return value;
   const RankWatch::Call call(state_->watch.get(), RankWatch::broadcast_of_rank_0);
-  return broadcast_from(0, value, state_->communicator);
+  return broadcast_from(0, value, state_->own);
 }
 
 void MpiSession::require_same(const std::string& what,
@@ -242,15 +260,29 @@ void MpiSession::require_same(const std::string& what,
   for (const std::string& line : lines) text += line + "\n";
   const std::uint64_t own = fnv1a(std::as_bytes(std::span(text)));
   std::uint64_t wanted = own;
-  MPI_Bcast(&wanted, 1, MPI_UINT64_T, 0, state_->communicator);
+  MPI_Bcast(&wanted, 1, MPI_UINT64_T, 0, state_->own);
   constexpr int none = std::numeric_limits<int>::max();
   int odd = own == wanted ? none : state_->rank;
-  MPI_Allreduce(MPI_IN_PLACE, &odd, 1, MPI_INT, MPI_MIN, state_->communicator);
+  MPI_Allreduce(MPI_IN_PLACE, &odd, 1, MPI_INT, MPI_MIN, state_->own);
   if (odd == none) return;
-  const auto [other, first] = first_difference(broadcast_from(odd, text, state_->communicator),
-                                               broadcast_from(0, text, state_->communicator));
-  throw RanksDisagree(
-      fmt::format("rank {} has another {} than rank 0: {}, not {}", odd, what, other, first));
+  const auto [other, first] = first_difference(broadcast_from(odd, text, state_->own),
+                                               broadcast_from(0, text, state_->own));
+  reason_of_all_ranks_ =
+      fmt::format("rank {} has another {} than rank 0: {}, not {}", odd, what, other, first);
+  throw RanksDisagree(reason_of_all_ranks_);
+}
+
+std::string MpiSession::failure(const std::string& reason) const {
+  if (state_ == nullptr || state_->ranks == 1) return reason;
+  const RankWatch::Call call(state_->watch.get(), RankWatch::comparison);
+  constexpr int none = std::numeric_limits<int>::max();
+  int first = reason.empty() ? none : state_->rank;
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, state_->own);
+  if (first == none) return {};
+  const std::string text = broadcast_from(first, reason, state_->own);
+  int same = reason == text ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, state_->own);
+  return same != 0 ? text : fmt::format("rank {} of {}: {}", first, state_->ranks, text);
 }
 
 RankWatch::Call MpiSession::watch(const std::string& name, double expected_seconds) const {
@@ -289,6 +321,7 @@ std::int64_t MpiSession::broadcast(std::int64_t value) const { return value; }
 double MpiSession::broadcast(double value) const { return value; }
 std::string MpiSession::broadcast(const std::string& value) const { return value; }
 void MpiSession::require_same(const std::string&, const std::vector<std::string>&) const {}
+std::string MpiSession::failure(const std::string& reason) const { return reason; }
 RankWatch::Call MpiSession::watch(const std::string& name, double expected_seconds) const {
   return {nullptr, name, expected_seconds};
 }

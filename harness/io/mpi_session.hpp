@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "harness/io/rank_watch.hpp"
@@ -14,6 +18,11 @@ namespace stepladder {
 
 // Thrown by all ranks.
 struct RanksDisagree : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Thrown by all ranks: what some of them, or each for another reason, failed in.
+struct RankFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -53,6 +62,16 @@ class MpiSession {
   // Throws RanksDisagree with the first rank that has other lines than rank 0, and with the first
   // line in which they differ. `what`: "command line".
   void require_same(const std::string& what, const std::vector<std::string>& lines) const;
+  // Empty if it is empty on all ranks; the reason if all ranks have the same; else that of the first
+  // rank that has one: "rank 1 of 3: <reason>".
+  std::string failure(const std::string& reason) const;
+  // The guard of what may fail on some ranks only, such as reading a file. Runs `work`, which has no
+  // collective calls, and returns its result. If it throws on any rank all ranks throw: its exception
+  // if all have the same reason, else RankFailed.
+  template <class Work>
+  auto agree(const Work& work) const;
+  // Whether agree() or require_same() threw it on all ranks. No other rank waits for this one then.
+  bool all_threw(const std::exception& error) const;
   std::int64_t broadcast(std::int64_t value) const;       // rank 0's
   double broadcast(double value) const;                   // rank 0's
   std::string broadcast(const std::string& value) const;  // rank 0's
@@ -66,9 +85,28 @@ class MpiSession {
   [[noreturn]] void abort(const std::string& reason) const;
 
  private:
+  void end_agreement(const std::exception_ptr& error, const std::string& reason) const;
+
   struct State;
-  std::unique_ptr<State> state_;  // null until start()
+  std::unique_ptr<State> state_;             // null until start()
+  mutable std::string reason_of_all_ranks_;  // what() of the last error that all ranks threw
 };
+
+template <class Work>
+auto MpiSession::agree(const Work& work) const {
+  using Result = std::invoke_result_t<Work>;
+  std::optional<Result> result;
+  std::exception_ptr error;
+  std::string reason;
+  try {
+    result.emplace(work());
+  } catch (const std::exception& thrown) {
+    error = std::current_exception();
+    reason = thrown.what();
+  }
+  end_agreement(error, reason);
+  return Result(*std::move(result));
+}
 
 // The session of this program.
 MpiSession& mpi_session();

@@ -61,6 +61,22 @@ bool uses_device(const Subject& subject) {
   return subject.clock == Clock::device || subject.on_device;
 }
 
+// Runs `work`, which calls the subject. The reason if it threw; of any rank, so that all ranks go on alike. A
+// subject in which ranks wait for each other ends the run instead: the others wait inside it.
+std::string failure_of(const Subject& subject, const std::function<void()>& work) {
+  const MpiSession& mpi = mpi_session();
+  std::string reason;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    reason = error.what();
+    if (reason.empty()) reason = "an error without a message";
+    if (subject.clock == Clock::ranks && mpi.ranks() > 1)
+      mpi.abort(fmt::format("{} threw while timed: {}", subject.name, reason));
+  }
+  return mpi.failure(reason);
+}
+
 // Google Benchmark appends "/iterations:5/real_time" to the name.
 std::string as_regex(const std::string& name) {
   std::string regex = "^";
@@ -177,11 +193,9 @@ namespace {
 void register_trial(Meter::Trial& trial) {
   auto* registered =
       benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
-        try {
-          trial.run(state);
-        } catch (const std::exception& error) {
-          state.SkipWithError(error.what());
-        }
+        if (const std::string error = failure_of(*trial.subject, [&] { trial.run(state); });
+            !error.empty())
+          state.SkipWithError(error.c_str());
       });
   registered->Iterations(trial.iterations);
   if (trial.subject->clock == Clock::wall)
@@ -237,31 +251,33 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     trial.subject = &subjects[s];
     trial.counters = &counters_;
     trial.energy = &energy_;
-    try {
-      double estimate = mpi.max(subjects[s].estimate_seconds);
-      const auto watched = mpi.watch(subjects[s].name, estimate);
-      const ActiveSubject active(subjects[s].name, "timed", estimate);
-      const bool on_device = subjects[s].clock == Clock::device;
-      if (estimate < 0.1) {  // otherwise it is warm and known well enough
+    double estimate = mpi.max(subjects[s].estimate_seconds);
+    const auto watched = mpi.watch(subjects[s].name, estimate);
+    const ActiveSubject active(subjects[s].name, "timed", estimate);
+    const bool on_device = subjects[s].clock == Clock::device;
+    if (estimate < 0.1) {  // otherwise it is warm and known well enough
+      double measured = 0;
+      results[s].error = failure_of(subjects[s], [&] {
         subjects[s].run(0);
         raise_clocks(subjects[s]);
         const double before = now();
         subjects[s].run(0);
         if (on_device) device()->synchronize();
-        estimate = std::max(mpi.max(now() - before), 1e-8);
-      }
-      trial.estimate = estimate;
-      if (on_device && mpi.ranks() == 1)
-        trial.prepare_short_runs(options.budget_seconds / options.repetitions, results[s]);
-      const Repeats repeats = repeats_of(trial.estimate, options, trial.runs_per_launch);
-      trial.iterations = repeats.iterations;
-      trial.repetitions = trial.planned = repeats.repetitions;
-      if (trial.repetitions < options.repetitions)
-        results[s].note = fmt::format("{} repetitions instead of {}: slow", trial.repetitions,
-                                      options.repetitions);
-    } catch (const std::exception& error) {
-      results[s].error = error.what();
+        measured = now() - before;
+      });
+      estimate = std::max(mpi.max(measured), 1e-8);
     }
+    trial.estimate = estimate;
+    if (on_device && mpi.ranks() == 1 && results[s].error.empty())
+      results[s].error = failure_of(subjects[s], [&] {
+        trial.prepare_short_runs(options.budget_seconds / options.repetitions, results[s]);
+      });
+    const Repeats repeats = repeats_of(trial.estimate, options, trial.runs_per_launch);
+    trial.iterations = repeats.iterations;
+    trial.repetitions = trial.planned = repeats.repetitions;
+    if (trial.repetitions < options.repetitions)
+      results[s].note =
+          fmt::format("{} repetitions instead of {}: slow", trial.repetitions, options.repetitions);
     register_trial(trial);
   }
 
@@ -340,12 +356,8 @@ void Meter::raise_clocks(const Subject& subject) {
 
 Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   const MpiSession& mpi = mpi_session();
-  try {
-    raise_clocks(*trial.subject);
-  } catch (const std::exception& failure) {
-    error = failure.what();
-    return {};
-  }
+  error = failure_of(*trial.subject, [&] { raise_clocks(*trial.subject); });
+  if (!error.empty()) return {};
   const int team =
       mpi.ranks() == 1 && trial.subject->clock == Clock::wall ? trial.subject->threads : 1;
   const Cores before = probe_.probe(team);

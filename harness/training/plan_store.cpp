@@ -86,8 +86,10 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
       if (verdict.outcome == Outcome::failed)
         throw std::runtime_error(
             fmt::format("{} fails on {}: {}", variant.name, problem.info().name, verdict.reason));
-      if (verdict.outcome == Outcome::unavailable) {
-        reasons += fmt::format("\n  {}: {}", variant.name, verdict.reason);
+      std::string why = verdict.outcome == Outcome::unavailable ? verdict.reason : "";
+      if (!alone) why = mpi_session().failure(why);  // all ranks leave it out
+      if (!why.empty()) {
+        reasons += fmt::format("\n  {}: {}", variant.name, why);
         continue;
       }
       // The first run includes cold caches, and on a device the launch. A choice among several

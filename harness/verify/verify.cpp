@@ -34,11 +34,9 @@ bool over_ranks(const Case& problem) {  // processes, not GPUs
   return problem.info().ranks > 1 && mpi_session().ranks() > 1;
 }
 
-// The verdict of `run`, or of what it throws.
+// The verdict of `run`, or of what it throws on this rank.
 template <class Run>
-Verdict watched(const Case& problem, const Variant& variant, Run run) {
-  MpiSession& mpi = mpi_session();
-  const auto watch = mpi.watch(variant.name, mpi.ranks() * expected_seconds(problem));
+Verdict verdict_of(const Case& problem, const Variant& variant, const Run& run) {
   try {
     return run();
   } catch (const NotHere& reason) {
@@ -47,9 +45,26 @@ Verdict watched(const Case& problem, const Variant& variant, Run run) {
     return {.outcome = Outcome::unavailable, .reason = limit.what()};
   } catch (const std::exception& error) {
     // The other ranks may wait inside the variant for this one.
-    if (over_ranks(problem)) mpi.abort(fmt::format("{} threw: {}", variant.name, error.what()));
+    if (over_ranks(problem))
+      mpi_session().abort(fmt::format("{} threw: {}", variant.name, error.what()));
     return {.outcome = Outcome::failed, .reason = fmt::format("threw: {}", error.what())};
   }
+}
+
+// The same on all ranks: a variant that one of them cannot run is unavailable on all.
+template <class Run>
+Verdict watched(const Case& problem, const Variant& variant, const Run& run) {
+  const MpiSession& mpi = mpi_session();
+  const auto watch = mpi.watch(variant.name, mpi.ranks() * expected_seconds(problem));
+  Verdict verdict = verdict_of(problem, variant, run);
+  if (!over_ranks(problem)) return verdict;
+  const bool here = verdict.outcome == Outcome::unavailable;
+  const std::string why = mpi.failure(here ? verdict.reason : "");
+  verdict.runs_nowhere = mpi.max(verdict.runs_nowhere ? 1 : 0) > 0;
+  if (!why.empty())
+    verdict = {
+        .outcome = Outcome::unavailable, .reason = why, .runs_nowhere = verdict.runs_nowhere};
+  return verdict;
 }
 
 // Returns its seconds.
@@ -82,9 +97,12 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   std::unique_ptr<Runner> planned = std::move(runner);
   const bool has_feedback = variant.info->contraction > 0;
   if (has_feedback) planned.reset();  // its residual belongs to other values
-  return watched(problem, variant, [&]() -> Verdict {
+  const Verdict ran = watched(problem, variant, [&]() -> Verdict {
     if (planned == nullptr) planned = problem.plan(variant, resources);
-    const double seconds = run_once(problem, variant, *planned);
+    return {.outcome = Outcome::passed, .seconds = run_once(problem, variant, *planned)};
+  });
+  if (ran.outcome != Outcome::passed) return ran;
+  return watched(problem, variant, [&]() -> Verdict {
     Check check = problem.check(*variant.info, 0);
     const double relative_error = problem.relative_error(*variant.info, 0);
     if (has_feedback) check = check_feedback(problem, *variant.info, *planned, check);
@@ -102,7 +120,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     return {.outcome = Outcome::passed,
             .error_ratio = check.error_ratio,
             .relative_error = relative_error,
-            .seconds = seconds};
+            .seconds = ran.seconds};
   });
 }
 

@@ -71,16 +71,16 @@ def ended_within(seconds, process):
 @pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path, cause):
     out = stepladder.new_run(tmp_path / "run")
-    process = start_and_wait_for_rows(stepladder, mpirun, gradients, out, STEPLADDER_RANK_TIMEOUT="1")
+    process = start_and_wait_for_rows(stepladder, mpirun, gradients, out, STEPLADDER_RANK_TIMEOUT="5")
     lost = process_of_rank(2, out)
     os.kill(lost, cause)
     start = time.monotonic()
     try:
-        _, errors = process.communicate(timeout=15)
+        _, errors = process.communicate(timeout=40)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     assert process.returncode != 0
     if cause == signal.SIGKILL:
         assert "process rank 2 " in errors and "signal 9" in errors
@@ -131,6 +131,71 @@ def test_another_suite_on_one_rank_is_an_error(stepladder, mpirun, gradients, tm
     assert done.returncode == 2
     assert "rank 1 has another list of problems than rank 0" in done.stderr
     assert "second" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def in_folders(tmp_path):
+    """A program that starts another one in a folder of its rank, as hosts with other files do."""
+    wrapper = tmp_path / "in_folder_of_rank.sh"
+    wrapper.write_text('#!/bin/sh\ncd "$(dirname "$0")/$OMPI_COMM_WORLD_RANK" && exec "$@"\n')
+    wrapper.chmod(0o755)
+    for rank in range(3):
+        (tmp_path / str(rank)).mkdir()
+    return wrapper
+
+
+def ends_with(status, reason, done):
+    """The run ended with this status and one line of this program, which names rank and reason."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("stepladder: ")]
+    return done.returncode == status and len(lines) == 1 and lines[0].startswith(f"stepladder: {reason}")
+
+
+# The limit is that of a rank that hangs: these runs must end long before it.
+@pytest.mark.parametrize(("command", "file"), [
+    (["bench", "all_reduce", "--suite-file", "suite.csv"], "suite.csv"),
+    (["verify", "all_reduce", "--suite-file", "suite.csv"], "suite.csv"),
+    (["train", "--mode", "synchronous", "--steps", "1", "--data", "generated", "--network", "net.json"], "net.json"),
+    (["step", "--network", "net.json"], "net.json"),
+    (["plan", "--network", "net.json"], "net.json"),
+    (["plan", "--bytes", "--network", "net.json"], "net.json"),
+    (["step", "--network", "net.json", "--tuned", "tuned.json"], "tuned.json"),  # CLI11 looks for it
+])
+def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tmp_path, in_folders, command, file):
+    for rank in range(3):
+        folder = tmp_path / str(rank)
+        (folder / "suite.csv").write_text(SUITE + "tiny,first,16,\n")
+        (folder / "tuned.json").write_text("{}")
+        shutil.copy(network, folder / "net.json")
+    (tmp_path / "1" / file).unlink()
+    done = stepladder(*command, launcher=[*mpirun, in_folders], timeout=45)
+    assert done.returncode != 0
+    assert any(line.startswith("stepladder: rank 1 of 3: ") and file in line for line in done.stderr.splitlines())
+
+
+def test_a_name_that_one_rank_does_not_know_ends_the_run(stepladder, mpirun, tmp_path, in_folders):
+    for rank in range(3):
+        (tmp_path / str(rank) / "suite.csv").write_text(SUITE + f"tiny,{'first' if rank == 1 else 'second'},16,\n")
+    done = stepladder("bench", "all_reduce", "--suite-file", "suite.csv", "--problem", "second",
+                      launcher=[*mpirun, in_folders], timeout=45)
+    assert ends_with(1, "rank 1 of 3: unknown problem of all_reduce 'second'", done), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["bench", "all_reduce", "--variant", "rong"], ["trian"], ["step", "--inter", "x"],
+                                       ["train", "--network", "mlp", "--mode", "synchronos"]])
+def test_an_error_on_all_ranks_is_printed_once(stepladder, mpirun, arguments):
+    alone = stepladder(*arguments)
+    done = stepladder(*arguments, launcher=mpirun, timeout=45)
+    assert done.returncode == alone.returncode == 2
+    assert alone.stderr.strip() in done.stderr and done.stderr.count(alone.stderr.splitlines()[0]) == 1
+
+
+def test_another_network_on_one_rank_is_an_error(stepladder, mpirun, network, tmp_path, in_folders):
+    for rank in range(3):
+        text = network.read_text()
+        (tmp_path / str(rank) / "net.json").write_text(text.replace("0.1", "0.2") if rank == 2 else text)
+    done = stepladder("train", "--network", "net.json", "--mode", "synchronous", "--data", "generated", "--steps", "1",
+                      "--out", tmp_path / "run", launcher=[*mpirun, in_folders], timeout=45)
+    assert ends_with(2, "rank 2 has another net.json than rank 0", done), done.stderr
 
 
 def test_a_limit_that_is_no_number_is_an_error(stepladder, mpirun, gradients):

@@ -1,11 +1,12 @@
-// Rank 1 does what the argument says while the others wait for it. The run must end soon after the
-// limit of STEPLADDER_RANK_TIMEOUT, and the message must name rank 1.
+// Rank 1 does what the argument says while the others wait for it. The run must end at once, or soon
+// after the limit of STEPLADDER_RANK_TIMEOUT, and the message must name rank 1.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,23 @@ void measure(int last) {
   stepladder::Meter(json).measure({{"the rung ring", run, stepladder::Clock::ranks}}, {});
 }
 
+// Measures a rung whose call number `call` throws on rank 1, and prints its error on rank 2. With a clock
+// that is not of ranks another rung follows, which all ranks measure.
+void measure_throwing(int call, stepladder::Clock clock) {
+  int calls = 0, others = 0;
+  const auto throws = [&](std::int64_t) {
+    if (stepladder::mpi_session().rank() == 1 && calls++ == call)
+      throw std::runtime_error("no page left for a test");
+  };
+  nlohmann::json json;
+  const auto measured = stepladder::Meter(json).measure(
+      {{"the rung ring", throws, clock}, {"another", [&](std::int64_t) { ++others; }, clock}}, {});
+  const std::size_t repetitions = measured[1].samples.size();
+  if (stepladder::mpi_session().rank() == 2)
+    std::printf("error: %s; then %zu repetitions\n", measured[0].error.c_str(), repetitions);
+  stepladder::mpi_session().require_same("count", {std::to_string(repetitions)});
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -51,6 +69,14 @@ int main(int count, char** arguments) {
     }
     if (what == "loops_in_warm_up") measure(0);
     if (what == "loops_when_timed") measure(20);
+    using enum stepladder::Clock;
+    if (what == "throws_in_warm_up") measure_throwing(0, ranks);
+    if (what == "throws_when_timed") measure_throwing(20, ranks);
+    if (what == "throws_alone_in_warm_up") measure_throwing(1, wall);
+    if (what == "throws_alone_when_timed") measure_throwing(20, wall);
+    if (what.starts_with("throws")) return 0;
+    if (what == "lacks_a_file")
+      session.agree([&] { return is_odd ? throw std::runtime_error("a.csv: no such file") : 0; });
     const auto watched = session.watch("the rung ring");
     if (is_odd && what == "loops_in_rung") loop();
     if (is_odd && what == "stops_in_rung") std::raise(SIGSTOP);

@@ -1,5 +1,9 @@
 // MpiSession as the harness uses it.
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <functional>
+#include <stdexcept>
 #include <string>
 
 #include "harness/measure/machine.hpp"
@@ -44,6 +48,30 @@ void check_session(const MpiSession& session) {
          "broadcast of a string to shorter ones");
   expect(session.broadcast(std::string(rank == 0 ? "" : "something")).empty(),
          "broadcast of an empty string");
+
+  const auto thrown = [&](const std::function<void()>& work) -> std::string {
+    try {
+      session.agree([&] {
+        work();
+        return 0;
+      });
+    } catch (const std::exception& error) {
+      expect(session.all_threw(error), "it is known that all ranks threw");
+      return error.what();
+    }
+    return "";
+  };
+  const auto fail = [](const std::string& reason) { throw std::runtime_error(reason); };
+  expect(session.agree([&] { return rank; }) == rank, "each rank has its own result");
+  expect(thrown([] {}).empty(), "no rank threw");
+  expect(thrown([&] { fail("none"); }) == "none", "all ranks threw the same");
+  const std::string last = fmt::format("rank {} of {}: late", ranks - 1, ranks);
+  expect(thrown([&] { rank == ranks - 1 ? fail("late") : void(); }) == (ranks > 1 ? last : "late"),
+         "one rank threw");
+  expect(thrown([&] { fail(std::to_string(rank)); }) ==
+             (ranks > 1 ? fmt::format("rank 0 of {}: 0", ranks) : "0"),
+         "each rank threw something else");
+  expect(!session.all_threw(std::runtime_error("alone")), "an error of one rank");
 }
 
 }  // namespace stepladder::test
