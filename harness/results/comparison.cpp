@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/io/csv.hpp"
+#include "harness/io/number.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/results/result_columns.hpp"
 
@@ -176,15 +178,14 @@ Repetitions read_repetitions(const std::filesystem::path& run) {
                      row.text("problem"),           row.integer("threads", 0, most),
                      row.integer("ranks", 0, most), row.text("variant")};
     const std::string text = row.text("seconds");
-    char* end = nullptr;
-    const double seconds = std::strtod(text.c_str(), &end);
-    if (!(seconds > 0) || !std::isfinite(seconds) || *end != '\0')
+    const std::optional<double> seconds = number_in<double>(text);
+    if (!seconds || !(*seconds > 0))
       row.fail(fmt::format("column seconds holds \"{}\"; expected a time", text));
     ++all[key];
     std::vector<Repetition>& repetitions = found[key];
     if (row.text("marked").empty())
       repetitions.push_back({row.integer("repetition", 0, most_rounds),
-                             row.integer("visit", 0, most), std::log(seconds), row.text("cores")});
+                             row.integer("visit", 0, most), std::log(*seconds), row.text("cores")});
   }
   for (auto& [key, repetitions] : found)
     if (repetitions.size() < 2 || 2 * repetitions.size() < all[key]) repetitions.clear();
