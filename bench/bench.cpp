@@ -151,16 +151,15 @@ Command bench_command(CLI::App& program) {
   auto options = std::make_shared<Options>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->bench.threads, "Numbers of threads, for example 1,2")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+  add_threads(*app, options->bench.threads, "Numbers of threads, for example 1,2");
   app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions for each row")
-      ->check(CLI::Range(2, 1000));
+      ->transform(whole_number(2, 1000));
   app->add_option("--budget", options->bench.measure.budget_seconds,
                   "Seconds of timing for each row; slow rows get fewer repetitions")
-      ->check(positive_number);
+      ->check(positive_number());
   app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last-level cache");
-  app->add_option("--seed", options->bench.seed, "Seed of the data")->check(non_negative_number);
+  app->add_option("--seed", options->bench.seed, "Seed of the data")
+      ->transform(whole_number(0, most_seed));
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   app->add_flag("--again", options->bench.again,
@@ -168,11 +167,11 @@ Command bench_command(CLI::App& program) {
       ->needs("--resume");
   app->add_option("--time-limit", options->time_limit,
                   "Seconds after which a call that does not return costs its row")
-      ->check(positive_number);
+      ->check(positive_number());
   app->add_option(
          "--memory-limit", options->memory_limit,
          "GiB of memory beyond which a variant is ended; 90 % of what is available by default")
-      ->check(positive_number);
+      ->check(positive_number());
   app->add_flag("--after-crash", options->after_crash,
                 "Over ranks: the variant at which the last command in that folder was lost gets a "
                 "failed row, and the others are measured")

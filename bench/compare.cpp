@@ -215,10 +215,10 @@ Command compare_command(CLI::App& program) {
   app->add_option("old", options->before, "Folder of the earlier run")->required();
   app->add_option("new", options->after, "Folder of the later run")->required();
   app->add_option("--threshold", options->threshold, "Smallest change that matters, in percent")
-      ->check(positive_number);
+      ->check(positive_number());
   app->add_option("--significance", options->significance,
                   "Probability of any false alarm in the whole comparison")
-      ->check(CLI::Range(1e-9, 0.5));
+      ->check(number_between(1e-9, 0.5));
   app->add_flag("--paired", options->paired,
                 "Visits of the same number are pairs: two programs that ran in turns, see make ab");
   app->add_flag("--json", options->json, "Print the result as JSON");

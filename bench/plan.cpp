@@ -18,6 +18,8 @@
 #include "harness/data/network_data.hpp"
 #include "harness/io/json_reader.hpp"
 #include "harness/io/mpi_session.hpp"
+#include "harness/io/number.hpp"
+#include "harness/io/printable.hpp"
 #include "harness/measure/links.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/statistics.hpp"
@@ -98,17 +100,16 @@ Links links_of_run(const std::filesystem::path& run, int ranks, int hosts) {
 
 // "1gbit" in bits per second.
 double rate_of(const std::string& text) {
+  const std::size_t of_unit = std::min<std::size_t>(text.size(), 4);
   std::string unit;
-  double number = 0;
-  int used = 0;
-  if (std::sscanf(text.c_str(), "%lf%n", &number, &used) == 1)
-    for (const char c : text.substr(static_cast<std::size_t>(used)))
-      unit += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : text.substr(text.size() - of_unit))
+    unit += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const double factor = unit == "kbit" ? 1e3 : unit == "mbit" ? 1e6 : unit == "gbit" ? 1e9 : 0;
-  if (!(number > 0) || !std::isfinite(number) || factor == 0)
-    throw std::runtime_error(
-        fmt::format("--rate {}: expected a number with kbit, mbit or gbit, such as 1gbit", text));
-  return number * factor;
+  const auto number = number_in<double>(std::string_view(text).substr(0, text.size() - of_unit));
+  if (!number || !(*number > 0) || factor == 0)
+    throw std::runtime_error(printable(
+        fmt::format("--rate {}: expected a number with kbit, mbit or gbit, such as 1gbit", text)));
+  return *number * factor;
 }
 
 // Seconds per byte of work(to, from, count), at the rate of the memory.
@@ -535,9 +536,9 @@ Command plan_command(CLI::App& program) {
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
   app->add_option("--ranks", options->ranks, "Replicas; under mpirun the ranks that it started")
-      ->check(CLI::Range(1, 1 << 16));
+      ->transform(whole_number(1, 1 << 16));
   app->add_option("--hosts", options->hosts, "Hosts with as many ranks each; 1 by default")
-      ->check(CLI::Range(1, 1 << 16));
+      ->transform(whole_number(1, 1 << 16));
   app->add_option("--links", options->links,
                   "Run folder with the links.json of another run, without mpirun")
       ->check(CLI::ExistingDirectory);
@@ -545,7 +546,7 @@ Command plan_command(CLI::App& program) {
                   "Rate of the links between hosts, such as 1gbit, without mpirun");
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
@@ -556,7 +557,7 @@ Command plan_command(CLI::App& program) {
       ->expected(1, 1000);
   app->add_option("--threads", options->threads,
                   "Threads inside an operation; all cores by default, 1 with several ranks")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_threads));
   app->add_option("--data", options->data, "Folder of images, or `generated`, as in train");
   app->add_flag(
       "--measure", options->measure,
@@ -565,7 +566,7 @@ Command plan_command(CLI::App& program) {
   app->add_flag("--bytes", options->bytes,
                 "Only print the bytes that model parallelism exchanges between layers");
   app->add_option("--seed", options->seed, "Seed of weights, batches and data")
-      ->check(non_negative_number);
+      ->transform(whole_number(0, most_seed));
   app->add_option("--out", options->out, "Run folder for plan.csv; none by default");
   app->add_flag("--resume", options->resume, "Add to the run in that folder");
   return {app, [options] { return run(*options); }};

@@ -54,9 +54,7 @@ Command predict_command(CLI::App& program) {
       "predict", "Print the rung that a cost model expects to be fastest for each problem");
   auto options = std::make_shared<Options>();
   options->selection.add_options(*app);
-  app->add_option("--threads", options->threads, "Numbers of threads, for example 1,2")
-      ->delimiter(',')
-      ->check(positive_number);
+  add_threads(*app, options->threads, "Numbers of threads, for example 1,2");
   app->add_option("--cost-model", options->cost_model, "File written by `make cost-model`")
       ->check(CLI::ExistingFile)
       ->required();

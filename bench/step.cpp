@@ -209,7 +209,7 @@ Command step_command(CLI::App& program) {
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
   app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the optional layers");
   app->add_option(
@@ -219,24 +219,20 @@ Command step_command(CLI::App& program) {
   options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");
-  app->add_option("--threads", options->threads,
-                  "Numbers of threads inside an operation, for example 1,2")
-      ->delimiter(',')
-      ->check(positive_number);
-  app->add_option("--inter", options->inter, "Numbers of operations at once, for example 1,2")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 2));
+  add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");
+  add_numbers(*app, "--inter", options->inter, "Numbers of operations at once, for example 1,2", 2);
   app->add_option("--graph", options->graph,
                   "On a device: launch the step as one CUDA graph, for example on,off")
       ->delimiter(',')
       ->check(CLI::IsMember({"on", "off"}));
   app->add_option("--repetitions", options->measure.repetitions,
                   "Repetitions for each configuration")
-      ->check(CLI::Range(2, 1000));
+      ->transform(whole_number(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each configuration")
-      ->check(positive_number);
-  app->add_option("--seed", options->seed, "Seed of weights and data")->check(non_negative_number);
+      ->check(positive_number());
+  app->add_option("--seed", options->seed, "Seed of weights and data")
+      ->transform(whole_number(0, most_seed));
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] { return run(*options); }};

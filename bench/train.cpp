@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
@@ -16,6 +16,8 @@
 #include "harness/data/network_data.hpp"
 #include "harness/io/hash.hpp"
 #include "harness/io/mpi_session.hpp"
+#include "harness/io/number.hpp"
+#include "harness/io/printable.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/results/run.hpp"
 #include "harness/training/checkpoint.hpp"
@@ -44,19 +46,22 @@ struct Options {
 
 // "1:3" or "1:3:100:200": rank, factor, first step and step after the last.
 Slowdown slowdown_of(const std::string& text) {
+  if (text.empty()) return {};
+  std::vector<std::string> parts;
+  std::istringstream words(text + ':');
+  for (std::string part; std::getline(words, part, ':');) parts.push_back(part);
   Slowdown slow;
-  if (text.empty()) return slow;
-  long long rank = 0, from = 0, to = slow.to;
-  double factor = 0;
-  int used = 0;
-  const auto is_whole = [&] { return used == static_cast<int>(text.size()); };
-  const int read =
-      std::sscanf(text.c_str(), "%lld:%lf%n:%lld:%lld%n", &rank, &factor, &used, &from, &to, &used);
-  if ((read != 2 && read != 4) || !is_whole() || rank < 0 || !(factor >= 1) ||
-      !std::isfinite(factor) || from < 0 || to < from)
-    throw std::runtime_error(fmt::format(
-        "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps", text));
-  return {static_cast<int>(rank), factor, from, to};
+  const bool has_steps = parts.size() == 4;
+  const auto rank = number_in<int>(parts[0]);
+  const auto factor = number_in<double>(parts.size() > 1 ? parts[1] : "");
+  const auto from = has_steps ? number_in<std::int64_t>(parts[2]) : 0,
+             to = has_steps ? number_in<std::int64_t>(parts[3]) : slow.to;
+  if ((parts.size() != 2 && !has_steps) || !rank || *rank < 0 || !factor || !(*factor >= 1) ||
+      !from || *from < 0 || !to || *to < *from)
+    throw std::runtime_error(printable(fmt::format(
+        "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps",
+        text)));
+  return {*rank, *factor, *from, *to};
 }
 
 std::optional<double> share(double seconds, const Progress& progress) {
@@ -561,19 +566,19 @@ Command train_command(CLI::App& program) {
   app->add_option("--mode", options->mode, list_of_modes());
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_option(
       "--optimizer", options->network.optimizer,
       "sgd, momentum, adagrad, adadelta, rmsprop or adam, instead of the network's own");
   app->add_option("--learning-rate", options->network.learning_rate,
                   "Learning rate at the beginning; by default the optimizer's, else the network's")
-      ->check(positive_number);
+      ->check(positive_number());
   auto* per_rank = app->add_flag("--batch-per-rank", options->batch_per_rank,
                                  "Every rank takes a whole batch; the learning rate grows with the "
                                  "ranks (linear scaling rule)");
   app->add_option("--warm-up", options->warm_up,
                   "Samples in which the learning rate grows to that of --batch-per-rank")
-      ->check(non_negative_number)
+      ->transform(whole_number(0, most_counted))
       ->needs(per_rank);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
@@ -584,41 +589,41 @@ Command train_command(CLI::App& program) {
       "--data", options->data,
       "Folder of MNIST IDX or CIFAR-10 binary files, gzip or not, or `generated`; by "
       "default the digits of `make data` where they fit the network, else generated images");
-  auto* steps =
-      app->add_option("--steps", options->steps, "Steps to train")->check(positive_number);
+  auto* steps = app->add_option("--steps", options->steps, "Steps to train")
+                    ->transform(whole_number(1, most_counted));
   auto* epochs =
       app->add_option("--epochs", options->epochs, "Epochs to train; 15 unless --steps is given")
-          ->check(positive_number);
+          ->transform(whole_number(1, most_counted));
   steps->excludes(epochs);
   app->add_option("--target-accuracy", options->target_accuracy,
                   "Stop at this held-out accuracy, 0 to 1; exit 1 if it is not reached")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_between(0.0, 1.0));
   app->add_option("--shift", options->shift,
                   "Pixels by which each training image is shifted at random, each way")
-      ->check(CLI::Range(0, 8));
+      ->transform(whole_number(0, 8));
   app->add_option("--log-every", options->log_every, "Steps between rows of train.csv")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_option("--evaluate-every", options->evaluate_every,
                   "Samples between two evaluations; an epoch by default")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_option("--threads", options->threads,
                   "Threads inside an operation; all cores by default, 1 with several replicas")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_threads));
   app->add_option(
          "--replicas", options->replicas,
          "Threads that hogwild, threads_over_samples and actors_learner start; all cores by "
          "default")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, most_threads));
   app->add_option("--checkpoint", options->checkpoint,
                   "Folder of checkpoints; with --resume the training goes on from the newest");
   app->add_option("--every", options->every, "Steps between two checkpoints")
-      ->check(positive_number);
+      ->transform(whole_number(1, most_counted));
   app->add_option("--slow", options->slow,
                   "RANK:FACTOR[:FROM:TO]: this rank computes so many times slower, in these steps");
   app->add_flag("--check-ranks", options->check_ranks,
                 "Synchronous modes: compare the weights of all ranks after each step");
   app->add_option("--seed", options->seed, "Seed of weights, batches and data")
-      ->check(non_negative_number);
+      ->transform(whole_number(0, most_seed));
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
   return {app, [options] {

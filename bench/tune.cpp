@@ -104,16 +104,14 @@ Command tune_command(CLI::App& program) {
   app->add_option("--network", options->networks,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or JSON files; the first three by default")
       ->delimiter(',');
-  app->add_option("--threads", options->threads,
-                  "Numbers of threads inside an operation, for example 1,2")
-      ->delimiter(',')
-      ->check(positive_number);
+  add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");
   app->add_option("--repetitions", options->measure.repetitions, "Repetitions for each candidate")
-      ->check(CLI::Range(2, 1000));
+      ->transform(whole_number(2, 1000));
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each candidate")
-      ->check(positive_number);
-  app->add_option("--seed", options->seed, "Seed of weights and data")->check(non_negative_number);
+      ->check(positive_number());
+  app->add_option("--seed", options->seed, "Seed of weights and data")
+      ->transform(whole_number(0, most_seed));
   app->add_option(
       "--out", options->out,
       "File to write; results/local/tuned.csv by default. Its choices are kept unless they are "

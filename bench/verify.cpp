@@ -187,12 +187,10 @@ Command verify_command(CLI::App& program) {
          "--random", options->random,
          "Number of random problems per primitive, with or without a suite; problems that no "
          "variant here supports do not count")
-      ->check(non_negative_number);
+      ->transform(whole_number(0, 100'000'000));
   app->add_option("--seed", options->seed, "Seed of random problems and data")
-      ->check(non_negative_number);
-  app->add_option("--threads", options->threads, "Numbers of threads, for example 1,2")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(0, most_seed));
+  add_threads(*app, options->threads, "Numbers of threads, for example 1,2");
   app->add_option(
       "--record", options->record,
       "Record in this file, a verified.json, which CUDA rungs passed on the device of this "

@@ -4,12 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
 #include "harness/io/file.hpp"
+#include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
 
 namespace stepladder {
@@ -63,12 +64,11 @@ const std::string& CsvRow::text(std::string_view column) const {
 
 std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int64_t high) const {
   const std::string& field = text(column);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc{} || end != field.data() + field.size() || value < low || value > high)
+  const std::optional<std::int64_t> value = number_in<std::int64_t>(field);
+  if (!value || *value < low || *value > high)
     fail(fmt::format("column {} holds \"{}\"; expected a whole number from {} to {}", column, field,
                      low, high));
-  return value;
+  return *value;
 }
 
 std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int64_t high,

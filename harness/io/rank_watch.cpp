@@ -13,8 +13,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <vector>
+
+#include "harness/io/number.hpp"
 
 namespace stepladder {
 namespace {
@@ -105,12 +108,11 @@ std::span<RankWatch::Row> RankWatch::open_table(int lines, int process, int file
 double RankWatch::limit_from_environment() {
   const char* text = std::getenv(variable);
   if (text == nullptr || *text == '\0') return 60;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end != '\0' || !(seconds >= 0) || seconds > 1e9)
+  const std::optional<double> seconds = number_in<double>(text);
+  if (!seconds || *seconds < 0 || *seconds > 1e9)
     throw std::runtime_error(
         fmt::format("{}={}: expected seconds, such as 60, or 0 for no limit", variable, text));
-  return seconds;
+  return *seconds;
 }
 
 RankWatch::RankWatch(int rank, int ranks, int hosts, double limit_seconds, std::span<Row> rows,

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
+
+#include "harness/io/number.hpp"
 
 namespace stepladder {
 namespace {
@@ -16,11 +17,11 @@ Json value_of(const CsvRow& row, const Column& column) {
   if (field.empty()) return nullptr;
   if (column.type == ColumnType::text) return field;
   const auto parse = [&](auto value) -> Json {
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc{} || end != field.data() + field.size())
+    const auto number = number_in<decltype(value)>(field);
+    if (!number)
       row.fail(fmt::format("column {} holds \"{}\"; expected {} {}", column.name, field,
                            column.type == ColumnType::integer ? "an" : "a", name_of(column.type)));
-    return value;
+    return *number;
   };
   return column.type == ColumnType::integer ? parse(std::int64_t{}) : parse(double{});
 }

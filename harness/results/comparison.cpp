@@ -6,9 +6,11 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/io/csv.hpp"
+#include "harness/io/number.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/results/result_columns.hpp"
 
@@ -213,15 +215,14 @@ Repetitions read_repetitions(const std::filesystem::path& run) {
   for (const CsvRow& row : file.rows()) {
     const RowKey key = key_of(row);
     const std::string text = row.text("seconds");
-    char* end = nullptr;
-    const double seconds = std::strtod(text.c_str(), &end);
-    if (!(seconds > 0) || !std::isfinite(seconds) || *end != '\0')
+    const std::optional<double> seconds = number_in<double>(text);
+    if (!seconds || !(*seconds > 0))
       row.fail(fmt::format("column seconds holds \"{}\"; expected a time", text));
     ++all[key];
     std::vector<Repetition>& repetitions = found[key];
     if (row.text("marked").empty())
       repetitions.push_back({row.integer("repetition", 0, most_rounds),
-                             row.integer("visit", 0, most), std::log(seconds), row.text("cores")});
+                             row.integer("visit", 0, most), std::log(*seconds), row.text("cores")});
   }
   for (auto& [key, repetitions] : found)
     if (repetitions.size() < std::min<std::size_t>(2, all[key]) ||

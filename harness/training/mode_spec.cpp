@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "harness/io/nearest.hpp"
+#include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
 
 namespace stepladder {
@@ -86,21 +86,17 @@ void ModeSpec::fail(const char* option, const std::string& expected) const {
 
 std::int64_t ModeSpec::integer(const char* option, std::int64_t least) const {
   const std::string& text = value(option);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least)
-    fail(option, fmt::format("a whole number from {}", least));
-  return number;
+  constexpr std::int64_t greatest = 1'000'000'000;
+  const std::optional<std::int64_t> number = number_in<std::int64_t>(text);
+  if (!number || *number < least || *number > greatest)
+    fail(option, fmt::format("a whole number from {} to {}", least, greatest));
+  return *number;
 }
 
 double ModeSpec::number(const char* option) const {
-  const std::string& text = value(option);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
-      !std::isfinite(number))
-    fail(option, "a number from 0");
-  return number;
+  const std::optional<double> number = number_in<double>(value(option));
+  if (!number || *number < 0) fail(option, "a number from 0");
+  return *number;
 }
 
 bool ModeSpec::flag(const char* option) const {

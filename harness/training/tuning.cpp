@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "harness/io/csv.hpp"
 #include "harness/io/file.hpp"
+#include "harness/io/number.hpp"
 #include "harness/results/columns.hpp"
 
 namespace stepladder {
@@ -22,8 +25,11 @@ Tuning::Tuning(const std::filesystem::path& file, const std::string& cpu_model) 
                       "with another file for --out",
                       row.text("machine"), cpu_model));
     // Only the variant is used; the time is for readers of the file.
+    const std::optional<double> seconds = number_in<double>(row.text("median_s"));
+    if (!seconds)
+      row.fail(fmt::format("column median_s holds \"{}\"; expected a time", row.text("median_s")));
     set(row.text("problem"), static_cast<int>(row.integer("threads", 1, 1024)),
-        {row.text("variant"), std::strtod(row.text("median_s").c_str(), nullptr)});
+        {row.text("variant"), *seconds});
   }
 }
 

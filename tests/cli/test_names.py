@@ -1,5 +1,6 @@
 """Unknown names print the nearest ones and exit 2, before anything is measured or written."""
 
+import json
 import re
 
 import pytest
@@ -48,14 +49,23 @@ def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, 
 
 @pytest.mark.parametrize("arguments, message", [
     ((), "subcommand is required"),
-    (("bench", "--threads", "0"), "--threads: Value 0 not in range 1 to"),
-    (("bench", "--threads", "two"), "--threads"),
-    (("bench", "--repetitions", "1"), "--repetitions: Value 1 not in range 2 to 1000"),
-    (("bench", "--budget", "-1"), "--budget: expected a number above 0, not '-1'"),
-    (("bench", "--budget", "inf"), "--budget: expected a number above 0, not 'inf'"),
-    (("bench", "--seed", "-1"), "--seed: expected a number of 0 or more, not '-1'"),
-    (("verify", "--random", "many"), "--random: expected a number of 0 or more, not 'many'"),
-    (("compare", "a", "b", "--threshold", "0"), "--threshold: expected a number above 0, not '0'"),
+    (("bench", "--threads", "0"), "--threads: expected whole numbers from 1 to 1024, such as 1,2, not '0'"),
+    (("bench", "--threads", "two"), "--threads: expected whole numbers"),
+    (("bench", "--threads", "1,,2"), "--threads: expected whole numbers"),
+    (("bench", "--threads", "[1,2]"), "--threads: expected whole numbers"),
+    (("bench", "--seed", " 1"), "--seed: expected a whole number"),
+    (("bench", "--seed", ""), "--seed: expected a whole number"),
+    (("bench", "--budget", "1e999"), "--budget: expected a number"),
+    (("bench", "--repetitions", "1"), "--repetitions: expected a whole number from 2 to 1000, not '1'"),
+    (("bench", "--budget", "-1"), "--budget: expected a number above 0, at most 1e+09, not '-1'"),
+    (("bench", "--budget", "inf"), "--budget: expected a number above 0, at most 1e+09, not 'inf'"),
+    (("bench", "--seed", "-1"), "--seed: expected a whole number from 0 to 18446744073709551615, not '-1'"),
+    (("bench", "--seed", "18446744073709551616"), "--seed: expected a whole number from 0 to 18446744073709551615"),
+    (("verify", "--random", "many"), "--random: expected a whole number from 0 to 100000000, not 'many'"),
+    (("train", "--network", "mlp", "--epochs", "9223372036854775807"),
+     "--epochs: expected a whole number from 1 to 1000000000, not '9223372036854775807'"),
+    (("train", "--network", "mlp", "--target-accuracy", "nan"), "--target-accuracy: expected a number from 0 to 1"),
+    (("compare", "a", "b", "--threshold", "0"), "--threshold: expected a number above 0, at most 1e+09, not '0'"),
     (("bench", "--nonsense"), "--nonsense"),
     (("bench", "--place", "gpu"), "--place: gpu not in {cpu,cuda}"),
     (("bench", "--again"), "--again requires --resume"),
@@ -74,7 +84,32 @@ def test_wrong_usage_exits_2_and_points_to_the_help(stepladder, arguments, messa
     assert "--help" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["list", "machine", "verify", "bench", "step", "train", "tune", "compare"])
+COMMANDS = ["list", "machine", "verify", "bench", "step", "train", "plan", "tune", "predict", "compare"]
+NO_NUMBERS = ["0x10", "1_0", "99999999999999999999"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, command):
+    """The types in the help tell which options take numbers."""
+    options = re.findall(r"^  (--[\w-]+) (INT|UINT|FLOAT)\b", stepladder(command, "--help").stdout, re.M)
+    for option, kind in options:
+        for text in NO_NUMBERS + ["nan" if kind == "FLOAT" else "1.5"]:
+            done = stepladder(command, option, text)
+            assert done.returncode == 2, (option, text)
+            assert f"{option}: expected " in done.stderr and f", not '{text}'" in done.stderr, done.stderr
+    assert options or command in ("list", "machine")
+
+
+@pytest.mark.parametrize("text, number", [("010", 10), ("08", 8), ("18446744073709551615", 2**64 - 1)])
+def test_numbers_are_decimal(stepladder, tiny, tmp_path, text, number):
+    run = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--suite-file", tiny, "--threads", "01", "--budget", "0.02",
+                      "--repetitions", "02", "--seed", text, "--out", run, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "environment.json").read_text())["seed"] == number
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_subcommand_has_help(stepladder, command):
     done = stepladder(command, "--help")
     assert done.returncode == 0

@@ -136,6 +136,8 @@ def test_the_surveys_counting_of_alexnet_over_three_devices(stepladder):
     (("--ranks", "3", "--hosts", "2"), "3 ranks on 2 hosts: expected as many ranks on every host"),
     (("--ranks", "2", "--hosts", "2", "--rate", "1furlong"), "--rate 1furlong: expected a number with kbit, mbit or gbit"),
     (("--ranks", "2", "--hosts", "2", "--rate", "-1gbit"), "--rate -1gbit: expected"),
+    (("--ranks", "2", "--hosts", "2", "--rate", "0x1gbit"), "--rate 0x1gbit: expected"),
+    (("--ranks", "2", "--hosts", "2", "--rate", "gbit"), "--rate gbit: expected"),
     (("--ranks", "2", "--rate", "1gbit"), "--rate is that of the links between hosts"),
     (("--ranks", "5"), "a batch of 4 is smaller than the number of ranks, 5"),
     (("--ranks", "2", "--modes", "synchronus"), "synchronous"),

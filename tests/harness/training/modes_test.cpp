@@ -43,6 +43,7 @@ TEST(Modes, SpecsAreReadWithTheirOptions) {
   EXPECT_EQ(hybrid.value("between"), "token_ring");
   EXPECT_EQ(hybrid.value("inside"), "model_parallel");
   EXPECT_EQ(hybrid.integer("node"), 4);
+  EXPECT_EQ(ModeSpec("ssp,bound=010").integer("bound"), 10);
 }
 
 TEST(Modes, BadSpecsAreOneSentence) {
@@ -51,9 +52,9 @@ TEST(Modes, BadSpecsAreOneSentence) {
   EXPECT_THROW(ModeSpec("token_ring/nothing"), UnknownName);
   EXPECT_THROW(ModeSpec(""), UnknownName);
   EXPECT_TRUE(says(error_of([] { ModeSpec("ssp,bound"); }), {"\"bound\"", "option=value"}));
-  for (const char* bad : {"-1", "two", "", "3x"})
+  for (const char* bad : {"-1", "two", "", "3x", "0x1", "9223372036854775807"})
     EXPECT_TRUE(says(error_of([&] { ModeSpec(std::string("ssp,bound=") + bad).integer("bound"); }),
-                     {"bound=", "whole number from 0"}))
+                     {"bound=", "whole number from 0 to 1000000000"}))
         << bad;
   EXPECT_TRUE(
       says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
