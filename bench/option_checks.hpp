@@ -10,6 +10,8 @@
 #include <string>
 #include <system_error>
 
+#include "harness/io/float_range.hpp"
+
 namespace stepladder {
 
 inline CLI::Validator number_check(const char* name, const char* expected,
@@ -26,6 +28,8 @@ inline CLI::Validator number_check(const char* name, const char* expected,
 
 inline const CLI::Validator positive_number =
     number_check("POSITIVE", "a number above 0", [](double value) { return value > 0; });
+inline const CLI::Validator positive_float_number =
+    number_check("POSITIVE", positive_float.expected, positive_float.accepts);
 inline const CLI::Validator non_negative_number =
     number_check("NONNEGATIVE", "a number of 0 or more", [](double value) { return value >= 0; });
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include "harness/io/float_range.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/printable.hpp"
 
@@ -93,14 +93,14 @@ std::int64_t ModeSpec::integer(const char* option, std::int64_t least) const {
   return number;
 }
 
-double ModeSpec::number(const char* option) const {
+float ModeSpec::number(const char* option) const {
   const std::string& text = value(option);
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
-      !std::isfinite(number))
-    fail(option, "a number from 0");
-  return number;
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !non_negative_float.accepts(number))
+    fail(option, non_negative_float.expected);
+  return static_cast<float>(number);
 }
 
 bool ModeSpec::flag(const char* option) const {
