@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/io/float_range.hpp"
 #include "harness/io/number.hpp"
 
 namespace stepladder {
@@ -77,6 +78,16 @@ inline CLI::Option* add_numbers(CLI::App& app, const std::string& name, std::vec
 inline CLI::Option* add_threads(CLI::App& app, std::vector<int>& threads,
                                 const std::string& meaning) {
   return add_numbers(app, "--threads", threads, meaning, most_threads);
+}
+
+// Of a value that is used in single precision, such as positive_float.
+inline CLI::Validator number_in_range(const FloatRange& range) {
+  const auto check = [=](const std::string& text) -> std::string {
+    const std::optional<double> number = number_in<double>(text);
+    if (number && range.accepts(*number)) return {};
+    return fmt::format("expected {}, not '{}'", range.expected, text);
+  };
+  return {check, "NUMBER"};
 }
 
 }  // namespace stepladder

@@ -572,7 +572,7 @@ Command train_command(CLI::App& program) {
       "sgd, momentum, adagrad, adadelta, rmsprop or adam, instead of the network's own");
   app->add_option("--learning-rate", options->network.learning_rate,
                   "Learning rate at the beginning; by default the optimizer's, else the network's")
-      ->check(positive_number());
+      ->check(number_in_range(positive_float));
   auto* per_rank = app->add_flag("--batch-per-rank", options->batch_per_rank,
                                  "Every rank takes a whole batch; the learning rate grows with the "
                                  "ranks (linear scaling rule)");

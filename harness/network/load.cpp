@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/io/float_range.hpp"
 #include "harness/io/json_reader.hpp"
 #include "harness/io/nearest.hpp"
 
@@ -22,15 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double positive(const JsonValue& value) {
-  return value.number("a number above 0", [](double x) { return x > 0; });
+double number(const JsonValue& value, const FloatRange& range) {
+  return value.number(range.expected, range.accepts);
 }
-double not_negative(const JsonValue& value) {
-  return value.number("a number of 0 or more", [](double x) { return x >= 0; });
-}
-double fraction(const JsonValue& value) {
-  return value.number("a number from 0 to below 1", [](double x) { return x >= 0 && x < 1; });
-}
+double positive(const JsonValue& value) { return number(value, positive_float); }
+double not_negative(const JsonValue& value) { return number(value, non_negative_float); }
+double fraction(const JsonValue& value) { return number(value, float_below_1); }
 
 // Letters, digits, '_', '-' and '.', at least one: safe in file names and CSV.
 std::string identifier(const JsonValue& value) {
@@ -149,8 +148,13 @@ Layer read_local_response_normalization(JsonObject& object) {
     layer.size = size->whole_number(1, largest_size);
     if (layer.size % 2 == 0) size->fail("an odd number of channels");
   }
-  if (const auto alpha = optional_key(object, "alpha")) layer.alpha = not_negative(*alpha);
   if (const auto beta = optional_key(object, "beta")) layer.beta = not_negative(*beta);
+  if (const auto alpha = optional_key(object, "alpha")) {
+    layer.alpha = not_negative(*alpha);
+    if (!non_negative_float.accepts(2 * layer.alpha * layer.beta))
+      alpha->fail(fmt::format("an alpha whose 2 alpha beta is at most 3.4e+38, with beta = {:g}",
+                              layer.beta));
+  }
   if (const auto k = optional_key(object, "k")) layer.k = positive(*k);
   return layer;
 }
@@ -239,8 +243,8 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
     optimizer.learning_rate = positive(object.get("learning_rate"));
   const bool decays = object.has("decay"), has_interval = object.has("decay_every_samples");
   if (decays || has_interval) {
-    optimizer.decay = positive(object.get("decay"));
-    if (optimizer.decay > 1) object.get("decay").fail("a factor above 0, at most 1");
+    optimizer.decay = object.get("decay").number("a factor above 0, at most 1",
+                                                 [](double x) { return x > 0 && x <= 1; });
     optimizer.decay_every_samples =
         object.get("decay_every_samples").whole_number(1, std::int64_t{1} << 53);
   }
@@ -265,6 +269,13 @@ OptimizerDescription read_optimizer(const JsonValue& value) {
   if (!is(Optimizer::sgd) && !is(Optimizer::momentum)) {
     if (const auto epsilon = optional_key(object, "epsilon")) {
       optimizer.epsilon = positive(*epsilon);
+      // Adam's first step multiplies it by sqrt(1 - beta2).
+      const double beta2 = is(Optimizer::adam) ? static_cast<float>(optimizer.beta2) : 0;
+      if (!positive_float.accepts(std::sqrt(1 - beta2) * optimizer.epsilon))
+        epsilon->fail(
+            fmt::format("an epsilon whose product with sqrt(1 - beta2), beta2 = {:g}, is "
+                        "above 0 in single precision",
+                        beta2));
     }
   }
   object.finish();

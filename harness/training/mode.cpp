@@ -123,10 +123,7 @@ void Mode::finished(double loss, double learning_rate, std::int64_t steps, std::
   progress_.samples += samples < 0 ? steps * batch() : samples;
   progress_.loss = loss;
   progress_.learning_rate = learning_rate;
-  if (!std::isfinite(loss))
-    throw std::runtime_error(fmt::format(
-        "{}: the loss is {} after step {}: the learning rate {:g} is too high for this network",
-        setup_.description.name, loss, progress_.step, learning_rate));
+  require_finite(loss, setup_.description, progress_.step, learning_rate);
   const bool logs = progress_.step / setup_.log_every > before / setup_.log_every;
   if (!on_step_ || communicator_.rank() != 0 || !logs) return;
   Progress now = progress_;

@@ -114,9 +114,9 @@ class Mode {
   }
   // Runs `wait`, which communicates or waits for other ranks: exposed or waiting. Where all ranks
   // wait for each other, they make these calls equally often. Elsewhere `bytes` are those of the
-  // messages in the call, 0 if it only waits.
+  // messages in the call, 0 if it only waits; `wait` may set them.
   template <class Wait>
-  void blocked(const Wait& wait, double bytes = 0) {
+  void blocked(const Wait& wait, const double& bytes = 0) {
     const double start = training_clock();
     wait();
     add_blocked(training_clock() - start, bytes);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "harness/io/float_range.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
@@ -93,10 +94,10 @@ std::int64_t ModeSpec::integer(const char* option, std::int64_t least) const {
   return *number;
 }
 
-double ModeSpec::number(const char* option) const {
+float ModeSpec::number(const char* option) const {
   const std::optional<double> number = number_in<double>(value(option));
-  if (!number || *number < 0) fail(option, "a number from 0");
-  return *number;
+  if (!number || !non_negative_float.accepts(*number)) fail(option, non_negative_float.expected);
+  return static_cast<float>(*number);
 }
 
 bool ModeSpec::flag(const char* option) const {

@@ -29,7 +29,7 @@ class ModeSpec {
   const std::string& name() const { return name_; }
   const std::string& value(const char* option) const { return values_.at(option); }
   std::int64_t integer(const char* option, std::int64_t least = 0) const;
-  double number(const char* option) const;
+  float number(const char* option) const;
   bool flag(const char* option) const;  // yes or no
 
  private:

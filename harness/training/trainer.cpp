@@ -15,6 +15,21 @@ double learning_rate_after(const network::OptimizerDescription& optimizer, std::
   return optimizer.learning_rate * std::pow(optimizer.decay, static_cast<double>(times));
 }
 
+void require_finite(double loss, const network::NetworkDescription& network, std::int64_t step,
+                    double learning_rate) {
+  if (std::isfinite(loss)) return;
+  if (step > 1)
+    throw std::runtime_error(fmt::format(
+        "{}: the loss is {} after step {}: the learning rate {:g} is too high for this network",
+        network.name, loss, step, learning_rate));
+  throw std::runtime_error(fmt::format(
+      "{}: the loss is {} in the first step, before any update: {} too large for this network",
+      network.name, loss,
+      network.normal_std
+          ? fmt::format("the normal_std {:g} of initial_weights is", *network.normal_std)
+          : "the input or parameters of layers are"));
+}
+
 std::int64_t count_correct(TrainableNetwork& network, const data::Dataset& data, std::size_t first,
                            std::size_t end) {
   const auto batch = static_cast<std::size_t>(network.batch());
@@ -64,10 +79,7 @@ void Trainer::step(double learning_rate) {
   loss_ = network_.finish_step();
   ++steps_;
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!std::isfinite(loss_))
-    throw std::runtime_error(fmt::format(
-        "{}: the loss is {} after step {}: the learning rate {:g} is too high for this network",
-        network_.description().name, loss_, steps_, learning_rate_));
+  require_finite(loss_, network_.description(), steps_, learning_rate_);
 }
 
 void Trainer::draw() {

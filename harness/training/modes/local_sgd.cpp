@@ -25,7 +25,7 @@ class LocalSgd final : public SynchronousMode {
                  {.exchange = Exchange::none}),
         mean_(setup, setup.use, replica_.network()),
         every_(spec.integer("every", 1)),
-        momentum_(static_cast<float>(spec.number("block_momentum"))) {
+        momentum_(spec.number("block_momentum")) {
     forget_block();
   }
 

@@ -77,20 +77,20 @@ class Ssp final : public Mode {
     std::vector<std::int64_t> wants(static_cast<std::size_t>(workers_) + 1, progress().step);
     std::vector<bool> waits(wants.size(), true);
     std::vector<float> received(replica_.gradients().size());
-    int answered = 0;
+    double answered = 0;       // bytes
     const auto answer = [&] {  // those that wait and are not too far ahead
       answered = 0;
       for (int rank = 1; rank <= workers_; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         if (!waits[r] || wants[r] - progress().step > bound_) continue;
         waits[r] = false;
-        ++answered;
+        answered += bytes();
         communicator().send(rank, progress().step);
         communicator().send(rank, std::span<const float>(replica_.parameters()));
         sent(static_cast<double>(replica_.parameters().size_bytes()));
       }
     };
-    answer_in_time(answer, answered);
+    blocked(answer, answered);
     while (progress().step < last) {
       int from = 0;
       Report report{};
@@ -118,19 +118,8 @@ class Ssp final : public Mode {
         sums.pop_front();
         finished(loss, rate);
       }
-      answer_in_time(answer, answered);
+      blocked(answer, answered);
     }
-  }
-
-  // blocked(), with the bytes that `answer` has sent.
-  template <class Answer>
-  void answer_in_time(const Answer& answer, const int& answered) {
-    double bytes = 0;
-    const auto count = [&] {
-      answer();
-      bytes = answered * this->bytes();
-    };
-    blocked(count, bytes);
   }
 
   static void add(Sum& sum, const std::vector<float>& gradients, double loss) {

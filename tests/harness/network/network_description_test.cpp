@@ -430,7 +430,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"/initial_weights:", "expected a key 'normal_std'"}},
         BadJson{"InitialDeviation",
                 json_with(&Text::more, ", \"initial_weights\": {\"normal_std\": -1}"),
-                {"/initial_weights/normal_std:", "expected a number above 0, found -1"}},
+                {"/initial_weights/normal_std:", "expected a number above 0", "found -1"}},
         BadJson{"NamedNetwork",
                 "{\"mine\":\n" + json_with(&Text::batch, "null") + "}",
                 {":5: /mine/batch:", "found null"}}),
@@ -475,7 +475,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"/layers/0/pad:", "expected a whole number from 0", "found -1"}},
         BadJson{"RateOfOne",
                 one_layer(R"({"type": "dropout", "rate": 1})"),
-                {"/layers/0/rate:", "expected a number from 0 to below 1, found 1"}},
+                {"/layers/0/rate:", "expected a number from 0 to below 1", "found 1"}},
         BadJson{"EvenWindow",
                 one_layer(R"({"type": "local_response_normalization", "size": 4})"),
                 {"/layers/0/size:", "expected an odd number of channels, found 4"}},
@@ -543,7 +543,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"/optimizer:", "expected a key 'learning_rate'"}},
         BadJson{"LearningRateOfZero",
                 json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 0})"),
-                {"/optimizer/learning_rate:", "expected a number above 0, found 0"}},
+                {"/optimizer/learning_rate:", "expected a number above 0", "found 0"}},
         BadJson{
             "MomentumOfSgd",
             json_with(&Text::optimizer, R"({"type": "sgd", "learning_rate": 1, "momentum": 0.9})"),
@@ -562,13 +562,80 @@ INSTANTIATE_TEST_SUITE_P(
         BadJson{"NegativeWeightDecay",
                 json_with(&Text::optimizer,
                           R"({"type": "sgd", "learning_rate": 1, "weight_decay": -1})"),
-                {"/optimizer/weight_decay:", "expected a number of 0 or more, found -1"}},
+                {"/optimizer/weight_decay:", "expected a number from 0 to 3.4e+38, found -1"}},
         BadJson{"WeightDecayOnNothing",
                 json_with(&Text::optimizer,
                           R"({"type": "sgd", "learning_rate": 1, "weight_decay_on": "conv"})"),
                 {"/optimizer/weight_decay_on:", "expected one of all, convolution, fully_connected",
                  "found \"conv\""}}),
     [](const auto& info) { return info.param.what; });
+
+// Of each key that is used in single precision: a value that double and float judge differently.
+std::string layer_with(const std::string& type, const std::string& values) {
+  return one_layer("{\"type\": \"" + type + "\", " + values + "}");
+}
+std::string optimizer_with(const std::string& type, const std::string& values) {
+  return json_with(&Text::optimizer, "{\"type\": \"" + type + "\", " + values + "}");
+}
+const char* const lrn = "local_response_normalization";
+
+INSTANTIATE_TEST_SUITE_P(
+    SinglePrecision, BadNetwork,
+    testing::Values(
+        BadJson{"Rate",
+                layer_with("dropout", "\"rate\": 0.99999999"),
+                {"/layers/0/rate:", "single precision", "found 0.99999999"}},
+        BadJson{"Alpha", layer_with(lrn, "\"alpha\": 1e39"), {"/layers/0/alpha:", "3.4e+38"}},
+        BadJson{"Beta", layer_with(lrn, "\"beta\": 1e39"), {"/layers/0/beta:", "3.4e+38"}},
+        BadJson{"TwoAlphaBeta",
+                layer_with(lrn, "\"alpha\": 1e20, \"beta\": 1e20"),
+                {"/layers/0/alpha:", "2 alpha beta", "beta = 1e+20"}},
+        BadJson{"LargeK", layer_with(lrn, "\"k\": 1e39"), {"/layers/0/k:", "3.4e+38"}},
+        BadJson{"SmallK", layer_with(lrn, "\"k\": 1e-46"), {"/layers/0/k:", "above 0"}},
+        BadJson{"NormalStd",
+                json_with(&Text::more, ", \"initial_weights\": {\"normal_std\": 1e39}"),
+                {"/initial_weights/normal_std:", "3.4e+38", "found 1e+39"}},
+        BadJson{"LearningRate",
+                optimizer_with("sgd", "\"learning_rate\": 1e-46"),
+                {"/optimizer/learning_rate:", "above 0"}},
+        BadJson{"WeightDecay",
+                optimizer_with("sgd", "\"learning_rate\": 1, \"weight_decay\": 1e39"),
+                {"/optimizer/weight_decay:", "3.4e+38", "found 1e+39"}},
+        BadJson{"Momentum",
+                optimizer_with("momentum", "\"learning_rate\": 1, \"momentum\": 0.99999999999"),
+                {"/optimizer/momentum:", "single precision"}},
+        BadJson{"RhoOfRmsprop",
+                optimizer_with("rmsprop", "\"rho\": 0.99999999999"),
+                {"/optimizer/rho:", "single precision"}},
+        BadJson{"RhoOfAdadelta",
+                optimizer_with("adadelta", "\"rho\": 0.99999999999"),
+                {"/optimizer/rho:", "single precision"}},
+        BadJson{"Beta1",
+                optimizer_with("adam", "\"beta1\": 0.99999999999"),
+                {"/optimizer/beta1:", "single precision"}},
+        BadJson{"Beta2",
+                optimizer_with("adam", "\"beta2\": 0.99999999999"),
+                {"/optimizer/beta2:", "single precision"}},
+        BadJson{"EpsilonOfAdagrad",
+                optimizer_with("adagrad", "\"learning_rate\": 1, \"epsilon\": 1e-46"),
+                {"/optimizer/epsilon:", "above 0"}},
+        BadJson{"EpsilonOfAdam",
+                optimizer_with("adam", "\"epsilon\": 1e-44"),
+                {"/optimizer/epsilon:", "sqrt(1 - beta2)"}}),
+    [](const auto& info) { return info.param.what; });
+
+TEST(Networks, ReadTheOutermostNumbersOfSinglePrecision) {
+  EXPECT_LT(static_cast<float>(
+                std::get<Dropout>(
+                    with_layers(R"({"type": "dropout", "rate": 0.99999994})").layers[0].layer)
+                    .rate),
+            1.0F);
+  Text text;
+  text.optimizer =
+      R"({"type": "adam", "learning_rate": 1.5e-45, "weight_decay": 3.4e38, "beta1": 0.99999994,
+          "beta2": 0.99999994, "epsilon": 1e-40})";
+  EXPECT_EQ(parse(text.json()).optimizer.weight_decay, 3.4e38);
+}
 
 TEST(BadNetworks, AMessageIsOneLineOfText) {
   EXPECT_TRUE(says(parse_error(json_with(&Text::more, R"(, "a\n\u0000b": 1)")),

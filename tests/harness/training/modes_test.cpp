@@ -59,6 +59,9 @@ TEST(Modes, BadSpecsAreOneSentence) {
   EXPECT_TRUE(
       says(error_of([] { ModeSpec("local_sgd,block_momentum=nan").number("block_momentum"); }),
            {"expected a number"}));
+  EXPECT_TRUE(
+      says(error_of([] { ModeSpec("local_sgd,block_momentum=1e39").number("block_momentum"); }),
+           {"block_momentum=1e39: expected a number from 0 to 3.4e+38"}));
   EXPECT_TRUE(says(error_of([] { ModeSpec("ssp,bo\nund"); }), {"mode ssp,bo\\nund: \"bo\\nund\""}));
   EXPECT_TRUE(
       says(error_of([] { ModeSpec("synchronous,overlap=true").flag("overlap"); }), {"yes or no"}));
@@ -175,6 +178,52 @@ TEST_F(TrainingModes, AnActorsLearnerMakesTheBitsOfOneProcess) {
     EXPECT_EQ(train("actors_learner", 8, actors, 30).weights, alone.weights) << actors;
     EXPECT_EQ(train("actors_learner,queue=1", 8, actors, 30).weights, alone.weights) << actors;
   }
+}
+
+TEST_F(TrainingModes, ALossThatIsNotFiniteBeforeAnyUpdateIsNotTheLearningRatesFault) {
+  TrainingSetup setup{.description = small_network(8),
+                      .use = UseSpec("serial"),
+                      .plans = &plans_,
+                      .data = &images_,
+                      .replicas = 2};
+  setup.description.normal_std = 1e30;
+  for (const char* name : {"single", "threads_over_samples", "actors_learner"}) {
+    const std::unique_ptr<Mode> mode = mode_named(name).make(setup, ModeSpec(name));
+    EXPECT_TRUE(says(error_of([&] { mode->train(3); }), {"first step", "normal_std 1e+30"}))
+        << name;
+  }
+}
+
+// A server knows the bytes of its answers only when it has sent them.
+class Answering final : public Mode {
+ public:
+  Answering(const TrainingSetup& setup, bool sends) : Mode(setup, "answering"), sends_(sends) {}
+  TrainableNetwork& network() override { throw std::logic_error("it has no network"); }
+
+ private:
+  void train_to(std::int64_t) override {
+    double bytes = 0;
+    const auto answer = [&] {
+      bytes = sends_ ? 8 : 0;
+      training_sleep(0.001);
+    };
+    blocked(answer, bytes);
+  }
+  bool sends_;
+};
+
+TEST_F(TrainingModes, TimeOfMessagesWhoseBytesAreKnownAfterwardsIsCommunication) {
+  const TrainingSetup setup{.description = small_network(8),
+                            .use = UseSpec("serial"),
+                            .plans = &plans_,
+                            .data = &images_};
+  Answering sends(setup, true), waits(setup, false);
+  sends.train(1);
+  waits.train(1);
+  EXPECT_GT(sends.progress().exposed, 0);
+  EXPECT_EQ(sends.progress().waiting, 0);
+  EXPECT_EQ(waits.progress().exposed, 0);
+  EXPECT_GT(waits.progress().waiting, 0);
 }
 
 TEST_F(TrainingModes, HogwildWithOneThreadIsOneProcessAndWithSeveralLearns) {

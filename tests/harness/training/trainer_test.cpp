@@ -132,6 +132,18 @@ TEST(Training, ALossThatIsNoLongerFiniteEndsIt) {
                            "learning rate 1e+30 is too high"}));
 }
 
+TEST(Training, ALossThatIsNotFiniteBeforeAnyUpdateIsNotTheLearningRatesFault) {
+  const data::Dataset images = bright_rows(100, 1);
+  network::NetworkDescription description = small_network(10);
+  description.normal_std = 1e30;
+  PlanStore plans(1);
+  TrainableNetwork network(description, UseSpec("serial"), {}, plans);
+  Trainer trainer(network, images, 1, 0);
+  const std::string error = error_of([&] { trainer.step(); });
+  EXPECT_TRUE(says(error, {"small", "first step, before any update", "normal_std 1e+30"}));
+  EXPECT_EQ(error.find("learning rate"), std::string::npos) << error;
+}
+
 TEST(Training, TheMultilayerPerceptronLearnsGeneratedImages) {
   data::DatasetPair images = data::generate({}, 2000, 500, 1);
   data::normalize(images);
