@@ -121,8 +121,9 @@ void allow_two_teams(const Options& options) {
   unpin_threads();
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   allow_two_teams(options);
+  options.threads = threads_that_run(options.threads);
   const network::NetworkDescription description = options.network.load();
   const KnownChoices known = options.best.load();
   std::vector<Configuration> configurations = configurations_of(options, description);
