@@ -352,6 +352,7 @@ Cluster cluster_of(const Options& options) {
   cluster.threads = options.threads > 0 ? options.threads
                     : cluster.ranks > 1 ? 1
                                         : default_threads().back();
+  threads_that_run({cluster.threads});
   return cluster;
 }
 

@@ -13,6 +13,7 @@
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/measure/threads.hpp"
 #include "harness/problem/suites.hpp"
 
 namespace stepladder {
@@ -365,6 +366,23 @@ std::string line_of(const PrimitiveType& type, const Variant& variant) {
 std::vector<int> default_threads() {
   const int all = detect_machine().threads_available;
   return all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+}
+
+std::vector<int> threads_that_run(const std::vector<int>& threads) {
+  std::vector<int> all;
+  std::string reason;
+  for (const int count : without_repeats(threads)) {
+    const std::string why_not = why_fewer_threads(count);
+    if (why_not.empty()) {
+      all.push_back(count);
+      continue;
+    }
+    if (!reason.empty()) fmt::print(stderr, "left out: {}\n", reason);
+    reason = why_not;
+  }
+  if (all.empty()) throw std::runtime_error(reason);
+  if (!reason.empty()) fmt::print(stderr, "left out: {}\n", reason);
+  return all;
 }
 
 std::vector<int> without_repeats(const std::vector<int>& threads) {

@@ -57,6 +57,8 @@ std::vector<Ladder> ladders_at(const std::vector<const PrimitiveType*>& types,
 std::string line_of(const PrimitiveType& type, const Variant& variant);
 
 std::vector<int> default_threads();  // 1 and all that this process may use
+// Those numbers of threads that really run; says which are left out. Throws if none is left.
+std::vector<int> threads_that_run(const std::vector<int>& threads);
 std::vector<int> without_repeats(const std::vector<int>& threads);  // in the order given
 
 }  // namespace stepladder

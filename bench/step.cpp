@@ -134,8 +134,9 @@ Inputs inputs_of(const Options& options) {
   return {std::move(description), std::move(known), std::move(configurations)};
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   allow_two_teams(options);
+  options.threads = threads_that_run(options.threads);
   auto [description, known, configurations] =
       mpi_session().agree([&] { return inputs_of(options); });
   require_same_inputs(options.network, options.best);

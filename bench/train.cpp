@@ -446,6 +446,7 @@ int run(const Options& options) {
   const int threads = options.threads > 0 ? options.threads
                       : replicas > 1      ? 1
                                           : default_threads().back();
+  threads_that_run({threads});
   TrainingSetup setup{.description = description,
                       .use = use,
                       .plans = nullptr,

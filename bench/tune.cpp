@@ -75,7 +75,7 @@ int run(const Options& options) {
   Meter meter(records);
   for (const std::string& name : options.networks) {
     const network::NetworkDescription description = NetworkChoice{.name = name}.load();
-    for (const int threads : without_repeats(options.threads)) {
+    for (const int threads : threads_that_run(options.threads)) {
       PlanStore plans(options.seed);
       const TrainableNetwork network(description, UseSpec("best"),
                                      {.threads = threads, .seed = options.seed}, plans);

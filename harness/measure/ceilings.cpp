@@ -80,9 +80,11 @@ double best_rate(int threads, double units_per_thread, const std::function<void(
   double best = 0;
   for (int attempt = 0, undisturbed = 0; attempt < most && undisturbed < wanted; ++attempt) {
     double slowest = 0, longest_wait = 0;
-#pragma omp parallel num_threads(threads) reduction(max : slowest, longest_wait)
+    int started = 0;
+#pragma omp parallel num_threads(threads) reduction(max : slowest, longest_wait, started)
     {
       const int thread = omp_get_thread_num();
+      started = omp_get_num_threads();
 #pragma omp barrier
       const double start = now(), processor_start = processor_time();
       work(thread);
@@ -90,7 +92,7 @@ double best_rate(int threads, double units_per_thread, const std::function<void(
       longest_wait = slowest - (processor_time() - processor_start);
     }
     if (longest_wait < waited * slowest) ++undisturbed;
-    best = std::max(best, units_per_thread * threads / slowest);
+    best = std::max(best, units_per_thread * started / slowest);
   }
   return best;
 }

@@ -23,6 +23,7 @@
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "harness/measure/gpu_monitor.hpp"
+#include "harness/measure/threads.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
@@ -114,8 +115,7 @@ nlohmann::json libraries() {
 Machine detect_machine() {
   Machine machine;
   machine.cpu_model = proc_value("/proc/cpuinfo", "model name");
-  // Not the affinity mask: OpenMP binds the first thread to one place before main() begins.
-  machine.threads_available = omp_get_num_procs();
+  machine.threads_available = thread_limit().threads;
   machine.memory_bytes =
       std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
   machine.memory_available_bytes =
@@ -154,8 +154,8 @@ nlohmann::json describe_environment(const Machine& machine) {
   const Commit commit = commit_of(source_directory());
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   nlohmann::json affinity;
-  for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
-                           "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
+  for (const char* name : {"OMP_PLACES", "OMP_PROC_BIND", "OMP_DYNAMIC", "OMP_WAIT_POLICY",
+                           "GOMP_SPINCOUNT", "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE"})
     if (const char* value = std::getenv(name)) affinity[name] = value;
   const Counters counters;
   const EnergyCounter energy;
@@ -220,7 +220,13 @@ std::vector<int> processors_of_places() {
 
 void pin_threads(char** arguments) {
   program_arguments = arguments;
-  if (std::getenv("OMP_PROC_BIND") != nullptr) return;
+  // A team would have fewer threads than it is asked for while the machine is busy.
+  const bool is_dynamic = omp_get_dynamic() != 0;
+  if (is_dynamic) setenv("OMP_DYNAMIC", "false", 1);
+  if (std::getenv("OMP_PROC_BIND") != nullptr) {
+    if (is_dynamic) start_again();
+    return;
+  }
   setenv("STEPLADDER_PINNED", "1", 1);
   setenv("OMP_PROC_BIND", "close", 1);
   setenv("OMP_PLACES", "cores", 0);

@@ -12,7 +12,7 @@ namespace stepladder {
 struct Machine {
   std::string cpu_model;
   int cores = 1;              // physical cores
-  int threads_available = 1;  // processors in this process's affinity mask
+  int threads_available = 1;  // see thread_limit()
   double memory_bytes = 0, memory_available_bytes = 0;
   CacheSizes caches;
   int last_level_cache = -1;     // that all processors of this process share, or -1

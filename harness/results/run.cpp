@@ -8,6 +8,7 @@
 
 #include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/threads.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {
@@ -116,6 +117,10 @@ void Run::load_ceilings() {
 // Ceilings that were measured beside a neighbour are too low, and are refused. Ranks are each other's
 // neighbours, so that theirs are not judged.
 std::vector<Ceiling> Run::measured_ceilings(int threads) {
+  if (const std::string reason = why_fewer_threads(threads); !reason.empty()) {
+    fmt::print(stderr, "No ceilings: {}.\n", reason);
+    return {};
+  }
   constexpr int attempts = 2;
   constexpr double most_cores = 0.25;  // of others
   double others = 0;

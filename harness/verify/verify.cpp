@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "harness/io/mpi_session.hpp"
+#include "harness/measure/threads.hpp"
 #include "harness/verify/feedback.hpp"
 
 namespace stepladder {
@@ -92,6 +93,9 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   if (!variant.why_unavailable.empty())
     return {
         .outcome = Outcome::unavailable, .reason = variant.why_unavailable, .runs_nowhere = true};
+  if (variant.info->threaded && variant.info->place == Place::cpu)
+    if (std::string reason = why_fewer_threads(resources.threads); !reason.empty())
+      return {.outcome = Outcome::unavailable, .reason = std::move(reason)};
   MpiSession& mpi = mpi_session();
   const bool is_second = runner != nullptr;
   std::unique_ptr<Runner> planned = std::move(runner);

@@ -1,0 +1,75 @@
+// The processor time of a container is read from the files of its control groups.
+#include "harness/measure/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/temporary_folder.hpp"
+
+namespace stepladder {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProcessorQuota : public testing::Test {
+ protected:
+  void write(const fs::path& file, const std::string& text) const {
+    fs::create_directories((folder_.path() / file).parent_path());
+    std::ofstream(folder_.path() / file) << text;
+  }
+  double quota() const {
+    return processor_quota(folder_.path() / "fs", folder_.path() / "process");
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(ProcessorQuota, WithoutFilesThereIsNoLimit) {
+  EXPECT_TRUE(std::isinf(quota()));
+  write("process", "0::/\n");
+  EXPECT_TRUE(std::isinf(quota()));
+  write("fs/cpu.max", "max 100000\n");
+  EXPECT_TRUE(std::isinf(quota()));
+}
+
+TEST_F(ProcessorQuota, IsTheLeastOfTheGroupAndThoseAboveIt) {
+  write("process", "0::/pod/container\n");
+  write("fs/pod/container/cpu.max", "300000 100000\n");
+  EXPECT_EQ(quota(), 3);
+  write("fs/pod/cpu.max", "150000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+  write("fs/pod/cpu.max", "max 100000\n");
+  EXPECT_EQ(quota(), 3);
+}
+
+TEST_F(ProcessorQuota, IsReadFromTheRootWhereThePathIsThatOfTheHost) {
+  write("process", "0::/docker/0123\n");
+  write("fs/cpu.max", "50000 100000\n");
+  EXPECT_EQ(quota(), 0.5);
+}
+
+TEST_F(ProcessorQuota, IsThatOfVersionOneToo) {
+  write("process", "5:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/b\n");
+  write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n");
+  write("fs/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+  write("fs/cpuset/b/cpu.max", "1 100000\n");
+  EXPECT_EQ(quota(), 2);
+  write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
+  EXPECT_TRUE(std::isinf(quota()));
+}
+
+TEST(WhyFewerThreads, OneThreadAlwaysRuns) {
+  EXPECT_EQ(why_fewer_threads(1), "");
+  EXPECT_GE(thread_limit().threads, 1);
+}
+
+TEST(WhyFewerThreads, MoreThanThisProcessMayRunHaveAReason) {
+  const int most = thread_limit().threads;
+  EXPECT_NE(why_fewer_threads(most + 1).find("threads do not run: "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepladder
