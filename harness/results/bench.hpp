@@ -25,6 +25,8 @@ struct AfterCrash {
   };
   int restarts = 0;
   std::vector<Crash> crashed;
+  std::vector<Crash>
+      lost;  // problems, "primitive/direction/problem", in which no variant was to blame
   std::int64_t finished_problems = 0;  // which are left alone, apart from crashed rows
   std::string suspect;                 // a subject whose problem the new process only examines
 };
@@ -96,6 +98,7 @@ class Bench {
   std::string repeat_command(const Candidate& candidate) const;
   bool is_cold(const Case& problem) const;
   const Links* links_of(const Case& problem);
+  const AfterCrash::Crash* loss_of(const Candidate& candidate) const;
   const AfterCrash::Crash* crash_of(const Candidate& candidate) const;
   std::size_t copies_of(const Case& problem, Place place) const;
   double least_available_memory() const;

@@ -1,16 +1,19 @@
 """A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row only."""
 
 import contextlib
+import copy
 import glob
+import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import QUICK, Program, read_csv
+from conftest import QUICK, TINY_NETWORK, Program, read_csv
 
 GOOD = {"serial", "simd_sse42"}
 REASONS = {
@@ -124,6 +127,45 @@ def test_a_measuring_process_that_is_killed_is_replaced(stepladder, suite, tmp_p
     assert len(lost) <= 1 and process.returncode == len(lost), stderr
     assert "SIGKILL" in stderr and "memory" in stderr
     assert all(row["status"] == "ok" for row in rows if row not in lost), stdout
+
+
+def test_a_problem_that_takes_too_much_memory_does_not_end_the_run(stepladder, suite, tmp_path):
+    """Its operands alone exceed the limit, before any variant runs."""
+    suite.write_text("suite,name,count,source\nupdates,large,50000000,\nupdates,small,1000,\n")
+    done = bench(stepladder, suite, tmp_path / "run", "serial", "--memory-limit", "0.3")
+    assert done.returncode == 1 and "The run goes on." in done.stderr, done.stderr
+    rows = rows_of(tmp_path / "run")
+    assert rows["large", "serial"]["status"] == "failed" and "GiB are allowed" in rows["large", "serial"]["reason"]
+    assert rows["small", "serial"]["status"] == "ok"
+
+
+def under_limit(gib):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (int(gib * 2**30),) * 2)
+    return limit
+
+
+def test_a_problem_beyond_ulimit_is_skipped(stepladder, suite, tmp_path):
+    suite.write_text("suite,name,count,source\nupdates,large,400000000,\nupdates,small,1000,\n")
+    run = tmp_path / "run"
+    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial", *QUICK,
+                      "--out", run, preexec_fn=under_limit(2))
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(run)
+    assert rows["large", "serial"]["status"] == "skipped"
+    assert re.match(r"needs .* are available under ulimit -v$", rows["large", "serial"]["reason"])
+    assert rows["small", "serial"]["status"] == "ok"
+
+
+def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
+    wide = copy.deepcopy(TINY_NETWORK)
+    wide["layers"].insert(2, {"type": "fully_connected", "name": "wide", "outputs": 1000000})
+    (tmp_path / "wide.json").write_text(json.dumps(wide))
+    done = stepladder("train", "--network", tmp_path / "wide.json", "--steps", "1", "--data", "generated", "--threads",
+                      "1", "--out", stepladder.new_run(tmp_path / "run"), preexec_fn=under_limit(0.6))
+    assert done.returncode == 1
+    message = r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; see the limits of the process .*"
+    assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr
 
 
 def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path):
