@@ -135,7 +135,16 @@ Bench::Bench(Run& run, BenchOptions options) : run_(run), options_(std::move(opt
   if (run_.writes()) writer_ = std::make_unique<BenchWriter>(run_.folder());
 }
 
-Bench::~Bench() = default;
+Bench::~Bench() {
+  try {
+    settle();
+  } catch (const std::exception&) {  // the next writer in the folder does it
+  }
+}
+
+void Bench::settle() {
+  if (writer_ != nullptr) writer_->settle();
+}
 
 // The rows to measure, `finished`: those that the resumed run has. Variants that have their one row
 // because they run nowhere are left out.
@@ -379,6 +388,7 @@ void Bench::measure_again(const std::function<void(const Case&, double)>& advanc
     for (const auto& [uncertainty, visited] : order)
       if (left > 0) again(*visited);
   }
+  settle();
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
@@ -648,6 +658,7 @@ void Bench::write(std::vector<Candidate>& candidates) {
   std::vector<const BenchRow*> rows;
   for (const Candidate& candidate : candidates) rows.push_back(&candidate);
   if (writer_ != nullptr) writer_->write(rows);
+  run_.keep();
 }
 
 }  // namespace stepladder

@@ -66,6 +66,8 @@ class Bench {
   // After a crash: runs each variant in a process of its own, and sets the subject of the work record
   // to the first one that crashes there. Before anything is measured.
   void find_culprit(Case& problem, const std::vector<Variant>& variants);
+  // Puts all rows into summary.csv; see BenchWriter. measure_again() ends with it, and so does the Bench.
+  void settle();
   const BenchCounts& counts() const { return counts_; }
 
  private:

@@ -168,6 +168,37 @@ def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
     assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr
 
 
+def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
+    run = tmp_path / "run"
+    command = ("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK, "--out", run)
+    process = stepladder.start(*command)
+    wait_for_rows(run)
+    with open(run / "samples.csv"), open(run / "summary.csv"):  # the numbers of open files are not used again
+        files = [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")]
+        later = run / "summary.later.csv"
+        for _ in range(1200):
+            if later.exists() and later.read_text().count("\n") > 6:
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("no problem was visited again")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+        assert [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")] == files, "they were rewritten"
+    visited_again = {row["problem"] for row in read_csv(later)[:-1]}
+    assert len(read_csv(run / "summary.csv")) == 2 * 6 * 2  # first visits
+    done = stepladder(*command, "--resume", timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert not later.exists() and not (run / "benchmark.later.jsonl").exists()
+    rows, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
+    keys = [(row["direction"], row["problem"], row["variant"]) for row in rows]
+    assert len(set(keys)) == len(keys) == 2 * 6 * 2 and visited_again
+    assert {sample["visit"] for sample in samples if sample["problem"] in visited_again} >= {"0", "1"}
+    records = json.loads((run / "benchmark.json").read_text())["benchmarks"]
+    noise = json.loads((run / "environment.json").read_text())["noise"]
+    assert len(records) >= len(samples) and noise["repetitions"] >= len(samples)
+
+
 def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path):
     run = tmp_path / "run"
     process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run)
