@@ -120,6 +120,7 @@ int run(Options& options) {
     });
   } catch (const Interrupted&) {
     progress.finish();
+    bench.settle();
     run.save();
     if (run.writes())
       fmt::print(stderr, "Interrupted. Finished rows are in {}; resume with:\n  {}\n",
@@ -127,6 +128,7 @@ int run(Options& options) {
     throw;
   } catch (const DeviceLost&) {
     progress.finish();
+    bench.settle();
     run.save();
     throw;
   }

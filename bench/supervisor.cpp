@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -24,7 +25,8 @@ namespace stepladder {
 namespace {
 
 constexpr auto poll = std::chrono::milliseconds(100);
-constexpr int most_unexplained = 3;
+constexpr int most_unexplained = 3;  // outside the problems
+constexpr int most_losses = 2;       // of one problem
 
 double resident_bytes(pid_t process) {
   std::ifstream in(fmt::format("/proc/{}/statm", process));
@@ -135,6 +137,7 @@ int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>&
   WorkRecord* record = new_work_record();
   const pid_t own = getpid();
   AfterCrash after;
+  std::map<std::string, int> losses;  // of each problem, between its variants
   for (int unexplained = 0;;) {
     const pid_t child = start_child(own);
     if (child == 0) {
@@ -158,8 +161,15 @@ int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>&
       fmt::print(stderr, "{}: failed {}. The run goes on.\n", after.crashed.back().subject,
                  after.crashed.back().reason);
     } else {
-      fmt::print(stderr, "The measuring process was lost between two variants: {}.\n", how);
-      if (++unexplained == most_unexplained)
+      const std::string problem = record->problem.data();
+      fmt::print(stderr, "The measuring process was lost between two variants{}: {}.\n",
+                 problem.empty() ? "" : " of " + problem, how);
+      set_problem(*record, "");
+      if (!problem.empty()) {
+        if (++losses[problem] < most_losses) continue;
+        after.lost.push_back({problem, fmt::format("lost twice while no variant ran: {}", how)});
+        fmt::print(stderr, "{}: failed, {}. The run goes on.\n", problem, after.lost.back().reason);
+      } else if (++unexplained == most_unexplained)
         throw std::runtime_error(
             "the measuring process was lost three times; finished rows are on disk");
     }

@@ -17,8 +17,9 @@ struct Limits {
 };
 
 // Calls `measure` in a child process and returns its exit status. After a crash it is called in
-// another child with what was lost. Signals that end the run are passed on. Crashes that no subject
-// caused end the run after the third one.
+// another child with what was lost. Signals that end the run are passed on. A problem in which the child
+// is lost twice between two subjects, as where its memory ends, is left out. Crashes outside the
+// problems end the run after the third one.
 int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>& measure);
 
 // Ranks cannot be restarted from within: when one is lost, the launcher ends them all. While this

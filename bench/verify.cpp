@@ -37,12 +37,15 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
                     Counts& counts) {
   const bool reports = mpi_session().rank() == 0;
   const ProblemInfo& info = problem.info();
-  const double available = detect_machine().memory_available_bytes;
+  const Machine machine = detect_machine();
+  // All ranks decide alike.
+  const double available = -mpi_session().max(-machine.memory_available_bytes);
   if (problem.memory_needed(1) * mpi_session().ranks() > 0.9 * available) {
     if (reports)
-      fmt::print("SKIPPED {} {}: needs {:.1f} GiB; {:.1f} GiB are available\n", info.primitive,
+      fmt::print("SKIPPED {} {}: needs {:.1f} GiB; {:.1f} GiB are available{}\n", info.primitive,
                  info.name, problem.memory_needed(1) * mpi_session().ranks() / 0x1p30,
-                 available / 0x1p30);
+                 available / 0x1p30,
+                 machine.memory_limit.empty() ? "" : " under " + machine.memory_limit);
     ++counts.skipped;
     for (const Variant& variant : variants) counts.on_device.left_out(variant);
     return;

@@ -24,6 +24,7 @@
 #include "harness/measure/energy.hpp"
 #include "harness/measure/gpu_monitor.hpp"
 #include "harness/measure/threads.hpp"
+#include "harness/measure/memory_limits.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
@@ -120,6 +121,11 @@ Machine detect_machine() {
       std::strtod(proc_value("/proc/meminfo", "MemTotal").c_str(), nullptr) * 1024;
   machine.memory_available_bytes =
       std::strtod(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr) * 1024;
+  for (const MemoryLeft& left : {left_by_control_groups(), left_by_process_limits()})
+    if (left.bytes < machine.memory_available_bytes) {
+      machine.memory_available_bytes = left.bytes;
+      machine.memory_limit = left.limit;
+    }
   for (const Isa isa : {Isa::sse42, Isa::avx2, Isa::avx512})
     if (cpu_has(isa)) machine.isa.emplace_back(name_of(isa));
 

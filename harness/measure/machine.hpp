@@ -14,6 +14,7 @@ struct Machine {
   int cores = 1;              // physical cores
   int threads_available = 1;  // see thread_limit()
   double memory_bytes = 0, memory_available_bytes = 0;
+  std::string memory_limit;  // what leaves less than the machine has: "ulimit -v"; empty: nothing
   CacheSizes caches;
   int last_level_cache = -1;     // that all processors of this process share, or -1
   std::vector<std::string> isa;  // among those that variants are built for

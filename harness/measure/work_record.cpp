@@ -48,6 +48,8 @@ WorkRecord* work_record_in(const std::filesystem::path& file) {
 
 void set_subject(WorkRecord& record, const std::string& name) { store(record.subject, name); }
 
+void set_problem(WorkRecord& record, const std::string& name) { store(record.problem, name); }
+
 void keep_work_record(WorkRecord* record) { kept = record; }
 WorkRecord* kept_work_record() { return kept; }
 

@@ -19,6 +19,7 @@ struct WorkRecord {
   std::atomic<std::int64_t> finished_problems;    // first visits
   std::array<char, longest_subject + 1> subject;  // its name, with a final zero
   std::array<char, 32> stage;                     // "verified" or "timed"
+  std::array<char, longest_subject + 1> problem;  // that is visited; empty between two visits
 };
 
 // Mapped memory, zeroed when new: shared with processes that are forked later, or in a file, which
@@ -27,6 +28,7 @@ WorkRecord* new_work_record();
 WorkRecord* work_record_in(const std::filesystem::path& file);
 
 void set_subject(WorkRecord& record, const std::string& name);
+void set_problem(WorkRecord& record, const std::string& name);
 
 // The record that is kept now; null: none.
 void keep_work_record(WorkRecord* record);

@@ -51,10 +51,12 @@ bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
          other.place == own.place;
 }
 
+std::string problem_of(const ProblemInfo& info) {
+  return fmt::format("{}/{}/{}", info.primitive, info.direction, info.name);
+}
+
 std::string subject_of(const BenchRow& row) {
-  const ProblemInfo& info = *row.problem;
-  return fmt::format("{}/{}/{}/{}/threads:{}", info.primitive, info.direction, info.name,
-                     row.variant->name, row.threads);
+  return fmt::format("{}/{}/threads:{}", problem_of(*row.problem), row.variant->name, row.threads);
 }
 
 Clock clock_of(const BenchRow& row) {
@@ -147,7 +149,16 @@ Bench::Bench(Run& run, BenchOptions options) : run_(run), options_(std::move(opt
   if (run_.writes()) writer_ = std::make_unique<BenchWriter>(run_.folder());
 }
 
-Bench::~Bench() = default;
+Bench::~Bench() {
+  try {
+    settle();
+  } catch (const std::exception&) {  // the next writer in the folder does it
+  }
+}
+
+void Bench::settle() {
+  if (writer_ != nullptr) writer_->settle();
+}
 
 // The rows to measure, `finished`: those that the resumed run has. Variants that have their one row
 // because they run nowhere are left out.
@@ -176,6 +187,7 @@ std::vector<Bench::Candidate> Bench::plan(const Case& problem, const std::vector
         ++counts_.kept;
         continue;
       }
+      if (const AfterCrash::Crash* loss = loss_of(candidate)) candidate.set("failed", loss->reason);
       if (!variant.why_unavailable.empty()) {
         candidate.set("unavailable", variant.why_unavailable);
         candidate.runs_nowhere = true;
@@ -190,6 +202,13 @@ const AfterCrash::Crash* Bench::crash_of(const Candidate& candidate) const {
   for (const AfterCrash::Crash& crash : options_.after_crash.crashed)
     if (crash.subject == subject_of(candidate).substr(0, WorkRecord::longest_subject))
       return &crash;
+  return nullptr;
+}
+
+const AfterCrash::Crash* Bench::loss_of(const Candidate& candidate) const {
+  for (const AfterCrash::Crash& loss : options_.after_crash.lost)
+    if (loss.subject == problem_of(*candidate.problem).substr(0, WorkRecord::longest_subject))
+      return &loss;
   return nullptr;
 }
 
@@ -235,8 +254,9 @@ std::string Bench::why_too_large(const Case& problem, std::size_t copies) const 
   const double needed = problem.memory_needed(copies) * mpi_session().ranks();
   const double available = 0.9 * least_available_memory();
   if (needed <= available) return {};
-  return fmt::format("needs {:.1f} GiB; {:.1f} GiB are available", needed / 0x1p30,
-                     available / 0x1p30);
+  const std::string& limit = run_.machine().memory_limit;
+  return fmt::format("needs {:.1f} GiB; {:.1f} GiB are available{}", needed / 0x1p30,
+                     available / 0x1p30, limit.empty() ? "" : " under " + limit);
 }
 
 void Bench::measure(Case& problem, const std::vector<Variant>& variants) {
@@ -282,11 +302,23 @@ void Bench::visit(Visited& visited) {
   const bool any = std::any_of(candidates.begin(), candidates.end(),
                                [](const Candidate& candidate) { return candidate.is_ok(); });
   if (over_ranks(problem) && any) run_.refresh_links();
+  if (WorkRecord* record = kept_work_record()) set_problem(*record, problem_of(problem.info()));
   for (const Place place : {Place::cpu, Place::cuda}) {
     Candidates here;
     for (Candidate& candidate : candidates)
       if (is_on(candidate, place) && candidate.is_ok()) here.push_back(&candidate);
-    if (!here.empty()) allocate_and_time(problem, place, here);
+    if (here.empty()) continue;
+    try {
+      allocate_and_time(problem, place, here);
+    } catch (const std::bad_alloc& error) {  // its values and their reference did not fit
+      if (mpi_session().ranks() > 1) throw;
+      for (Candidate* candidate : here) {
+        candidate->runner.reset();
+        if (candidate->is_ok() && candidate->measured.samples.empty())
+          candidate->set("skipped", error.what());
+      }
+      problem.release();
+    }
   }
   set_speedups(candidates);
   visited.set_errors();
@@ -297,6 +329,7 @@ void Bench::visit(Visited& visited) {
           std::log(summarize(visits[0]).median / summarize(visits[1]).median));
   set_intervals(candidates);
   write(candidates);
+  if (WorkRecord* record = kept_work_record()) set_problem(*record, "");
   count(candidates, 1);
   if (!device_lost_after_.empty()) throw DeviceLost(device_lost_after_);
 }
@@ -402,6 +435,7 @@ void Bench::measure_again(const std::function<void(const Case&, double)>& advanc
       if (candidate.is_ok()) rows.push_back(&candidate);
   }
   if (writer_ != nullptr) writer_->write(rows);
+  settle();
 }
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
@@ -670,6 +704,7 @@ void Bench::write(std::vector<Candidate>& candidates) {
   std::vector<const BenchRow*> rows;
   for (const Candidate& candidate : candidates) rows.push_back(&candidate);
   if (writer_ != nullptr) writer_->write(rows);
+  run_.keep();
 }
 
 }  // namespace stepladder

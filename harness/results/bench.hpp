@@ -25,6 +25,8 @@ struct AfterCrash {
   };
   int restarts = 0;
   std::vector<Crash> crashed;
+  std::vector<Crash>
+      lost;  // problems, "primitive/direction/problem", in which no variant was to blame
   std::int64_t finished_problems = 0;  // which are left alone, apart from crashed rows
   std::string suspect;                 // a subject whose problem the new process only examines
 };
@@ -64,6 +66,8 @@ class Bench {
   // After a crash: runs each variant in a process of its own, and sets the subject of the work record
   // to the first one that crashes there. Before anything is measured.
   void find_culprit(Case& problem, const std::vector<Variant>& variants);
+  // Puts all rows into summary.csv; see BenchWriter. measure_again() ends with it, and so does the Bench.
+  void settle();
   const BenchCounts& counts() const { return counts_; }
 
  private:
@@ -97,6 +101,7 @@ class Bench {
   std::string repeat_command(const Candidate& candidate) const;
   bool is_cold(const Case& problem) const;
   const Links* links_of(const Case& problem);
+  const AfterCrash::Crash* loss_of(const Candidate& candidate) const;
   const AfterCrash::Crash* crash_of(const Candidate& candidate) const;
   std::size_t copies_of(const Case& problem, Place place) const;
   double least_available_memory() const;

@@ -1,8 +1,11 @@
 // Writes the rows of `bench` to summary.csv and samples.csv. A row that is written again replaces the
-// former one. In a resumed run, rows that were measured before stay and all others are replaced.
+// former one: it waits in summary.later.csv until settle(), so that no file is read and written between
+// two measurements. In a resumed run, rows that were measured before stay and all others are replaced.
 #pragma once
 
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,10 +23,18 @@ class BenchWriter {
   // Writes the rows together, samples first. A row that is in the file already is left out. The row
   // of a variant without a problem is removed when the variant can run now.
   void write(const std::vector<const BenchRow*>& rows);
+  // Puts the rows that wait into summary.csv. A crash before it loses nothing: the next writer in the folder
+  // does it.
+  void settle();
 
  private:
+  static std::filesystem::path later_file(const RunFolder& folder);
+
+  std::filesystem::path later_;
   Table summary_, samples_;
-  std::map<std::string, std::string> former_;  // status of the rows in the file, by key
+  std::unique_ptr<Table> waiting_;              // summary.later.csv, if it is there
+  std::map<std::string, std::size_t> written_;  // samples in the file, by the key of the row here
+  std::map<std::string, std::string> former_;   // status of the rows in the file, by key
 };
 
 }  // namespace stepladder

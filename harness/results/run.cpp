@@ -9,11 +9,14 @@
 #include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/measure/threads.hpp"
+#include "harness/io/result_file.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {
 
 namespace {
+
+constexpr const char* kept_file = "benchmark.later.jsonl";
 
 NoiseTally tally_of(const nlohmann::json& noise) {
   return {noise.value("repetitions", std::int64_t{0}), noise.value("disturbed", std::int64_t{0}),
@@ -58,12 +61,14 @@ Run::Run(const RunOptions& options)
       if (before.contains("noise")) noise_before_ = tally_of(before["noise"]);
     });
     if (options.restarts == 0) environment_["commands"].push_back(options.command);
-    set_noise();
-    folder_->write_json("environment.json", environment_);
-    folder_->write_text("columns.json", columns_as_json());
     read_resumed(*folder_, "benchmark.json", [&](const nlohmann::json& recorded) {
       records_ = recorded.value("benchmarks", std::vector<nlohmann::json>());
     });
+    read_kept();
+    set_noise();
+    folder_->write_json("environment.json", environment_);
+    std::filesystem::remove(folder_->directory() / kept_file);  // after the noise is on disk
+    folder_->write_text("columns.json", columns_as_json());
   }
   load_ceilings();
   if (options.restarts == 0) measure_missing_ceilings(options.threads);
@@ -210,6 +215,45 @@ void Run::set_noise() {
   environment_["quiet_sentence"] = all.repetitions > 0 ? all.sentence() : "";
 }
 
+// A line holds records, the number of those before, and the noise of the run so far.
+void Run::keep() {
+  if (!writes()) return;
+  set_noise();
+  const auto first = records_.begin() + static_cast<std::ptrdiff_t>(kept_records_);
+  const nlohmann::json line = {
+      {"before", kept_records_},
+      {"benchmarks", nlohmann::json(nlohmann::json::array_t(first, records_.end()))},
+      {"noise", environment_["noise"]}};
+  AppendedFile(folder_->directory() / kept_file).append(line.dump() + "\n");
+  kept_records_ = records_.size();
+}
+
+// What a crash left. A torn last line does not count; nor do lines whose records benchmark.json has.
+void Run::read_kept() {
+  const std::filesystem::path file = folder_->directory() / kept_file;
+  std::ifstream in(file);
+  for (std::string text; std::getline(in, text);) {
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object() || line.value("before", std::size_t{0}) != records_.size()) break;
+    for (const nlohmann::json& record : line.value("benchmarks", nlohmann::json::array()))
+      records_.push_back(record);
+    if (line.contains("noise")) noise_before_ = tally_of(line["noise"]);
+  }
+  if (!in.is_open()) {
+    kept_records_ = records_.size();
+    return;
+  }
+  write_records();
+}
+
+void Run::write_records() {
+  folder_->write_json("benchmark.json",
+                      {{"schema_version", 1},
+                       {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
+                       {"benchmarks", records_}});
+  kept_records_ = records_.size();
+}
+
 void Run::save() {
   if (!writes()) return;
   set_noise();
@@ -217,10 +261,8 @@ void Run::save() {
   environment_["gpu_clocks_after"] = gpu_monitor_.clocks();
   environment_["finished_at"] = utc_time();
   folder_->write_json("environment.json", environment_);
-  folder_->write_json("benchmark.json",
-                      {{"schema_version", 1},
-                       {"context", {{"executable", "stepladder"}, {"date", utc_time()}}},
-                       {"benchmarks", records_}});
+  write_records();
+  std::filesystem::remove(folder_->directory() / kept_file);
   for (const Columns* columns :
        std::initializer_list<const Columns*>{&summary_columns(), &step_columns()})
     if (folder_->has(*columns))

@@ -36,6 +36,9 @@ class Run {
   // Writes environment.json, benchmark.json, and summary.json and step.json with the rows of the
   // CSV files.
   void save();
+  // Appends the records since the last call and the noise so far to benchmark.later.jsonl. After a crash the
+  // next Run in the folder reads it; save() removes it.
+  void keep();
 
   const Machine& machine() const { return machine_; }
   // last_level_cache_per_rank()
@@ -56,6 +59,8 @@ class Run {
   void expect_calibration();
   void save_calibration();
   void set_noise();
+  void read_kept();
+  void write_records();
   void measure_links_again();
   void load_ceilings();
   std::vector<Ceiling> measured_ceilings(int threads);
@@ -67,6 +72,7 @@ class Run {
   nlohmann::json environment_;
   NoiseTally noise_before_;                           // of earlier commands in this folder
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
+  std::size_t kept_records_ = 0;                      // of records_, in benchmark.later.jsonl
   std::vector<Ceiling> ceilings_;
   // Why there are none on so many threads: the cores that other processes used meanwhile.
   struct RefusedCeilings {

@@ -1,16 +1,19 @@
 """A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row only."""
 
 import contextlib
+import copy
 import glob
+import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import QUICK, Program, read_csv
+from conftest import QUICK, TINY_NETWORK, Program, read_csv
 
 GOOD = {"serial", "simd_sse42"}
 REASONS = {
@@ -135,6 +138,76 @@ def test_a_measuring_process_that_is_killed_is_replaced(stepladder, suite, tmp_p
     assert len(lost) <= 1 and process.returncode == len(lost), stderr
     assert "SIGKILL" in stderr and "memory" in stderr
     assert all(row["status"] == "ok" for row in rows if row not in lost), stdout
+
+
+def test_a_problem_that_takes_too_much_memory_does_not_end_the_run(stepladder, suite, tmp_path):
+    """Its operands alone exceed the limit, before any variant runs."""
+    suite.write_text("suite,name,count,source\nupdates,large,50000000,\nupdates,small,1000,\n")
+    done = bench(stepladder, suite, tmp_path / "run", "serial", "--memory-limit", "0.3")
+    assert done.returncode == 1 and "The run goes on." in done.stderr, done.stderr
+    rows = rows_of(tmp_path / "run")
+    assert rows["large", "serial"]["status"] == "failed" and "GiB are allowed" in rows["large", "serial"]["reason"]
+    assert rows["small", "serial"]["status"] == "ok"
+
+
+def under_limit(gib):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (int(gib * 2**30),) * 2)
+    return limit
+
+
+def test_a_problem_beyond_ulimit_is_skipped(stepladder, suite, tmp_path):
+    suite.write_text("suite,name,count,source\nupdates,large,400000000,\nupdates,small,1000,\n")
+    run = tmp_path / "run"
+    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial", *QUICK,
+                      "--out", run, preexec_fn=under_limit(2))
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(run)
+    assert rows["large", "serial"]["status"] == "skipped"
+    assert re.match(r"needs .* are available under ulimit -v$", rows["large", "serial"]["reason"])
+    assert rows["small", "serial"]["status"] == "ok"
+
+
+def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
+    wide = copy.deepcopy(TINY_NETWORK)
+    wide["layers"].insert(2, {"type": "fully_connected", "name": "wide", "outputs": 1000000})
+    (tmp_path / "wide.json").write_text(json.dumps(wide))
+    done = stepladder("train", "--network", tmp_path / "wide.json", "--steps", "1", "--data", "generated", "--threads",
+                      "1", "--out", stepladder.new_run(tmp_path / "run"), preexec_fn=under_limit(0.6))
+    assert done.returncode == 1
+    message = r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; see the limits of the process .*"
+    assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr
+
+
+def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
+    run = tmp_path / "run"
+    command = ("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK, "--out", run)
+    process = stepladder.start(*command)
+    wait_for_rows(run)
+    with open(run / "samples.csv"), open(run / "summary.csv"):  # the numbers of open files are not used again
+        files = [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")]
+        later = run / "summary.later.csv"
+        for _ in range(1200):
+            if later.exists() and later.read_text().count("\n") > 6:
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("no problem was visited again")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+        assert [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")] == files, "they were rewritten"
+    visited_again = {row["problem"] for row in read_csv(later)[:-1]}
+    assert len(read_csv(run / "summary.csv")) == 2 * 6 * 2  # first visits
+    done = stepladder(*command, "--resume", timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert not later.exists() and not (run / "benchmark.later.jsonl").exists()
+    rows, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
+    keys = [(row["direction"], row["problem"], row["variant"]) for row in rows]
+    assert len(set(keys)) == len(keys) == 2 * 6 * 2 and visited_again
+    assert {sample["visit"] for sample in samples if sample["problem"] in visited_again} >= {"0", "1"}
+    records = json.loads((run / "benchmark.json").read_text())["benchmarks"]
+    noise = json.loads((run / "environment.json").read_text())["noise"]
+    assert len(records) >= len(samples) and noise["repetitions"] >= len(samples)
 
 
 def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path):
