@@ -1,7 +1,10 @@
 // stepladder: what each parallel technique buys in deep learning.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 
 #include "bench/commands.hpp"
 #include "harness/io/mpi_session.hpp"
@@ -18,6 +21,14 @@ namespace {
 std::string typed;  // set once, before any command runs
 
 constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
+
+// An empty value would mean that the option was not given.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& text : option->results())
+      if (text.empty() && option->get_expected_min() > 0)
+        throw CLI::ValidationError(option->get_name(), "expected a value, not ''");
+}
 
 int dispatch(int count, char** arguments) {
   CLI::App program{
@@ -44,7 +55,10 @@ int dispatch(int count, char** arguments) {
     }
     program.parse(count, arguments);
     for (const Command& command : commands)
-      if (command.app->parsed()) return command.run();
+      if (command.app->parsed()) {
+        refuse_empty_values(*command.app);
+        return command.run();
+      }
     return wrong_usage;
   } catch (const CLI::ParseError& error) {
     if (mpi_session().rank() != 0) return error.get_exit_code() == 0 ? 0 : wrong_usage;
@@ -55,6 +69,12 @@ int dispatch(int count, char** arguments) {
 }  // namespace
 
 const std::string& command_line() { return typed; }
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::runtime_error(errno != 0 ? std::strerror(errno) : "a part of it was lost");
+}
 
 }  // namespace stepladder
 
@@ -68,6 +88,7 @@ int main(int count, char** arguments) {
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);
+    if (status == 0) flush_output();
   } catch (const UnknownName& error) {  // on every rank
     if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
     status = wrong_usage;
@@ -80,8 +101,11 @@ int main(int count, char** arguments) {
     status = was_interrupted;
   } catch (const std::exception& error) {
     // The other ranks must not wait for this one.
-    if (mpi_session().ranks() > 1) mpi_session().abort(error.what());
-    fmt::print(stderr, "stepladder: {}\n", error.what());
+    const std::string what = std::ferror(stdout) == 0
+                                 ? error.what()
+                                 : fmt::format("the output cannot be written: {}", error.what());
+    if (mpi_session().ranks() > 1) mpi_session().abort(what);
+    fmt::print(stderr, "stepladder: {}\n", what);
     status = dynamic_cast<const DeviceLost*>(&error) != nullptr ? lost_device : 1;
   }
   return status;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 #include <optional>
 #include <stdexcept>
@@ -169,7 +170,9 @@ const char* name_of(Change change) {
 Repetitions read_repetitions(const std::filesystem::path& run) {
   std::filesystem::path path = run / "samples.csv";
   if (!exists(path) && exists(run / "samples.csv.gz")) path += ".gz";
-  const CsvFile file(path, samples_columns().names());
+  const CsvFile file(path, samples_columns().names(), {}, LastLine::may_be_torn);
+  if (!file.torn().empty())
+    fmt::print(stderr, "{}: the last line is torn (no newline at its end); skipped\n", file.torn());
   constexpr std::int64_t most = 1 << 20, most_rounds = std::int64_t{1} << 40U;
   Repetitions found;
   std::map<RowKey, std::size_t> all;
