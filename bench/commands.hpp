@@ -9,8 +9,9 @@
 namespace stepladder {
 
 struct Command {
-  CLI::App* app;             // its options fill what run() reads
-  std::function<int()> run;  // exit status: 0 success, 1 failure, 2 wrong usage
+  CLI::App* app;  // its options fill what run() reads
+  std::function<int()>
+      run;  // exit status: 0 success, 1 failure, 2 wrong usage, 4 nothing was verified
 };
 
 Command list_command(CLI::App& program);
@@ -25,5 +26,6 @@ Command predict_command(CLI::App& program);
 Command compare_command(CLI::App& program);
 
 const std::string& command_line();  // as the user typed it, quoted for a shell
+void flush_output();                // throws std::runtime_error unless all that was printed is out
 
 }  // namespace stepladder

@@ -224,7 +224,9 @@ Command compare_command(CLI::App& program) {
   app->add_flag("--json", options->json, "Print the result as JSON");
   return {app, [options] {
             try {
-              return run(*options);
+              const int status = run(*options);
+              flush_output();
+              return status;
             } catch (const std::exception& error) {  // 1 would look like a slowdown
               fmt::print(stderr, "stepladder: {}\n", error.what());
               return 2;

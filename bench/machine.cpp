@@ -69,7 +69,8 @@ Command machine_command(CLI::App& program) {
             const Machine machine = detect_machine();
             const nlohmann::json environment = describe_environment(machine);
             if (*as_json) {
-              fmt::print("{}\n", environment.dump(1));
+              fmt::print("{}\n",
+                         environment.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
               return 0;
             }
             for (const auto& [key, value] : environment.items())

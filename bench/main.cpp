@@ -1,7 +1,10 @@
 // stepladder: what each parallel technique buys in deep learning.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 
 #include "bench/commands.hpp"
 #include "harness/io/mpi_session.hpp"
@@ -23,6 +26,14 @@ constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 void end_unless_shared(const std::exception& error) {
   const MpiSession& mpi = mpi_session();
   if (mpi.ranks() > 1 && !mpi.all_threw(error)) mpi.abort(error.what());
+}
+
+// An empty value would mean that the option was not given.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& text : option->results())
+      if (text.empty() && option->get_expected_min() > 0)
+        throw CLI::ValidationError(option->get_name(), "expected a value, not ''");
 }
 
 int dispatch(int count, char** arguments) {
@@ -51,7 +62,10 @@ int dispatch(int count, char** arguments) {
       }
       program.parse(count, arguments);  // which looks at files
       for (const Command& command : commands)
-        if (command.app->parsed()) return &command;
+        if (command.app->parsed()) {
+          refuse_empty_values(*command.app);
+          return &command;
+        }
       return nullptr;
     });
     return chosen != nullptr ? chosen->run() : wrong_usage;
@@ -71,6 +85,12 @@ bool is(const std::exception& error) {
 
 const std::string& command_line() { return typed; }
 
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::runtime_error(errno != 0 ? std::strerror(errno) : "a part of it was lost");
+}
+
 }  // namespace stepladder
 
 int main(int count, char** arguments) {
@@ -83,13 +103,18 @@ int main(int count, char** arguments) {
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);
+    if (status == 0) flush_output();
   } catch (const Interrupted&) {  // on every rank
     if (mpi_session().rank() == 0)
       fmt::print(stderr, "stepladder: interrupted; finished results are on disk\n");
     status = was_interrupted;
   } catch (const std::exception& error) {
+    const std::string what = std::ferror(stdout) == 0
+                                 ? error.what()
+                                 : fmt::format("the output cannot be written: {}", error.what());
+    if (std::ferror(stdout) != 0 && mpi_session().ranks() > 1) mpi_session().abort(what);
     end_unless_shared(error);
-    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", error.what());
+    if (mpi_session().rank() == 0) fmt::print(stderr, "stepladder: {}\n", what);
     status = is<UnknownName>(error) || is<RanksDisagree>(error) ? wrong_usage
              : is<DeviceLost>(error)                            ? lost_device
                                                                 : 1;

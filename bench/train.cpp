@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -266,7 +267,7 @@ class Training {
     if (table_)
       table_->remove_rows([&](const CsvRow& row) {
         return is_of(row, id_) && row.text("device") == id_.device &&
-               std::stoll(row.text("step")) > step;
+               row.integer("step", 0, std::numeric_limits<std::int64_t>::max()) > step;
       });
   }
 

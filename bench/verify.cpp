@@ -19,6 +19,8 @@
 namespace stepladder {
 namespace {
 
+constexpr int nothing_verified = 4;  // exit status
+
 struct Options {
   Selection selection;
   int random = 0;
@@ -110,9 +112,9 @@ void record(const DeviceTally& tally, const std::vector<Variant>& variants,
     fmt::print("{}: not recorded as verified: {}\n", path, sentence);
 }
 
-// Verifies the variants on the problems of the suites, then on random ones. Returns whether all passed.
-bool verify_variants(const Work& work, const std::vector<Variant>& variants,
-                     const Options& options) {
+// Verifies the variants on the problems of the suites, then on random ones.
+Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
+                       const Options& options) {
   const PrimitiveType* type = work.type;
   const std::string what = variants.size() == 1
                                ? fmt::format("{} {}", type->name(), variants.front().name)
@@ -155,7 +157,7 @@ bool verify_variants(const Work& work, const std::vector<Variant>& variants,
         "error {:.3f} of its bound\n",
         what, work.problems.size() + static_cast<std::size_t>(drawn), variants.size(),
         counts.passed, counts.failed, counts.unavailable, counts.skipped, counts.worst);
-  return counts.failed == 0;
+  return counts;
 }
 
 int run(const Options& options) {
@@ -166,17 +168,28 @@ int run(const Options& options) {
                       device_status()));
     record({}, {}, options.record);  // an error shows before anything is verified
   }
-  bool all_passed = true;
+  int passed = 0, failed = 0;
+  const auto verify_some = [&](const Work& work, const std::vector<Variant>& variants) {
+    const Counts counts = verify_variants(work, variants, options);
+    passed += counts.passed;
+    failed += counts.failed;
+  };
   for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
     if (options.record.empty()) {
-      all_passed = verify_variants(work, work.variants, options) && all_passed;
+      verify_some(work, work.variants);
       continue;
     }
     // One after another: a verification that is cut has recorded the variants before.
-    for (const Variant& variant : work.variants)
-      all_passed = verify_variants(work, {variant}, options) && all_passed;
+    for (const Variant& variant : work.variants) verify_some(work, {variant});
   }
-  return all_passed ? 0 : 1;
+  if (failed > 0) return 1;
+  if (passed > 0) return 0;
+  if (mpi_session().rank() == 0)
+    fmt::print(
+        stderr,
+        "stepladder: nothing was verified: each problem was skipped, or no variant of it can "
+        "run here\n");
+  return nothing_verified;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plots import modes, modes_screen, network, report, screen, spread, tables
 from plots.errors import InputError
-from plots.numbers import plural
+from plots.numbers import number_in, plural
 from plots.reading import load_run
 
 
@@ -57,11 +57,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def accuracy(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not 0 < value <= 1:
+    value = number_in(text)
+    if value is None or not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f"'{text}': expected an accuracy above 0 and at most 1")
     return value
 
@@ -159,6 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
                 "report": run_report, "site": run_site, "spread": run_spread}
     try:
         warnings = commands[options.command](options)
+        sys.stdout.flush()  # a full disk is an error
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -64,7 +64,7 @@ def title_of(found: Sequence[Compared]) -> str:
     on = f", {', '.join(map(str, ranks))} ranks" if ranks else ""
     seeds = max(len(c.trainings) for c in found)
     over = f"medians over {seeds} seeds" if seeds > 1 else "1 seed"
-    return (f"{Path(setting.network).stem}{on}, {over}; target: {100 * found[0].target:g} % held-out "
+    return (f"{setting.network}{on}, {over}; target: {100 * found[0].target:g} % held-out "
             "accuracy")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from plots import schema
 from plots.errors import InputError
+from plots.numbers import number_in
 
 
 class Row(dict):
@@ -86,7 +87,7 @@ def read_text(path: Path) -> str | None:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(f"{path}: expected gzip data; {error}") from None
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # without the byte order mark of spreadsheets
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
 
@@ -175,16 +176,13 @@ def parse_field(path: Path, line: int, column: schema.Column, value: str) -> Any
         return value
     if value == "":
         return None
-    try:
-        number = float(value)
-    except ValueError:
-        number = None
-    if number is not None and not math.isfinite(number):
+    if value.lstrip("-") in ("nan", "inf"):
         return None
-    if number is None or (column.kind is int and number != int(number)):
+    number = number_in(value)
+    if number is None or not math.isfinite(number) or (column.kind is int and number != int(number)):
         kind = "a whole number" if column.kind is int else "a number"
         raise InputError(f"{path}:{line}: column {column.name} is '{value}', expected {kind}")
-    return column.kind(number)
+    return int(value) if column.kind is int and value.lstrip("-").isdecimal() else column.kind(number)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -10,8 +10,9 @@ for each rung as it ends, and writes the lines to FOLDER.txt:
     FAILED  PRIMITIVE RUNG …   a wrong result, or an error of the tool
     BROKEN  PRIMITIVE RUNG …   it left the device unusable
     CUT     PRIMITIVE RUNG …   not finished after EACH seconds
+    NONE    PRIMITIVE RUNG …   no problem that it can run here
 
-Exit status 1 when a rung did not pass.
+Exit status 1 when a rung did not pass that can run here.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-LOST_DEVICE = 3  # exit status of the program
+LOST_DEVICE, NOTHING_VERIFIED = 3, 4  # exit statuses of the program
 running = set()  # processes of rungs, each the leader of its group
 TELLING = re.compile(r"^(FAILED|stepladder: |========= (?!COMPUTE-SANITIZER|ERROR SUMMARY))")
 
@@ -75,7 +76,7 @@ def verify(options, primitive, rung, cores):
                 except subprocess.TimeoutExpired:
                     pass
         running.discard(process)
-    outcome = ("CUT" if status is None else "ok" if status == 0
+    outcome = ("CUT" if status is None else "ok" if status == 0 else "NONE" if status == NOTHING_VERIFIED
                else "BROKEN" if status == LOST_DEVICE or status < 0 else "FAILED")
     telling = [line for line in log.read_text(errors="replace").splitlines()
                if TELLING.match(line)]
@@ -126,16 +127,17 @@ def main():
         finally:
             slots.put(slot)
 
-    passed = 0
+    passed = none = 0
     with (Path(f"{options.logs}.txt").open("w") as lines,
           ThreadPoolExecutor(slots.qsize()) as pool):
         for ended in as_completed([pool.submit(one, names) for names in chosen]):
             line = ended.result().rstrip()
             passed += line.startswith("ok ")
+            none += line.startswith("NONE ")
             print(line, flush=True)
             print(line, file=lines, flush=True)
     print(f"{passed} of {len(chosen)} rungs passed", flush=True)
-    return 0 if passed == len(chosen) else 1
+    return 0 if passed + none == len(chosen) else 1
 
 
 def end(*_):

@@ -42,11 +42,15 @@ std::span<const Names> files_of(Format format) {
 
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,
                                                const Names& names) {
+  std::optional<std::filesystem::path> folder;
   for (const std::string& name : names) {
     std::error_code error;  // a path that cannot be examined counts as missing
-    if (std::filesystem::exists(directory / name, error)) return directory / name;
+    const std::filesystem::path path = directory / name;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (!std::filesystem::is_directory(path, error)) return path;
+    if (!folder) folder = path;
   }
-  return std::nullopt;
+  return folder;  // whose error names it
 }
 
 bool holds(const std::filesystem::path& directory, Format format) {

@@ -20,17 +20,21 @@ constexpr std::uint32_t labels_magic = 0x00000801;  // unsigned bytes, one dimen
 constexpr int digit_classes = 10;
 constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
 
-// One IDX file in memory; its size is checked against its header.
+// One IDX file; its size is checked against its header. No more is read than the header asks for.
 class IdxFile {
  public:
   IdxFile(const std::filesystem::path& path, std::uint32_t magic, std::size_t dimensions)
-      : path_(path), bytes_(read_bytes(path)) {
+      : path_(path) {
+    InputFile file(path);
+    file.read(4 + 4 * dimensions, bytes_);
     const std::uint32_t found = word(0, "the magic number");
     if (found != magic) {
       fail(0, fmt::format("magic number {:#010x}", magic), fmt::format("{:#010x}", found));
     };
     for (std::size_t i = 0; i < dimensions; ++i) read_size(4 + 4 * i);
-    check_length();
+    const std::uint64_t expected = length();
+    file.read(expected - bytes_.size() + 1, bytes_);
+    check_length(expected);
   }
 
   std::uint32_t size(std::size_t dimension) const { return sizes_[dimension]; }
@@ -67,7 +71,7 @@ class IdxFile {
 
   std::string dimensions() const { return fmt::format("{}", fmt::join(sizes_, " x ")); }
 
-  void check_length() const {
+  std::uint64_t length() const {
     std::uint64_t expected = 1;
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       if (expected > std::numeric_limits<std::uint64_t>::max() / sizes_[i] - header_bytes()) {
@@ -75,15 +79,17 @@ class IdxFile {
       }
       expected *= sizes_[i];
     }
-    expected += header_bytes();
+    return expected + header_bytes();
+  }
+
+  void check_length(std::uint64_t expected) const {
     if (bytes_.size() < expected) {
       fail(bytes_.size(), fmt::format("{} bytes for dimensions {}", expected, dimensions()),
            "the end of the file");
     }
     if (bytes_.size() > expected) {
       fail(static_cast<std::size_t>(expected),
-           fmt::format("the end of the file after dimensions {}", dimensions()),
-           fmt::format("{} more bytes", bytes_.size() - expected));
+           fmt::format("the end of the file after dimensions {}", dimensions()), "more bytes");
     }
   }
 

@@ -79,16 +79,21 @@ std::int64_t CsvRow::integer(std::string_view column, std::int64_t low, std::int
 void CsvRow::fail(const std::string& what) const { fail_in(where_, what); }
 
 CsvFile::CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
-                 const std::vector<std::string>& optional) {
+                 const std::vector<std::string>& optional, LastLine last_line) {
   const std::vector<std::uint8_t> bytes = read_bytes(file);
   std::istringstream in(std::string(bytes.begin(), bytes.end()));
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
+    if (in.eof() && last_line == LastLine::may_be_torn) {
+      torn_ = fmt::format("{}:{}", file.string(), number);
+      break;
+    }
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (number == 1 && line.starts_with("\xEF\xBB\xBF"))
       line.erase(0, 3);  // the byte order mark of spreadsheets
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (line.empty()) continue;
+    if (as_utf8(line) != line) fail_in(where, "not UTF-8 text; save the file as UTF-8");
     std::vector<std::string> fields = split(line, where);
     if (header_.empty()) {
       header_ = std::move(fields);
@@ -129,7 +134,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
     }
     line += '"';
   }
-  return line + '\n';
+  return as_utf8(line) + '\n';
 }
 
 }  // namespace stepladder

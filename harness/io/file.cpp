@@ -6,12 +6,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -23,9 +24,7 @@ namespace {
   throw std::runtime_error(fmt::format("{}: {}", path.string(), what));
 }
 
-struct CloseGzip {
-  void operator()(gzFile file) const { gzclose_r(file); }
-};
+constexpr unsigned chunk = 1U << 16;
 
 // A file that the destructor removes unless rename_to() succeeded.
 class TemporaryFile {
@@ -74,34 +73,51 @@ bool sync_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
+void InputFile::Close::operator()(gzFile_s* file) const { gzclose_r(file); }
+
+InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   errno = 0;
-  const std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rb"));
-  if (file == nullptr) {
+  file_.reset(gzopen(path.c_str(), "rb"));
+  if (file_ == nullptr) {
     fail(path, fmt::format("cannot open: {}", errno != 0 ? std::strerror(errno) : "no memory"));
   }
-  constexpr unsigned chunk = 1U << 16;
-  gzbuffer(file.get(), chunk);
+  gzbuffer(file_.get(), chunk);
+}
 
-  std::vector<std::uint8_t> bytes;
-  std::size_t filled = 0;
-  for (;;) {
-    bytes.resize(filled + chunk);
-    const int got = gzread(file.get(), bytes.data() + filled, chunk);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-    if (got < static_cast<int>(chunk)) break;
+bool InputFile::is_gzip() const { return gzdirect(file_.get()) == 0; }
+
+void InputFile::read(std::size_t count, std::vector<std::uint8_t>& bytes) {
+  while (count > 0) {
+    const auto wanted = static_cast<unsigned>(std::min<std::size_t>(count, chunk));
+    const std::size_t filled = bytes.size();
+    bytes.resize(filled + wanted);
+    const int got = gzread(file_.get(), bytes.data() + filled, wanted);
+    bytes.resize(filled + static_cast<std::size_t>(std::max(got, 0)));
+    offset_ += bytes.size() - filled;
+    count -= bytes.size() - filled;
+    if (got < static_cast<int>(wanted)) break;
   }
-  bytes.resize(filled);
 
   // gzread() reports a truncated gzip stream only in the error state.
   int status = Z_OK;
-  const char* detail = gzerror(file.get(), &status);
-  if (status == Z_ERRNO) fail(path, fmt::format("cannot read: {}", std::strerror(errno)));
+  const char* detail = gzerror(file_.get(), &status);
+  if (status == Z_ERRNO) fail(path_, fmt::format("cannot read: {}", std::strerror(errno)));
   if (status == Z_BUF_ERROR) {
-    fail_at(path, filled, "more compressed data", "the end of the file (truncated gzip)");
+    fail_at(path_, offset_, "more compressed data", "the end of the file (truncated gzip)");
   }
   if (status != Z_OK && status != Z_STREAM_END) {
-    fail_at(path, filled, "valid gzip data", fmt::format("damage ({})", detail));
+    fail_at(path_, offset_, "valid gzip data", fmt::format("damage ({})", detail));
+  }
+}
+
+std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
+  constexpr std::size_t most = std::size_t{256} << 20U;
+  InputFile file(path);
+  std::vector<std::uint8_t> bytes;
+  file.read(most, bytes);
+  if (bytes.size() == most) {
+    if (file.is_gzip()) fail_at(path, most, "the end of the text in this gzip file", "more");
+    file.read(std::numeric_limits<std::size_t>::max(), bytes);
   }
   return bytes;
 }

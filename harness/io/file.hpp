@@ -5,15 +5,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+struct gzFile_s;  // of zlib
+
 namespace stepladder {
 
-// The content of a file, decompressed if it is gzip. Byte offsets in errors, here and in fail_at(),
+// A file that is read from its beginning, decompressed if it is gzip: some kilobytes of gzip may hold
+// gigabytes, so that no more is read than asked for. Byte offsets in errors, here and in fail_at(),
 // count decompressed bytes.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+  // Appends the next `count` bytes; fewer at the end of the file.
+  void read(std::size_t count, std::vector<std::uint8_t>& bytes);
+  bool is_gzip() const;
+
+ private:
+  struct Close {
+    void operator()(gzFile_s* file) const;
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<gzFile_s, Close> file_;
+  std::size_t offset_ = 0;
+};
+
+// The whole content of a text file, at most 256 MiB if it is gzip.
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
 // Writes a temporary file beside `path`, `path`.tmp-<process>, forces it to disk and renames it to

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 namespace stepladder {
 
 std::string printable(std::string_view text) {
@@ -20,6 +23,13 @@ std::string printable(std::string_view text) {
       line += c;
   }
   return line;
+}
+
+std::string as_utf8(std::string_view text) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
+  if (std::all_of(text.begin(), text.end(), is_ascii)) return std::string(text);
+  using nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace stepladder

@@ -1,8 +1,12 @@
 #include "harness/io/shell.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+
+#include "harness/io/printable.hpp"
 
 namespace stepladder {
 
@@ -12,6 +16,14 @@ std::string shell_quoted(const std::string& argument) {
            std::string_view("_-+=.,:/@%").find(static_cast<char>(c)) != std::string_view::npos;
   });
   if (plain && !argument.empty()) return argument;
+  if (as_utf8(argument) != argument) {  // the text of a command is UTF-8
+    std::string escaped;
+    for (const char c : argument)
+      escaped += c >= ' ' && c <= '~' && c != '\'' && c != '\\'
+                     ? std::string(1, c)
+                     : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    return fmt::format("$'{}'", escaped);
+  }
   std::string quoted = "'";
   for (const char c : argument) {
     if (c == '\'')

@@ -18,6 +18,7 @@
 #include "harness/io/float_range.hpp"
 #include "harness/io/json_reader.hpp"
 #include "harness/io/nearest.hpp"
+#include "harness/io/printable.hpp"
 
 namespace stepladder::network {
 namespace {
@@ -322,7 +323,7 @@ NetworkDescription read_file(const fs::path& path) {
                                            "optimizer", "source",  "initial_weights"};
   if (std::any_of(network_keys.begin(), network_keys.end(),
                   [&](const char* key) { return object.has(key); })) {
-    return read_network(file.root(), path.stem().string());
+    return read_network(file.root(), as_utf8(path.stem().string()));
   }
   const std::vector<std::string> names = object.keys();
   if (names.size() != 1) {

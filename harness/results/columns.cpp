@@ -55,8 +55,7 @@ std::string Columns::as_json(const CsvFile& file) const {
     Json values = Json::object();
     for (const Column& column : columns_) values[column.name] = value_of(row, column);
     text += &row == &file.rows().front() ? "\n  " : ",\n  ";
-    // replaces bytes that are not UTF-8
-    text += values.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += values.dump();
   }
   return text + "\n ]\n}\n";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 #include <numeric>
 #include <optional>
@@ -208,7 +209,10 @@ const char* name_of(Change change) {
 }
 
 Repetitions read_repetitions(const std::filesystem::path& run) {
-  const CsvFile file(plain_or_compressed(run / "samples.csv"), samples_columns().names());
+  const CsvFile file(plain_or_compressed(run / "samples.csv"), samples_columns().names(), {},
+                     LastLine::may_be_torn);
+  if (!file.torn().empty())
+    fmt::print(stderr, "{}: the last line is torn (no newline at its end); skipped\n", file.torn());
   constexpr std::int64_t most_rounds = std::int64_t{1} << 40U;
   Repetitions found;
   std::map<RowKey, std::size_t> all;

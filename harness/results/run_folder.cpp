@@ -38,7 +38,7 @@ void require_space(const std::filesystem::path& directory) {
 RunFolder::RunFolder(std::filesystem::path directory, bool resume)
     : directory_(std::move(directory)) {
   std::error_code error;
-  std::filesystem::create_directories(directory_, error);
+  made_ = std::filesystem::create_directories(directory_, error);
   if (error)
     throw std::runtime_error(
         fmt::format("{}: cannot be made: {}", directory_.string(), error.message()));
@@ -53,12 +53,28 @@ RunFolder::RunFolder(std::filesystem::path directory, bool resume)
     if (has(*columns)) table(*columns);  // which checks its columns
 }
 
+RunFolder::~RunFolder() {
+  if (resumed_ || std::uncaught_exceptions() == exceptions_) return;
+  std::error_code error;  // what cannot be removed stays
+  for (const Columns* columns : all_columns()) {
+    const std::uintmax_t bytes = std::filesystem::file_size(file_of(*columns), error);
+    if (!error && bytes > csv_line(columns->names()).size()) return;
+  }
+  std::filesystem::remove(directory_ / "environment.json", error);
+  if (!made_) return;
+  for (const Columns* columns : all_columns()) std::filesystem::remove(file_of(*columns), error);
+  for (const char* name :
+       {"columns.json", "ceilings.json", "links.json", "rungs.json", "benchmark.json"})
+    std::filesystem::remove(directory_ / name, error);
+  std::filesystem::remove(directory_, error);
+}
+
 void RunFolder::write_text(const std::string& name, const std::string& text) const {
   replace_file(directory_ / name, text);
 }
 
 void RunFolder::write_json(const std::string& name, const nlohmann::json& content) const {
-  write_text(name, content.dump(1) + "\n");
+  write_text(name, content.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 nlohmann::json RunFolder::read_json(const std::string& name) const {

@@ -1,6 +1,7 @@
 // The folder in which one run writes its results.
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +17,11 @@ class RunFolder {
   // holds a run and resume is false, when it or a table in it cannot be written, when a table has
   // other columns, or when less than 64 MiB are free.
   RunFolder(std::filesystem::path directory, bool resume);
+  // When an exception ends a new run that has no row yet, removes what it wrote: the command, once
+  // corrected, finds the folder as it was.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& directory() const { return directory_; }
   bool resumed() const { return resumed_; }
@@ -36,7 +42,8 @@ class RunFolder {
   std::filesystem::path file_of(const Columns& columns) const;
 
   std::filesystem::path directory_;
-  bool resumed_ = false;
+  int exceptions_ = std::uncaught_exceptions();
+  bool resumed_ = false, made_ = false;
 };
 
 // results/local/<UTC time> of the project.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 namespace stepladder {
 namespace {
@@ -15,8 +16,14 @@ std::filesystem::path without_torn_line(std::filesystem::path file,
   std::ifstream in(file, std::ios::binary);
   if (!in) return file;
   const std::string text((std::istreambuf_iterator<char>(in)), {});
+  // Spreadsheets write a byte order mark and end lines with a carriage return too.
+  const std::string_view mark = "\xEF\xBB\xBF";
+  std::string first = text.substr(0, text.find('\n'));
+  if (first.starts_with(mark)) first.erase(0, mark.size());
+  if (first.ends_with('\r')) first.pop_back();
   const std::string header = csv_line(columns);
-  if (!text.starts_with(header) && !header.starts_with(text))
+  const bool is_torn = text.find('\n') == std::string::npos;
+  if (is_torn ? !header.starts_with(first) : first + '\n' != header)
     throw std::runtime_error(fmt::format(
         "{}:1: its columns are not this version's; choose another folder", file.string()));
   const std::size_t last = text.rfind('\n'), whole = last == std::string::npos ? 0 : last + 1;

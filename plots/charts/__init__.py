@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,10 +41,17 @@ def write_all(run: Run) -> Outcome:
                    [entry for part in parts for entry in part.not_drawn])
 
 
+def file_name(name: str) -> str:
+    """Names of networks may have any character: those that a file's may lack become ~ and their bytes, so that
+    different names stay different."""
+    return re.sub(r"[^\w.-]", lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name, flags=re.ASCII)
+
+
 def write_kind(run: Run, number: int) -> Outcome:
     outcome = Outcome()
     with matplotlib.rc_context(style.RC):
-        for name, drawn in KINDS[number].draw(run):
+        for title, drawn in KINDS[number].draw(run):
+            name = file_name(title)
             if isinstance(drawn, str):
                 outcome.not_drawn.append((name, drawn))
             else:

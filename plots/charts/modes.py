@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,11 +45,10 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
     for network in dict.fromkeys(c.setting.network for c in found):
         here = [c for c in found if c.setting.network == network]
         shown = most_ranks(here)
-        name = Path(network).stem
-        yield f"modes-convergence-{name}", draw_convergence(run, name, shown)
-        yield f"modes-time-{name}", draw_times(run, name, shown)
-        yield f"modes-staleness-{name}", draw_staleness(run, name, shown)
-        yield f"modes-scaling-{name}", draw_scaling(run, name, here)
+        yield f"modes-convergence-{network}", draw_convergence(run, network, shown)
+        yield f"modes-time-{network}", draw_times(run, network, shown)
+        yield f"modes-staleness-{network}", draw_staleness(run, network, shown)
+        yield f"modes-scaling-{network}", draw_scaling(run, network, here)
 
 
 def about(run: Run, shown: Sequence[Compared], remark: str, interval: str = "") -> str:

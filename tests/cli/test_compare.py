@@ -52,6 +52,17 @@ def test_a_run_is_as_fast_as_itself(stepladder, doctored):
     assert " 1.000 " in done.stdout
 
 
+def test_a_line_that_a_crash_tore_is_left_out(stepladder, finished_run, tmp_path):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    text = (run / "samples.csv").read_text()
+    for torn in (text[:-1], text[:text.rindex(",")]):  # with and without all of its fields
+        (run / "samples.csv").write_text(torn)
+        done = stepladder("compare", finished_run, run)
+        assert done.returncode == 0, done.stderr
+        lines = len(text.splitlines())
+        assert done.stderr == f"{run}/samples.csv:{lines}: the last line is torn (no newline at its end); skipped\n"
+
+
 def test_a_slower_run_exits_1_and_shows_the_rows(stepladder, finished_run, doctored):
     done = stepladder("compare", doctored(1), doctored(10))
     assert done.returncode == 1

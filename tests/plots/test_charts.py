@@ -39,6 +39,18 @@ def drawn(folder: Path) -> dict[str, Page | str]:
         return {name: drawn for kind in charts.KINDS for name, drawn in kind.draw(run)}
 
 
+def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
+    names = ["tiny.v1", "tiny.v2", "deep/net $1", "deep~net"]
+    noise = random.Random(1)
+    write_csv(tmp_path, columns.STEP, [line for name in names
+                                       for line in one_step(noise, name, LAYERS["mlp"], "serial", "single", 1, 1.0)])
+    (tmp_path / "columns.json").write_text(columns.JSON)
+    outcome = charts.write_kind(load_run(tmp_path), charts.KINDS.index(charts.step_time))
+    files = {path.name for path in (tmp_path / "charts").iterdir()}
+    assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241", "step-deep~7enet"}
+    assert files == {f"{name}.{suffix}" for name in outcome.written for suffix in ("svg", "pdf", "png")}
+
+
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory) -> Path:
     """Fewer primitives and networks than run_dir: drawing takes a second per chart."""

@@ -440,6 +440,15 @@ def test_the_screen_names_network_and_charts(tmp_path, monkeypatch):
     assert "Charts: run/charts: modes-time-tiny.svg, modes-convergence-tiny.svg" in text
 
 
+def test_networks_that_differ_after_a_point_have_charts_of_their_own(tmp_path):
+    folder = mode_run.write(tmp_path / "run", [evaluations([0.95]), evaluations([0.95], mode="ssp", ranks=4)])
+    header, rows = (folder / "train.csv").read_text().split("\n", 1)
+    assert "tiny" in rows
+    (folder / "train.csv").write_text("\n".join([header, rows.replace("tiny", "tiny.v1") + rows.replace("tiny", "tiny.v2")]))
+    names = [name for name, _ in charts.modes.draw(load_run(folder))]
+    assert names == [f"modes-{kind}-tiny.v{i}" for i in (1, 2) for kind in ("convergence", "time", "staleness", "scaling")]
+
+
 def test_tables_and_blocks_have_the_modes(comparison, tmp_path):
     text = render(load_run(comparison))
     assert "| `synchronous,compressed=one_bit` |" in text.split("## Training modes")[1].split("## Training\n")[0]

@@ -169,8 +169,24 @@ def test_lines_are_counted_through_quoted_newlines(tmp_path):
         load_run(tmp_path)
 
 
+@pytest.mark.parametrize("change", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")],
+                         ids=["byte order mark", "carriage returns"])
+def test_a_table_that_a_spreadsheet_saved(tmp_path, change):
+    write_train(tmp_path, "")
+    (tmp_path / "train.csv").write_bytes(change(train_text(GOOD)).encode())
+    run = load_run(tmp_path)
+    assert [found["step"] for found in run.train] == [1] and run.warnings == []
+
+
+def test_large_whole_numbers_are_exact(tmp_path):
+    write_train(tmp_path, train_text(row(columns.TRAIN, step=2**63 - 1)))
+    assert load_run(tmp_path).train[0]["step"] == 2**63 - 1
+
+
 @pytest.mark.parametrize("column, value, expected", [
-    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number")])
+    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number"), ("seconds", "1_0.5", "a number"),
+    ("step", "1_0", "a whole number"), ("seconds", " 1", "a number"), ("seconds", "infinity", "a number"),
+    ("seconds", "1e999", "a number"), ("seconds", "\u0661", "a number")])
 def test_a_wrong_value_is_an_error(tmp_path, column, value, expected):
     write_train(tmp_path, train_text(row(columns.TRAIN, **{column: value})))
     with pytest.raises(InputError, match=f"column {column} is '{value}', expected {expected}"):

@@ -179,13 +179,48 @@ INSTANTIATE_TEST_SUITE_P(
                "train-images-idx3-ubyte",
                16 + 12 * 20,
                "abc",
-               {"byte offset 256", "expected the end of the file", "found 3 more bytes"}},
+               {"byte offset 256", "expected the end of the file", "found more bytes"}},
         Damage{"LabelOutOfRange",
                "t10k-labels-idx1-ubyte",
                8 + 4,
                "\x0a",
                {"byte offset 12", "expected a label from 0 to 9", "found 10"}}),
     [](const auto& info) { return info.param.what; });
+
+// Both files of gzip end before their text does, which shows only where all of it is read.
+TEST(Idx, GzipIsReadOnlyAsFarAsTheHeaderAsks) {
+  const MnistFolder mnist;
+  const fs::path plain = mnist.folder / "train-images-idx3-ubyte";
+  mnist.folder.write("train-images-idx3-ubyte", read(plain) + std::string(10'000'000, '\0'));
+  gzip(plain, plain.string() + ".gz");
+  fs::remove(plain);
+  fs::resize_file(plain.string() + ".gz", fs::file_size(plain.string() + ".gz") - 100);
+  EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
+                   {"byte offset 256: expected the end of the file after dimensions 12 x 5 x 4, "
+                    "found more bytes"}));
+}
+
+TEST(Cifar, GzipIsReadOnlyUpToTheFirstDamage) {
+  const CifarFolder cifar;
+  const fs::path plain = cifar.folder / "test_batch.bin";
+  cifar.folder.write("test_batch.bin", std::string(10'000'000, '\x0a'));
+  gzip(plain, plain.string() + ".gz");
+  fs::remove(plain);
+  fs::resize_file(plain.string() + ".gz", fs::file_size(plain.string() + ".gz") - 100);
+  EXPECT_TRUE(says(error_of([&] { load(cifar.folder.path()); }),
+                   {"test_batch.bin.gz: byte offset 0: expected a label from 0 to 9, found 10"}));
+}
+
+TEST(TextFiles, GzipOfMoreThanAQuarterOfAGigabyteIsRefused) {
+  const TemporaryFolder folder;
+  gzFile file = gzopen((folder / "a.csv.gz").c_str(), "wb1");
+  const std::string part(1U << 20U, '\n');
+  for (int i = 0; i < 257; ++i)
+    ASSERT_EQ(gzwrite(file, part.data(), 1U << 20U), static_cast<int>(part.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+  EXPECT_TRUE(says(error_of([&] { read_bytes(folder / "a.csv.gz"); }),
+                   {"a.csv.gz: byte offset 268435456: expected the end of the text"}));
+}
 
 TEST(Idx, DifferentCountsOfImagesAndLabelsAreAnError) {
   const MnistFolder mnist;

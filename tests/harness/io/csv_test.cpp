@@ -57,6 +57,19 @@ TEST(Csv, ReadsFilesOfSpreadsheetsAndOtherSystems) {
   EXPECT_EQ(file.rows()[1].text("b"), "4");
 }
 
+TEST(Csv, TextIsUtf8InBothDirections) {
+  EXPECT_EQ(csv_line({"a\xff", "é"}), "a\xEF\xBF\xBD,é\n");
+  EXPECT_TRUE(says(error_of_file("a,b\n1,2\n\xfc,4\n"), {"f.csv:3", "not UTF-8"}));
+}
+
+TEST(Csv, ATornLineIsLeftOutWhereACrashMayHaveLeftIt) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("f.csv", "a,b\n1,2\n3,4");
+  const CsvFile file(path, {"a", "b"}, {}, LastLine::may_be_torn);
+  EXPECT_EQ(file.rows().size(), 1U);
+  EXPECT_EQ(file.torn(), path.string() + ":3");
+}
+
 TEST(Csv, ColumnsAreFoundByName) {
   const TemporaryFolder folder;
   const CsvFile file(folder.write("f.csv", "c,b,a\n3,2,1\n"), {"a", "b"}, {"c", "d"});

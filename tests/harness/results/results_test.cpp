@@ -55,6 +55,19 @@ TEST(Table, ATornHeaderIsWrittenAgain) {
   EXPECT_EQ(content_of(folder / "t.csv"), "name,value\n");
 }
 
+TEST(Table, GoesOnWhereASpreadsheetSavedIt) {
+  const TemporaryFolder folder;
+  for (const std::string before : {"\xEF\xBB\xBFname,value\na,1\n", "name,value\r\na,1\r\n",
+                                   "\xEF\xBB\xBFname,value\r\na,1\r\n"}) {
+    folder.write("t.csv", before);
+    Table table(folder / "t.csv", columns);
+    table.append({{"b", "2"}});
+    EXPECT_EQ(content_of(folder / "t.csv"), before + "b,2\n");
+    table.remove_rows([](const CsvRow& row) { return row.text("value") == "2"; });
+    EXPECT_EQ(content_of(folder / "t.csv"), "name,value\na,1\n");
+  }
+}
+
 TEST(Table, AFileWithOtherColumnsIsRefusedAndLeftAlone) {
   const TemporaryFolder folder;
   for (const char* other : {"name,price\na,1\n", "name,price\na,1", "a shopping list"}) {
