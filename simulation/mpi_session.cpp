@@ -59,6 +59,7 @@ double MpiSession::max(double value) const {
   return value;
 }
 
+int MpiSession::ranks_of_host_with(int) const { return 1; }  // one rank on each node
 bool MpiSession::same_on_all_ranks(std::uint64_t hash) const {
   std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
   MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
