@@ -214,16 +214,6 @@ void take_all_places() {
 
 }  // namespace
 
-std::vector<int> processors_of_places() {
-  std::vector<int> all;
-  for (int place = 0; place < omp_get_num_places(); ++place) {
-    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
-    omp_get_place_proc_ids(place, processors.data());
-    all.insert(all.end(), processors.begin(), processors.end());
-  }
-  return all;
-}
-
 void pin_threads(char** arguments) {
   program_arguments = arguments;
   // A team would have fewer threads than it is asked for while the machine is busy.

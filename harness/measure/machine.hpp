@@ -29,10 +29,6 @@ std::size_t last_level_cache_per_rank(const Machine& machine);
 // The content of environment.json, without the facts of the run (seed, data, commands, times).
 nlohmann::json describe_environment(const Machine& machine);
 
-// The processors of OpenMP's places; empty if threads are not bound. The affinity of the first thread
-// may be a single one of them.
-std::vector<int> processors_of_places();
-
 // Binds threads to cores, and lets idle teams sleep soon: sets OMP_PLACES, OMP_PROC_BIND and
 // GOMP_SPINCOUNT unless the user has, and starts the program again with `arguments`, because OpenMP
 // reads them at program start. Not for ranks: each would take the first core of its host. mpirun and

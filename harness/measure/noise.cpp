@@ -14,7 +14,7 @@
 #include <string>
 
 #include "harness/measure/cores.hpp"
-#include "harness/measure/machine.hpp"
+#include "harness/measure/threads.hpp"
 #include "harness/measure/now.hpp"
 
 namespace stepladder {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/machine.hpp"
 
 namespace stepladder {
 namespace {
@@ -59,6 +58,16 @@ ThreadLimit of_openmp() {
 }
 
 }  // namespace
+
+std::vector<int> processors_of_places() {
+  std::vector<int> all;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, processors.data());
+    all.insert(all.end(), processors.begin(), processors.end());
+  }
+  return all;
+}
 
 double processor_quota(const std::filesystem::path& groups,
                        const std::filesystem::path& of_process) {

@@ -3,8 +3,13 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace stepladder {
+
+// The processors of OpenMP's places; empty if threads are not bound. The affinity of the first thread
+// may be a single one of them.
+std::vector<int> processors_of_places();
 
 struct ThreadLimit {
   int threads = 1;     // at least 1
