@@ -121,15 +121,27 @@ std::vector<std::string> identity_of(const Options& options,
   return lines;
 }
 
+// Not part of the identity: checkpoints of versions without it are of the same trainings.
+std::string hash_of(const data::DatasetPair& data) {
+  std::uint64_t hash = fnv1a_basis;
+  for (const data::Dataset* set : {&data.train, &data.test}) {
+    hash = fnv1a(std::as_bytes(std::span(set->images)), hash);
+    hash = fnv1a(std::as_bytes(std::span(set->labels)), hash);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 // `rungs`: of each rank.
-Checkpoint checkpoint_of(std::vector<std::string> identity, const Progress& total, double accuracy,
-                         const nlohmann::json& rungs, TrainableNetwork& network) {
+Checkpoint checkpoint_of(std::vector<std::string> identity, const std::string& data_hash,
+                         const Progress& total, double accuracy, const nlohmann::json& rungs,
+                         TrainableNetwork& network) {
   network.download();
   const auto copy = [](std::span<const float> values) {
     return std::vector<float>(values.begin(), values.end());
   };
   return {std::move(identity),
           {{"step", total.step},
+           {"data", data_hash},
            {"accuracy", accuracy},
            {"samples", total.samples},
            {"loss", total.loss},
@@ -161,15 +173,24 @@ Progress progress_of(const nlohmann::json& json) {
   return progress;
 }
 
-// Rank 0 reads; all ranks have the progress, and rank 0 the arrays.
+// Rank 0 reads; all ranks have the progress, and rank 0 the arrays. Throws if its images are not
+// those of `data_hash`.
 std::optional<Checkpoint> load_checkpoint(const CheckpointFolder* folder,
-                                          const std::vector<std::string>& identity) {
+                                          const std::vector<std::string>& identity,
+                                          const std::string& data_hash) {
   std::optional<Checkpoint> loaded;
   if (folder != nullptr) {
     std::vector<std::string> refused;
     loaded = folder->load(identity, refused);
     for (const std::string& reason : refused)
       fmt::print(stderr, "stepladder: checkpoint refused: {}\n", reason);
+    if (loaded && loaded->progress.value("data", data_hash) != data_hash)
+      throw std::runtime_error(
+          fmt::format("{}: the checkpoint of step {} is of a training on other images or labels "
+                      "(hash {}, not {}): name those with --data, or another folder",
+                      folder->files_of(identity).front().string(),
+                      loaded->progress.value("step", std::int64_t{0}),
+                      loaded->progress.value("data", data_hash), data_hash));
   }
   const std::string progress = mpi_session().broadcast(loaded ? loaded->progress.dump() : "");
   if (progress.empty()) return std::nullopt;
@@ -241,10 +262,12 @@ bool is_of(const CsvRow& row, const TrainingId& id) {
 class Training {
  public:
   Training(const Options& options, const data::DatasetPair& data, std::vector<std::string> identity,
-           const PlanStore& plans, Mode& mode, std::int64_t batch, TrainingId id, const Run& run)
+           std::string data_hash, const PlanStore& plans, Mode& mode, std::int64_t batch,
+           TrainingId id, const Run& run)
       : options_(options),
         data_(data),
         identity_(std::move(identity)),
+        data_hash_(std::move(data_hash)),
         plans_(plans),
         mode_(mode),
         per_epoch_(data.train.count() / batch),
@@ -307,7 +330,8 @@ class Training {
          Communicator("the checkpoint").texts(nlohmann::json(plans_.chosen()).dump()))
       rungs.push_back(nlohmann::json::parse(text));
     if (folder_)
-      folder_->save(total.step, checkpoint_of(identity_, total, accuracy, rungs, mode_.network()));
+      folder_->save(total.step,
+                    checkpoint_of(identity_, data_hash_, total, accuracy, rungs, mode_.network()));
   }
 
   // Every rank takes a part of the images.
@@ -361,6 +385,7 @@ class Training {
   const Options& options_;
   const data::DatasetPair& data_;
   std::vector<std::string> identity_;
+  std::string data_hash_;  // rank 0, with checkpoints
   const PlanStore& plans_;
   Mode& mode_;
   std::int64_t per_epoch_, evaluate_every_, boundary_ = 0;  // steps
@@ -476,7 +501,11 @@ int run(const Options& options) {
   PlanStore plans(options.seed, known);
   setup.plans = &plans;
   std::optional<CheckpointFolder> folder;
-  if (!options.checkpoint.empty() && mpi.rank() == 0) folder.emplace(options.checkpoint);
+  std::string data_hash;
+  if (!options.checkpoint.empty() && mpi.rank() == 0) {
+    folder.emplace(options.checkpoint);
+    data_hash = hash_of(data);
+  }
   if (folder && !options.resume)
     if (const auto files = folder->files_of(identity); !files.empty())
       throw std::runtime_error(fmt::format(
@@ -484,7 +513,7 @@ int run(const Options& options) {
           files.front().string()));
   std::optional<Checkpoint> checkpoint;
   if (!options.checkpoint.empty() && options.resume)
-    checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity);
+    checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity, data_hash);
   plans.prefer(checkpoint ? rungs_of(*checkpoint) : known_rungs(run));
   const std::unique_ptr<Mode> mode = mode_entry.make(setup, spec);
   if (run.writes()) save_rungs(run, plans);
@@ -508,7 +537,7 @@ int run(const Options& options) {
                       .seed = options.seed,
                       .batch = description.batch,
                       .optimizer = options.network.optimizer_text(description)};
-  Training training(options, data, identity, plans, *mode, description.batch, id, run);
+  Training training(options, data, identity, data_hash, plans, *mode, description.batch, id, run);
   if (checkpoint) {
     restore(*checkpoint, *mode);
     if (mpi.rank() == 0)

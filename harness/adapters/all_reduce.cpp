@@ -58,16 +58,10 @@ struct AllReduceAdapter {
   }
 #ifdef STEPLADDER_HAVE_MPI
   // For the variants whose vectors live in shared memory. Collective.
-  static std::shared_ptr<const all_reduce::Window> window(const Problem& p, std::size_t bytes) {
+  static std::shared_ptr<const all_reduce::Window> window(const Problem&, std::size_t bytes) {
     const Resources resources{.communicator = mpi_session().communicator()};
-    try {
-      return std::make_shared<all_reduce::Window>(communicator_of(resources), bytes);
-    } catch (const std::bad_alloc&) {
-      throw Unsupported(
-          fmt::format("{} ranks with {:.2f} GiB each do not fit the shared memory of this machine "
-                      "(/dev/shm)",
-                      p.ranks, static_cast<double>(bytes) / 0x1p30));
-    }
+    const RankWatch::Call call = mpi_session().watch("the allocation of shared memory");
+    return std::make_shared<all_reduce::Window>(communicator_of(resources), bytes);
   }
 #endif
   // In the exact tier a multiple of the number of ranks, so that the mean is exact too.

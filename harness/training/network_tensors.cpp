@@ -75,6 +75,7 @@ Mirrored<float> allocate_gradients(std::size_t count, const NetworkOptions& opti
   if (options.shared_gradients && mpi.ranks() > 1 && mpi.hosts() == 1 &&
       parts.memory.place() == Place::cpu) {
     const MPI_Comm communicator = communicator_of({.communicator = mpi.communicator()});
+    const RankWatch::Call call = mpi.watch("the allocation of shared memory");
     parts.window = std::make_shared<all_reduce::Window>(communicator, count * sizeof(float));
     auto* gradients = reinterpret_cast<float*>(parts.window->segment());
     return {gradients, {gradients, count}};

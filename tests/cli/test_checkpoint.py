@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 
 import pytest
 from conftest import ROOT, read_csv
@@ -105,6 +106,38 @@ def test_without_a_checkpoint_resume_starts_anew(trainings):
 def test_a_finished_training_can_be_resumed(trainings):
     whole = weights(trainings.run("a", "--steps", "20", "--every", "10"))
     assert weights(trainings.run("a", "--steps", "20", "--every", "10", "--resume")) == whole
+
+
+@pytest.mark.parametrize("changed", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"])
+def test_a_training_does_not_go_on_with_other_data_of_the_same_size(trainings, stripes, changed):  # noqa: F811
+    weights(trainings.run("a", "--steps", "20", "--every", "10"))
+    before = trainings.rows("a")
+    file = stripes / changed
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    done = trainings.run("a", "--steps", "40", "--every", "10", "--resume")
+    assert done.returncode == 1
+    assert "the checkpoint of step 20 is of a training on other images or labels" in done.stderr
+    assert trainings.rows("a") == before
+    file.write_bytes(content)
+    weights(trainings.run("a", "--steps", "40", "--every", "10", "--resume"))
+
+
+def test_a_checkpoint_without_a_hash_of_the_data_is_loaded(trainings):
+    """As earlier versions wrote them."""
+    whole = weights(trainings.run("whole", "--steps", "30", "--every", "10"))
+    weights(trainings.run("a", "--steps", "20", "--every", "10"))
+    newest = trainings.newest_first("a")[0]
+    line, rest = newest.read_bytes().split(b"\n", 1)
+    size = int.from_bytes(rest[:8], "little")
+    header = json.loads(rest[8:8 + size])
+    del header["progress"]["data"]
+    text = json.dumps(header).encode()
+    content = line + b"\n" + len(text).to_bytes(8, "little") + text + rest[8 + size:-4]
+    newest.write_bytes(content + zlib.crc32(content).to_bytes(4, "little"))
+    done = trainings.run("a", "--steps", "30", "--every", "10", "--resume")
+    assert "resumed after step 20" in done.stdout
+    assert weights(done) == whole
 
 
 @pytest.mark.parametrize("damage", ["torn", "damaged"])

@@ -219,6 +219,7 @@ int main() {
     session.start();
     check_session(session);
     check_group(session);
+    check_windows(session);
     check_algorithms(session);
     check_variants(session);
     check_two_level_variants(session);

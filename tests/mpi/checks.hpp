@@ -8,6 +8,7 @@ namespace stepladder::test {
 
 void check_session(const MpiSession& session);
 void check_group(const MpiSession& session);
+void check_windows(const MpiSession& session);
 void check_algorithms(const MpiSession& session);  // of mpi_<algorithm>
 
 }  // namespace stepladder::test

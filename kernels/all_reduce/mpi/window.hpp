@@ -13,7 +13,8 @@ class Window {
  public:
   // Collective over `communicator`, whose ranks must share memory. The segment of each rank begins
   // at a page; its pages are touched by that rank, and are huge pages where the system has them and
-  // the segments together fill one. Throws std::bad_alloc on every rank if a rank cannot allocate.
+  // the segments together fill one. Throws Unsupported with what is missing, on every rank, if a rank
+  // cannot allocate.
   Window(MPI_Comm communicator, std::size_t bytes);
   // Collective. During an exception the memory stays until the process ends, because other ranks may
   // not come here.
@@ -44,6 +45,10 @@ class Window {
   int rank_ = 0;
   std::vector<std::byte*> segments_;  // [rank]
 };
+
+// Gives memory to all pages of a mapping. False where the system has none: a store to such a page
+// would be a SIGBUS. True where the system cannot tell (before Linux 5.14).
+bool reserve_pages(std::byte* memory, std::size_t bytes);
 
 // The ranks of `communicator` that share memory with this one, in the same order. The caller frees
 // it.

@@ -1,6 +1,6 @@
 #include "kernels/all_reduce/mpi/hierarchical/nodes.hpp"
 
-#include <new>
+#include <string>
 
 #include "kernels/common/mpi.hpp"
 
@@ -39,13 +39,15 @@ std::unique_ptr<Window> Nodes::window(std::size_t bytes) const {
   if (over(all_, Group(shared.get()).ranks() == node_.ranks(), MPI_MIN) == 0)
     throw Unsupported("the ranks of a node do not share memory");
   std::unique_ptr<Window> window;
+  std::string why;
   try {
     window = std::make_unique<Window>(node_.communicator(), bytes);
-  } catch (const std::bad_alloc&) {  // on this node; the others must know
+  } catch (const Unsupported& error) {  // on this node; the others must know
+    why = error.what();
   }
   if (over(all_, window != nullptr, MPI_MIN) == 0) {
     window.reset();
-    throw std::bad_alloc{};
+    throw Unsupported(why.empty() ? "another node has too little shared memory" : why);
   }
   return window;
 }

@@ -24,7 +24,7 @@ class Nodes {
   MPI_Comm lane(int lane) const;
 
   // Collective over all ranks. Memory that the ranks of this node share. Throws on every rank:
-  // Unsupported if the ranks of a node share no memory, std::bad_alloc if a node has too little.
+  // Unsupported if the ranks of a node share no memory, or a node has too little.
   std::unique_ptr<Window> window(std::size_t bytes) const;
 
  private:
