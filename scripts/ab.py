@@ -5,7 +5,7 @@
 Each turn is a process of its own: it finds its pages anew, and the machine is the same for the two processes of a pair.
 Who comes first alternates. What follows -- are arguments of `stepladder bench`. The repetitions go to OUT/old and
 OUT/new, with the number of the pair as their visit; `stepladder compare --paired` judges them.
-Exit status: that of compare (1: slower, or a rung that fails now; 2: cannot be compared).
+Exit status: that of compare (1: slower, or a rung that fails now; 2: the two cannot be compared, or wrong arguments).
 """
 
 import argparse
@@ -30,8 +30,9 @@ SIGNIFICANCE = 0.02  # of any false alarm
 JUDGED = ["--threshold", str(THRESHOLD), "--significance", str(SIGNIFICANCE)]
 
 
-def fail(message):
-    sys.exit(f"make ab: {message}")
+def fail(message, status=2):  # 1 would look like a slowdown
+    print(f"make ab: {message}", file=sys.stderr)
+    sys.exit(status)
 
 
 def built(base):
@@ -108,8 +109,12 @@ def run_in_turns(programs, arguments, limit, scratch):
     ceilings = {side: folder / "ceilings.json" for side, folder in first.items()}
     seconds = max(measure(program, arguments, FIRST_BUDGET, scratch / f"{side}-second", ceilings[side])
                   for side, program in programs.items())
-    rows = len({tuple(row.values())[:6] for row in csv.DictReader(open(first["new"] / "summary.csv"))
-                if row["status"] == "ok"})
+    with open(first["new"] / "summary.csv", newline="") as file:
+        summary = list(csv.DictReader(file))
+    rows = sum(row["status"] == "ok" for row in summary)
+    failed = [row for row in summary if row["status"] == "failed"]
+    if rows == 0 and failed:
+        fail(f"FAILED: all of {len(failed)} rows; {failed[0]['variant']}: {failed[0]['reason']}", 1)
     if rows == 0:
         fail(f"no row was measured by bench {' '.join(arguments)}")
     budget = budget_of(limit, seconds, rows)

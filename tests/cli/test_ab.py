@@ -86,8 +86,8 @@ def test_a_slower_program_is_found_and_the_order_rotates(program, tmp_path):
     assert {row["visit"] for row in rows} >= {"0", "1", "2", "3", "4"}
     assert all(row["marked"] == "" for row in rows)
     assert sum(row["visit"] == "0" for row in rows) == 8
-    assert run(old.parent, new, "--out", tmp_path / "kept").returncode == 1  # refused: it is there
-    assert "is there already" in run(old.parent, new, "--out", tmp_path / "kept").stderr
+    refused = run(old.parent, new, "--out", tmp_path / "kept")
+    assert refused.returncode == 2 and "is there already" in refused.stderr
 
 
 def test_a_program_against_itself_is_the_same(program):
@@ -99,12 +99,13 @@ def test_a_program_against_itself_is_the_same(program):
 def test_a_rung_that_fails_in_the_new_program_is_an_error(program):
     done = run(program("old").parent, program("new", status="failed"))
     assert done.returncode == 1
-    assert "no row was measured" in done.stderr or "FAILED" in done.stdout
+    assert "make ab: FAILED: all of 2 rows; packed: it is wrong" in done.stderr
 
 
 def test_what_is_no_program_is_refused(program, tmp_path):
     new = program("new")
-    assert "neither a commit nor a build folder" in run("no-such-commit", new).stderr
+    unknown = run("no-such-commit", new)
+    assert unknown.returncode == 2 and "neither a commit nor a build folder" in unknown.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no program stepladder" in run(tmp_path / "empty", new).stderr
     assert "expected seconds above 0" in run(new.parent, new, limit=0).stderr

@@ -168,7 +168,7 @@ def test_one_repetition_is_said_and_gives_no_ratio(stepladder, doctored, tmp_pat
 
 
 def test_a_ratio_that_the_medians_contradict_cannot_be_told(stepladder, of_many_problems, tmp_path):
-    """The other rows of its problem got faster by a third, and it did not change."""
+    """The other rows of its problem take half of the time, and it did not change."""
     def write(name, others):
         run = of_many_problems(name, 1)
         rows = read_csv(run / "samples.csv")
