@@ -13,7 +13,7 @@
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/problem/suites.hpp"
 
 namespace stepladder {

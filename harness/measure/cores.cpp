@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/measure/now.hpp"
 
 namespace stepladder {

@@ -23,7 +23,7 @@
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "harness/measure/gpu_monitor.hpp"
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/measure/memory_limits.hpp"
 #include "kernels/common/device.hpp"
 

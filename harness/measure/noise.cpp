@@ -14,7 +14,7 @@
 #include <string>
 
 #include "harness/measure/cores.hpp"
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/measure/now.hpp"
 
 namespace stepladder {

@@ -20,6 +20,7 @@
 #include "harness/io/shell.hpp"
 #include "harness/measure/drift.hpp"
 #include "harness/measure/work_record.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/results/bench_writer.hpp"
 
 namespace stepladder {
@@ -535,6 +536,9 @@ Resources Bench::resources_of(const Case& problem, const Candidate& candidate) {
 
 void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
+  if (is_on(candidate, Place::cpu) && candidate.variant->info->threaded)
+    if (const std::string reason = why_fewer_threads(candidate.threads); !reason.empty())
+      return candidate.set("unavailable", reason);
   const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
   const Verdict verdict =
       verify(problem, *candidate.variant, resources_of(problem, candidate), candidate.runner);

@@ -8,7 +8,7 @@
 
 #include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/io/result_file.hpp"
 #include "harness/results/result_columns.hpp"
 

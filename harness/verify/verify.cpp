@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 #include "harness/verify/feedback.hpp"
 
 namespace stepladder {
@@ -94,7 +94,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
     return {
         .outcome = Outcome::unavailable, .reason = variant.why_unavailable, .runs_nowhere = true};
   if (variant.info->threaded && variant.info->place == Place::cpu)
-    if (std::string reason = why_fewer_threads(resources.threads); !reason.empty())
+    if (std::string reason = why_smaller_team(resources.threads); !reason.empty())
       return {.outcome = Outcome::unavailable, .reason = std::move(reason)};
   MpiSession& mpi = mpi_session();
   const bool is_second = runner != nullptr;

@@ -214,7 +214,7 @@ def test_what_cannot_be_compared_exits_2(stepladder, finished_run, doctored, tmp
     assert done.returncode == 2
     assert f"{finished_run} and {run} have no row in common" in done.stderr
 
-    (run / "samples.csv").write_text(lines[0] + "torn")
+    (run / "samples.csv").write_text(lines[0] + "torn\n")
     done = stepladder("compare", finished_run, run)
     assert done.returncode == 2
     assert "samples.csv:2: 1 fields; the header has" in done.stderr

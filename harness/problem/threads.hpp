@@ -20,8 +20,11 @@ struct ThreadLimit {
 // of its control group. Starts no thread.
 ThreadLimit thread_limit();
 
-// Empty if as many threads run, otherwise why not. Starts an OpenMP team. Ranks may share processors:
-// theirs are not counted.
+// Empty if OpenMP starts as many threads, otherwise why not. Starts an OpenMP team.
+std::string why_smaller_team(int threads);
+
+// Empty if as many threads start and each can have a processor of its own, otherwise why not: what a
+// timing of so many threads needs. Ranks may share processors: theirs are not counted.
 std::string why_fewer_threads(int threads);
 
 // Processors' worth of time that the control group of a process and those above it have; infinite

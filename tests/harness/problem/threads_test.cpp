@@ -1,5 +1,5 @@
 // The processor time of a container is read from the files of its control groups.
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,6 +69,10 @@ TEST(WhyFewerThreads, OneThreadAlwaysRuns) {
 TEST(WhyFewerThreads, MoreThanThisProcessMayRunHaveAReason) {
   const int most = thread_limit().threads;
   EXPECT_NE(why_fewer_threads(most + 1).find("threads do not run: "), std::string::npos);
+}
+
+TEST(WhySmallerTeam, ThreadsMayShareProcessors) {
+  EXPECT_EQ(why_smaller_team(thread_limit().threads + 1), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "harness/measure/threads.hpp"
+#include "harness/problem/threads.hpp"
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -57,6 +57,10 @@ ThreadLimit of_openmp() {
           fmt::format("OMP_THREAD_LIMIT allows {}", omp_get_thread_limit())};
 }
 
+std::string why_not(int threads, const std::string& reason) {
+  return fmt::format("{} threads do not run: {}", threads, reason);
+}
+
 }  // namespace
 
 std::vector<int> processors_of_places() {
@@ -102,14 +106,19 @@ ThreadLimit thread_limit() {
   return limit;
 }
 
-std::string why_fewer_threads(int threads) {
+std::string why_smaller_team(int threads) {
   if (threads <= 1) return {};
-  const ThreadLimit limit = MpiSession::launched_by_mpirun() ? of_openmp() : thread_limit();
-  std::string reason = limit.threads < threads ? limit.reason : "";
-  if (reason.empty())
-    if (const int size = size_of_team(threads); size < threads)
-      reason = fmt::format("OpenMP started {}", size);
-  return reason.empty() ? reason : fmt::format("{} threads do not run: {}", threads, reason);
+  if (const ThreadLimit limit = of_openmp(); limit.threads < threads)
+    return why_not(threads, limit.reason);
+  const int size = size_of_team(threads);
+  return size < threads ? why_not(threads, fmt::format("OpenMP started {}", size)) : "";
+}
+
+std::string why_fewer_threads(int threads) {
+  if (threads > 1 && !MpiSession::launched_by_mpirun())
+    if (const ThreadLimit limit = thread_limit(); limit.threads < threads)
+      return why_not(threads, limit.reason);
+  return why_smaller_team(threads);
 }
 
 }  // namespace stepladder
