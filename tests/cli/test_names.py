@@ -87,7 +87,7 @@ def test_wrong_usage_exits_2_and_points_to_the_help(stepladder, arguments, messa
 
 
 COMMANDS = ["list", "machine", "verify", "bench", "step", "train", "plan", "tune", "predict", "compare"]
-NO_NUMBERS = ["0x10", "1_0", "99999999999999999999"]
+NO_NUMBERS = ["0x10", "1_0"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -95,7 +95,7 @@ def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, comma
     """The types in the help tell which options take numbers."""
     options = re.findall(r"^  (--[\w-]+) (INT|UINT|FLOAT)\b", stepladder(command, "--help").stdout, re.M)
     for option, kind in options:
-        for text in NO_NUMBERS + ["nan" if kind == "FLOAT" else "1.5"]:
+        for text in NO_NUMBERS + (["nan", "1e999"] if kind == "FLOAT" else ["1.5", "99999999999999999999"]):
             done = stepladder(command, option, text)
             assert done.returncode == 2, (option, text)
             assert f"{option}: expected " in done.stderr and f", not '{text}'" in done.stderr, done.stderr
