@@ -109,6 +109,7 @@ class Bench {
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void visit(Visited& visited);
   void visit_again(Visited& visited);
+  void raise_beaten_ceilings();
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void plan_all_again(Case& problem, const Candidates& candidates);
