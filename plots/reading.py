@@ -40,7 +40,7 @@ class Run:
     folder: Path
     environment: dict[str, Any] | None = None
     ceilings: list[dict[str, Any]] | None = None
-    refused_ceilings: dict[int, float] = field(default_factory=dict)  # threads: cores that others used
+    refused_ceilings: dict[int, str] = field(default_factory=dict)  # threads: why
     summary: list[Row] | None = None
     step: list[Row] | None = None
     train: list[Row] | None = None
@@ -216,8 +216,11 @@ def measured_ceilings(path: Path, content: dict[str, Any]) -> list[dict[str, Any
     return ceilings
 
 
-def refused_ceilings(path: Path, content: dict[str, Any]) -> dict[int, float]:
+def refused_ceilings(path: Path, content: dict[str, Any]) -> dict[int, str]:
+    def reason(entry: dict[str, Any]) -> str:
+        busy = f"other processes used {float(entry['cores_of_others']):.1f} cores while they were measured"
+        return str(entry.get("inconsistent") or busy)
     try:
-        return {int(entry["threads"]): float(entry["cores_of_others"]) for entry in content.get("refused", [])}
+        return {int(entry["threads"]): reason(entry) for entry in content.get("refused", [])}
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: 'refused' is no list of objects with threads and cores_of_others") from None

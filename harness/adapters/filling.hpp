@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -62,6 +63,14 @@ ProblemInfo describe(const char* primitive, const char* layout, const Problem& p
           .bytes_written = bytes_written(problem)};
 }
 
+// The value with the last 16 bits of its significand such that bf16, fp16 and TF32 all round it
+// towards zero, by a quarter to a half of their last bit. The errors of products do not cancel then.
+inline float between_narrow_values(float value) {
+  if (std::abs(value) < 0x1p-10F) return value;
+  constexpr std::uint32_t zeros = 0x9000, ones = 0x4800;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) & ~zeros) | ones);
+}
+
 // A whole number of magnitude `largest` at most. Without 0 where only -1 and 1 are left, so that no term
 // of a long sum can be lost unseen.
 inline float small_integer(Random& random, std::int64_t largest) {
@@ -73,13 +82,15 @@ inline float small_integer(Random& random, std::int64_t largest) {
 // are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not depend on
 // them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never, for what fits
 // into memory.
-// Accuracy tier: uniform(-1, 1).
+// Accuracy tier: uniform(-0.5, 1), so that sums grow with their length as the errors of operands in a
+// narrower format do: errors that the bound of a long sum would hide otherwise.
 inline void fill_values(Tier tier, double terms, Random& random, float* values,
                         std::int64_t count) {
   const auto largest =
       static_cast<std::int64_t>(std::clamp(std::floor(std::sqrt(0x1p24 / terms)), 1.0, 8.0));
   for (std::int64_t i = 0; i < count; ++i)
-    values[i] = tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
+    values[i] = tier == Tier::exact ? small_integer(random, largest)
+                                    : between_narrow_values(random.uniform(-0.5F, 1.0F));
 }
 
 // Over ranks: the stream of the values below. All ranks draw the same one.

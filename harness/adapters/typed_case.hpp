@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstring>
@@ -165,6 +167,55 @@ class TypedCase : public Case {
     reset(zeros_, 1);
   }
 
+  void change(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
+              int elements) override {
+    Set& set = sets_of(variant)[copy];
+    for_changed(set, [&](std::size_t i, std::int64_t at, float) {
+      set.buffers[i].write_at(
+          static_cast<std::size_t>(at) * sizeof(float),
+          std::span(contents_[i]).subspan(in_whole(set, i, at) * sizeof(float), sizeof(float)));
+    });
+    set.change = number;
+    set.changed_elements = elements;
+    set.changes_first_alone = variant.prepacked;
+    for_changed(set, [&](std::size_t i, std::int64_t at, float value) {
+      set.buffers[i].write_at(static_cast<std::size_t>(at) * sizeof(float),
+                              std::as_bytes(std::span(&value, 1)));
+    });
+  }
+
+  void restore(const VariantInfo& variant, std::size_t copy) override {
+    reset(sets_of(variant)[copy], contents_);
+  }
+
+  bool is_repeatable(const VariantInfo& variant) const override {
+    return variant.contraction == 0 &&
+           std::none_of(operands_.begin(), operands_.end(),
+                        [](const OperandInfo& operand) { return operand.role == Role::in_out; });
+  }
+
+  void poison_samples(const VariantInfo& variant, std::size_t copy) override {
+    Set& set = sets_of(variant)[copy];
+    constexpr std::array<std::byte, 4> poison{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                                              std::byte{0xff}};
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      for (int sample = 0; has_samples(set, i, Role::output) && sample < samples; ++sample)
+        set.buffers[i].write_at(sample_at(set, i, sample), poison);
+  }
+
+  std::string poisoned_sample(const VariantInfo& variant, std::size_t copy) override {
+    const Set& set = sets_of(variant)[copy];
+    const std::vector<float> read = read_samples(set, Role::output);  // at once
+    const auto is_poison = [](float value) { return std::bit_cast<std::uint32_t>(value) == ~0U; };
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      for (int sample = 0; has_samples(set, i, Role::output) && sample < samples; ++sample)
+        if (is_poison(read[next++]))
+          return fmt::format("{}[{}] was not written when the call returned", operands_[i].name,
+                             sample_at(set, i, sample) / sizeof(float));
+    return {};
+  }
+
   std::unique_ptr<Runner> plan(const Variant& variant, const Resources& resources) override {
     auto plan = plan_variant<Primitive>(variant.entry, problem_, resources);
     if (variant.info->window && window_sets_.empty()) allocate_in_window();
@@ -174,10 +225,11 @@ class TypedCase : public Case {
   }
 
   Check check(const VariantInfo& variant, std::size_t copy) override {
+    const Set& set = sets_of(variant)[copy];
+    const std::vector<float> at_first = results_in_host_memory(set);
     Check result{.passed = true};
     for (std::size_t i = 0; i < operands_.size() && result.passed; ++i) {
       if (!operands_[i].is_used()) continue;
-      const Set& set = sets_of(variant)[copy];
       const OperandInfo operand = held(set, i);
       const GuardedBuffer& buffer = set.buffers[i];
       if (const std::string damage = buffer.guard_damage(); !damage.empty())
@@ -198,6 +250,10 @@ class TypedCase : public Case {
                                   operands_[static_cast<std::size_t>(operand.replica_of)].name)};
       }
     }
+    const std::vector<float> now = results_in_host_memory(set);
+    if (result.passed &&
+        !same_bytes(std::as_bytes(std::span(at_first)), std::as_bytes(std::span(now))))
+      return {.what = "results changed after the call had returned"};
     return result;
   }
 
@@ -258,7 +314,79 @@ class TypedCase : public Case {
     std::vector<GuardedBuffer> buffers;
     Operands operands;
     std::vector<OperandBlock> blocks{};  // of each operand; empty if they are whole
+    std::uint64_t change = 0;            // see change()
+    int changed_elements = 0;
+    bool changes_first_alone = false;
   };
+
+  static constexpr int samples = 16;  // of each result, of floats
+
+  std::int64_t count_of(const Set& set, std::size_t i) const {
+    return set.blocks.empty() ? operands_[i].count : set.blocks[i].count();
+  }
+  // The element of the whole operand that the set has at `at`.
+  static std::size_t in_whole(const Set& set, std::size_t i, std::int64_t at) {
+    if (set.blocks.empty()) return static_cast<std::size_t>(at);
+    const OperandBlock& block = set.blocks[i];
+    return static_cast<std::size_t>(block.first + at / block.columns * block.stride +
+                                    at % block.columns);
+  }
+
+  // Calls visit(operand, element, value) for each element that the change of the set changes. The
+  // values fit 16 bits, and are so large that results without them are wrong.
+  template <class Visit>
+  void for_changed(const Set& set, Visit visit) const {
+    if (set.change == 0) return;
+    const auto is_changed = [&](std::size_t i) {
+      return operands_[i].role == Role::input && operands_[i].element == sizeof(float) &&
+             count_of(set, i) > 0;
+    };
+    std::size_t inputs = 0, input = 0;
+    for (std::size_t i = 0; i < operands_.size(); ++i) inputs += is_changed(i);
+    if (set.changes_first_alone) inputs = std::min(inputs, std::size_t{1});
+    for (std::size_t i = 0; i < operands_.size() && input < inputs; ++i) {
+      if (!is_changed(i) || (input++ != set.change % inputs && set.changed_elements == 1)) continue;
+      const std::int64_t count = count_of(set, i);
+      constexpr std::int64_t each = 64;
+      const std::int64_t changed = std::clamp<std::int64_t>(count / each, 1, set.changed_elements);
+      for (std::int64_t j = 0; j < changed; ++j) {
+        const std::uint64_t numbers[]{set.change, i, static_cast<std::uint64_t>(j)};
+        const std::uint64_t hash = fnv1a(std::as_bytes(std::span(numbers)), fnv1a_basis);
+        const auto size = static_cast<float>(1024 + (hash >> 40U) % 1024);
+        visit(i, static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(count)),
+              (hash >> 63U) != 0 ? size : -size);
+      }
+    }
+  }
+
+  bool has_samples(const Set& set, std::size_t i, Role role) const {
+    return operands_[i].role == role && operands_[i].element == sizeof(float) &&
+           count_of(set, i) > 0;
+  }
+  // Byte; of the first element, the last one and others between.
+  std::size_t sample_at(const Set& set, std::size_t i, int sample) const {
+    return static_cast<std::size_t>((count_of(set, i) - 1) * sample / (samples - 1)) *
+           sizeof(float);
+  }
+  std::vector<float> read_samples(const Set& set, Role role) const {
+    std::vector<float> read;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      for (int sample = 0; has_samples(set, i, role) && sample < samples; ++sample)
+        set.buffers[i].read_at(sample_at(set, i, sample),
+                               std::as_writable_bytes(std::span(&read.emplace_back(), 1)));
+    return read;
+  }
+  // Samples of them.
+  std::vector<float> results_in_host_memory(const Set& set) const {
+    std::vector<float> read;
+    if (std::any_of(set.buffers.begin(), set.buffers.end(),
+                    [](const GuardedBuffer& buffer) { return buffer.is_on_device(); }))
+      return read;
+    read = read_samples(set, Role::output);
+    const std::vector<float> more = read_samples(set, Role::in_out);
+    read.insert(read.end(), more.begin(), more.end());
+    return read;
+  }
 
   bool is_distributed() const { return DistributedAdapter<A> && info_.ranks > 1; }
 
@@ -337,13 +465,16 @@ class TypedCase : public Case {
     std::vector<std::vector<Set>*> all{&sets_, &window_sets_};
     for (auto& [blocks, sets] : sets_of_blocks_) all.push_back(&sets);
     for (std::vector<Set>* sets : all)
-      for (Set& set : std::span(*sets).first(std::min(copies, sets->size())))
-        for (std::size_t i = 0; i < operands_.size(); ++i) {
-          if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
-            set.buffers[i].write(content(set, inputs, i).data());
-          else if (operands_[i].role == Role::output)
-            set.buffers[i].poison();
-        }
+      for (Set& set : std::span(*sets).first(std::min(copies, sets->size()))) reset(set, inputs);
+  }
+  void reset(Set& set, const Contents& inputs) {
+    set.change = 0;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
+        set.buffers[i].write(content(set, inputs, i).data());
+      else if (operands_[i].role == Role::output)
+        set.buffers[i].poison();
+    }
   }
 
   std::vector<Set>& sets_of(const VariantInfo& variant) {

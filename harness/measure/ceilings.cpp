@@ -231,21 +231,42 @@ double find(const std::vector<Ceiling>& ceilings, const std::string& name, const
 
 }  // namespace
 
-std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads) {
+std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads,
+                                      const std::function<bool(const std::string&)>& wanted) {
+  std::vector<Ceiling> all;
   if (threads == 0) {
-    std::vector<Ceiling> of_device;
     for (const DeviceCeiling& c : measure_device_ceilings())
-      of_device.push_back(
+      all.push_back(
           {c.name, c.unit, 0, std::string_view(c.unit) == "GB/s" ? "device" : "", c.value});
-    return of_device;
+    return all;
   }
-  std::vector<Ceiling> all = {{"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9}};
+  if (wanted("fma_peak"))
+    all.push_back({"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9});
   for (const Level& level : levels(caches, threads)) {
     const ThreadMemory memory(level.bytes, threads);
     for (const MixInfo& info : mixes)
-      all.push_back({info.name, "GB/s", threads, level.name, stream_rate(info, memory) / 1e9});
+      if (wanted(info.name))
+        all.push_back({info.name, "GB/s", threads, level.name, stream_rate(info, memory) / 1e9});
   }
   return all;
+}
+
+std::string why_inconsistent(const std::vector<Ceiling>& of_one, const std::vector<Ceiling>& of_all,
+                             int cores) {
+  constexpr double least = 0.6, most = 1.25;  // of the peak of one thread, for each core
+  const auto peak = [](const std::vector<Ceiling>& ceilings, const auto& is_of) {
+    const auto found = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) {
+      return c.name == "fma_peak" && is_of(c.threads);
+    });
+    return found == ceilings.end() ? Ceiling{} : *found;
+  };
+  const Ceiling one = peak(of_one, [](int threads) { return threads == 1; }),
+                all = peak(of_all, [](int threads) { return threads > 1; });
+  if (one.value <= 0 || all.value <= 0) return {};
+  const double share = all.value / one.value / std::min(all.threads, cores);
+  if (share >= least && all.value <= most * all.threads * one.value) return {};
+  return fmt::format("the FMA peak is {:.1f} GFLOP/s on {} threads and {:.1f} on one", all.value,
+                     all.threads, one.value);
 }
 
 Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int threads,
@@ -261,16 +282,29 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
         };
         return distance(a) < distance(b);
       });
+  // A cache holds a part of operands that it does not hold whole.
   const double per_thread = operand_bytes / threads;
-  const char* level = cold                                              ? "DRAM"
-                      : per_thread <= static_cast<double>(caches.l1)    ? "L1"
-                      : per_thread <= static_cast<double>(caches.l2)    ? "L2"
-                      : operand_bytes <= static_cast<double>(caches.l3) ? "L3"
-                                                                        : "DRAM";
+  const std::pair<const char*, double> held[] = {
+      {"L1", cold ? 0 : static_cast<double>(caches.l1) / per_thread},
+      {"L2", cold ? 0 : static_cast<double>(caches.l2) / per_thread},
+      {"L3", cold ? 0 : static_cast<double>(caches.l3) / operand_bytes},
+      {"DRAM", 1}};
+  Roof memory;
+  double share = 0;  // that this level and those above it hold
+  for (const auto& [level, holds] : held) {
+    const double here = std::min(holds, 1.0) - share;
+    if (here <= 0) continue;
+    const double bandwidth = find(ceilings, nearest->name, level, threads);
+    if (bandwidth <= 0) {  // not measured
+      memory = {};
+      break;
+    }
+    share += here;
+    memory.name = fmt::format("{}_{}", nearest->name, level);
+    memory.seconds += here * bytes / bandwidth;
+  }
   const double peak = find(ceilings, "fma_peak", "", threads);
-  const double bandwidth = find(ceilings, nearest->name, level, threads);
   Roof compute{"fma_peak", peak > 0 ? problem.flops / peak : 0};
-  Roof memory{fmt::format("{}_{}", nearest->name, level), bandwidth > 0 ? bytes / bandwidth : 0};
   return compute.seconds >= memory.seconds ? compute : memory;
 }
 

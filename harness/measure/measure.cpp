@@ -101,6 +101,9 @@ struct Meter::Trial {
   std::vector<std::unique_ptr<Recording>> recordings{};
   std::int64_t runs_per_launch = 1;
   std::size_t next_recording = 0;
+  bool is_last = false;  // the present repetition
+  double elapsed = 0;    // by the clock of the kernel, within what the clock of the subject shows
+  double shown = 0;      // by that clock, unless Google Benchmark reads it
   Counters* counters;
   EnergyCounter* energy;
   Sample last;
@@ -111,8 +114,9 @@ struct Meter::Trial {
     energy->start();
     counters->start();
     const std::uint64_t cycles = reference_cycles();
+    const std::int64_t ends_with = last_iteration();
     if (subject->clock == Clock::wall) {
-      for (auto _ : state) subject->run(next_iteration++);
+      while (state.KeepRunningBatch(iterations)) run_all();
     } else {
       const double each = time_together() / static_cast<double>(iterations);
       for (auto _ : state) state.SetIterationTime(each);
@@ -124,6 +128,22 @@ struct Meter::Trial {
     last.energy_joules = energy->stop();
     if (last.energy_joules) *last.energy_joules /= count;
     if (subject->clock == Clock::device) last.energy_joules.reset();  // the CPU only waits
+    if (is_last && subject->after_last_repetition) subject->after_last_repetition(ends_with);
+  }
+
+  // Of the repetition that comes next.
+  std::int64_t last_iteration() const {
+    if (recordings.empty()) return next_iteration + iterations - 1;
+    const auto launches = static_cast<std::size_t>(iterations / runs_per_launch);
+    const auto graph =
+        static_cast<std::int64_t>((next_recording + launches - 1) % recordings.size());
+    return (graph + 1) * runs_per_launch - 1;
+  }
+
+  void run_all() {
+    const double start = now_of_kernel();
+    for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
+    elapsed = now_of_kernel() - start;
   }
 
   double time_together() {
@@ -132,19 +152,23 @@ struct Meter::Trial {
     const auto watched = mpi.watch(subject->name, static_cast<double>(iterations) * estimate);
     mpi.barrier();
     const double start = now();
-    for (std::int64_t i = 0; i < iterations; ++i) subject->run(next_iteration++);
-    return mpi.max(now() - start);
+    run_all();
+    shown = now() - start;
+    return mpi.max(shown);
   }
 
   double time_on_device(std::int64_t runs) {
     device()->start_timer();
+    const double start = now_of_kernel();
     for (std::int64_t i = 0; i < runs; i += runs_per_launch) {
       if (recordings.empty())
         subject->run(next_iteration++);
       else
         recordings[next_recording++ % recordings.size()]->launch();
     }
-    return device()->stop_timer();
+    elapsed = now_of_kernel() - start;
+    shown = device()->stop_timer();
+    return shown;
   }
 
   // Records runs, one after the other, up to `most` in a graph, at least 3. All graphs together use every set
@@ -356,7 +380,12 @@ void Meter::raise_clocks(const Subject& subject) {
 
 Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   const MpiSession& mpi = mpi_session();
-  error = failure_of(*trial.subject, [&] { raise_clocks(*trial.subject); });
+  trial.is_last = round + 1 == trial.repetitions;
+  error = failure_of(*trial.subject, [&] {
+    raise_clocks(*trial.subject);
+    if (trial.subject->before_repetition)
+      trial.subject->before_repetition(trial.last_iteration(), trial.is_last);
+  });
   if (!error.empty()) return {};
   const int team =
       mpi.ranks() == 1 && trial.subject->clock == Clock::wall ? trial.subject->threads : 1;
@@ -377,6 +406,10 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   sample.round = round;
   sample.seconds = collector.seconds;
   sample.iterations = trial.iterations;
+  sample.missing_seconds =
+      trial.elapsed - (trial.subject->clock == Clock::wall
+                           ? collector.seconds * static_cast<double>(trial.iterations)
+                           : trial.shown);
   sample.calibration_ratio = disturbance.calibration_ratio;
   sample.stolen_seconds = disturbance.stolen;
   sample.queued_seconds = disturbance.queued;
@@ -389,6 +422,20 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
              .elapsed_seconds = disturbance.elapsed,
              .stolen_seconds = disturbance.stolen};
   return sample;
+}
+
+std::string fault_of_clock(const Measured& measured) {
+  constexpr double share = 0.02, around = 5e-5;  // a device starts its clock somewhat later
+  std::vector<double> missing;
+  for (const Sample& sample : measured.samples) {
+    const double seconds = sample.seconds * static_cast<double>(sample.iterations);
+    if (sample.missing_seconds > share * seconds + around)
+      missing.push_back(sample.missing_seconds / (seconds + sample.missing_seconds));
+  }
+  if (2 * missing.size() <= measured.samples.size()) return {};
+  return fmt::format(
+      "the clock was changed: {:.0f} % of the time that went by is missing in {} of {} repetitions",
+      100 * summarize(missing).median, missing.size(), measured.samples.size());
 }
 
 Summary ratio(const Measured& numerator, const Measured& denominator) {

@@ -32,6 +32,10 @@ struct Subject {
   // With Clock::device.
   std::size_t operand_sets = 1;    // through which `iteration` rotates
   std::string why_not_recorded{};  // into a graph; empty: it may be
+  // Not timed: before each repetition, and directly after the last one, with the number of the
+  // iteration that the repetition ends with.
+  std::function<void(std::int64_t last_iteration, bool is_last)> before_repetition{};
+  std::function<void(std::int64_t last_iteration)> after_last_repetition{};
 };
 
 struct Sample {
@@ -42,9 +46,10 @@ struct Sample {
   bool disturbed = false;  // the machine was slowed; another repetition replaces it if possible
   double calibration_ratio = 1;
   double stolen_seconds = 0;
-  double queued_seconds = 0;              // of ready threads that waited for a core
-  Cores cores = Cores::unknown;           // of several threads; the worse of before and after
-  double reference_cycles = 0;            // of one iteration
+  double queued_seconds = 0;     // of ready threads that waited for a core
+  Cores cores = Cores::unknown;  // of several threads; the worse of before and after
+  double reference_cycles = 0;   // of one iteration
+  double missing_seconds = 0;    // of the repetition: by the clock of the kernel, minus its time
   std::optional<CounterValues> counters;  // of one iteration
   std::optional<double> energy_joules;    // of one iteration, of the CPU packages
 };
@@ -81,6 +86,10 @@ struct Measured {
     return quiet < 2 || 2 * quiet < std::ssize(samples);
   }
 };
+
+// Why the clock that timed the repetitions is not to be believed: in most of them more time went by than
+// it showed. Empty if it is.
+std::string fault_of_clock(const Measured& measured);
 
 // Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round in
 // common, the ratio of the medians.

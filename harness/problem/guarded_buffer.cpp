@@ -76,6 +76,22 @@ GuardedBuffer::~GuardedBuffer() {
     std::free(memory_);
 }
 
+void GuardedBuffer::read_at(std::size_t first, std::span<std::byte> to_host) const {
+  const std::byte* from = static_cast<const std::byte*>(data()) + first;
+  if (device_ != nullptr)
+    device_->download(to_host.data(), from, to_host.size());
+  else
+    std::memcpy(to_host.data(), from, to_host.size());
+}
+
+void GuardedBuffer::write_at(std::size_t first, std::span<const std::byte> from_host) {
+  std::byte* to = static_cast<std::byte*>(data()) + first;
+  if (device_ != nullptr)
+    device_->upload(to, from_host.data(), from_host.size());
+  else
+    std::memcpy(to, from_host.data(), from_host.size());
+}
+
 void GuardedBuffer::write(const void* from_host) {
   if (device_ != nullptr)
     device_->upload(data(), from_host, bytes_);

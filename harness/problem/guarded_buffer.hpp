@@ -30,8 +30,11 @@ class GuardedBuffer {
   // Aligned to a cache line.
   void* data() const { return static_cast<std::byte*>(memory_) + guard_bytes; }
   std::size_t bytes() const { return bytes_; }
+  bool is_on_device() const { return device_ != nullptr; }
   void write(const void* from_host);  // bytes() bytes
-  void read(void* to_host) const;     // bytes() bytes
+  void write_at(std::size_t first, std::span<const std::byte> from_host);
+  void read(void* to_host) const;  // bytes() bytes
+  void read_at(std::size_t first, std::span<std::byte> to_host) const;
   // The operand itself, or, if it is on a device, its copy in `downloaded`, which is resized.
   std::span<const std::byte> view(std::vector<std::byte>& downloaded) const;
   void poison();  // every byte 0xff: NaN as float, 255 as an arg-max

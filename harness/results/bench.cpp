@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -22,6 +23,7 @@
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/threads.hpp"
 #include "harness/results/bench_writer.hpp"
+#include "harness/verify/cheats.hpp"
 
 namespace stepladder {
 namespace {
@@ -344,6 +346,9 @@ void Bench::set_intervals(std::vector<Candidate>& candidates) {
     candidate.summary = summarize_visits(visits, usual_spread);
     candidate.reason = candidate.remarks;
     if (visits.size() == 1) candidate.add_remark("its interval is of one visit");
+    if (candidate.is_beyond_roof())
+      candidate.add_remark(fmt::format("beyond its roof: {:.0f} % of it",
+                                       100 * candidate.roof.seconds / candidate.summary.median));
     if (const double spread = candidate.summary.spread(); spread > widest_spread)
       candidate.add_remark(
           fmt::format("noisy: 95 % interval spans {:.0f} % of the median", 100 * spread));
@@ -400,6 +405,18 @@ double Bench::Visited::uncertainty() const {
   return worst;
 }
 
+// A ceiling that a row beats was measured in a slow moment, perhaps. The next visits have roofs of the
+// higher ones.
+void Bench::raise_beaten_ceilings() {
+  if (mpi_session().ranks() > 1) return;
+  std::map<int, std::set<std::string>> beaten;  // roofs, by threads
+  for (const Visited& visited : visited_)
+    for (const Candidate& candidate : visited.candidates)
+      if (candidate.is_beyond_roof() && is_on(candidate, Place::cpu))
+        beaten[candidate.threads].insert(candidate.roof.name);
+  for (const auto& [threads, roofs] : beaten) run_.raise_ceilings(threads, roofs);
+}
+
 void Bench::measure_again(const std::function<void(const Case&, double)>& advance) {
   constexpr double close_enough = 0.004;
   constexpr int most_visits = 5;
@@ -410,6 +427,7 @@ void Bench::measure_again(const std::function<void(const Case&, double)>& advanc
     left -= mpi_session().broadcast(run_.meter().noise().elapsed_seconds - before);
     advance(*visited.problem, left);
   };
+  raise_beaten_ceilings();
   // One visit does not show what it owes to where its operands are in memory.
   for (Visited& visited : visited_)
     if (visited.is_timed()) again(visited);
@@ -559,15 +577,43 @@ Filling Bench::filling_after_timing() const {
   return {Tier::accuracy, options_.seed + 2 + static_cast<std::uint64_t>(visit_)};
 }
 
-// The plans that were timed run once more: a kernel that goes wrong after many calls fails. In the
-// first visit they run on values that they have not seen, so that one that returns what it computed
-// before fails too. A later visit keeps its values, because the reference takes longer than the
-// timing, and nothing has verified these plans before.
+// A row fails if its timed results are wrong, if its plan remembers results, or if its threads go on.
+// Where timed results have no reference, because each run changes its operands, the plan runs once
+// more: a kernel that goes wrong after many calls fails.
+void Bench::judge_timed(Case& problem, Candidate& candidate, double seconds) {
+  const VariantInfo& info = *candidate.variant->info;
+  std::string fault;
+  if (problem.is_repeatable(info)) {
+    const Check& check = candidate.timed_results;
+    if (!check.passed) fault = "the timed results: " + check.what;
+    if (mpi_session().max(fault.empty() ? 0 : 1) > 0) {
+      if (fault.empty()) fault = "the timed results are wrong on another rank";
+    } else {
+      candidate.error_ratio =
+          std::fmax(candidate.error_ratio, mpi_session().max(check.error_ratio));
+      const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
+      fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds,
+                            candidate.measured.samples.back().iterations);
+      if (!fault.empty()) fault = "after the timing: " + fault;
+    }
+  }
+  if (fault.empty() && is_on(candidate, Place::cpu)) {
+    fault = fault_of_threads();
+    if (mpi_session().max(fault.empty() ? 0 : 1) > 0 && fault.empty())
+      fault = "its threads go on after the call on another rank";
+  }
+  if (!fault.empty()) {
+    candidate.set("failed", fault);
+    candidate.verified = false;
+  } else if (!problem.is_repeatable(info) || over_ranks(problem)) {
+    verify_one(problem, candidate, "after the timing");
+  }
+}
+
 void Bench::verify_timed(Case& problem, const Candidates& candidates) {
-  if (visit_ == 0) problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   for (Candidate* candidate : candidates) {
     if (!candidate->is_ok()) continue;
-    verify_one(problem, *candidate, "after the timing");
+    judge_timed(problem, *candidate, candidate->visit_seconds);
     if (candidate->status == "failed" && skip_if_device_lost(candidates, candidate->variant->name))
       return;
   }
@@ -584,6 +630,46 @@ bool Bench::skip_if_device_lost(const Candidates& candidates, const std::string&
   return true;
 }
 
+// The plan is timed on operands of which a few elements change before each repetition, so that it never
+// had the operands of the last repetition before. Their results are checked when that one ends.
+Subject Bench::subject_for(Case& problem, Candidate& candidate) {
+  static constexpr std::size_t most_changed = 16;  // copies
+  Runner* runner = candidate.runner.get();
+  const VariantInfo* info = candidate.variant->info;
+  const std::size_t copies = problem.copies();
+  const auto copy_of = [copies](std::int64_t i) { return static_cast<std::size_t>(i) % copies; };
+  const auto change = [&problem, info, copies](std::uint64_t number) {
+    for (std::size_t copy = 0; copy < std::min(copies, most_changed); ++copy)
+      problem.change(*info, copy, number, 1);
+  };
+  change(1);
+  const auto start = std::chrono::steady_clock::now();
+  runner->prepare();
+  if (info->prepacked)
+    candidate.prepare_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  candidate.timed_results = {.passed = true};
+  const bool is_checked = problem.is_repeatable(*info);
+  return {.name = subject_of(candidate),
+          .run = [runner, copy_of](std::int64_t i) { runner->run(copy_of(i)); },
+          .clock = clock_of(candidate),
+          .estimate_seconds = candidate.estimate_seconds,
+          .threads = candidate.threads,
+          .operand_sets = copies,
+          .why_not_recorded = problem.info().ranks > 1 ? "on several GPUs" : "",
+          .before_repetition =
+              [&problem, info, change, copy_of, is_checked, number = std::uint64_t{1}](
+                  std::int64_t last_iteration, bool is_last) mutable {
+                change(++number);
+                if (is_checked && is_last) problem.restore(*info, copy_of(last_iteration));
+              },
+          .after_last_repetition =
+              [&problem, &candidate, info, copy_of, is_checked](std::int64_t last_iteration) {
+                if (is_checked && candidate.timed_results.passed)
+                  candidate.timed_results = problem.check(*info, copy_of(last_iteration));
+              }};
+}
+
 // `group`: of candidates that are measured together. Repetitions of other groups and of other visits
 // have other rounds, because they are not paired.
 void Bench::time(Case& problem, const Candidates& all, int group) {
@@ -597,25 +683,13 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
   options.budget_seconds *= share;
   Candidates timed;
   std::vector<Subject> subjects;
+  // Values that the plans have not seen; those of a later visit are there.
+  if (visit_ == 0 && std::any_of(all.begin(), all.end(), [](auto* one) { return one->is_ok(); }))
+    problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   problem.reset_all();
-  const std::size_t copies = problem.copies();
   for (Candidate* candidate : all) {
     if (!candidate->is_ok()) continue;
-    Runner* runner = candidate->runner.get();
-    const auto start = std::chrono::steady_clock::now();
-    runner->prepare();
-    if (candidate->variant->info->prepacked)
-      candidate->prepare_seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    subjects.push_back(
-        {.name = subject_of(*candidate),
-         .run = [runner,
-                 copies](std::int64_t i) { runner->run(static_cast<std::size_t>(i) % copies); },
-         .clock = clock_of(*candidate),
-         .estimate_seconds = candidate->estimate_seconds,
-         .threads = candidate->threads,
-         .operand_sets = copies,
-         .why_not_recorded = problem.info().ranks > 1 ? "on several GPUs" : ""});
+    subjects.push_back(subject_for(problem, *candidate));
     timed.push_back(candidate);
   }
   const double before = run_.meter().noise().elapsed_seconds;
@@ -634,6 +708,8 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
   for (std::size_t i = 0; i < timed.size(); ++i) {
     if (measured[i].runs_per_launch > 1)
       timed[i]->runner = std::make_unique<RecordedRunner>(std::move(timed[i]->runner));
+    timed[i]->visit_seconds =
+        measured[i].samples.empty() ? 0 : summarize(measured[i].seconds()).median;
     set_times(problem, *timed[i], std::move(measured[i]));
   }
   verify_timed(problem, timed);
@@ -642,6 +718,10 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
 void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
   if (!measured.error.empty())
     return candidate.set("failed", "threw while timed: " + measured.error);
+  if (const std::string fault = fault_of_clock(measured); !fault.empty()) {
+    candidate.verified = false;
+    return candidate.set("failed", fault);
+  }
   std::vector<Sample>& samples = candidate.measured.samples;
   samples.insert(samples.end(), measured.samples.begin(), measured.samples.end());
   candidate.measured.note = measured.note;

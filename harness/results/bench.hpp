@@ -76,6 +76,8 @@ class Bench {
     std::unique_ptr<Runner> runner{};
     double estimate_seconds = 0;  // of one call
     bool runs_nowhere = false;    // on this machine
+    double visit_seconds = 0;     // as timed in the present visit
+    Check timed_results{.passed = true};
     // Of its time beside the other rows, relative to it, from repetitions and visits; infinite if the
     // row is disturbed.
     double standard_error = 0;
@@ -109,6 +111,7 @@ class Bench {
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void visit(Visited& visited);
   void visit_again(Visited& visited);
+  void raise_beaten_ceilings();
   void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void plan_all_again(Case& problem, const Candidates& candidates);
@@ -116,6 +119,8 @@ class Bench {
   Resources resources_of(const Case& problem, const Candidate& candidate);
   Filling filling_after_timing() const;  // of the present visit
   void verify_timed(Case& problem, const Candidates& candidates);
+  void judge_timed(Case& problem, Candidate& candidate, double seconds);
+  Subject subject_for(Case& problem, Candidate& candidate);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
   void time(Case& problem, const Candidates& candidates, int group);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);

@@ -33,6 +33,11 @@ struct BenchRow {
   std::string repeat_command{};
 
   bool is_ok() const { return status == "ok"; }
+  // Faster than its roof allows, unless its algorithm does less arithmetic (Winograd, FFT).
+  bool is_beyond_roof() const {
+    constexpr double most = 1.05;
+    return is_ok() && roof.seconds > most * summary.median && !variant->info->normwise;
+  }
   void set(std::string new_status, std::string new_reason) {
     status = std::move(new_status);
     reason = std::move(new_reason);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -119,8 +120,8 @@ void Run::load_ceilings() {
   });
 }
 
-// Ceilings that were measured beside a neighbour are too low, and are refused. Ranks are each other's
-// neighbours, so that theirs are not judged.
+// Ceilings that were measured beside a neighbour, or on a core that two threads shared, are too low, and
+// are refused. Ranks are each other's neighbours, so that theirs are not judged.
 std::vector<Ceiling> Run::measured_ceilings(int threads) {
   if (const std::string reason = why_fewer_threads(threads); !reason.empty()) {
     fmt::print(stderr, "No ceilings: {}.\n", reason);
@@ -128,30 +129,54 @@ std::vector<Ceiling> Run::measured_ceilings(int threads) {
   }
   constexpr int attempts = 2;
   constexpr double most_cores = 0.25;  // of others
-  double others = 0;
+  RefusedCeilings refused{threads, 0, ""};
   for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (!refused.inconsistent.empty()) raise_ceilings(1, {"fma_peak"});  // it may be at fault
     Neighbours neighbours;
     std::vector<Ceiling> found = measure_ceilings(machine_.caches, threads);
-    others = neighbours.cpu_seconds() / neighbours.elapsed();
-    if (mpi_session().ranks() > 1 || others < most_cores) return found;
+    refused.cores_of_others = neighbours.cpu_seconds() / neighbours.elapsed();
+    if (mpi_session().ranks() > 1) return found;
+    refused.inconsistent = why_inconsistent(ceilings_, found, machine_.cores);
+    if (refused.cores_of_others < most_cores && refused.inconsistent.empty()) return found;
   }
-  fmt::print(stderr,
-             "Ceilings on {} threads were refused: other processes used {:.1f} cores meanwhile, so "
-             "that rows have no percent_of_roof. Stop what else runs, and measure again with "
-             "--resume --again.\n",
-             threads, others);
-  refused_ceilings_.push_back({threads, others});
+  fmt::print(
+      stderr,
+      "Ceilings on {} threads were refused: {}, so that rows have no percent_of_roof. Stop "
+      "what else runs, and measure again with --resume --again.\n",
+      threads,
+      refused.inconsistent.empty()
+          ? fmt::format("other processes used {:.1f} cores meanwhile", refused.cores_of_others)
+          : refused.inconsistent);
+  refused_ceilings_.push_back(std::move(refused));
   return {};
 }
 
 void Run::measure_missing_ceilings(const std::vector<int>& threads) {
-  for (const int count : threads) {
+  std::vector<int> one_first = threads;  // the others are compared with it
+  std::stable_partition(one_first.begin(), one_first.end(), [](int count) { return count == 1; });
+  for (const int count : one_first) {
     bool known = false;
     for (const Ceiling& c : ceilings_) known = known || c.threads == count;
     mpi_session().barrier();
     if (mpi_session().broadcast(std::int64_t{known}) != 0) continue;
     for (Ceiling& c : measured_ceilings(count)) ceilings_.push_back(std::move(c));
   }
+  write_ceilings();
+}
+
+void Run::raise_ceilings(int threads, const std::set<std::string>& roofs) {
+  const auto wanted = [&](const std::string& name) {
+    return std::any_of(roofs.begin(), roofs.end(),
+                       [&](const std::string& roof) { return roof.starts_with(name); });
+  };
+  for (const Ceiling& again : measure_ceilings(machine_.caches, threads, wanted))
+    for (Ceiling& c : ceilings_)
+      if (c.name == again.name && c.threads == again.threads && c.level == again.level)
+        c.value = std::max(c.value, again.value);
+  write_ceilings();
+}
+
+void Run::write_ceilings() {
   if (!writes()) return;
   nlohmann::json all = nlohmann::json::array();
   for (const Ceiling& c : ceilings_)
@@ -162,7 +187,9 @@ void Run::measure_missing_ceilings(const std::vector<int>& threads) {
                    {"value", c.value}});
   nlohmann::json refused = nlohmann::json::array();
   for (const RefusedCeilings& r : refused_ceilings_)
-    refused.push_back({{"threads", r.threads}, {"cores_of_others", r.cores_of_others}});
+    refused.push_back({{"threads", r.threads},
+                       {"cores_of_others", r.cores_of_others},
+                       {"inconsistent", r.inconsistent}});
   folder_->write_json("ceilings.json",
                       {{"schema_version", 1}, {"ceilings", all}, {"refused", refused}});
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class Run {
   // last_level_cache_per_rank()
   std::size_t cache_per_rank() const { return cache_per_rank_; }
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
+  // Measures the ceilings of these roofs again, on so many threads, and keeps the higher values.
+  void raise_ceilings(int threads, const std::set<std::string>& roofs);
   // Between the ranks of this command. Collective: measures at the first call.
   const Links& links();
   // Collective: measures again if the last measurement is older than 5 seconds and three times what
@@ -64,6 +67,7 @@ class Run {
   void measure_links_again();
   void load_ceilings();
   std::vector<Ceiling> measured_ceilings(int threads);
+  void write_ceilings();
   void measure_missing_ceilings(const std::vector<int>& threads);
 
   Machine machine_;
@@ -74,10 +78,11 @@ class Run {
   nlohmann::json records_ = nlohmann::json::array();  // of Google Benchmark
   std::size_t kept_records_ = 0;                      // of records_, in benchmark.later.jsonl
   std::vector<Ceiling> ceilings_;
-  // Why there are none on so many threads: the cores that other processes used meanwhile.
+  // Why there are none on so many threads.
   struct RefusedCeilings {
     int threads;
-    double cores_of_others;
+    double cores_of_others;    // that other processes used meanwhile
+    std::string inconsistent;  // why_inconsistent() with those of one thread
   };
   std::vector<RefusedCeilings> refused_ceilings_;
   std::vector<Links> measured_links_;           // the last one is in use

@@ -168,15 +168,13 @@ def shown(value: float | None) -> str:
     return times(value).replace("x", "×")
 
 
-def why_no_ceiling(chain: Chain, refused: dict[int, float]) -> str:
-    others = refused.get(chain.resource.threads)
-    if others is None:
-        return "no ceiling was measured"
-    return f"the ceilings were refused: other processes used {others:.1f} cores while they were measured"
+def why_no_ceiling(chain: Chain, refused: dict[int, str]) -> str:
+    reason = refused.get(chain.resource.threads)
+    return f"the ceilings were refused: {reason}" if reason else "no ceiling was measured"
 
 
-def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int, float]) -> Markup:
-    """refused: by threads, the cores that other processes used while ceilings were measured."""
+def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int, str]) -> Markup:
+    """refused: by threads, why there are no ceilings."""
     parts = []
     if chain:
         last, shares = chain.bars[-1], bought(chain)

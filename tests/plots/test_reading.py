@@ -223,10 +223,12 @@ def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
     assert [c["value"] for c in load_run(tmp_path).ceilings] == [2.5]
 
 
-def test_refused_ceilings_and_the_cores_of_others(tmp_path):
-    refused = [{"threads": 2, "cores_of_others": 0.75}]
+def test_refused_ceilings_and_why(tmp_path):
+    low = "the FMA peak is 117.3 GFLOP/s on 4 threads and 117.2 on one"
+    refused = [{"threads": 2, "cores_of_others": 0.75}, {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
-    assert load_run(tmp_path).refused_ceilings == {2: 0.75}
+    assert load_run(tmp_path).refused_ceilings == {
+        2: "other processes used 0.8 cores while they were measured", 4: low}
     (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
     with pytest.raises(InputError, match="'refused' is no list of objects with threads and cores_of_others"):
         load_run(tmp_path)

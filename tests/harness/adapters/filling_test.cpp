@@ -147,8 +147,24 @@ TEST(Filling, IntegersAreAsLargeAsTheirSumsAllow) {
     fill_values(Tier::accuracy, terms, random, values.data(), 1999);
     EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.99F);
     EXPECT_LE(*std::max_element(values.begin(), values.end()), 1.0F);
-    EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.99F);
-    EXPECT_GE(*std::min_element(values.begin(), values.end()), -1.0F);
+    EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.49F);
+    EXPECT_GE(*std::min_element(values.begin(), values.end()), -0.51F);
+  }
+}
+
+TEST(Filling, NarrowFormatsRoundEveryValueTowardsZero) {
+  Random random(3);
+  std::vector<float> values(2000);
+  fill_values(Tier::accuracy, 1, random, values.data(), 2000);
+  for (const float value : values) {
+    if (std::abs(value) < 0x1p-10F) continue;
+    for (const int bits : {8, 11}) {  // of bf16; of fp16 and TF32
+      int exponent = 0;
+      const float scaled = std::ldexp(std::frexp(value, &exponent), bits);
+      const float lost = std::abs(scaled) - std::abs(std::nearbyint(scaled));
+      EXPECT_GE(lost, 0.25F) << value;
+      EXPECT_LE(lost, 0.5F) << value;
+    }
   }
 }
 

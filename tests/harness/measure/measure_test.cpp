@@ -164,7 +164,7 @@ TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
                 },
             .estimate_seconds = 0.099}},
           {.repetitions = 2, .budget_seconds = 0.01});
-  ASSERT_GT(numbers.size(), 4U);
+  ASSERT_GE(numbers.size(), 4U);
   EXPECT_EQ(numbers[0], 0);
   EXPECT_EQ(numbers[1], 0);
   for (std::size_t i = 2; i < numbers.size(); ++i)

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -261,6 +262,43 @@ TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
   // Beside a neighbour of the test, the row is marked as disturbed instead.
   EXPECT_TRUE(!row["marked"].empty() || says(row["reason"], {"unsteady: known within "}))
       << row["reason"];
+}
+
+// Bandwidths that are far too low: the first visit says that the row beats its roof, and the later ones have
+// those that were measured again.
+TEST_F(BenchTest, ARowBeyondItsRoofSaysSoAndItsCeilingIsMeasuredAgain) {
+  std::filesystem::create_directories(folder / "run");
+  nlohmann::json all = nlohmann::json::array();
+  for (const char* level : {"", "L1", "L2", "L3", "DRAM"})
+    for (const char* name : {"stream_update", "stream_copy"})
+      all.push_back({{"name", *level == '\0' ? "fma_peak" : name},
+                     {"unit", *level == '\0' ? "GFLOP/s" : "GB/s"},
+                     {"threads", 1},
+                     {"level", level},
+                     {"value", *level == '\0' ? 1e3 : 1e-3}});
+  folder.write("run/ceilings.json",
+               nlohmann::json{{"schema_version", 1}, {"ceilings", all}}.dump());
+  stepladder::Run run(
+      {.directory = folder / "run", .resume = true, .command = "test", .threads = {1}});
+  Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
+  const auto problem = make_case<SgdUpdate>({.count = 1000, .weight_decay = 0.5F}, "s", "weights");
+  VariantInfo less = *variant("less", plan_of<update>).info;  // as Winograd does
+  less.normwise = true;
+  Variant less_arithmetic = variant("less", plan_of<update>);
+  less_arithmetic.info = &less;
+  const std::vector<Variant> variants = {variant("quick", plan_of<update>), less_arithmetic};
+  bench.measure(*problem, variants);
+  EXPECT_TRUE(says(summary()["quick"]["reason"], {"beyond its roof: "}));
+  EXPECT_EQ(summary()["less"]["reason"].find("beyond"), std::string::npos);
+  bench.measure_again([](const Case&, double) {});
+  const auto ceiling_of = [&](const std::string& name) {
+    for (const Ceiling& c : run.ceilings())
+      if (c.name == name && c.level == "L1") return c.value;
+    return 0.0;
+  };
+  EXPECT_GT(ceiling_of("stream_update"), 1);
+  EXPECT_EQ(ceiling_of("stream_copy"), 1e-3) << "no row beat it";
+  EXPECT_LT(std::stod(summary()["quick"]["percent_of_roof"]), 1e4);
 }
 
 const std::vector<std::pair<std::string, std::int64_t>> two_problems = {{"a", 100}, {"b", 50}};

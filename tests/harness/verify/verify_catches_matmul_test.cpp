@@ -1,4 +1,5 @@
 // Every fault that a matmul rung may have is found, and its reason names the operand.
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -202,6 +203,34 @@ TEST(VerifyCatchesMatmul, FaultsThatEveryShapeShows) {
       EXPECT_TRUE(is_caught<Matmul>(problem, unregistered<Matmul>(fault.name, fault.factory),
                                     fault.reason));
     }
+}
+
+// Rounds the operands to so many bits: 8 are bf16, 11 are fp16 and TF32.
+template <int bits>
+void narrow_operands(const Problem& p, const Operands& o) {
+  const auto rounded = [](float value) {
+    int exponent = 0;
+    const float significand = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(significand, bits)), exponent - bits);
+  };
+  std::vector<float> a(o.a, o.a + p.m * p.k), b(o.b, o.b + p.k * p.n);
+  for (std::vector<float>* values : {&a, &b})
+    for (float& value : *values) value = rounded(value);
+  multiply(p, {a.data(), b.data(), o.c});
+}
+
+// The errors of random operands cancel in long sums, and the bound of these grows.
+TEST(VerifyCatchesMatmul, NarrowOperandsAlsoInLongSums) {
+  for (const std::int64_t k : {1, 64, 512, 2000}) {
+    EXPECT_TRUE(is_caught<Matmul>({3, 5, k},
+                                  unregistered<Matmul>("tf32", plan_of<narrow_operands<11>>),
+                                  " within "))
+        << k;
+    EXPECT_TRUE(is_caught<Matmul>({3, 5, 8 * k},
+                                  unregistered<Matmul>("bf16", plan_of<narrow_operands<8>>),
+                                  " within "))
+        << k;
+  }
 }
 
 TEST(VerifyCatchesMatmul, WrongTails) {

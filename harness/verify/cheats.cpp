@@ -1,0 +1,160 @@
+#include "harness/verify/cheats.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "harness/io/mpi_session.hpp"
+#include "harness/measure/now.hpp"
+
+namespace stepladder {
+namespace {
+
+constexpr int changed_elements = 16;  // of each input, so that most fingerprints change
+constexpr double longer = 1.5;        // than this ratio is suspicious
+
+class Paced {
+ public:
+  Paced(Case& problem, const Variant& variant, Runner& runner)
+      : problem_(problem),
+        variant_(variant),
+        runner_(runner),
+        over_ranks_(problem.info().ranks > 1 && mpi_session().ranks() > 1) {}
+
+  enum class Operands { unchanged, changed_again, changed };
+  // Seconds of a run, of `runs` in a row, each with a change of the operands before it, which is not
+  // counted: a new one or, as a pretence, the same again.
+  double seconds(std::int64_t runs, Operands operands) {
+    const double with_change = time(runs, operands, true);
+    return with_change - (operands == Operands::unchanged ? 0 : time(runs, operands, false));
+  }
+
+ private:
+  Case& problem_;
+  const Variant& variant_;
+  Runner& runner_;
+  double time(std::int64_t runs, Operands operands, bool computes) {
+    mpi_session().barrier();
+    const double start = now_of_kernel();
+    for (std::int64_t i = 0; i < runs; ++i) {
+      if (over_ranks_) mpi_session().barrier();  // the others may still read what is changed
+      if (operands == Operands::changed) ++number_;
+      if (operands != Operands::unchanged)
+        problem_.change(*variant_.info, 0, number_, changed_elements);
+      if (computes) runner_.run(0);
+    }
+    if (variant_.info->place == Place::cuda) device()->synchronize();
+    return mpi_session().max(now_of_kernel() - start) / static_cast<double>(runs);
+  }
+
+  bool over_ranks_;
+  std::uint64_t number_ = std::uint64_t{1} << 32U;  // other than those of the repetitions
+};
+
+std::set<pid_t> threads_of_openmp() {
+  std::set<pid_t> found;
+  std::mutex one_at_a_time;
+#pragma omp parallel
+  {
+    const std::lock_guard lock(one_at_a_time);
+    found.insert(static_cast<pid_t>(syscall(SYS_gettid)));
+  }
+  return found;
+}
+
+// Threads of this process, without this one, that run or are ready to.
+std::set<pid_t> running_threads() {
+  std::set<pid_t> found;
+  const pid_t own = static_cast<pid_t>(syscall(SYS_gettid));
+  std::error_code error;
+  for (std::filesystem::directory_iterator i("/proc/self/task", error), end; !error && i != end;
+       i.increment(error)) {
+    const pid_t id = std::stoi(i->path().filename());
+    std::ifstream file(i->path() / "stat");  // "4075 (the name) R …"
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t name_end = text.rfind(") ");
+    if (id != own && name_end != std::string::npos && text[name_end + 2] == 'R') found.insert(id);
+  }
+  return found;
+}
+
+}  // namespace
+
+namespace {
+
+std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
+                       std::int64_t timed_runs) {
+  using Operands = Paced::Operands;
+  constexpr double shortest = 2e-5, longest = 5e-2;  // of runs in a row
+  constexpr double inexact = 2e-7;                   // a run after a change
+  constexpr int tries = 3, fewest_turns = 3, turns = 12;
+  Paced paced(problem, variant, runner);
+  problem.poison_samples(*variant.info, 0);
+  double fastest = paced.seconds(1, Operands::changed);
+  const std::string unwritten = problem.poisoned_sample(*variant.info, 0);
+  if (mpi_session().max(unwritten.empty() ? 0 : 1) > 0)
+    return unwritten.empty() ? "results are missing on another rank" : unwritten;
+  const double suspicious = longer * mpi_session().max(seconds) + inexact;
+  const auto runs_in = [&](double duration) {
+    return static_cast<std::int64_t>(duration / std::max(fastest, 1e-8));
+  };
+  const std::int64_t runs = std::clamp<std::int64_t>(runs_in(shortest), 1, 1000);
+  for (int i = 0; i < tries && fastest > suspicious; ++i)
+    fastest = std::min(fastest, paced.seconds(runs, Operands::changed));
+  if (fastest <= suspicious) return {};
+  const std::int64_t repeated = std::clamp<std::int64_t>(runs_in(longest), 1, timed_runs);
+  double fastest_same = std::numeric_limits<double>::infinity();
+  fastest = fastest_same;
+  for (int turn = 1; turn <= turns; ++turn) {
+    fastest = std::min(fastest, paced.seconds(runs, Operands::changed));
+    paced.seconds(repeated, Operands::unchanged);  // a plan may count how often it had them
+    fastest_same = std::min(fastest_same, paced.seconds(runs, Operands::changed_again));
+    if (turn >= fewest_turns && fastest <= longer * fastest_same + inexact) return {};
+  }
+  return fmt::format(
+      "remembers results: a run takes {:.3g} s on changed operands, and {:.3g} s on those of the "
+      "run "
+      "before",
+      fastest, fastest_same);
+}
+
+}  // namespace
+
+std::string fault_of_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
+                          std::int64_t runs) {
+  MpiSession& mpi = mpi_session();
+  const auto watch = mpi.watch(variant.name, mpi.ranks() * seconds);
+  try {
+    return judge_pace(problem, variant, runner, seconds, runs);
+  } catch (const std::exception& error) {
+    const std::string what = fmt::format("threw: {}", error.what());
+    if (mpi.ranks() > 1 && problem.info().ranks > 1)  // the others may wait for this one
+      mpi.abort(fmt::format("{} {}", variant.name, what));
+    return what;
+  }
+}
+
+std::string fault_of_threads() {
+  constexpr auto limit = std::chrono::seconds(2);
+  std::set<pid_t> busy = running_threads();
+  for (const auto end = std::chrono::steady_clock::now() + limit;
+       !busy.empty() && std::chrono::steady_clock::now() < end; busy = running_threads())
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  if (busy.empty()) return {};
+  for (const pid_t id : threads_of_openmp()) busy.erase(id);
+  if (busy.empty()) return {};
+  return fmt::format("{} of its threads go on after the call", busy.size());
+}
+
+}  // namespace stepladder
