@@ -80,7 +80,7 @@ help: ## list the targets and the variables
 	@echo '  HOSTS=4                     network namespaces of this machine'
 	@echo '  RATE=1gbit LATENCY=0ms      of the link of each host'
 	@echo '  HOSTFILE=FILE               machines reached by ssh instead (docs/cluster.md)'
-	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host'
+	@echo '  RANKS_PER_HOST=1,2          MPI ranks of each host, one count after another (1)'
 	@echo 'Variables of cost-model: THREADS BUDGET RESUME as above, OUT=results/local/cost_model.json, and'
 	@echo '  COUNT=200                   random products that it is fitted to, and twice as many convolutions'
 	@echo 'Variables of compare-modes: THREADS OUT RESUME as above; with HOSTS or HOSTFILE the ranks are on hosts, and'

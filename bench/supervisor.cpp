@@ -54,6 +54,9 @@ class Watch {
       int status = 0;
       const pid_t ended = waitpid(child_, &status, WNOHANG);
       if (ended == child_) return status;
+      if (ended < 0 && errno != EINTR)
+        throw std::runtime_error(
+            fmt::format("the measuring process cannot be waited for: {}", std::strerror(errno)));
       if (interrupted && !passed_on_) {
         passed_on_ = true;
         kill(child_, SIGTERM);
@@ -108,7 +111,7 @@ pid_t start_child(pid_t parent) {
 
 // The subject of the record becomes the variant of its problem that crashes alone, if one does: it may
 // have damaged the heap before the present subject ran. Returns whether one does.
-bool find_culprit(AfterCrash after, WorkRecord& record,
+bool find_culprit(AfterCrash after, WorkRecord& record, const Limits& limits,
                   const std::function<int(const AfterCrash&)>& measure) {
   after.suspect = record.subject.data();
   if (after.suspect.empty()) return false;
@@ -123,8 +126,7 @@ bool find_culprit(AfterCrash after, WorkRecord& record,
     }
     _exit(status);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
+  Watch(child, record, limits).wait();
   record.is_active = false;
   if (record.subject.front() != '\0') return true;
   set_subject(record, after.suspect);
@@ -153,7 +155,8 @@ int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>&
     ++after.restarts;
     const bool was_active = record->is_active.exchange(false);
     std::string reason = fmt::format("while it was {}: {}", record->stage.data(), how);
-    const bool is_found = watch.reason().empty() && find_culprit(after, *record, measure);
+    const bool is_found = watch.reason().empty() && find_culprit(after, *record, limits, measure);
+    if (interrupted) return 128 + SIGINT;
     if (is_found && !was_active)
       reason = fmt::format("while it was run alone: it damages memory; the run was {}", how);
     if (was_active || is_found) {

@@ -17,7 +17,7 @@ source scripts/hosts.sh
 
 program=$(realpath -m "${BUILD:-build}")/stepladder
 run=${OUT:-results/local/network-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
-ranks_per_host=${RANKS_PER_HOST:-1,2}
+ranks_per_host=${RANKS_PER_HOST:-1}
 IFS=', ' read -ra rank_counts <<<"$ranks_per_host"
 
 read_network

@@ -170,6 +170,12 @@ void MpiSession::start() {
     // choice stays the same.
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+    if (provided < MPI_THREAD_SERIALIZED) {
+      MPI_Finalize();
+      throw std::runtime_error(
+          "this MPI library allows calls from one thread only; gradients that are reduced beside "
+          "the computation need MPI_THREAD_SERIALIZED");
+    }
   }
   state_ =
       std::make_unique<State>(State{MPI_COMM_WORLD, MPI_COMM_NULL, 0, 1, 1, before == 0, nullptr});

@@ -140,7 +140,8 @@ bool survives_alone(double limit, const std::function<void()>& prepare,
   for (int status = 0;;) {
     if (waitpid(child, &status, WNOHANG) == child)
       return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit))
+    if (interrupted ||
+        std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit))
       kill(child, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -311,6 +311,7 @@ void stop_on_signals() {
     action.sa_handler = note_signal;
     sigaction(signal, &action, nullptr);
   }
+  std::signal(SIGCHLD, SIG_DFL);  // where the parent ignores it, no child could be waited for
 }
 
 }  // namespace stepladder

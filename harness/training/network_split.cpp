@@ -1,6 +1,7 @@
 #include "harness/training/network_split.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace stepladder {
@@ -40,6 +41,27 @@ std::vector<Segment> segments_of(const network::NetworkDescription& ordered, boo
     segments.back().end = i + 1;
   }
   return segments;
+}
+
+// longest[s][n]: of the first n segments in s stages, the last of which begins at segment begin[s][n].
+std::vector<std::size_t> balanced_stages(const std::vector<double>& seconds, std::size_t stages) {
+  const std::size_t count = seconds.size();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector longest(stages + 1, std::vector<double>(count + 1, never));
+  std::vector begin(stages + 1, std::vector<std::size_t>(count + 1, 0));
+  longest[0][0] = 0;
+  for (std::size_t s = 1; s <= stages; ++s)
+    for (std::size_t n = s; n <= count; ++n) {
+      double last = 0;
+      for (std::size_t from = n; from-- > s - 1;) {
+        last += seconds[from];
+        const double whole = std::max(longest[s - 1][from], last);
+        if (whole < longest[s][n]) longest[s][n] = whole, begin[s][n] = from;
+      }
+    }
+  std::vector<std::size_t> firsts(stages);
+  for (std::size_t s = stages, n = count; s > 0; --s) firsts[s - 1] = n = begin[s][n];
+  return firsts;
 }
 
 std::vector<ParameterSlice> slices_of(TrainableNetwork& whole, TrainableNetwork& part,

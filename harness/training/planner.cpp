@@ -25,27 +25,6 @@ struct CannotRun : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Contiguous stages whose longest is shortest; returns the first segment of each. `seconds` of the
-// segments from `from`.
-struct Stages {
-  double longest = std::numeric_limits<double>::infinity();
-  std::vector<std::size_t> firsts;
-};
-Stages balanced(const std::vector<double>& seconds, std::size_t from, std::size_t stages) {
-  Stages best;
-  double first = 0;
-  for (std::size_t end = from + 1; end + stages <= seconds.size() + 1; ++end) {
-    first += seconds[end - 1];
-    if (stages == 1 && end < seconds.size()) continue;
-    Stages rest = stages == 1 ? Stages{0, {}} : balanced(seconds, end, stages - 1);
-    const double longest = std::max(first, rest.longest);
-    if (longest >= best.longest) continue;
-    rest.firsts.insert(rest.firsts.begin(), from);
-    best = {longest, std::move(rest.firsts)};
-  }
-  return best;
-}
-
 class Predictor {
  public:
   Predictor(const NetworkDescription& network, const UseSpec& use, const Cluster& cluster,
@@ -341,7 +320,7 @@ class Predictor {
       for (std::size_t i = segment.first; i < segment.end; ++i)
         seconds.back() += times.layers[i].forward + times.layers[i].backward;
     }
-    const std::vector<std::size_t> firsts = balanced(seconds, 0, stages).firsts;
+    const std::vector<std::size_t> firsts = balanced_stages(seconds, stages);
     std::vector<StageTimes> all;
     double work = 0;
     for (std::size_t s = 0; s < stages; ++s) {

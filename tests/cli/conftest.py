@@ -113,6 +113,17 @@ def stepladder(program_path, finished_run):
 
 
 @pytest.fixture
+def preloaded(tmp_path):
+    """Compiles C functions that stand before those of the libraries, for LD_PRELOAD."""
+    def library(source):
+        (tmp_path / "preloaded.c").write_text(source)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so", tmp_path / "preloaded.c", "-ldl"],
+                       check=True)
+        return str(tmp_path / "preloaded.so")
+    return library
+
+
+@pytest.fixture
 def tiny(tmp_path):
     path = tmp_path / "tiny.csv"
     path.write_text(TINY_SUITE)

@@ -1,7 +1,5 @@
 """Rungs that change the clock, so that their times are too short, fail. tests/harness has the other ways to cheat."""
 
-import subprocess
-
 from conftest import QUICK, read_csv
 
 SLOW_CLOCK = r"""
@@ -21,14 +19,11 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 """
 
 
-def test_rows_whose_clock_was_changed_fail(stepladder, tmp_path):
-    (tmp_path / "clock.c").write_text(SLOW_CLOCK)
-    library = tmp_path / "clock.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "clock.c"], check=True)
+def test_rows_whose_clock_was_changed_fail(stepladder, preloaded, tmp_path):
     suite = tmp_path / "updates.csv"
     suite.write_text("suite,name,count,source\nupdates,u,1000,\n")
     done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial", *QUICK,
-                      "--out", tmp_path / "run", environment={"LD_PRELOAD": str(library)})
+                      "--out", tmp_path / "run", environment={"LD_PRELOAD": preloaded(SLOW_CLOCK)})
     assert done.returncode == 1, done.stderr
     (row,) = read_csv(tmp_path / "run/summary.csv")
     assert row["status"] == "failed" and row["median_s"] == ""

@@ -267,20 +267,48 @@ time_t time(time_t *to) {
 """
 
 
-def test_a_wall_clock_that_jumps_changes_no_time(stepladder, suite, tmp_path):
-    (tmp_path / "clock.c").write_text(JUMPING_CLOCK)
-    library = tmp_path / "clock.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "clock.c"], check=True)
-    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": str(library)}, capture_output=True,
+def test_a_wall_clock_that_jumps_changes_no_time(stepladder, preloaded, suite, tmp_path):
+    library = preloaded(JUMPING_CLOCK)
+    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": library}, capture_output=True,
                            text=True, check=True)
     assert abs(int(shown.stdout) - time.time()) > 3500, "the library does not change the clock"
     done = stepladder("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK,
-                      "--out", tmp_path / "run", environment={"LD_PRELOAD": str(library)})
+                      "--out", tmp_path / "run", environment={"LD_PRELOAD": library})
     assert done.returncode == 0, done.stderr
     rows = read_csv(tmp_path / "run/summary.csv")
     assert rows and all(row["status"] == "ok" and 0 < float(row["median_s"]) < 1 for row in rows)
     samples = read_csv(tmp_path / "run/samples.csv")
     assert samples and all(0 < float(sample["seconds"]) < 1 for sample in samples)
+
+
+def children_of(parent):
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
+    return [int(child) for child in found.stdout.split()]
+
+
+def test_an_interruption_of_the_search_for_a_crash_leaves_no_process(crashing, suite, tmp_path):
+    process = crashing.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
+                             "crashes_alone,crashes_segv", *QUICK, "--out", tmp_path / "run")
+    end = time.monotonic() + 60
+    alone = []  # the process of the rung that is run alone, a child of the search
+    while not alone and time.monotonic() < end:
+        searches = children_of(process.pid)
+        alone = [child for search in searches for child in children_of(search)]
+        time.sleep(0.02)
+    assert alone, "no search began"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert not any(os.path.exists(f"/proc/{child}") for child in searches + alone)
+
+
+def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp_path):
+    """SIGCHLD is inherited as ignored: the kernel forgets how children ended, unless it is told not to."""
+    done = crashing("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial,crashes_segv",
+                    *QUICK, "--out", tmp_path / "run", timeout=120,
+                    preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 1, done.stderr
+    assert rows_of(tmp_path / "run")["u0", "crashes_segv"]["reason"] == REASONS["crashes_segv"]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: none can be taken away")

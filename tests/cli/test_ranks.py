@@ -203,3 +203,20 @@ def test_a_limit_that_is_no_number_is_an_error(stepladder, mpirun, gradients):
                       environment={"STEPLADDER_RANK_TIMEOUT": "soon"}, timeout=20)
     assert done.returncode != 0
     assert "STEPLADDER_RANK_TIMEOUT=soon: expected seconds" in done.stderr
+
+
+ONE_THREAD = """
+int PMPI_Init_thread(int *, char ***, int, int *);
+int MPI_Init_thread(int *count, char ***arguments, int required, int *provided) {
+  int error = PMPI_Init_thread(count, arguments, required, provided);
+  *provided = 0;
+  return error;
+}
+"""
+
+
+def test_a_library_that_allows_one_thread_only_is_refused(stepladder, mpirun, preloaded):
+    done = stepladder("train", "--network", "mlp", "--mode", "synchronous,overlap", "--data", "generated", "--steps", "1",
+                      launcher=[*mpirun, "-x", f"LD_PRELOAD={preloaded(ONE_THREAD)}"], timeout=45)
+    assert done.returncode != 0
+    assert "this MPI library allows calls from one thread only" in done.stderr

@@ -162,3 +162,26 @@ def test_what_cannot_be_generated_is_an_error_that_names_the_option(stepladder, 
     assert done.returncode == 1
     assert "alexnet: no data can be generated for 1000 classes" in done.stderr and "--data" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+FEW_THREADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+  static int started;
+  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+  return started == 2 ? EAGAIN : (++started, real(id, attributes, start, argument));
+}
+"""
+
+
+@pytest.mark.parametrize("mode, missing", [("hogwild", "thread 4"), ("threads_over_samples", "thread 4"),
+                                           ("actors_learner", "actor 3")])
+def test_a_thread_that_cannot_start_ends_the_training(stepladder, preloaded, tmp_path, mode, missing):
+    run = tmp_path / "run"
+    done = stepladder("train", "--network", "mlp", "--data", "generated", "--mode", mode, "--replicas", "5", "--threads", "1",
+                      "--use", "serial", "--steps", "10", "--out", run, environment={"LD_PRELOAD": preloaded(FEW_THREADS)})
+    assert done.returncode == 1, done.stderr
+    assert f"{missing} of 5 cannot be started: Resource temporarily unavailable" in done.stderr

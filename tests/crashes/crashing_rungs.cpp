@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "harness/measure/work_record.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/sgd_update/rules.hpp"
 
@@ -43,6 +44,10 @@ void leave() { std::exit(0); }  // NOLINT(concurrency-mt-unsafe)
 void hang() {
   for (;;) pause();
 }
+// Only where the search for a rung that crashes runs it alone.
+void hang_alone() {
+  if (kept_work_record() == nullptr) hang();
+}
 void eat_memory() {
   for (;;) {
     constexpr std::size_t bytes = std::size_t{64} << 20U;
@@ -67,6 +72,7 @@ constexpr int verified = 1, timed = 30;
       .name = "crashes_" #rung, .technique = Technique::serial, .adds = "crashes"}; \
   const Registration rung##_registration{rung##_info, make_plan<SgdUpdate, Crashing<crash, call>>};
 STEPLADDER_CRASHING(abort, give_up, verified)
+STEPLADDER_CRASHING(alone, hang_alone, verified)
 STEPLADDER_CRASHING(exit, leave, timed)
 STEPLADDER_CRASHING(hang, hang, timed)
 STEPLADDER_CRASHING(heap, damage_heap, verified)

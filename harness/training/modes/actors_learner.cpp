@@ -2,10 +2,13 @@
 // draw and shift images, and put them into queues; one learner takes them and trains. The learner
 // never prepares data, as long as the queues are not empty. Actor a of n prepares batches a, a + n
 // and so on and the learner takes them in their order: the result is that of one process.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "harness/training/replica.hpp"
@@ -48,9 +51,6 @@ class ActorsLearner final : public Mode {
       slot(n).is_full = false;
     }
     std::vector<std::thread> actors;
-    for (int actor = 0; actor < setup().replicas; ++actor)
-      actors.emplace_back(
-          [this, actor, first = progress().step, last] { act(actor, first, last); });
     const auto join = [&] {
       {
         const std::lock_guard lock(mutex_);
@@ -60,12 +60,25 @@ class ActorsLearner final : public Mode {
       for (std::thread& actor : actors) actor.join();
     };
     try {
+      start(actors, last);
       while (progress().step < last) learn();
     } catch (...) {
       join();
       throw;
     }
     join();
+  }
+
+  void start(std::vector<std::thread>& actors, std::int64_t last) {
+    const int all = setup().replicas;
+    try {
+      for (int actor = 0; actor < all; ++actor)
+        actors.emplace_back(
+            [this, actor, first = progress().step, last] { act(actor, first, last); });
+    } catch (const std::system_error& error) {
+      throw std::system_error(error.code(), fmt::format("actor {} of {} cannot be started",
+                                                        actors.size() + 1, all));
+    }
   }
 
   PreparedBatch& slot(std::int64_t number) {

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -27,35 +26,6 @@ network::NetworkDescription with_batch(network::NetworkDescription description,
                                        std::int64_t batch) {
   description.batch = batch;
   return description;
-}
-
-// The first segment of each stage: contiguous stages whose longest is shortest.
-std::vector<int> balanced(const std::vector<double>& seconds, int stages) {
-  const auto count = static_cast<int>(seconds.size());
-  constexpr double never = std::numeric_limits<double>::infinity();
-  // longest[s][n]: of the first n segments in s stages
-  std::vector<std::vector<double>> longest(
-      static_cast<std::size_t>(stages) + 1,
-      std::vector<double>(static_cast<std::size_t>(count) + 1, never));
-  std::vector<std::vector<int>> begin(longest.size(),
-                                      std::vector<int>(static_cast<std::size_t>(count) + 1, 0));
-  longest[0][0] = 0;
-  for (int s = 1; s <= stages; ++s)
-    for (int n = s; n <= count; ++n) {
-      double last = 0;
-      for (int from = n - 1; from >= s - 1; --from) {
-        last += seconds[static_cast<std::size_t>(from)];
-        const auto at = static_cast<std::size_t>(s), end = static_cast<std::size_t>(n);
-        const double whole = std::max(longest[at - 1][static_cast<std::size_t>(from)], last);
-        if (whole < longest[at][end]) longest[at][end] = whole, begin[at][end] = from;
-      }
-    }
-  std::vector<int> firsts;
-  for (int s = stages, n = count; s > 0; --s) {
-    n = begin[static_cast<std::size_t>(s)][static_cast<std::size_t>(n)];
-    firsts.insert(firsts.begin(), n);
-  }
-  return firsts;
 }
 
 class Pipeline final : public SynchronousMode {
@@ -75,12 +45,11 @@ class Pipeline final : public SynchronousMode {
     is_1f1b_ = schedule == "1f1b";
     const std::vector<Segment> segments = segments_of(ordered_, false);
     stages_ = std::min(communicator().ranks(), static_cast<int>(segments.size()));
-    first_ranges_ = balanced(agreed_times(segments), stages_);
+    first_ranges_ = balanced_stages(agreed_times(segments), static_cast<std::size_t>(stages_));
     for (int s = 0; s < stages_; ++s)
-      layers_.push_back({segments[static_cast<std::size_t>(first_segment(s))].first,
-                         s + 1 < stages_
-                             ? segments[static_cast<std::size_t>(first_segment(s + 1))].first
-                             : ordered_.layers.size()});
+      layers_.push_back(
+          {segments[first_segment(s)].first,
+           s + 1 < stages_ ? segments[first_segment(s + 1)].first : ordered_.layers.size()});
     if (is_idle()) return;
     const int in_flight = is_1f1b_ ? std::min(stages_ - stage(), micro_batches_) : micro_batches_;
     const Segment& own = layers_[static_cast<std::size_t>(stage())];
@@ -165,7 +134,7 @@ class Pipeline final : public SynchronousMode {
   int stage() const { return communicator().rank(); }
   bool is_idle() const { return stage() >= stages_; }
   bool is_last() const { return stage() == stages_ - 1; }
-  int first_segment(int s) const { return first_ranges_[static_cast<std::size_t>(s)]; }
+  std::size_t first_segment(int s) const { return first_ranges_[static_cast<std::size_t>(s)]; }
   TrainableNetwork& stage_network() { return *slots_.front().network; }
   Slot& slot(int micro_batch) {
     return slots_[static_cast<std::size_t>(micro_batch) % slots_.size()];
@@ -286,7 +255,7 @@ class Pipeline final : public SynchronousMode {
   TrainableNetwork whole_;
   data::Batches batches_;
   int stages_ = 1;
-  std::vector<int> first_ranges_;  // [stage], the first segment
+  std::vector<std::size_t> first_ranges_;  // [stage], the first segment
   std::vector<Segment> layers_;    // [stage]
   std::vector<Slot> slots_;
   std::vector<ParameterSlice> slices_;

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <string>
+#include <system_error>
 #include <vector>
 
 namespace stepladder {
@@ -36,12 +38,20 @@ void bind_to_place(int thread) {
 }
 
 ThreadPool::ThreadPool(int threads)
-    : threads_(threads), workers_(std::make_unique<std::thread[]>(threads - 1)) {
-  for (int thread = 1; thread < threads; ++thread)
-    workers_[thread - 1] = std::thread(&ThreadPool::serve, this, thread);
+    : workers_(std::make_unique<std::thread[]>(threads - 1)) {
+  try {
+    for (; threads_ < threads; ++threads_)
+      workers_[threads_ - 1] = std::thread(&ThreadPool::serve, this, threads_);
+  } catch (const std::system_error& error) {  // those that have started end
+    end();
+    throw std::system_error(error.code(), "thread " + std::to_string(threads_ + 1) + " of " +
+                                              std::to_string(threads) + " cannot be started");
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   call_ = nullptr;
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();

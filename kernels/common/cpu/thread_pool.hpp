@@ -14,7 +14,7 @@ void bind_to_place(int thread);
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);  // the caller is one of them; starts threads - 1 more
+  explicit ThreadPool(int threads);  // the caller is one of them; starts threads - 1 more, or throws std::system_error
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,8 +30,9 @@ class ThreadPool {
   using Call = void (*)(const void* work, int thread);
   void run(const void* work, Call call);
   void serve(int thread);
+  void end();
 
-  int threads_;
+  int threads_ = 1;
   const void* work_ = nullptr;
   Call call_ = nullptr;                         // null: the threads end
   alignas(64) std::atomic<int> round_{0};       // incremented by each run; the threads wait on it

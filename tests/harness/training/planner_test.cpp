@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "harness/adapters/primitives.hpp"
+#include "harness/problem/random.hpp"
+#include "harness/training/network_split.hpp"
 #include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {
@@ -274,6 +277,52 @@ TEST(Planner, HybridsOfOneNodeAreTheInnerModeAndNodesDivideTheTime) {
 }
 
 // --- the pipeline --------------------------------------------------------------------------------
+
+double longest_of(const std::vector<double>& seconds, const std::vector<std::size_t>& firsts) {
+  double longest = 0;
+  for (std::size_t s = 0; s < firsts.size(); ++s) {
+    const auto at = [&](std::size_t i) {
+      return seconds.begin() +
+             static_cast<std::ptrdiff_t>(i < firsts.size() ? firsts[i] : seconds.size());
+    };
+    longest = std::max(longest, std::accumulate(at(s), at(s + 1), 0.0));
+  }
+  return longest;
+}
+
+// Every division of [first, count) into stages, by recursion.
+double shortest_longest(const std::vector<double>& seconds, std::vector<std::size_t> firsts,
+                        std::size_t stages) {
+  if (firsts.size() == stages) return longest_of(seconds, firsts);
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t next = firsts.back() + 1; next < seconds.size(); ++next) {
+    firsts.push_back(next);
+    best = std::min(best, shortest_longest(seconds, firsts, stages));
+    firsts.pop_back();
+  }
+  return best;
+}
+
+TEST(BalancedStages, HaveTheShortestLongestOfAllDivisions) {
+  Random random(1);
+  for (std::size_t count = 1; count <= 9; ++count)
+    for (std::size_t stages = 1; stages <= count; ++stages) {
+      std::vector<double> seconds(count);
+      for (double& each : seconds) each = static_cast<double>(random.integer(0, 9));
+      const std::vector<std::size_t> firsts = balanced_stages(seconds, stages);
+      ASSERT_EQ(firsts.size(), stages);
+      EXPECT_EQ(firsts.front(), 0U);
+      EXPECT_EQ(std::ranges::adjacent_find(firsts, std::ranges::greater_equal{}), firsts.end());
+      EXPECT_EQ(longest_of(seconds, firsts), shortest_longest(seconds, {0}, stages))
+          << count << " segments, " << stages << " stages";
+    }
+}
+
+TEST(BalancedStages, AreFoundForManyLayers) {  // of 40 in 20 stages there are 7e10 divisions
+  std::vector<double> seconds(40);
+  for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = i % 2 == 0 ? 1 : 3;
+  EXPECT_EQ(longest_of(seconds, balanced_stages(seconds, 20)), 4);
+}
 
 TEST(PipelineSeconds, EqualStagesAreIdleAsTheFormulaSays) {
   for (const int stages : {1, 2, 3, 4})
