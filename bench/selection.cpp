@@ -13,8 +13,8 @@
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/problem/threads.hpp"
 #include "harness/problem/suites.hpp"
+#include "harness/problem/threads.hpp"
 
 namespace stepladder {
 namespace {

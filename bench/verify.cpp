@@ -125,7 +125,7 @@ Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
   int drawn = 0;
   Counts counts;
   ProgressLine progress(fmt::format("verify {}", what),
-                    work.problems.size() + static_cast<std::size_t>(draws));
+                        work.problems.size() + static_cast<std::size_t>(draws));
   try {
     for (const auto& problem : work.problems) {
       verify_problem(*problem, variants, options, counts);

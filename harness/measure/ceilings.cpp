@@ -9,7 +9,7 @@
 #include <ctime>
 #include <functional>
 
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/io/now.hpp"
 #include "harness/problem/threads.hpp"
-#include "harness/measure/now.hpp"
 
 namespace stepladder {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 #include "harness/measure/statistics.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"

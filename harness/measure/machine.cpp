@@ -23,8 +23,8 @@
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "harness/measure/gpu_monitor.hpp"
-#include "harness/problem/threads.hpp"
 #include "harness/measure/memory_limits.hpp"
+#include "harness/problem/threads.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/common/device.hpp"

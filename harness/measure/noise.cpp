@@ -13,9 +13,9 @@
 #include <sstream>
 #include <string>
 
+#include "harness/io/now.hpp"
 #include "harness/measure/cores.hpp"
 #include "harness/problem/threads.hpp"
-#include "harness/measure/now.hpp"
 
 namespace stepladder {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "harness/adapters/primitives.hpp"
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 
 namespace stepladder {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "harness/io/mpi_session.hpp"
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 
 namespace stepladder {
 namespace {

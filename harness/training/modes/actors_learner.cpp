@@ -76,8 +76,8 @@ class ActorsLearner final : public Mode {
         actors.emplace_back(
             [this, actor, first = progress().step, last] { act(actor, first, last); });
     } catch (const std::system_error& error) {
-      throw std::system_error(error.code(), fmt::format("actor {} of {} cannot be started",
-                                                        actors.size() + 1, all));
+      throw std::system_error(
+          error.code(), fmt::format("actor {} of {} cannot be started", actors.size() + 1, all));
     }
   }
 

@@ -256,7 +256,7 @@ class Pipeline final : public SynchronousMode {
   data::Batches batches_;
   int stages_ = 1;
   std::vector<std::size_t> first_ranges_;  // [stage], the first segment
-  std::vector<Segment> layers_;    // [stage]
+  std::vector<Segment> layers_;            // [stage]
   std::vector<Slot> slots_;
   std::vector<ParameterSlice> slices_;
   std::vector<float> sums_;  // of the gradients

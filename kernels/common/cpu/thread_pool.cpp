@@ -37,8 +37,7 @@ void bind_to_place(int thread) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-ThreadPool::ThreadPool(int threads)
-    : workers_(std::make_unique<std::thread[]>(threads - 1)) {
+ThreadPool::ThreadPool(int threads) : workers_(std::make_unique<std::thread[]>(threads - 1)) {
   try {
     for (; threads_ < threads; ++threads_)
       workers_[threads_ - 1] = std::thread(&ThreadPool::serve, this, threads_);

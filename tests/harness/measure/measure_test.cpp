@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/measure/now.hpp"
+#include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/measure/measured_of.hpp"

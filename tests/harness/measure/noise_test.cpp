@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/io/now.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/measure/now.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/measure/measured_of.hpp"
 

@@ -222,13 +222,11 @@ void narrow_operands(const Problem& p, const Operands& o) {
 // The errors of random operands cancel in long sums, and the bound of these grows.
 TEST(VerifyCatchesMatmul, NarrowOperandsAlsoInLongSums) {
   for (const std::int64_t k : {1, 64, 512, 2000}) {
-    EXPECT_TRUE(is_caught<Matmul>({3, 5, k},
-                                  unregistered<Matmul>("tf32", plan_of<narrow_operands<11>>),
-                                  " within "))
+    EXPECT_TRUE(is_caught<Matmul>(
+        {3, 5, k}, unregistered<Matmul>("tf32", plan_of<narrow_operands<11>>), " within "))
         << k;
-    EXPECT_TRUE(is_caught<Matmul>({3, 5, 8 * k},
-                                  unregistered<Matmul>("bf16", plan_of<narrow_operands<8>>),
-                                  " within "))
+    EXPECT_TRUE(is_caught<Matmul>(
+        {3, 5, 8 * k}, unregistered<Matmul>("bf16", plan_of<narrow_operands<8>>), " within "))
         << k;
   }
 }
