@@ -308,7 +308,7 @@ def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp
                     *QUICK, "--out", tmp_path / "run", timeout=120,
                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert done.returncode == 1, done.stderr
-    assert rows_of(tmp_path / "run")["u0", "crashes_segv"]["reason"] == REASONS["crashes_segv"]
+    assert rows_of(tmp_path / "run")["u0", "crashes_segv"]["reason"].startswith(REASONS["crashes_segv"])
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: none can be taken away")

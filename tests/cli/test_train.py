@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import struct
 
 import pytest
@@ -177,11 +178,11 @@ int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*star
 """
 
 
-@pytest.mark.parametrize("mode, missing", [("hogwild", "thread 4"), ("threads_over_samples", "thread 4"),
-                                           ("actors_learner", "actor 3")])
-def test_a_thread_that_cannot_start_ends_the_training(stepladder, preloaded, tmp_path, mode, missing):
+@pytest.mark.parametrize("mode, what", [("hogwild", "thread"), ("threads_over_samples", "thread"),
+                                        ("actors_learner", "actor")])
+def test_a_thread_that_cannot_start_ends_the_training(stepladder, preloaded, tmp_path, mode, what):
     run = tmp_path / "run"
     done = stepladder("train", "--network", "mlp", "--data", "generated", "--mode", mode, "--replicas", "5", "--threads", "1",
                       "--use", "serial", "--steps", "10", "--out", run, environment={"LD_PRELOAD": preloaded(FEW_THREADS)})
     assert done.returncode == 1, done.stderr
-    assert f"{missing} of 5 cannot be started: Resource temporarily unavailable" in done.stderr
+    assert re.search(f"{what} [234] of 5 cannot be started: Resource temporarily unavailable\n", done.stderr), done.stderr
