@@ -108,15 +108,15 @@ int run(Options& options) {
         if (is_of(*problem, suspect)) bench.find_culprit(*problem, w.variants);
     return 0;
   }
-  ProgressLine progress("bench", total);
+  ProgressLine progress("bench", total, true);
   try {
     for (const Work& w : work)
       for (const auto& problem : w.problems) {
         bench.measure(*problem, w.variants);
         progress.advance(name_of(*problem));
       }
-    bench.measure_again([&](const Case& problem, double seconds) {
-      progress.advance(name_of(problem) + ", again", seconds);
+    bench.measure_again([&](const Case& problem, double share_left) {
+      progress.advance_again(name_of(problem), share_left);
     });
   } catch (const Interrupted&) {
     progress.finish();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "harness/io/mpi_session.hpp"
@@ -15,9 +14,10 @@ constexpr double line_seconds = 15;  // between lines where stderr is no termina
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::string what, std::size_t total)
+ProgressLine::ProgressLine(std::string what, std::size_t total, bool again)
     : what_(std::move(what)),
       total_(total),
+      again_(again),
       terminal_(isatty(STDERR_FILENO) != 0),
       prints_(mpi_session().rank() == 0),
       start_(Clock::now()),
@@ -41,17 +41,19 @@ void ProgressLine::print(const std::string& line) {
 
 void ProgressLine::advance(const std::string& finished) {
   ++done_;
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double left =
+      elapsed / static_cast<double>(done_) * static_cast<double>((again_ ? 2 : 1) * total_ - done_);
+  seconds_once_ = elapsed;
   if (!is_due()) return;
-  const double elapsed = std::chrono::duration<double>(last_ - start_).count();
-  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
   print(
       fmt::format("{}: {} of {}, about {:.0f} s left ({})", what_, done_, total_, left, finished));
 }
 
-void ProgressLine::advance(const std::string& finished, double seconds_left) {
+void ProgressLine::advance_again(const std::string& finished, double share_left) {
   if (is_due())
-    print(fmt::format("{}: all {} measured, about {:.0f} s for those that vary most ({})", what_,
-                      total_, std::max(0.0, seconds_left), finished));
+    print(fmt::format("{}: all {} done once, about {:.0f} s left ({}, again)", what_, total_,
+                      share_left * seconds_once_, finished));
 }
 
 void ProgressLine::finish() {

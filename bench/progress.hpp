@@ -10,10 +10,11 @@ namespace stepladder {
 
 class ProgressLine {
  public:
-  ProgressLine(std::string what, std::size_t total);
+  // With `again`, all are done again in about as much time.
+  ProgressLine(std::string what, std::size_t total, bool again = false);
   void advance(const std::string& finished);  // one of `total` is done
-  // All are done once, and some are done again for as long as `seconds_left`.
-  void advance(const std::string& finished, double seconds_left);
+  // All are done once, and are done again; `share_left` of the time for that is left.
+  void advance_again(const std::string& finished, double share_left);
   void finish();  // clears the line
 
  private:
@@ -23,8 +24,9 @@ class ProgressLine {
 
   std::string what_;
   std::size_t total_, done_ = 0;
-  bool terminal_, prints_;
+  bool again_, terminal_, prints_;
   Clock::time_point start_, last_;
+  double seconds_once_ = 0;  // of the first time
 };
 
 }  // namespace stepladder

@@ -421,12 +421,13 @@ void Bench::raise_beaten_ceilings() {
 void Bench::measure_again(const std::function<void(const Case&, double)>& advance) {
   constexpr double close_enough = 0.004;
   constexpr int most_visits = 5;
-  double left = mpi_session().broadcast(saved_seconds_);
+  const double all = mpi_session().broadcast(saved_seconds_);
+  double left = all;
   const auto again = [&](Visited& visited) {
     const double before = run_.meter().noise().elapsed_seconds;
     visit_again(visited);
     left -= mpi_session().broadcast(run_.meter().noise().elapsed_seconds - before);
-    advance(*visited.problem, left);
+    advance(*visited.problem, all > 0 ? std::max(0.0, left / all) : 0);
   };
   raise_beaten_ceilings();
   // One visit does not show what it owes to where its operands are in memory.

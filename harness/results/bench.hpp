@@ -61,7 +61,7 @@ class Bench {
   void measure(Case& problem, const std::vector<Variant>& variants);
   // Uses the time that first visits left: visits every problem again, with new operands and new plans,
   // then those with disturbed rows and those whose rows disagree most between repetitions or visits.
-  // Replaces their rows. Calls `advance` with the problem and the seconds that are left.
+  // Replaces their rows. Calls `advance` with the problem and the share of that time that is left.
   void measure_again(const std::function<void(const Case&, double)>& advance);
   // After a crash: runs each variant in a process of its own, and sets the subject of the work record
   // to the first one that crashes there. Before anything is measured.

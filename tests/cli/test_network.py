@@ -118,7 +118,7 @@ def run(tmp_path, stepladder):
 
 
 def start_run(program_path, run, suite="layers"):
-    return start(program_path, OUT=run, HOSTS=2, RANKS_PER_HOST=1, VARIANT=",".join(RUNGS), SUITE=suite, BUDGET=0.05)
+    return start(program_path, OUT=run, HOSTS=2, VARIANT=",".join(RUNGS), SUITE=suite, BUDGET=0.05)
 
 
 def processes_of(run):
