@@ -126,7 +126,7 @@ help: ## list the targets and the variables
 	@echo '  MUTANTS=200 SEED=1          how many are judged, and the seed of the draw'
 	@echo "  FILES='harness/verify/*'    only these of the verifier, the statistics and compare"
 	@echo 'Variables of every build: CUDA=ON compiles the CUDA rungs without a GPU too (AUTO),'
-	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined'
+	@echo '  CUDA_ARCHITECTURES=90a, WERROR=ON, BUILD=FOLDER (build); of test: SANITIZE=address,undefined or thread'
 
 setup: ## install the missing packages and the Python environment, download the digits (data)
 	@scripts/setup.sh
@@ -137,7 +137,7 @@ data: ## download 5,000 real MNIST digits into data/mnist, unless they are there
 build: setup ## build the program, optimized: build/stepladder
 	@scripts/build.sh release "$$BUILD" stepladder
 
-test: setup ## build and run all tests (SANITIZE=address,undefined)
+test: setup ## build and run all tests (SANITIZE=address,undefined or thread)
 	@scripts/setup.sh test
 	@scripts/test.sh
 
