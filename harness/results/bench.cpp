@@ -720,7 +720,7 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
 void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
   if (!measured.error.empty())
     return candidate.set("failed", "threw while timed: " + measured.error);
-  if (const std::string fault = fault_of_clock(measured); !fault.empty()) {
+  if (const std::string fault = mpi_session().failure(fault_of_clock(measured)); !fault.empty()) {
     candidate.verified = false;
     return candidate.set("failed", fault);
   }
