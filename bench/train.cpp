@@ -186,9 +186,8 @@ std::optional<Checkpoint> load_checkpoint(const CheckpointFolder* folder,
       fmt::print(stderr, "stepladder: checkpoint refused: {}\n", reason);
     if (loaded && loaded->progress.value("data", data_hash) != data_hash)
       throw std::runtime_error(
-          fmt::format("{}: the checkpoint of step {} is of a training on other images or labels "
+          fmt::format("the checkpoint of step {} is of a training on other images or labels "
                       "(hash {}, not {}): name those with --data, or another folder",
-                      folder->files_of(identity).front().string(),
                       loaded->progress.value("step", std::int64_t{0}),
                       loaded->progress.value("data", data_hash), data_hash));
   }

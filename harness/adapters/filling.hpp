@@ -64,7 +64,8 @@ ProblemInfo describe(const char* primitive, const char* layout, const Problem& p
 }
 
 // The value with the last 16 bits of its significand such that bf16, fp16 and TF32 all round it
-// towards zero, by a quarter to a half of their last bit. The errors of products do not cancel then.
+// towards zero, by a quarter to a half of their last bit. The errors of products do not cancel
+// then.
 inline float between_narrow_values(float value) {
   if (std::abs(value) < 0x1p-10F) return value;
   constexpr std::uint32_t zeros = 0x9000, ones = 0x4800;
@@ -82,8 +83,8 @@ inline float small_integer(Random& random, std::int64_t largest) {
 // are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not depend on
 // them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never, for what fits
 // into memory.
-// Accuracy tier: uniform(-0.5, 1), so that sums grow with their length as the errors of operands in a
-// narrower format do: errors that the bound of a long sum would hide otherwise.
+// Accuracy tier: uniform(-0.5, 1), so that sums grow with their length as the errors of operands in
+// a narrower format do: errors that the bound of a long sum would hide otherwise.
 inline void fill_values(Tier tier, double terms, Random& random, float* values,
                         std::int64_t count) {
   const auto largest =
@@ -118,8 +119,8 @@ inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t strea
 // u = 2^-24.
 // - n u holds for every n and in any order (Jeannerod and Rump 2013).
 // - exp(lambda sqrt(n) u + n u^2 / (1 - u)) - 1 holds for roundings that are independent and have
-//   mean zero (Higham and Mary 2019). Signs of all operands are random, so that roundings are as good
-//   as that. A correct sum exceeds it with a probability of 2 exp(-lambda^2 / 2) at most.
+//   mean zero (Higham and Mary 2019). All operands are random, so that roundings are as good as
+//   that. A correct sum exceeds it with a probability of 2 exp(-lambda^2 / 2) at most.
 // They meet near n = lambda^2.
 inline constexpr double lambda = 8;  // a probability of 2.5e-14
 inline double rounding_bound(double terms) {

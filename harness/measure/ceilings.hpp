@@ -25,8 +25,8 @@ struct CacheSizes {
   std::size_t l1 = 0, l2 = 0, l3 = 0;  // bytes of one instance; 0 when there is none
 };
 
-// Measures the ceilings whose names are wanted on `threads` OpenMP threads, in about a third of a second
-// for each; with 0 threads all of the device, if there is one.
+// Measures the ceilings whose names are wanted on `threads` OpenMP threads, in about a third of a
+// second for each; with 0 threads all of the device, if there is one.
 std::vector<Ceiling> measure_ceilings(
     const CacheSizes& caches, int threads,
     const std::function<bool(const std::string&)>& wanted = [](const std::string&) {
@@ -34,14 +34,15 @@ std::vector<Ceiling> measure_ceilings(
     });
 
 // Why the peak of several threads on so many cores of the machine cannot be true beside that of one
-// thread, or empty: it lies below 0.6 times that of one for each core, or above 1.25 times for each thread.
+// thread, or empty: it lies below 0.6 times that of one for each core, or above 1.25 times for each
+// thread.
 std::string why_inconsistent(const std::vector<Ceiling>& of_one, const std::vector<Ceiling>& of_all,
                              int cores);
 
-// The roof of a problem: the longer of its time at FMA peak, and the time of its bytes with the nearest mix
-// of reads and writes, each at the bandwidth of the level that holds it: L1 holds as many of them as fit
-// into it, L2 those that fit into L2 beyond these, and so on. The outermost level that holds any gives
-// the name.
+// The roof of a problem: the longer of its time at FMA peak, and the time of its bytes with the
+// nearest mix of reads and writes, each at the bandwidth of the level that holds it: L1 holds as
+// many of them as fit into it, L2 those that fit into L2 beyond these, and so on. The outermost
+// level that holds any gives the name.
 struct Roof {
   std::string name;    // "fma_peak", "stream_copy_L2" and so on
   double seconds = 0;  // a lower bound of the time

@@ -101,9 +101,8 @@ struct Meter::Trial {
   std::vector<std::unique_ptr<Recording>> recordings{};
   std::int64_t runs_per_launch = 1;
   std::size_t next_recording = 0;
-  bool is_last = false;  // the present repetition
-  double elapsed = 0;    // by the clock of the kernel, within what the clock of the subject shows
-  double shown = 0;      // by that clock, unless Google Benchmark reads it
+  double elapsed = 0;  // by the clock of the kernel, within what the clock of the subject shows
+  double shown = 0;    // by that clock, unless Google Benchmark reads it
   Counters* counters;
   EnergyCounter* energy;
   Sample last;
@@ -114,7 +113,6 @@ struct Meter::Trial {
     energy->start();
     counters->start();
     const std::uint64_t cycles = reference_cycles();
-    const std::int64_t ends_with = last_iteration();
     if (subject->clock == Clock::wall) {
       while (state.KeepRunningBatch(iterations)) run_all();
     } else {
@@ -128,7 +126,6 @@ struct Meter::Trial {
     last.energy_joules = energy->stop();
     if (last.energy_joules) *last.energy_joules /= count;
     if (subject->clock == Clock::device) last.energy_joules.reset();  // the CPU only waits
-    if (is_last && subject->after_last_repetition) subject->after_last_repetition(ends_with);
   }
 
   // Of the repetition that comes next.
@@ -269,6 +266,9 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   std::vector<Measured> results(subjects.size());
   std::vector<Trial> trials(subjects.size());
   const MpiSession& mpi = mpi_session();
+  struct Registered {  // they refer to `trials`
+    ~Registered() { benchmark::ClearRegisteredBenchmarks(); }
+  } const registered;
 
   for (std::size_t s = 0; s < subjects.size(); ++s) {
     Trial& trial = trials[s];
@@ -288,6 +288,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
         subjects[s].run(0);
         if (on_device) device()->synchronize();
         measured = now() - before;
+        if (subjects[s].after_runs) subjects[s].after_runs(0, false);
       });
       estimate = std::max(mpi.max(measured), 1e-8);
     }
@@ -309,6 +310,13 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   std::vector<std::size_t> order(subjects.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const int most_rounds = 2 * options.repetitions + 2;
+  // Repetitions. A subject whose last one is marked late sits out the rounds of the others until
+  // then.
+  const auto left_of = [&](std::size_t s) {
+    return results[s].error.empty()
+               ? trials[s].repetitions - static_cast<int>(results[s].samples.size())
+               : 0;
+  };
   // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones are not:
   // they would be disturbed again.
   const auto mark = [&](std::size_t s, Sample& sample) {
@@ -337,26 +345,20 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     // A new order each round: in a fixed order each subject would find the same caches each time.
     shuffle(order, random);
     for (const std::size_t s : order) {
-      if (!results[s].error.empty() || round >= trials[s].repetitions) continue;
-      if (mpi.max(interrupted ? 1 : 0) > 0) {
-        benchmark::ClearRegisteredBenchmarks();
-        throw Interrupted{};
-      }
+      if (left_of(s) <= 0) continue;
+      if (mpi.max(interrupted ? 1 : 0) > 0) throw Interrupted{};
       any = true;
-      const Sample sample = repetition(trials[s], round, results[s].error);
+      const Sample sample = repetition(trials[s], round, left_of(s) == 1, results[s].error);
       if (!results[s].error.empty()) continue;
       results[s].samples.push_back(sample);
       if (sample.disturbed) mark(s, results[s].samples.back());
       recent.emplace_back(s, results[s].samples.size() - 1);
       if (neighbours_.elapsed() > window_seconds) judge_recent();
     }
-    const bool is_last = std::none_of(order.begin(), order.end(), [&](std::size_t s) {
-      return results[s].error.empty() && round + 1 < trials[s].repetitions;
-    });
-    if (is_last) judge_recent();
+    if (std::none_of(order.begin(), order.end(), [&](std::size_t s) { return left_of(s) > 0; }))
+      judge_recent();
     if (!any) break;
   }
-  benchmark::ClearRegisteredBenchmarks();
   return results;
 }
 
@@ -378,13 +380,12 @@ void Meter::raise_clocks(const Subject& subject) {
   device_used_ = now();
 }
 
-Sample Meter::repetition(Trial& trial, int round, std::string& error) {
+Sample Meter::repetition(Trial& trial, int round, bool is_last, std::string& error) {
   const MpiSession& mpi = mpi_session();
-  trial.is_last = round + 1 == trial.repetitions;
+  const std::int64_t ends_with = trial.last_iteration();
   error = failure_of(*trial.subject, [&] {
     raise_clocks(*trial.subject);
-    if (trial.subject->before_repetition)
-      trial.subject->before_repetition(trial.last_iteration(), trial.is_last);
+    if (trial.subject->before_repetition) trial.subject->before_repetition(ends_with, is_last);
   });
   if (!error.empty()) return {};
   const int team =
@@ -401,6 +402,8 @@ Sample Meter::repetition(Trial& trial, int round, std::string& error) {
   disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);
   error = collector.error;
   for (nlohmann::json& run : collector.as_json()) json_.push_back(std::move(run));
+  if (error.empty() && trial.subject->after_runs)
+    error = failure_of(*trial.subject, [&] { trial.subject->after_runs(ends_with, is_last); });
 
   Sample sample = trial.last;
   sample.round = round;

@@ -32,10 +32,9 @@ struct Subject {
   // With Clock::device.
   std::size_t operand_sets = 1;    // through which `iteration` rotates
   std::string why_not_recorded{};  // into a graph; empty: it may be
-  // Not timed: before each repetition, and directly after the last one, with the number of the
-  // iteration that the repetition ends with.
-  std::function<void(std::int64_t last_iteration, bool is_last)> before_repetition{};
-  std::function<void(std::int64_t last_iteration)> after_last_repetition{};
+  // Not timed: before each repetition and after it, with the number of the iteration that it ends
+  // with. Also after the runs that estimate the time.
+  std::function<void(std::int64_t last_iteration, bool is_last)> before_repetition{}, after_runs{};
 };
 
 struct Sample {
@@ -87,8 +86,8 @@ struct Measured {
   }
 };
 
-// Why the clock that timed the repetitions is not to be believed: in most of them more time went by than
-// it showed. Empty if it is.
+// Why the clock that timed the repetitions is not to be believed: in most of them more time went by
+// than it showed. Empty if it is.
 std::string fault_of_clock(const Measured& measured);
 
 // Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round in
@@ -114,7 +113,7 @@ class Meter {
   struct Trial;
 
  private:
-  Sample repetition(Trial& trial, int round, std::string& error);
+  Sample repetition(Trial& trial, int round, bool is_last, std::string& error);
   void raise_clocks(const Subject& subject);
 
   nlohmann::json& json_;

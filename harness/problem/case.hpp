@@ -80,8 +80,9 @@ class Case {
   virtual void reset() = 0;
   virtual void reset_all() = 0;
   virtual void reset_to_zero() = 0;  // the same with inputs of zeros, in copy 0
-  // Between runs of a plan, which is not told. Undoes the last change of the copy; unless `number` is
-  // 0, sets one element of an input, or up to `elements` of each, to values that depend on `number`:
+  // Between runs of a plan, which is not told. Undoes the last change of the copy; unless `number`
+  // is 0, sets one element of an input, or up to `elements` of each, to values that depend on
+  // `number`:
   // of the first input alone where the plan has packed the others.
   virtual void change(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
                       int elements) = 0;

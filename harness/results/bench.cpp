@@ -23,7 +23,6 @@
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/threads.hpp"
 #include "harness/results/bench_writer.hpp"
-#include "harness/verify/cheats.hpp"
 
 namespace stepladder {
 namespace {
@@ -406,8 +405,8 @@ double Bench::Visited::uncertainty() const {
   return worst;
 }
 
-// A ceiling that a row beats was measured in a slow moment, perhaps. The next visits have roofs of the
-// higher ones.
+// A ceiling that a row beats was measured in a slow moment, perhaps. The next visits have roofs of
+// the higher ones.
 void Bench::raise_beaten_ceilings() {
   if (mpi_session().ranks() > 1) return;
   std::map<int, std::set<std::string>> beaten;  // roofs, by threads
@@ -461,7 +460,9 @@ void Bench::measure_again(const std::function<void(const Case&, double)>& advanc
 
 void Bench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
   const auto skip_all = [&](const std::string& reason) {
-    for (Candidate* candidate : candidates) candidate->set("skipped", reason);
+    for (Candidate* candidate : candidates)  // in a later visit, what was measured stays
+      if (candidate->measured.samples.empty()) candidate->set("skipped", reason);
+    problem.release();
   };
   const std::size_t copies = copies_of(problem, place);
   if (const std::string reason = why_too_large(problem, copies); !reason.empty())
@@ -545,7 +546,10 @@ void Bench::plan_all_again(Case& problem, const Candidates& candidates) {
     const ActiveSubject active(subject_of(*candidate), "planned", expected_seconds(problem));
     const Verdict verdict = plan_again(problem, *candidate->variant,
                                        resources_of(problem, *candidate), candidate->runner);
-    if (verdict.outcome != Outcome::passed)
+    threads_.belong_to(subject_of(*candidate));
+    if (verdict.outcome == Outcome::unavailable)  // now, such as for lack of shared memory
+      candidate->runner.reset();
+    else if (verdict.outcome != Outcome::passed)
       candidate->set("failed", "another plan: " + verdict.reason);
   }
 }
@@ -562,6 +566,7 @@ void Bench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
   const Verdict verdict =
       verify(problem, *candidate.variant, resources_of(problem, candidate), candidate.runner);
+  threads_.belong_to(subject_of(candidate));
   candidate.estimate_seconds = mpi_session().max(verdict.seconds);
   candidate.verified = verdict.outcome == Outcome::passed;
   candidate.runs_nowhere = verdict.runs_nowhere;
@@ -579,9 +584,9 @@ Filling Bench::filling_after_timing() const {
   return {Tier::accuracy, options_.seed + 2 + static_cast<std::uint64_t>(visit_)};
 }
 
-// A row fails if its timed results are wrong, if its plan remembers results, or if its threads go on.
-// Where timed results have no reference, because each run changes its operands, the plan runs once
-// more: a kernel that goes wrong after many calls fails.
+// A row fails if its timed results are wrong, if its plan remembers results, or if its threads go
+// on. Where timed results have no reference, because each run changes its operands, the plan runs
+// once more: a kernel that goes wrong after many calls fails.
 void Bench::judge_timed(Case& problem, Candidate& candidate, double seconds) {
   const VariantInfo& info = *candidate.variant->info;
   std::string fault;
@@ -600,16 +605,14 @@ void Bench::judge_timed(Case& problem, Candidate& candidate, double seconds) {
     }
   }
   if (fault.empty() && is_on(candidate, Place::cpu)) {
-    fault = fault_of_threads();
+    fault = threads_.fault_of(subject_of(candidate), candidate.threads);
     if (mpi_session().max(fault.empty() ? 0 : 1) > 0 && fault.empty())
       fault = "its threads go on after the call on another rank";
   }
-  if (!fault.empty()) {
+  if (!fault.empty())
     candidate.set("failed", fault);
-    candidate.verified = false;
-  } else if (!problem.is_repeatable(info) || over_ranks(problem)) {
+  else if (!problem.is_repeatable(info) || over_ranks(problem))
     verify_one(problem, candidate, "after the timing");
-  }
 }
 
 void Bench::verify_timed(Case& problem, const Candidates& candidates) {
@@ -625,15 +628,13 @@ bool Bench::skip_if_device_lost(const Candidates& candidates, const std::string&
   if (!is_on(*candidates.front(), Place::cuda) || !device_is_lost()) return false;
   device_lost_after_ = after;
   for (Candidate* candidate : candidates)
-    if (candidate->is_ok()) {
-      candidate->set("skipped", after + " broke the device");
-      candidate->verified = false;
-    }
+    if (candidate->is_ok()) candidate->set("skipped", after + " broke the device");
   return true;
 }
 
-// The plan is timed on operands of which a few elements change before each repetition, so that it never
-// had the operands of the last repetition before. Their results are checked when that one ends.
+// The plan is timed on operands of which a few elements change before each repetition, so that it
+// never had the operands of the last repetition before. Their results are checked when that one
+// ends.
 Subject Bench::subject_for(Case& problem, Candidate& candidate) {
   static constexpr std::size_t most_changed = 16;  // copies
   Runner* runner = candidate.runner.get();
@@ -665,10 +666,12 @@ Subject Bench::subject_for(Case& problem, Candidate& candidate) {
                 change(++number);
                 if (is_checked && is_last) problem.restore(*info, copy_of(last_iteration));
               },
-          .after_last_repetition =
-              [&problem, &candidate, info, copy_of, is_checked](std::int64_t last_iteration) {
-                if (is_checked && candidate.timed_results.passed)
+          .after_runs =
+              [this, &problem, &candidate, info, copy_of, is_checked](std::int64_t last_iteration,
+                                                                      bool is_last) {
+                if (is_checked && is_last && candidate.timed_results.passed)
                   candidate.timed_results = problem.check(*info, copy_of(last_iteration));
+                threads_.belong_to(subject_of(candidate));
               }};
 }
 
@@ -690,7 +693,7 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
     problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   problem.reset_all();
   for (Candidate* candidate : all) {
-    if (!candidate->is_ok()) continue;
+    if (!candidate->is_ok() || candidate->runner == nullptr) continue;
     subjects.push_back(subject_for(problem, *candidate));
     timed.push_back(candidate);
   }
@@ -720,10 +723,8 @@ void Bench::time(Case& problem, const Candidates& all, int group) {
 void Bench::set_times(const Case& problem, Candidate& candidate, Measured measured) {
   if (!measured.error.empty())
     return candidate.set("failed", "threw while timed: " + measured.error);
-  if (const std::string fault = mpi_session().failure(fault_of_clock(measured)); !fault.empty()) {
-    candidate.verified = false;
+  if (const std::string fault = mpi_session().failure(fault_of_clock(measured)); !fault.empty())
     return candidate.set("failed", fault);
-  }
   std::vector<Sample>& samples = candidate.measured.samples;
   samples.insert(samples.end(), measured.samples.begin(), measured.samples.end());
   candidate.measured.note = measured.note;
@@ -753,6 +754,8 @@ void Bench::set_times(const Case& problem, Candidate& candidate, Measured measur
 
 void Bench::set_speedups(std::vector<Candidate>& candidates) const {
   for (Candidate& row : candidates) {
+    row.speedup_vs_serial = row.speedup_vs_vendor =
+        BenchRow::none;  // the other row may have failed
     if (!row.is_ok()) continue;
     const Candidate* vendor = nullptr;
     for (const Candidate& other : candidates) {

@@ -11,6 +11,7 @@
 #include "harness/problem/case.hpp"
 #include "harness/results/bench_row.hpp"
 #include "harness/results/run.hpp"
+#include "harness/verify/cheats.hpp"
 #include "harness/verify/verify.hpp"
 
 namespace stepladder {
@@ -139,6 +140,7 @@ class Bench {
   double saved_seconds_ = 0;               // of timing, by first visits
   std::string device_lost_after_;          // the variant that broke the device; empty when none did
   std::set<std::string> runs_nowhere_;     // "primitive variant" of those that have their row
+  StartedThreads threads_;                 // owners: subject_of()
   std::unique_ptr<BenchWriter> writer_;    // on rank 0
 };
 

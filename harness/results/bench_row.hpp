@@ -38,7 +38,9 @@ struct BenchRow {
     constexpr double most = 1.05;
     return is_ok() && roof.seconds > most * summary.median && !variant->info->normwise;
   }
+  // A row that is not ok.
   void set(std::string new_status, std::string new_reason) {
+    verified = false;
     status = std::move(new_status);
     reason = std::move(new_reason);
   }

@@ -64,7 +64,7 @@ bool BenchWriter::has_measured(const BenchRow& row) const {
 }
 
 void BenchWriter::write(const std::vector<const BenchRow*>& rows) {
-  std::vector<std::vector<std::string>> summary, later, samples;
+  std::vector<std::vector<std::string>> summary, later, failed_later, samples;
   std::set<std::string> replaced_samples;
   for (const BenchRow* row : rows) {
     const std::string key = key_of(*row, summary_key);
@@ -82,12 +82,16 @@ void BenchWriter::write(const std::vector<const BenchRow*>& rows) {
       if (former_.erase(key_of(BenchRow{.variant = row->variant}, summary_key)) > 0)
         replaces = true;
     former_[key] = row->status;
-    (replaces ? later : summary).push_back(summary_columns().line(*row));
+    (!replaces      ? summary
+     : row->is_ok() ? later
+                    : failed_later)
+        .push_back(summary_columns().line(*row));
     if (!row->is_ok()) continue;
     const std::vector<Sample>& all = row->measured.samples;
     for (; written < all.size(); ++written)
       samples.push_back(samples_columns().line({*row, all[written]}));
   }
+  append_later(failed_later);  // before its samples go: a crash must not leave it ok without any
   if (replaced_samples.empty())
     samples_.append(samples);
   else
@@ -95,9 +99,13 @@ void BenchWriter::write(const std::vector<const BenchRow*>& rows) {
         [&](const CsvRow& row) { return replaced_samples.contains(key_of(row, samples_key)); },
         samples);
   summary_.append(summary);
-  if (later.empty()) return;
+  append_later(later);
+}
+
+void BenchWriter::append_later(const std::vector<std::vector<std::string>>& rows) {
+  if (rows.empty()) return;
   if (waiting_ == nullptr) waiting_ = std::make_unique<Table>(later_, summary_columns().names());
-  waiting_->append(later);
+  waiting_->append(rows);
 }
 
 // The last row of each key counts. A row of a variant with a problem replaces the one without.

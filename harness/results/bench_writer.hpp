@@ -20,8 +20,9 @@ class BenchWriter {
 
   // Whether the resumed run has measured this row.
   bool has_measured(const BenchRow& row) const;
-  // Writes the rows together, samples first. A row that is in the file already is left out. The row
-  // of a variant without a problem is removed when the variant can run now.
+  // Writes the rows together, after their samples; that a row failed is written before its samples
+  // go. A row that is in the file already is left out. The row of a variant without a problem is
+  // removed when the variant can run now.
   void write(const std::vector<const BenchRow*>& rows);
   // Puts the rows that wait into summary.csv. A crash before it loses nothing: the next writer in the folder
   // does it.
@@ -29,6 +30,7 @@ class BenchWriter {
 
  private:
   static std::filesystem::path later_file(const RunFolder& folder);
+  void append_later(const std::vector<std::vector<std::string>>& rows);
 
   std::filesystem::path later_;
   Table summary_, samples_;

@@ -117,11 +117,14 @@ void Run::load_ceilings() {
       if (!c.at("value").is_null())  // it could not be measured
         ceilings_.push_back(
             {c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
+    for (const nlohmann::json& r : recorded.value("refused", std::vector<nlohmann::json>()))
+      refused_ceilings_.push_back(
+          {r.at("threads"), r.at("cores_of_others"), r.value("inconsistent", "")});
   });
 }
 
-// Ceilings that were measured beside a neighbour, or on a core that two threads shared, are too low, and
-// are refused. Ranks are each other's neighbours, so that theirs are not judged.
+// Ceilings that were measured beside a neighbour, or on a core that two threads shared, are too
+// low, and are refused. Ranks are each other's neighbours, so that theirs are not judged.
 std::vector<Ceiling> Run::measured_ceilings(int threads) {
   if (const std::string reason = why_fewer_threads(threads); !reason.empty()) {
     fmt::print(stderr, "No ceilings: {}.\n", reason);
@@ -159,6 +162,7 @@ void Run::measure_missing_ceilings(const std::vector<int>& threads) {
     for (const Ceiling& c : ceilings_) known = known || c.threads == count;
     mpi_session().barrier();
     if (mpi_session().broadcast(std::int64_t{known}) != 0) continue;
+    std::erase_if(refused_ceilings_, [&](const auto& refused) { return refused.threads == count; });
     for (Ceiling& c : measured_ceilings(count)) ceilings_.push_back(std::move(c));
   }
   write_ceilings();

@@ -43,7 +43,8 @@ std::vector<Segment> segments_of(const network::NetworkDescription& ordered, boo
   return segments;
 }
 
-// longest[s][n]: of the first n segments in s stages, the last of which begins at segment begin[s][n].
+// longest[s][n]: of the first n segments in s stages, the last of which begins at segment
+// begin[s][n].
 std::vector<std::size_t> balanced_stages(const std::vector<double>& seconds, std::size_t stages) {
   const std::size_t count = seconds.size();
   constexpr double never = std::numeric_limits<double>::infinity();

@@ -17,8 +17,8 @@ struct Segment {
 // all channels of its input, local response normalization and the loss.
 std::vector<Segment> segments_of(const network::NetworkDescription& ordered, bool by_channel);
 
-// Divides consecutive segments, at least as many as `stages`, into stages whose longest is as short as
-// possible; returns the first segment of each. `seconds` of each segment. O(stages segments^2).
+// Divides consecutive segments, at least as many as `stages`, into stages whose longest is as short
+// as possible; returns the first segment of each. `seconds` of each segment. O(stages segments^2).
 std::vector<std::size_t> balanced_stages(const std::vector<double>& seconds, std::size_t stages);
 
 // Parameters of a layer in a network and in a part of it. The part has the filters or neurons

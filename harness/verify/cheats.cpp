@@ -33,17 +33,14 @@ class Paced {
         over_ranks_(problem.info().ranks > 1 && mpi_session().ranks() > 1) {}
 
   enum class Operands { unchanged, changed_again, changed };
-  // Seconds of a run, of `runs` in a row, each with a change of the operands before it, which is not
-  // counted: a new one or, as a pretence, the same again.
+  // Seconds of a run, of `runs` in a row, each with a change of the operands before it, which is
+  // not counted: a new one or, as a pretence, the same again.
   double seconds(std::int64_t runs, Operands operands) {
     const double with_change = time(runs, operands, true);
     return with_change - (operands == Operands::unchanged ? 0 : time(runs, operands, false));
   }
 
  private:
-  Case& problem_;
-  const Variant& variant_;
-  Runner& runner_;
   double time(std::int64_t runs, Operands operands, bool computes) {
     mpi_session().barrier();
     const double start = now_of_kernel();
@@ -58,14 +55,17 @@ class Paced {
     return mpi_session().max(now_of_kernel() - start) / static_cast<double>(runs);
   }
 
+  Case& problem_;
+  const Variant& variant_;
+  Runner& runner_;
   bool over_ranks_;
   std::uint64_t number_ = std::uint64_t{1} << 32U;  // other than those of the repetitions
 };
 
-std::set<pid_t> threads_of_openmp() {
+std::set<pid_t> threads_of_openmp(int threads) {
   std::set<pid_t> found;
   std::mutex one_at_a_time;
-#pragma omp parallel
+#pragma omp parallel num_threads(threads)
   {
     const std::lock_guard lock(one_at_a_time);
     found.insert(static_cast<pid_t>(syscall(SYS_gettid)));
@@ -73,25 +73,23 @@ std::set<pid_t> threads_of_openmp() {
   return found;
 }
 
-// Threads of this process, without this one, that run or are ready to.
-std::set<pid_t> running_threads() {
+// Of this process.
+std::set<pid_t> all_threads() {
   std::set<pid_t> found;
-  const pid_t own = static_cast<pid_t>(syscall(SYS_gettid));
   std::error_code error;
   for (std::filesystem::directory_iterator i("/proc/self/task", error), end; !error && i != end;
-       i.increment(error)) {
-    const pid_t id = std::stoi(i->path().filename());
-    std::ifstream file(i->path() / "stat");  // "4075 (the name) R …"
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const std::size_t name_end = text.rfind(") ");
-    if (id != own && name_end != std::string::npos && text[name_end + 2] == 'R') found.insert(id);
-  }
+       i.increment(error))
+    found.insert(std::stoi(i->path().filename()));
   return found;
 }
 
-}  // namespace
-
-namespace {
+// Or ready to.
+bool is_running(pid_t thread) {
+  std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));  // "4075 (the name) R …"
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(") ");
+  return name_end != std::string::npos && text[name_end + 2] == 'R';
+}
 
 std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
                        std::int64_t timed_runs) {
@@ -124,8 +122,7 @@ std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, do
   }
   return fmt::format(
       "remembers results: a run takes {:.3g} s on changed operands, and {:.3g} s on those of the "
-      "run "
-      "before",
+      "run before",
       fastest, fastest_same);
 }
 
@@ -145,16 +142,28 @@ std::string fault_of_pace(Case& problem, const Variant& variant, Runner& runner,
   }
 }
 
-std::string fault_of_threads() {
+StartedThreads::StartedThreads() { belong_to(""); }
+
+void StartedThreads::belong_to(const std::string& rung) {
+  const std::set<pid_t> all = all_threads();
+  std::erase_if(owners_, [&](const auto& entry) { return !all.contains(entry.first); });
+  for (const pid_t thread : all) owners_.try_emplace(thread, rung);
+}
+
+std::string StartedThreads::fault_of(const std::string& rung, int threads) const {
   constexpr auto limit = std::chrono::seconds(2);
-  std::set<pid_t> busy = running_threads();
+  std::set<pid_t> busy;
+  for (const auto& [thread, owner] : owners_)
+    if (owner == rung && is_running(thread)) busy.insert(thread);
+  if (busy.empty()) return {};
+  for (const pid_t thread : threads_of_openmp(std::max(threads, omp_get_max_threads())))
+    busy.erase(thread);
   for (const auto end = std::chrono::steady_clock::now() + limit;
-       !busy.empty() && std::chrono::steady_clock::now() < end; busy = running_threads())
+       !busy.empty() && std::chrono::steady_clock::now() < end;) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-  if (busy.empty()) return {};
-  for (const pid_t id : threads_of_openmp()) busy.erase(id);
-  if (busy.empty()) return {};
-  return fmt::format("{} of its threads go on after the call", busy.size());
+    std::erase_if(busy, [](pid_t thread) { return !is_running(thread); });
+  }
+  return busy.empty() ? "" : fmt::format("{} of its threads go on after the call", busy.size());
 }
 
 }  // namespace stepladder

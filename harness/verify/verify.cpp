@@ -68,8 +68,8 @@ Verdict watched(const Case& problem, const Variant& variant, const Run& run) {
   return verdict;
 }
 
-// Returns its seconds. A plan that has run before is told of other operands only where it must be, so
-// that none returns what it computed until it is told.
+// Returns its seconds. A plan that has run before is told of other operands only where it must be,
+// so that none returns what it computed until it is told.
 double run_once(const Variant& variant, Runner& runner, bool is_first) {
   if (is_first || variant.info->prepacked) runner.prepare();
   const auto start = std::chrono::steady_clock::now();
@@ -95,15 +95,15 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   if (!variant.why_unavailable.empty())
     return {
         .outcome = Outcome::unavailable, .reason = variant.why_unavailable, .runs_nowhere = true};
-  if (variant.info->threaded && variant.info->place == Place::cpu)
-    if (std::string reason = why_smaller_team(resources.threads); !reason.empty())
-      return {.outcome = Outcome::unavailable, .reason = std::move(reason)};
   MpiSession& mpi = mpi_session();
   const bool is_second = runner != nullptr;
   std::unique_ptr<Runner> planned = std::move(runner);
   const bool has_feedback = variant.info->contraction > 0;
   if (has_feedback) planned.reset();  // its residual belongs to other values
   const Verdict ran = watched(problem, variant, [&]() -> Verdict {
+    if (variant.info->threaded && variant.info->place == Place::cpu)
+      if (const std::string reason = why_smaller_team(resources.threads); !reason.empty())
+        throw Unsupported(reason);
     const bool is_first = planned == nullptr;
     if (is_first) planned = problem.plan(variant, resources);
     problem.reset();

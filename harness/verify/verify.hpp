@@ -42,8 +42,9 @@ double expected_seconds(const Case& problem);
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner);
 
-// Makes the plan of a variant that was verified before and runs it once, on operands that are changed a
-// little, so that its workspaces are warm; verify() follows after the timing. Exceptions are failures.
+// Makes the plan of a variant that was verified before and runs it once, on operands that are
+// changed a little, so that its workspaces are warm; verify() follows after the timing. Exceptions
+// are failures.
 Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
                    std::unique_ptr<Runner>& runner);
 

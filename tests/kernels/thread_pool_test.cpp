@@ -1,5 +1,6 @@
-// The pool of threads of the Pthreads rungs and of the training modes. Built with -fsanitize=thread, this
-// detects every access of the caller or of the next run that run() does not order.
+// The pool of threads of the Pthreads rungs and of the training modes. Built with
+// -fsanitize=thread, this detects every access of the caller or of the next run that run() does not
+// order.
 #include "kernels/common/cpu/thread_pool.hpp"
 
 #include <gtest/gtest.h>

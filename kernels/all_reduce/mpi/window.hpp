@@ -13,8 +13,8 @@ class Window {
  public:
   // Collective over `communicator`, whose ranks must share memory. The segment of each rank begins
   // at a page; its pages are touched by that rank, and are huge pages where the system has them and
-  // the segments together fill one. Throws Unsupported with what is missing, on every rank, if a rank
-  // cannot allocate.
+  // the segments together fill one. Throws Unsupported with what is missing, on every rank, if a
+  // rank cannot allocate.
   Window(MPI_Comm communicator, std::size_t bytes);
   // Collective. During an exception the memory stays until the process ends, because other ranks may
   // not come here.

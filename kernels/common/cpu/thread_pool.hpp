@@ -14,8 +14,8 @@ void bind_to_place(int thread);
 
 class ThreadPool {
  public:
-  explicit ThreadPool(
-      int threads);  // the caller is one of them; starts threads - 1 more, or throws std::system_error
+  // The caller is one of them; starts threads - 1 more, or throws std::system_error.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

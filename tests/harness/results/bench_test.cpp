@@ -112,6 +112,19 @@ class Limited final : public sgd_update::Plan {
   void run(const Operands&) override {}
 };
 
+// Only its first plan can be made.
+class PlannedOnce final : public sgd_update::Plan {
+ public:
+  PlannedOnce(const Problem& problem, const Resources&) : problem_(problem) {
+    if (++plans > 1) throw Unsupported("no room any more");
+  }
+  void run(const Operands& o) override { update(problem_, o); }
+  static inline int plans = 0;
+
+ private:
+  Problem problem_;
+};
+
 class LacksLibrary final : public sgd_update::Plan {
  public:
   LacksLibrary(const Problem&, const Resources&) { throw NotHere("libfast.so not found"); }
@@ -241,6 +254,18 @@ TEST_F(BenchTest, NoVisitTimesTheFirstRunOfAPlan) {
   EXPECT_GE(visits.size(), 2U);
 }
 
+TEST_F(BenchTest, ARowStaysWhereALaterVisitCannotMakeItsPlan) {
+  PlannedOnce::plans = 0;
+  bench({variant("planned_once", make_plan<SgdUpdate, PlannedOnce>),
+         variant("correct", plan_of<update>)});
+  EXPECT_GT(PlannedOnce::plans, 1);
+  auto row = summary();
+  EXPECT_EQ(row["planned_once"]["status"] + row["planned_once"]["verified"], "okyes");
+  EXPECT_TRUE(says(row["planned_once"]["reason"], {"its interval is of one visit"}));
+  EXPECT_GT(samples_of("planned_once"), 0);
+  EXPECT_EQ(row["correct"]["status"], "ok");
+}
+
 TEST_F(BenchTest, AProblemHoldsNoMemoryUntilItsNextVisit) {
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
   Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
@@ -264,8 +289,8 @@ TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
       << row["reason"];
 }
 
-// Bandwidths that are far too low: the first visit says that the row beats its roof, and the later ones have
-// those that were measured again.
+// Bandwidths that are far too low: the first visit says that the row beats its roof, and the later
+// ones have those that were measured again.
 TEST_F(BenchTest, ARowBeyondItsRoofSaysSoAndItsCeilingIsMeasuredAgain) {
   std::filesystem::create_directories(folder / "run");
   nlohmann::json all = nlohmann::json::array();
