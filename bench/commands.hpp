@@ -26,6 +26,5 @@ Command predict_command(CLI::App& program);
 Command compare_command(CLI::App& program);
 
 const std::string& command_line();  // as the user typed it, quoted for a shell
-void flush_output();                // throws std::runtime_error unless all that was printed is out
 
 }  // namespace stepladder

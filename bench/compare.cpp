@@ -11,6 +11,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
+#include "harness/io/file.hpp"
 #include "harness/results/comparison.hpp"
 
 namespace stepladder {

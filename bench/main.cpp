@@ -1,12 +1,10 @@
 // stepladder: what each parallel technique buys in deep learning.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <stdexcept>
 
 #include "bench/commands.hpp"
+#include "harness/io/file.hpp"
 #include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
@@ -84,12 +82,6 @@ bool is(const std::exception& error) {
 }  // namespace
 
 const std::string& command_line() { return typed; }
-
-void flush_output() {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw std::runtime_error(errno != 0 ? std::strerror(errno) : "a part of it was lost");
-}
 
 }  // namespace stepladder
 

@@ -168,4 +168,10 @@ std::filesystem::path source_directory() {
   return folder;
 }
 
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::runtime_error(errno != 0 ? std::strerror(errno) : "a part of it was lost");
+}
+
 }  // namespace stepladder

@@ -68,4 +68,7 @@ class FolderLock {
 // names, otherwise that of the sources that the program was built from. Throws if it has no suites.
 std::filesystem::path source_directory();
 
+// Standard output. Throws std::runtime_error unless all that was printed is out.
+void flush_output();
+
 }  // namespace stepladder
