@@ -1,6 +1,4 @@
 // stepladder bench: verifies variants, times them, and writes a run folder.
-#include "harness/results/bench.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,8 +11,9 @@
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "bench/supervisor.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/shell.hpp"
+#include "harness/ranks/mpi_session.hpp"
+#include "harness/results/problem_bench.hpp"
 #include "harness/verify/verify.hpp"
 
 namespace stepladder {
@@ -101,7 +100,7 @@ int run(Options& options) {
            .seed = options.bench.seed,
            .threads = ceiling_threads,
            .restarts = options.bench.after_crash.restarts});
-  Bench bench(run, options.bench);
+  ProblemBench bench(run, options.bench);
   if (const std::string& suspect = options.bench.after_crash.suspect; !suspect.empty()) {
     for (const Work& w : work)
       for (const auto& problem : w.problems)

@@ -9,7 +9,7 @@
 #include "bench/selection.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verified.hpp"
 
 namespace stepladder {

@@ -5,11 +5,11 @@
 
 #include "bench/commands.hpp"
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/results/run.hpp"
 #include "harness/verify/verify.hpp"
 

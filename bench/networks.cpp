@@ -7,10 +7,10 @@
 #include "bench/selection.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/network/load.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

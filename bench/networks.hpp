@@ -5,7 +5,7 @@
 #include <string>
 
 #include "harness/network/description.hpp"
-#include "harness/training/plan_store.hpp"
+#include "harness/rungs/plan_store.hpp"
 
 namespace stepladder {
 

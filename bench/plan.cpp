@@ -17,15 +17,15 @@
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
 #include "harness/io/json_reader.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
 #include "harness/measure/links.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/planner/planner.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/results/run.hpp"
-#include "harness/training/planner.hpp"
 
 namespace stepladder {
 namespace {

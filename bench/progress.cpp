@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

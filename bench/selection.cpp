@@ -9,12 +9,12 @@
 
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/glob.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/problem/suites.hpp"
 #include "harness/problem/threads.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

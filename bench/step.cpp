@@ -1,6 +1,4 @@
 // stepladder step: times one training step by layer and phase, beside the time of each plan alone.
-#include "harness/training/step.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +11,10 @@
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/adapters/primitives.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/execution/measured_step.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/problem/random.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {

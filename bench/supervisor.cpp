@@ -17,9 +17,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/measure/measure.hpp"
 #include "harness/measure/work_record.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

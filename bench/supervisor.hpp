@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/results/bench.hpp"
+#include "harness/results/problem_bench.hpp"
 
 namespace stepladder {
 

@@ -10,10 +10,10 @@
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/execution/network.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
-#include "harness/training/network.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

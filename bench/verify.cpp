@@ -10,9 +10,9 @@
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/results/run_folder.hpp"
 #include "harness/verify/verified.hpp"
 

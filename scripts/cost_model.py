@@ -3,7 +3,7 @@
     python3 scripts/cost_model.py fit RUN… --out cost_model.json
     python3 scripts/cost_model.py check cost_model.json RUN…
 
-`fit` uses the rows of OpenMP and SIMD rungs that are ok, in fp32 and not prepacked: harness/training/cost_model.hpp has
+`fit` uses the rows of OpenMP and SIMD rungs that are ok, in fp32 and not prepacked: harness/rungs/cost_model.hpp has
 the formula. `check` prints the regret: the time of the chosen rung over that of the fastest, less one. Chosen is the
 rung that is predicted to be fastest, and, in a second line, the fastest of those that `best` measures.
 docs/cost-model.md explains both.
@@ -30,7 +30,7 @@ from plots.reading import load_run, read_json
 
 FEWEST_POINTS = 12  # a rung with fewer is not modelled
 MOST_POINTS = 800   # of one fit: it takes N³ operations
-UNCERTAIN_FACTOR = 1.25  # as uncertain_factor in harness/training/cost_model.hpp
+UNCERTAIN_FACTOR = 1.25  # as uncertain_factor in harness/rungs/cost_model.hpp
 MEAN_VARIANCE = 100.0  # prior variance of the linear mean's coefficients, relative to the kernel's
 
 Family = tuple[str, str, str, int]  # primitive, direction, layout, threads
@@ -50,7 +50,7 @@ def round_up(value: int, step: int) -> int:
 
 
 def features_of(row: dict[str, Any]) -> list[float]:
-    """As shape_features() in harness/training/cost_model.cpp."""
+    """As shape_features() in harness/rungs/cost_model.cpp."""
     sizes: list[float] = [int(number) for number in re.findall(r"\d+", row["shape"])]
     if row["primitive"] == "matmul" and len(sizes) == 3:
         m, n, k = sizes

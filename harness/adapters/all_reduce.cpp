@@ -2,7 +2,7 @@
 
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #ifdef STEPLADDER_HAVE_MPI
 #include "kernels/all_reduce/mpi/window.hpp"
 #include "kernels/common/mpi.hpp"

@@ -2,7 +2,7 @@
 
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/matmul/distribution.hpp"
 
 namespace stepladder {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <functional>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/now.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/integer_math.hpp"

@@ -19,12 +19,12 @@
 #include <xsimd/xsimd.hpp>
 
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/measure/counters.hpp"
 #include "harness/measure/energy.hpp"
 #include "harness/measure/gpu_monitor.hpp"
 #include "harness/measure/memory_limits.hpp"
 #include "harness/problem/threads.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/common/device.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI

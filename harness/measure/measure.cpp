@@ -13,10 +13,10 @@
 #include <span>
 #include <sstream>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/random.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/common/device.hpp"
 
 namespace stepladder {

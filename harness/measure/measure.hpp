@@ -39,7 +39,7 @@ struct Subject {
 
 struct Sample {
   int round = 0;       // a round has one repetition of each subject
-  int visit = 0;       // to the problem; see Bench
+  int visit = 0;       // to the problem; see ProblemBench
   double seconds = 0;  // of one iteration
   std::int64_t iterations = 0;
   bool disturbed = false;  // the machine was slowed; another repetition replaces it if possible

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

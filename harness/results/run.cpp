@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "harness/io/file.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/result_file.hpp"
 #include "harness/problem/threads.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "harness/data/dataset.hpp"
+#include "harness/execution/network.hpp"
+#include "harness/ranks/communicator.hpp"
 #include "harness/training/clock.hpp"
-#include "harness/training/communicator.hpp"
 #include "harness/training/mode_spec.hpp"
-#include "harness/training/network.hpp"
 
 namespace stepladder {
 

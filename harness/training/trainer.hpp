@@ -5,7 +5,7 @@
 
 #include "harness/data/batches.hpp"
 #include "harness/data/dataset.hpp"
-#include "harness/training/network.hpp"
+#include "harness/execution/network.hpp"
 
 namespace stepladder {
 

@@ -15,8 +15,8 @@
 #include <set>
 #include <thread>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/io/now.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

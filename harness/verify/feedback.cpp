@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/io/hash.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 namespace {

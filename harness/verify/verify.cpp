@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/problem/threads.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/feedback.hpp"
 
 namespace stepladder {

@@ -1,6 +1,6 @@
 // The rungs of a step, --use, as text.
 #include "harness/adapters/primitives.hpp"
-#include "harness/training/use_spec.hpp"
+#include "harness/rungs/use_spec.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace stepladder;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 
 namespace stepladder::all_reduce {

@@ -1,7 +1,7 @@
 // The parts of all_reduce_mpi_test.
 #pragma once
 
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "tests/mpi/expect.hpp"
 
 namespace stepladder::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/adapters/make_case.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verify.hpp"
 #include "kernels/common/mpi.hpp"
 #include "kernels/matmul/distribution.hpp"

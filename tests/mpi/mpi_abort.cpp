@@ -2,7 +2,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 int main() {
   stepladder::MpiSession session;

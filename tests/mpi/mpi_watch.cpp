@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/measure/measure.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/adapters/make_case.hpp"
-#include "harness/io/mpi_session.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verify.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/mpi.hpp"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/io/mpi_session.hpp"
 #include "harness/problem/random.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/window.hpp"
 #include "kernels/common/mpi.hpp"

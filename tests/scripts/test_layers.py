@@ -11,15 +11,23 @@ ALLOWED = {
     "kernels/common": set(),
     "kernels/<primitive>": {"kernels/common"},
     "harness/io": set(),
-    "harness/problem": {"harness/io"},
+    "harness/ranks": {"harness/io"},
+    "harness/problem": {"harness/io", "harness/ranks"},
     "harness/network": {"harness/io", "harness/problem"},
-    "harness/adapters": {"harness/io", "harness/problem"},
-    "harness/measure": {"harness/io", "harness/problem"},
-    "harness/verify": {"harness/io", "harness/problem"},
+    "harness/adapters": {"harness/io", "harness/ranks", "harness/problem"},
+    "harness/measure": {"harness/io", "harness/ranks", "harness/problem"},
+    "harness/verify": {"harness/io", "harness/ranks", "harness/problem"},
     "harness/data": {"harness/io", "harness/problem", "harness/network"},
-    "harness/results": {"harness/io", "harness/problem", "harness/measure", "harness/verify"},
-    "harness/training": {"harness/io", "harness/problem", "harness/adapters", "harness/network", "harness/data",
-                         "harness/measure", "harness/verify", "harness/results"},
+    "harness/results": {"harness/io", "harness/ranks", "harness/problem", "harness/measure",
+                        "harness/verify"},
+    "harness/rungs": {"harness/io", "harness/ranks", "harness/problem", "harness/adapters",
+                      "harness/verify", "harness/results"},
+    "harness/execution": {"harness/io", "harness/ranks", "harness/problem", "harness/network",
+                          "harness/adapters", "harness/measure", "harness/results", "harness/rungs"},
+    "harness/training": {"harness/io", "harness/ranks", "harness/network", "harness/data",
+                         "harness/adapters", "harness/rungs", "harness/execution"},
+    "harness/planner": {"harness/problem", "harness/adapters", "harness/data", "harness/measure",
+                        "harness/execution", "harness/training"},
 }
 # An update over ranks is an all-reduce with the update between its two halves.
 ALLOWED_PRIMITIVES = {"sgd_update": {"all_reduce"}}
@@ -85,8 +93,8 @@ def test_a_wrong_include_is_found():
                           ("kernels/common/isa.cpp", "kernels/matmul/matmul.hpp"),
                           ("harness/io/csv.cpp", "harness/problem/case.hpp"),
                           ("harness/problem/case.hpp", "harness/adapters/make_case.hpp"),
-                          ("harness/results/bench.cpp", "harness/training/network.hpp"),
-                          ("harness/training/step.cpp", "bench/progress.hpp"),
+                          ("harness/results/problem_bench.cpp", "harness/execution/network.hpp"),
+                          ("harness/execution/measured_step.cpp", "bench/progress.hpp"),
                           ("bench/main.cpp", "tests/verdict.hpp")):
         assert list(wrong_includes(path, f'#include "{include}"\n')) == [f"{path} includes {include}"]
     assert list(wrong_includes("bench/main.cpp", '#include "harness/io/csv.hpp"\n#include <string>\n')) == []

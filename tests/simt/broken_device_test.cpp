@@ -5,7 +5,7 @@
 #include <map>
 
 #include "harness/io/csv.hpp"
-#include "harness/results/bench.hpp"
+#include "harness/results/problem_bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/verify/verify.hpp"
 #include "kernels/common/cuda/check.hpp"
@@ -52,7 +52,7 @@ class BrokenDevice : public testing::Test {
   // Status of each row, and whether the run went on to its end.
   std::pair<std::map<std::string, std::string>, bool> bench(const std::vector<Variant>& variants) {
     stepladder::Run run({.directory = folder_ / "run", .command = "test", .threads = {}});
-    Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
+    ProblemBench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
     const auto problem = make_case<SgdUpdate>({.count = 50}, "s", "weights");
     bool lost = false;
     try {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "harness/results/bench.hpp"
+#include "harness/results/problem_bench.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 #include "tests/simt/emulated_device.hpp"
 #include "tests/temporary_folder.hpp"
@@ -33,7 +33,7 @@ TEST(ColdOperands, RotateThroughTwiceTheL2OfTheDevice) {
 
   const TemporaryFolder folder;
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
-  Bench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.02}, .cold = true});
+  ProblemBench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.02}, .cold = true});
   const auto problem = make_case<SgdUpdate>({.count = count}, "s", "weights");
   ASSERT_EQ(problem->operand_bytes(), simt::l2_bytes / 2.0);
   used.clear();

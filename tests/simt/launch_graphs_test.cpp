@@ -11,7 +11,7 @@
 
 #include "harness/io/csv.hpp"
 #include "harness/measure/gpu_monitor.hpp"
-#include "harness/results/bench.hpp"
+#include "harness/results/problem_bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "kernels/common/cuda/launch.hpp"
 #include "kernels/common/cuda/plan.hpp"
@@ -213,7 +213,7 @@ class LaunchGraphsOfRows : public testing::Test {
  protected:
   CsvRow row_of(const Variant& variant) {
     stepladder::Run run({.directory = folder_ / "run", .command = "test", .threads = {}});
-    Bench bench(run, {.measure = {.repetitions = 5, .budget_seconds = 0.05}});
+    ProblemBench bench(run, {.measure = {.repetitions = 5, .budget_seconds = 0.05}});
     const auto problem = make_case<SgdUpdate>({.count = 50}, "s", "weights");
     bench.measure(*problem, {variant});
     file_.emplace(folder_ / "run/summary.csv", summary_columns().names());

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <thread>
 
-#include "harness/training/replica.hpp"
-#include "harness/training/thread_replicas.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/thread_replicas.hpp"
 
 namespace stepladder {
 namespace {

@@ -4,7 +4,7 @@
 // staleness: between reading the weights and the update, the gradients of other ranks were applied.
 #include <vector>
 
-#include "harness/training/replica.hpp"
+#include "harness/training/modes/replica.hpp"
 
 namespace stepladder {
 namespace {

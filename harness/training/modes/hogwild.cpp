@@ -6,8 +6,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "harness/training/replica.hpp"
-#include "harness/training/thread_replicas.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/thread_replicas.hpp"
 
 namespace stepladder {
 namespace {

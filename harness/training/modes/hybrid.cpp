@@ -17,9 +17,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/training/replica.hpp"
-#include "harness/training/split_network.hpp"
-#include "harness/training/weight_token.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/split_network.hpp"
+#include "harness/training/modes/weight_token.hpp"
 
 namespace stepladder {
 namespace {

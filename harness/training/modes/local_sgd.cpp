@@ -10,9 +10,9 @@
 // The optimizer's state stays with its replica.
 #include <vector>
 
-#include "harness/training/gradient_exchange.hpp"
-#include "harness/training/replica.hpp"
-#include "harness/training/synchronous_mode.hpp"
+#include "harness/training/modes/exchange.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/synchronous_mode.hpp"
 
 namespace stepladder {
 namespace {

@@ -2,8 +2,8 @@
 // work on the same batch (split_network.hpp). Nothing is exchanged but activations and their
 // gradients: this pays where a layer has more weights than activations, as fully connected ones do.
 #include "harness/data/batches.hpp"
-#include "harness/training/split_network.hpp"
-#include "harness/training/synchronous_mode.hpp"
+#include "harness/training/modes/split_network.hpp"
+#include "harness/training/modes/synchronous_mode.hpp"
 
 namespace stepladder {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/training/replica.hpp"
+#include "harness/training/modes/replica.hpp"
 
 namespace stepladder {
 namespace {

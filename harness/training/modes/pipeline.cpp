@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "harness/data/batches.hpp"
-#include "harness/training/network_split.hpp"
-#include "harness/training/synchronous_mode.hpp"
+#include "harness/training/modes/segments.hpp"
+#include "harness/training/modes/synchronous_mode.hpp"
 
 namespace stepladder {
 namespace {

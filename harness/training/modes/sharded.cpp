@@ -2,8 +2,8 @@
 // leaves each rank with the mean gradient of one shard, the rank updates that shard alone, and an
 // all-gather distributes the weights. As many bytes as an all-reduce, 1/p of the update and of the
 // optimizer's state per rank. The rung is sharded_update of sgd_update.
-#include "harness/training/replica.hpp"
-#include "harness/training/synchronous_mode.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/synchronous_mode.hpp"
 #include "kernels/all_reduce/ring_schedule.hpp"
 
 namespace stepladder {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "harness/training/replica.hpp"
+#include "harness/training/modes/replica.hpp"
 
 namespace stepladder {
 namespace {

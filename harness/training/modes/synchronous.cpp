@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <exception>
 
-#include "harness/training/gradient_exchange.hpp"
-#include "harness/training/replica.hpp"
-#include "harness/training/synchronous_mode.hpp"
+#include "harness/training/modes/exchange.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/synchronous_mode.hpp"
 
 namespace stepladder {
 namespace {

@@ -2,8 +2,8 @@
 // network on its part of the batch, with weights that all share; then the threads add the gradients,
 // each a slice, and update the weights. Against threads inside every operation this has three
 // barriers per step in place of one per operation, and smaller operands.
-#include "harness/training/replica.hpp"
-#include "harness/training/thread_replicas.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/thread_replicas.hpp"
 #include "kernels/common/cpu/partition.hpp"
 
 namespace stepladder {

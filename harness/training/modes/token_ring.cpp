@@ -2,8 +2,8 @@
 // all comes by, it adds the change that it has made since the last time, goes on from the result,
 // and hands the token to the next rank. No rank waits for a mean or for another rank: the time of a
 // round decides how stale the weights are. Transfers make progress between the operations of a step.
-#include "harness/training/replica.hpp"
-#include "harness/training/weight_token.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/weight_token.hpp"
 
 namespace stepladder {
 namespace {

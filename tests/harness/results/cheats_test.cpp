@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "harness/io/csv.hpp"
-#include "harness/results/bench.hpp"
+#include "harness/results/problem_bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
@@ -235,7 +235,7 @@ class BenchCheats : public testing::Test {
       BenchOptions options = {}) {
     stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
     options.measure = {.repetitions = 5, .budget_seconds = 0.05};
-    Bench bench(run, options);
+    ProblemBench bench(run, options);
     const auto owned = make_case<Primitive>(problem, "s", "p");
     bench.measure(*owned, variants);
     bench.measure_again([](const Case&, double) {});

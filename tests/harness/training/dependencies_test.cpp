@@ -1,5 +1,5 @@
 // Any order that the dependencies allow leaves the same memory as the sequential one.
-#include "harness/training/dependencies.hpp"
+#include "harness/execution/dependencies.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "harness/io/nearest.hpp"
 #include "harness/training/mode.hpp"
-#include "harness/training/network_split.hpp"
-#include "harness/training/replica.hpp"
+#include "harness/training/modes/replica.hpp"
+#include "harness/training/modes/segments.hpp"
 #include "harness/training/trainer.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/training/training_networks.hpp"

@@ -1,6 +1,6 @@
 // Predictions of training modes: formulas on links of alpha + n beta and layers of known times, and
 // the layers of a network that is divided.
-#include "harness/training/planner.hpp"
+#include "harness/planner/planner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "harness/adapters/primitives.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/training/network_split.hpp"
+#include "harness/training/modes/segments.hpp"
 #include "tests/harness/training/training_networks.hpp"
 
 namespace stepladder {

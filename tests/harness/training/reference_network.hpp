@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "harness/training/network.hpp"
+#include "harness/execution/network.hpp"
 
 namespace stepladder {
 

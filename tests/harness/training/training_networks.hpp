@@ -5,11 +5,11 @@
 #include <string>
 
 #include "harness/data/dataset.hpp"
+#include "harness/execution/network.hpp"
 #include "harness/io/file.hpp"
 #include "harness/network/description.hpp"
 #include "harness/network/load.hpp"
 #include "harness/problem/random.hpp"
-#include "harness/training/network.hpp"
 
 namespace stepladder {
 

@@ -1,5 +1,5 @@
 // The variants that a --use specification selects.
-#include "harness/training/use_spec.hpp"
+#include "harness/rungs/use_spec.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "harness/adapters/primitives.hpp"
-#include "harness/io/mpi_session.hpp"
 #include "harness/problem/random.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verify.hpp"
 #include "tests/verdict.hpp"
 

@@ -1,0 +1,486 @@
+#include "harness/execution/builder.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "harness/adapters/make_case.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/execution/tensors.hpp"
+#include "kernels/all_reduce/all_reduce.hpp"
+#include "kernels/average_pool/average_pool.hpp"
+#include "kernels/convolution/convolution.hpp"
+#include "kernels/layers/layers.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "kernels/max_pool/max_pool.hpp"
+#include "kernels/sgd_update/sgd_update.hpp"
+
+namespace stepladder {
+namespace {
+
+using network::is;
+
+bool any_supports_epilogue(const std::vector<Variant>& candidates) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [](const Variant& variant) { return variant.info->epilogue; });
+}
+
+// A rung may support the epilogue of max_pool for some shapes only.
+bool any_supports(const std::vector<Variant>& candidates, const max_pool::Problem& problem,
+                  int threads) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Variant& variant) {
+    try {
+      return variant.why_unavailable.empty() &&
+             plan_variant<max_pool::MaxPool>(variant.entry, problem, {.threads = threads});
+    } catch (const Unsupported&) {
+      return false;
+    }
+  });
+}
+
+template <class T>
+std::vector<Access> device_access(const Mirrored<T>& array, bool writes) {
+  return {{reinterpret_cast<const std::byte*>(array.here), array.host.size_bytes(), writes}};
+}
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const network::NetworkDescription& description, Place place, const UseSpec& use,
+                 const NetworkOptions& options, PlanStore& plans)
+      : description_(description),
+        use_(use),
+        options_(options),
+        plans_(plans),
+        layers_(network::pool_before_relu(description).layers),
+        parts_(std::make_unique<NetworkParts>(place)),
+        tensors_(allocate_tensors(description, layers_, options, *parts_)) {}
+  std::unique_ptr<NetworkParts> build();
+
+ private:
+  struct LayerParameters {
+    float *weights, *biases, *dweights, *dbiases;
+  };
+  LayerParameters parameters(std::size_t layer) const;
+  Place place() const { return parts_->memory.place(); }
+
+  // The epilogues of the products of a fully connected layer: forward, and for its input gradient.
+  bool has_epilogues(std::size_t index) const;
+  matmul::Epilogue epilogue(std::size_t index) const;
+  matmul::Epilogue gradient_epilogue(std::size_t index) const;
+  // The epilogue of max_pool: the bias of the convolution before it and the ReLU after it.
+  max_pool::Epilogue choose_pool_epilogue(std::size_t index) const;
+  // Whether the bias of a convolution is added after the max_pool that follows.
+  bool is_pooled(std::size_t index) const;
+
+  void add_copy(const char* what, const char* direction, std::function<void()> run,
+                std::function<std::vector<Access>()> accesses);
+  void add_layer(std::size_t index);
+  void add_fully_connected(std::size_t index);
+  void add_convolution(std::size_t index, const network::Convolution& layer);
+  void add_max_pool(std::size_t index, const network::MaxPool& layer);
+  void add_average_pool(std::size_t index, const network::AveragePool& layer);
+  void add_bias(std::size_t index,
+                std::size_t at);  // of layer `index`, to the output of layer `at`
+  void add_pointwise(std::size_t index, layers::Problem problem);
+  void add_all_reduce();
+  void add_updates();
+  void add_forward(Operation operation);  // to a step and to the evaluation
+
+  // The chosen variant's plan, bound to the operands that `operands()` returns at each run.
+  template <class Primitive, class Operands>
+  Operation make(const std::string& layer, Phase phase, const PrimitiveType& type,
+                 const typename Primitive::Problem& problem, Operands operands);
+
+  const network::NetworkDescription& description_;
+  const UseSpec& use_;
+  const NetworkOptions& options_;
+  PlanStore& plans_;
+  LayerList layers_;
+  std::unique_ptr<NetworkParts> parts_;
+  NetworkTensors tensors_;
+  std::vector<max_pool::Epilogue> pool_epilogues_;  // [layer]; none for other layers than max_pool
+  // [layer], each layer's operations in the order in which they run. build() reverses the layers.
+  std::vector<std::vector<Operation>> backward_;
+};
+
+std::unique_ptr<NetworkParts> NetworkBuilder::build() {
+  NetworkParts& parts = *parts_;
+  add_copy(
+      "images", "host_to_device", [&parts] { parts.current->images.start_upload(); },
+      [&parts] { return device_access(parts.current->images, true); });
+  add_copy(
+      "labels", "host_to_device", [&parts] { parts.current->labels.start_upload(); },
+      [&parts] { return device_access(parts.current->labels, true); });
+  parts.batch_copies = parts.operations.size();
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    pool_epilogues_.push_back(choose_pool_epilogue(i));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    backward_.emplace_back();
+    add_layer(i);
+  }
+  add_copy(
+      "loss", "device_to_host", [&parts] { parts.loss.start_download(); },
+      [&parts] { return device_access(parts.loss, false); });
+  for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer)
+    std::move(layer->begin(), layer->end(), std::back_inserter(parts.operations));
+  add_all_reduce();
+  add_updates();
+  return std::move(parts_);
+}
+
+// The CPU needs no copies.
+void NetworkBuilder::add_copy(const char* what, const char* direction, std::function<void()> run,
+                              std::function<std::vector<Access>()> accesses) {
+  if (place() == Place::cpu) return;
+  parts_->operations.push_back({.layer = what,
+                                .phase = Phase::other,
+                                .variant = direction,
+                                .run = std::move(run),
+                                .accesses = std::move(accesses)});
+}
+
+void NetworkBuilder::add_forward(Operation operation) {
+  parts_->evaluation.push_back(operation.run);
+  parts_->operations.push_back(std::move(operation));
+}
+
+NetworkBuilder::LayerParameters NetworkBuilder::parameters(std::size_t layer) const {
+  float *parameters = parts_->parameters.here, *gradients = parts_->gradients.here;
+  const std::size_t weights = tensors_.weights_at[layer], biases = tensors_.biases_at[layer];
+  return {parameters + weights, parameters + biases, gradients + weights, gradients + biases};
+}
+
+template <class Primitive, class Operands>
+Operation NetworkBuilder::make(const std::string& layer, Phase phase, const PrimitiveType& type,
+                               const typename Primitive::Problem& problem, Operands operands) {
+  const int threads = phase == Phase::update && options_.update_threads > 0
+                          ? options_.update_threads
+                          : options_.threads;
+  // In a training mode the ranks may have batches of different size, and therefore other problems,
+  // in all phases but the update.
+  const bool alone =
+      options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
+  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
+  std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
+  const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
+  return {.layer = layer,
+          .phase = phase,
+          .variant = chosen.variant.name,
+          .run =
+              [plan, operands, prepacked] {
+                const typename Primitive::Operands now = operands();
+                if (prepacked) plan->prepare(now);
+                plan->run(now);
+              },
+          .accesses = [problem, operands] { return accesses<Primitive>(problem, operands()); }};
+}
+
+void NetworkBuilder::add_layer(std::size_t index) {
+  const network::LayerDescription& layer = layers_[index];
+  const std::int64_t batch = description_.batch;
+  const network::Shape& in = layer.input;
+  const layers::Problem flat{.batch = batch, .channels = in.channels, .spatial = in.spatial()};
+  const auto pointwise = [&](layers::Layer kind) {
+    layers::Problem problem = flat;
+    problem.layer = kind;
+    return problem;
+  };
+  if (is<network::FullyConnected>(layer)) {
+    add_fully_connected(index);
+  } else if (const auto* convolution = std::get_if<network::Convolution>(&layer.layer)) {
+    add_convolution(index, *convolution);
+  } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
+    add_max_pool(index, *pool);
+  } else if (const auto* average = std::get_if<network::AveragePool>(&layer.layer)) {
+    add_average_pool(index, *average);
+  } else if (is<network::Relu>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::relu));
+  } else if (is<network::Sigmoid>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::sigmoid));
+  } else if (is<network::Tanh>(layer)) {
+    add_pointwise(index, pointwise(layers::Layer::tanh));
+  } else if (const auto* dropout = std::get_if<network::Dropout>(&layer.layer)) {
+    layers::Problem problem = pointwise(layers::Layer::dropout);
+    problem.rate = static_cast<float>(dropout->rate);
+    problem.seed = dropout_seed(options_.seed, layer.name, options_.replica);
+    add_pointwise(index, problem);
+  } else if (const auto* lrn = std::get_if<network::LocalResponseNormalization>(&layer.layer)) {
+    layers::Problem problem = pointwise(layers::Layer::local_response_normalization);
+    problem.size = lrn->size;
+    problem.alpha = static_cast<float>(lrn->alpha);
+    problem.beta = static_cast<float>(lrn->beta);
+    problem.k = static_cast<float>(lrn->k);
+    add_pointwise(index, problem);
+  } else if (is<network::SoftmaxCrossEntropy>(layer)) {
+    layers::Problem problem = pointwise(layers::Layer::softmax_cross_entropy);
+    problem.channels = in.features();
+    problem.spatial = 1;
+    add_pointwise(index, problem);
+  }
+}
+
+// A launch on a device takes about 2 us. There the product of a fully connected layer also adds the
+// bias and applies the ReLU that follows in place, and the product for its input gradient also
+// computes the gradient of a ReLU that precedes in place. This needs a rung with an epilogue among
+// the candidates; the others are then unavailable. Without any, as with naive, bias and ReLU are
+// separate operations, as on the CPU, where fusing gains nothing.
+bool NetworkBuilder::has_epilogues(std::size_t index) const {
+  return place() == Place::cuda && is<network::FullyConnected>(layers_[index]) &&
+         any_supports_epilogue(use_.candidates(matmul_type()));
+}
+
+matmul::Epilogue NetworkBuilder::epilogue(std::size_t index) const {
+  if (!has_epilogues(index)) return matmul::Epilogue::none;
+  return is<network::Relu>(layers_[index + 1]) ? matmul::Epilogue::bias_relu
+                                               : matmul::Epilogue::bias;
+}
+
+matmul::Epilogue NetworkBuilder::gradient_epilogue(std::size_t index) const {
+  const bool follows_relu =
+      index > 1 && is<network::Relu>(layers_[index - 1]) && works_in_place(layers_, index - 1);
+  const bool is_in_pool = follows_relu && pool_epilogues_[index - 2] != max_pool::Epilogue::none;
+  return follows_relu && !is_in_pool && has_epilogues(index) ? matmul::Epilogue::relu_gradient
+                                                             : matmul::Epilogue::none;
+}
+
+void NetworkBuilder::add_fully_connected(std::size_t index) {
+  const network::LayerDescription& layer = layers_[index];
+  const std::int64_t batch = description_.batch, in = layer.input.features(),
+                     out = layer.output.features();
+  const LayerParameters p = parameters(index);
+  float* const* x = &parts_->activations[index];  // the images change with the batch
+  float* y = parts_->activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  using Operands = matmul::Operands;
+
+  const matmul::Problem forward{batch, out, in, false, false, epilogue(index)};
+  const float* bias = has_bias(forward.epilogue) ? p.biases : nullptr;
+  add_forward(make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
+    return Operands{*x, p.weights, y, bias};
+  }));
+  if (dx != nullptr) {
+    const matmul::Problem backward_data{batch, in, out, false, true, gradient_epilogue(index)};
+    const bool needs_x = backward_data.epilogue == matmul::Epilogue::relu_gradient;
+    backward_[index].push_back(make<matmul::Matmul>(
+        layer.name + ".backward_data", Phase::backward, matmul_type(), backward_data, [=] {
+          return Operands{dy, p.weights, dx, nullptr, needs_x ? *x : nullptr};
+        }));
+    backward_[index].back().concurrent_with_next = true;
+  }
+  const matmul::Problem backward_weights{in, out, batch, true, false};
+  backward_[index].push_back(make<matmul::Matmul>(layer.name + ".backward_weights", Phase::backward,
+                                                  matmul_type(), backward_weights, [=] {
+                                                    return Operands{*x, dy, p.dweights};
+                                                  }));
+  add_bias(index, index);
+}
+
+void NetworkBuilder::add_convolution(std::size_t index, const network::Convolution& layer) {
+  const network::LayerDescription& description = layers_[index];
+  const LayerParameters p = parameters(index);
+  float* const* x = &parts_->activations[index];  // the images change with the batch
+  float* y = parts_->activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  using Operands = convolution::Operands;
+  convolution::Problem problem = network::problem_of(layer, description.input, description_.batch);
+
+  add_forward(make<convolution::Convolution>(description.name, Phase::forward, convolution_type(),
+                                             problem, [=] {
+                                               return Operands{*x, p.weights, y};
+                                             }));
+  if (dx != nullptr) {
+    problem.direction = convolution::Direction::backward_data;
+    backward_[index].push_back(make<convolution::Convolution>(
+        description.name + ".backward_data", Phase::backward, convolution_type(), problem, [=] {
+          return Operands{dx, p.weights, dy};
+        }));
+    backward_[index].back().concurrent_with_next = true;
+  }
+  problem.direction = convolution::Direction::backward_weights;
+  backward_[index].push_back(make<convolution::Convolution>(
+      description.name + ".backward_weights", Phase::backward, convolution_type(), problem, [=] {
+        return Operands{*x, p.dweights, dy};
+      }));
+  if (!is_pooled(index)) add_bias(index, index);
+}
+
+// On a device max_pool fuses bias and ReLU in both directions, with the gradient of the bias: four
+// operations less. This needs a rung among the candidates that supports it for this window.
+max_pool::Epilogue NetworkBuilder::choose_pool_epilogue(std::size_t index) const {
+  const auto* pool = std::get_if<network::MaxPool>(&layers_[index].layer);
+  if (place() != Place::cuda || pool == nullptr || index == 0 ||
+      !is<network::Convolution>(layers_[index - 1]) || !is<network::Relu>(layers_[index + 1]))
+    return max_pool::Epilogue::none;
+  max_pool::Problem problem = network::problem_of(*pool, layers_[index].input, description_.batch);
+  problem.epilogue = max_pool::Epilogue::bias_relu;
+  for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward}) {
+    problem.direction = direction;
+    if (!any_supports(use_.candidates(max_pool_type()), problem, options_.threads))
+      return max_pool::Epilogue::none;
+  }
+  return problem.epilogue;
+}
+
+// Rounding is monotonic: the largest x of a window is also the largest x + bias.
+bool NetworkBuilder::is_pooled(std::size_t index) const {
+  return is<network::MaxPool>(layers_[index + 1]);
+}
+
+void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
+  const network::LayerDescription& layer = layers_[index];
+  const LayerParameters p = parameters(index);
+  float *y = parts_->activations[at + 1], *dy = parts_->activation_gradients[at + 1];
+  layers::Problem problem{.layer = layers::Layer::bias,
+                          .batch = description_.batch,
+                          .channels = layers_[at].output.channels,
+                          .spatial = layers_[at].output.spatial()};
+  if (epilogue(index) == matmul::Epilogue::none)
+    add_forward(make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
+                                     [=] { return layers::Operands{.y = y, .bias = p.biases}; }));
+  problem.direction = layers::Direction::backward;
+  backward_[at].push_back(
+      make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
+                           [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
+}
+
+void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
+  const network::LayerDescription& description = layers_[index];
+  float* const* x = &parts_->activations[index];  // the images change with the batch
+  float* y = parts_->activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  std::uint8_t* argmax = tensors_.argmax[index];
+  max_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
+  problem.epilogue = pool_epilogues_[index];
+  const bool is_fused = problem.epilogue != max_pool::Epilogue::none;
+  // With the bias of the convolution before it.
+  const LayerParameters p = is_fused ? parameters(index - 1) : LayerParameters{};
+  add_forward(
+      make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem, [=] {
+        return max_pool::Operands{*x, y, argmax, p.biases};
+      }));
+  if (index > 0 && is<network::Convolution>(layers_[index - 1]) && !is_fused)
+    add_bias(index - 1, index);
+  if (dx == nullptr) return;
+  problem.direction = max_pool::Direction::backward;
+  backward_[index].push_back(
+      make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem, [=] {
+        return max_pool::Operands{
+            .x = dx, .y = dy, .argmax = argmax, .forward_y = y, .dbias = p.dbiases};
+      }));
+}
+
+void NetworkBuilder::add_average_pool(std::size_t index, const network::AveragePool& layer) {
+  const network::LayerDescription& description = layers_[index];
+  float* const* x = &parts_->activations[index];  // the images change with the batch
+  float* y = parts_->activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  using Operands = average_pool::Operands;
+  average_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
+  add_forward(make<average_pool::AveragePool>(description.name, Phase::forward, average_pool_type(),
+                                              problem, [=] {
+                                                return Operands{*x, y};
+                                              }));
+  if (dx == nullptr) return;
+  problem.direction = average_pool::Direction::backward;
+  backward_[index].push_back(make<average_pool::AveragePool>(description.name, Phase::backward,
+                                                             average_pool_type(), problem, [=] {
+                                                               return Operands{dx, dy};
+                                                             }));
+}
+
+void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
+  const bool is_in_pool = index > 0 && pool_epilogues_[index - 1] == max_pool::Epilogue::bias_relu;
+  if (is_in_pool) return;
+  NetworkParts& parts = *parts_;
+  float* const* x = &parts.activations[index];  // the images change with the batch
+  float* y = parts.activations[index + 1];
+  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+  const auto operands = [&parts, x, y, dx, dy] {
+    return layers::Operands{.x = *x,
+                            .y = y,
+                            .dy = dy,
+                            .dx = dx,
+                            .labels = parts.current->labels.here,
+                            .loss = parts.loss.here,
+                            .step = parts.step};
+  };
+  const bool is_dropout = problem.layer == layers::Layer::dropout;
+  const bool is_in_product = index > 0 && epilogue(index - 1) == matmul::Epilogue::bias_relu;
+  if (!is_in_product) {
+    Operation forward =
+        make<layers::Layers>(layers_[index].name, Phase::forward, layers_type(), problem, operands);
+    forward.depends_on_step = is_dropout;
+    if (!is_dropout)
+      parts.evaluation.push_back(forward.run);
+    else if (*x != y)  // evaluation drops nothing: y = x
+      parts.evaluation.emplace_back([&parts, x, y, count = problem.count()] {
+        parts.memory.copy(y, *x, static_cast<std::size_t>(count) * sizeof(float));
+      });
+    parts.operations.push_back(std::move(forward));
+  }
+  const bool is_in_next_product =
+      index + 1 < layers_.size() && gradient_epilogue(index + 1) == matmul::Epilogue::relu_gradient;
+  if (dx == nullptr || is_in_next_product ||
+      !layers::has(problem.layer, layers::Direction::backward))
+    return;
+  problem.direction = layers::Direction::backward;
+  backward_[index].push_back(
+      make<layers::Layers>(layers_[index].name, Phase::backward, layers_type(), problem, operands));
+  backward_[index].back().depends_on_step = is_dropout;
+}
+
+void NetworkBuilder::add_all_reduce() {
+  const int ranks = mpi_session().ranks();
+  if (ranks == 1 || options_.exchange != Exchange::all_reduce) return;
+  const auto count = static_cast<std::int64_t>(parts_->gradients.host.size());
+  const all_reduce::Problem problem{all_reduce::Operation::mean, count, ranks};
+  float* gradients = parts_->gradients.here;
+  const all_reduce::Window* window = parts_->window.get();
+  parts_->operations.push_back(
+      make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem, [=] {
+        return all_reduce::Operands{gradients, gradients, window};
+      }));
+}
+
+void NetworkBuilder::add_updates() {
+  const network::OptimizerDescription& optimizer = description_.optimizer;
+  const NetworkParts& parts = *parts_;
+  const auto update = [&](const char* name, std::size_t from, std::size_t to, double weight_decay) {
+    if (from == to) return;
+    parts_->updates.emplace_back(from, to);
+    const sgd_update::Problem problem{
+        .optimizer = optimizer.type,
+        .count = static_cast<std::int64_t>(to - from),
+        .weight_decay = static_cast<float>(weight_decay),
+        .momentum = static_cast<float>(optimizer.momentum),
+        .rho = static_cast<float>(optimizer.rho),
+        .beta1 = static_cast<float>(optimizer.beta1),
+        .beta2 = static_cast<float>(optimizer.beta2),
+        .epsilon = static_cast<float>(optimizer.epsilon),
+        .ranks = options_.exchange == Exchange::update ? mpi_session().ranks() : 1};
+    const auto operands = [&parts, from] {
+      return sgd_update::Operands{.weights = parts.parameters.here + from,
+                                  .gradient = parts.gradients.here + from,
+                                  .state1 = parts.state1.here + from,
+                                  .state2 = parts.state2.here + from,
+                                  .learning_rate = static_cast<float>(parts.learning_rate),
+                                  .step = parts.step};
+    };
+    parts_->operations.push_back(
+        make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, operands));
+    parts_->operations.back().depends_on_step = optimizer.type == sgd_update::Optimizer::adam;
+  };
+  const std::size_t decayed = tensors_.decayed;
+  update("decayed weights", 0, decayed, optimizer.weight_decay);
+  update(decayed == 0 ? "parameters" : "other parameters", decayed, parts.parameters.host.size(),
+         0);
+}
+
+}  // namespace
+
+std::unique_ptr<NetworkParts> build_network(const network::NetworkDescription& description,
+                                            Place place, const UseSpec& use,
+                                            const NetworkOptions& options, PlanStore& plans) {
+  return NetworkBuilder(description, place, use, options, plans).build();
+}
+
+}  // namespace stepladder

@@ -1,0 +1,108 @@
+#include "harness/execution/measured_step.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+namespace stepladder {
+namespace {
+
+std::string subject_name(const Configuration& c) {
+  return fmt::format("step/{}/{}/{}/threads:{}", c.network->description().name, c.use, c.mode,
+                     c.options.threads);
+}
+
+Clock clock_of_run() { return mpi_session().ranks() > 1 ? Clock::ranks : Clock::wall; }
+
+// The clock of single plans: on a device they are asynchronous.
+Clock clock_of_plans(const Configuration& c) {
+  return c.network->place() == Place::cuda ? Clock::device : clock_of_run();
+}
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// CPU time of all threads of this process / (elapsed time · processors), of steps that are not timed:
+// reading the clock of a process is a system call.
+double processor_load(TrainableNetwork& network, int processors) {
+  constexpr double least_seconds = 0.1;
+  const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
+  do network.step(0.0);
+  while (seconds_of(CLOCK_MONOTONIC) < start + least_seconds);
+  const double elapsed = seconds_of(CLOCK_MONOTONIC) - start;
+  return (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors);
+}
+
+}  // namespace
+
+std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
+                                      const MeasureOptions& options) {
+  // The times of the operations within each step. On a device measuring them takes time and is done
+  // in additional steps.
+  std::vector<std::vector<std::vector<double>>> inside(configurations.size());
+  const auto record_times = [&](std::size_t c) {
+    for (std::size_t i = 0; i < inside[c].size(); ++i)
+      inside[c][i].push_back(configurations[c].network->operations()[i].seconds);
+  };
+  std::vector<Subject> steps;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    TrainableNetwork& network = *configurations[c].network;
+    inside[c].resize(network.operations().size());
+    steps.push_back({.name = subject_name(configurations[c]),
+                     .run =
+                         [&network, &record_times, c](std::int64_t) {
+                           network.step(0.0);
+                           if (network.place() == Place::cpu) record_times(c);
+                         },
+                     .clock = clock_of_run(),
+                     .on_device = network.place() == Place::cuda});
+  }
+  const std::vector<Measured> totals = run.meter().measure(steps, options);
+  for (int repetition = 0; repetition < options.repetitions; ++repetition)
+    for (std::size_t c = 0; c < configurations.size(); ++c)
+      if (configurations[c].network->place() == Place::cuda && totals[c].error.empty()) {
+        configurations[c].network->timed_step(0.0);
+        record_times(c);
+      }
+
+  // The same plans on the same tensors, each in a loop by itself.
+  std::vector<Subject> alone;
+  for (Configuration& configuration : configurations)
+    for (std::size_t i = 0; i < configuration.network->operations().size(); ++i) {
+      const Operation& operation = configuration.network->operations()[i];
+      alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i,
+                                           operation.layer, name_of(operation.phase)),
+                       .run = [&operation](std::int64_t) { operation.run(); },
+                       .clock = clock_of_plans(configuration)});
+    }
+  const MeasureOptions brief{.repetitions = 5, .budget_seconds = options.budget_seconds / 20};
+  const std::vector<Measured> predictions = run.meter().measure(alone, brief);
+
+  std::vector<StepResult> results;
+  std::size_t next = 0;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    if (!totals[c].error.empty()) throw std::runtime_error(steps[c].name + ": " + totals[c].error);
+    StepResult result;
+    result.total = summarize(totals[c].seconds());
+    if (mpi_session().ranks() == 1)
+      result.processor_load =
+          processor_load(*configurations[c].network, run.machine().threads_available);
+    double sum = 0;
+    for (std::size_t i = 0; i < inside[c].size(); ++i, ++next) {
+      if (!predictions[next].error.empty())
+        throw std::runtime_error(alone[next].name + ": " + predictions[next].error);
+      const Operation& operation = configurations[c].network->operations()[i];
+      const double predicted = summarize(predictions[next].seconds()).median;
+      sum += predicted;
+      result.rows.push_back({operation.layer, name_of(operation.phase), operation.variant,
+                             summarize(inside[c][i]).median, predicted});
+    }
+    result.rows.push_back({"total", "total", "", result.total.median, sum});
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace stepladder

@@ -1,0 +1,146 @@
+#include "harness/rungs/use_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/printable.hpp"
+
+namespace stepladder {
+namespace {
+
+bool holds_word(const std::string& name, const std::string& word) {
+  std::istringstream parts(name);
+  for (std::string part; std::getline(parts, part, '_');)
+    if (part == word) return true;
+  return false;
+}
+
+std::set<std::string> known_rungs() {
+  std::set<std::string> known = {"best", "vendor", "cuda", "cuda_tf32"};
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : type->variants())
+      known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
+  return known;
+}
+
+// Throws UnknownName unless some ladder has the rung.
+void expect_known_rung(const std::string& rung) {
+  static const std::set<std::string> known = known_rungs();
+  if (!known.contains(rung))
+    throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
+}
+
+// The widest available build of each family that satisfies `wanted`, in ladder order.
+template <class Wanted>
+std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
+  std::vector<Variant> chosen;
+  for (const Variant& variant : type.variants()) {
+    if (!wanted(variant)) continue;
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Variant& other) {
+      return std::string_view(other.info->name) == variant.info->name;
+    });
+    if (same == chosen.end())
+      chosen.push_back(variant);
+    else if (variant.why_unavailable.empty())
+      *same = variant;  // variants of a family come narrowest first
+  }
+  return chosen;
+}
+
+// The products and the update of a step are of one process: all_reduce comes between them.
+bool is_own_cpu(const Variant& v) {
+  return v.info->place == Place::cpu && v.info->technique != Technique::vendor &&
+         !v.info->over_ranks;
+}
+
+}  // namespace
+
+UseSpec::UseSpec(const std::string& text) : text_(text) {
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      if (!rung_.empty())
+        throw std::invalid_argument(
+            printable(fmt::format("--use {}: two rungs for all primitives, {} and {}; "
+                                  "exceptions are written primitive=rung",
+                                  text, rung_, part)));
+      expect_known_rung(part);
+      rung_ = part;
+    } else {
+      const std::string name = part.substr(0, equals), rung = part.substr(equals + 1);
+      primitive(name);
+      expect_known_rung(rung);
+      exceptions_[name] = rung;
+    }
+  }
+  if (rung_.empty()) rung_ = "best";
+}
+
+UseSpec UseSpec::with(const std::string& primitive, const std::string& rung) const {
+  UseSpec changed = *this;
+  changed.exceptions_[primitive] = rung;
+  changed.text_ = fmt::format("{},{}={}", text_, primitive, rung);
+  return changed;
+}
+
+std::string UseSpec::rung_of(const std::string& primitive) const {
+  const auto found = exceptions_.find(primitive);
+  return found == exceptions_.end() ? rung_ : found->second;
+}
+
+std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
+  const std::string rung = rung_of(type.name());
+  const auto available = [](std::vector<Variant> all) {
+    std::vector<Variant> here;
+    for (const Variant& v : all)
+      if (v.why_unavailable.empty()) here.push_back(v);
+    return here.empty() ? all : here;
+  };
+  const auto best = [&] {
+    std::vector<Variant> own = widest(type, [](const Variant& v) {
+      return is_own_cpu(v) && v.info->technique != Technique::serial &&
+             v.info->technique != Technique::pthread && !v.info->prepacked &&
+             v.info->precision == Precision::fp32 && v.info->contraction == 0;
+    });
+    return available(own.empty() ? widest(type, is_own_cpu) : own);
+  };
+  if (rung == "best") return best();
+  if (rung == "vendor") {
+    std::vector<Variant> vendor = available(widest(type, [](const Variant& v) {
+      return v.info->place == Place::cpu && v.info->technique == Technique::vendor &&
+             !v.info->prepacked && !v.info->over_ranks;
+    }));
+    return vendor.empty() ? best() : vendor;
+  }
+  if (rung == "cuda" || rung == "cuda_tf32")
+    return available(widest(type, [&](const Variant& v) {
+      return v.info->technique == Technique::cuda &&
+             (v.info->precision == Precision::fp32 || rung == "cuda_tf32");
+    }));
+
+  std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
+  if (found.empty()) found = widest(type, [&](const Variant& v) { return v.info->name == rung; });
+  if (!found.empty()) return found;
+  const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd,
+                             Technique::serial};
+  const auto* technique = std::find_if(std::begin(order), std::end(order),
+                                       [&](Technique t) { return rung == name_of(t); });
+  for (bool is_named = true; technique != std::end(order); ++technique, is_named = false) {
+    found = widest(
+        type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
+    if (found.empty() && is_named)
+      found = widest(
+          type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
+    if (!found.empty()) return {found.front()};
+  }
+  // A rung of another ladder, for example `packed` for convolution.
+  return best();
+}
+
+}  // namespace stepladder

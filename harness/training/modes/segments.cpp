@@ -1,0 +1,98 @@
+#include "harness/training/modes/segments.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace stepladder {
+namespace {
+
+const network::LayerDescription& layer_named(const network::NetworkDescription& description,
+                                             const std::string& name) {
+  return *std::ranges::find(description.layers, name, &network::LayerDescription::name);
+}
+
+// Calls copy(offset in whole, offset in part, count) for each contiguous range.
+template <class Copy>
+void for_ranges(const std::vector<ParameterSlice>& slices, const Copy& copy) {
+  for (const ParameterSlice& slice : slices) {
+    const auto all = static_cast<std::size_t>(slice.all);
+    const auto from = static_cast<std::size_t>(slice.from),
+               count = static_cast<std::size_t>(slice.count);
+    if (slice.is_by_column) {
+      for (std::size_t row = 0; row < slice.whole.count / all; ++row)
+        copy(slice.whole.offset + row * all + from, slice.part.offset + row * count, count);
+    } else {
+      const std::size_t row = slice.whole.count / all;
+      copy(slice.whole.offset + from * row, slice.part.offset, count * row);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Segment> segments_of(const network::NetworkDescription& ordered, bool by_channel) {
+  std::vector<Segment> segments;
+  for (std::size_t i = 0; i < ordered.layers.size(); ++i) {
+    const network::LayerDescription& layer = ordered.layers[i];
+    const bool needs_channels = network::is<network::LocalResponseNormalization>(layer) ||
+                                network::is<network::SoftmaxCrossEntropy>(layer);
+    if (i == 0 || layer.weights() > 0 || (by_channel && needs_channels)) segments.push_back({i, i});
+    segments.back().end = i + 1;
+  }
+  return segments;
+}
+
+// longest[s][n]: of the first n segments in s stages, the last of which begins at segment
+// begin[s][n].
+std::vector<std::size_t> balanced_stages(const std::vector<double>& seconds, std::size_t stages) {
+  const std::size_t count = seconds.size();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector longest(stages + 1, std::vector<double>(count + 1, never));
+  std::vector begin(stages + 1, std::vector<std::size_t>(count + 1, 0));
+  longest[0][0] = 0;
+  for (std::size_t s = 1; s <= stages; ++s)
+    for (std::size_t n = s; n <= count; ++n) {
+      double last = 0;
+      for (std::size_t from = n; from-- > s - 1;) {
+        last += seconds[from];
+        const double whole = std::max(longest[s - 1][from], last);
+        if (whole < longest[s][n]) longest[s][n] = whole, begin[s][n] = from;
+      }
+    }
+  std::vector<std::size_t> firsts(stages);
+  for (std::size_t s = stages, n = count; s > 0; --s) firsts[s - 1] = n = begin[s][n];
+  return firsts;
+}
+
+std::vector<ParameterSlice> slices_of(TrainableNetwork& whole, TrainableNetwork& part,
+                                      std::int64_t from) {
+  std::vector<ParameterSlice> slices;
+  for (const ParameterRange& range : part.parameter_list()) {
+    const auto same = std::ranges::find(whole.parameter_list(), range.name, &ParameterRange::name);
+    const std::string layer = range.name.substr(0, range.name.rfind('.'));
+    const network::LayerDescription& of_whole = layer_named(whole.description(), layer);
+    const std::int64_t all = of_whole.output.channels,
+                       count = layer_named(part.description(), layer).output.channels;
+    slices.push_back(
+        {*same, range, all, from, count,
+         network::is<network::FullyConnected>(of_whole) && range.name.ends_with(".weights")});
+  }
+  return slices;
+}
+
+void take_slices(const std::vector<ParameterSlice>& slices, std::span<const float> whole,
+                 std::span<float> part) {
+  for_ranges(slices, [&](std::size_t in_whole, std::size_t in_part, std::size_t count) {
+    std::copy_n(whole.data() + in_whole, count, part.data() + in_part);
+  });
+}
+
+void put_slices(const std::vector<ParameterSlice>& slices, std::span<const float> part,
+                std::span<float> whole) {
+  for_ranges(slices, [&](std::size_t in_whole, std::size_t in_part, std::size_t count) {
+    std::copy_n(part.data() + in_part, count, whole.data() + in_whole);
+  });
+}
+
+}  // namespace stepladder
