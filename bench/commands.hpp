@@ -20,6 +20,7 @@ Command verify_command(CLI::App& program);
 Command bench_command(CLI::App& program);
 Command step_command(CLI::App& program);
 Command train_command(CLI::App& program);
+Command modes_command(CLI::App& program);
 Command plan_command(CLI::App& program);
 Command tune_command(CLI::App& program);
 Command predict_command(CLI::App& program);

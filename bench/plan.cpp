@@ -22,6 +22,7 @@
 #include "harness/measure/links.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/planner/layer_times.hpp"
 #include "harness/planner/planner.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"

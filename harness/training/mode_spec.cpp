@@ -32,12 +32,12 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 }  // namespace
 
-ModeRegistration::ModeRegistration(ModeInfo info, ModeFactory make) {
+ModeRegistration::ModeRegistration(ModeInfo info, ModeFactory make, ModeForecast forecast) {
   std::vector<ModeEntry>& entries = registered();
   const auto at =
       std::ranges::lower_bound(entries, std::string(info.name), {},
                                [](const ModeEntry& entry) { return std::string(entry.info.name); });
-  entries.insert(at, {std::move(info), make});
+  entries.insert(at, {std::move(info), make, forecast});
 }
 
 const std::vector<ModeEntry>& modes() { return registered(); }

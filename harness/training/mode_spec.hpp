@@ -10,6 +10,7 @@
 namespace stepladder {
 
 class Mode;
+struct Forecast;
 struct TrainingSetup;
 
 // An option of a mode, as in "ssp,bound=2". A value that is a number is 0 or more.
@@ -50,16 +51,19 @@ struct ModeInfo {
 };
 
 using ModeFactory = std::unique_ptr<Mode> (*)(const TrainingSetup&, const ModeSpec&);
+// Predicts one update of the weights (forecast.hpp). Throws CannotRun.
+using ModeForecast = void (*)(Forecast&);
 
 struct ModeEntry {
   ModeInfo info;
   ModeFactory make;
+  ModeForecast forecast;
 };
 const std::vector<ModeEntry>& modes();  // by name
 const ModeEntry& mode_named(const std::string& name);
 
 struct ModeRegistration {
-  ModeRegistration(ModeInfo info, ModeFactory make);
+  ModeRegistration(ModeInfo info, ModeFactory make, ModeForecast forecast);
 };
 
 }  // namespace stepladder

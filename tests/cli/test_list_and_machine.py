@@ -128,3 +128,14 @@ def test_the_program_keeps_its_name_when_it_starts_itself_again(stepladder):
     finally:
         running.kill()
         running.communicate()
+
+
+def test_modes_as_json_and_as_text(stepladder):
+    modes = json.loads(stepladder("modes", "--json").stdout)
+    names = [mode["name"] for mode in modes]
+    assert names == sorted(names) and {"single", "synchronous", "hybrid"} <= set(names)
+    ssp = modes[names.index("ssp")]
+    assert ssp["replicas"] == "ranks" and not ssp["synchronous"] and ssp["divides_batches"]
+    assert [(option["name"], option["default"]) for option in ssp["options"]] == [("bound", "2")]
+    lines = stepladder("modes").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == names

@@ -13,14 +13,15 @@ using namespace stepladder;
 namespace {
 
 const ModeRegistration registrations[] = {
-    {{"single", "", ModeInfo::Replicas::one, true, false, {}}, nullptr},
-    {{"ssp", "", ModeInfo::Replicas::ranks, false, true, {{"bound", "2", ""}}}, nullptr},
+    {{"single", "", ModeInfo::Replicas::one, true, false, {}}, nullptr, nullptr},
+    {{"ssp", "", ModeInfo::Replicas::ranks, false, true, {{"bound", "2", ""}}}, nullptr, nullptr},
     {{"downpour",
       "",
       ModeInfo::Replicas::ranks,
       false,
       true,
       {{"fetch", "1", ""}, {"rate", "0.5", ""}, {"queue", "yes", ""}}},
+     nullptr,
      nullptr},
     {{"hybrid",
       "",
@@ -28,6 +29,7 @@ const ModeRegistration registrations[] = {
       true,
       true,
       {{"between", "single", ""}, {"inside", "ssp", ""}, {"groups", "2", ""}}},
+     nullptr,
      nullptr}};
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/thread_replicas.hpp"
 
@@ -145,7 +146,20 @@ const ModeInfo ActorsLearner::info{
     .options = {{"queue", "2", "batches that an actor may be ahead"}},
 };
 
-const ModeRegistration registration(ActorsLearner::info, make_mode<ActorsLearner>);
+// The learner copies batches that others have drawn.
+void forecast(Forecast& f) {
+  f.require_one_host();
+  const StepTimes& times = f.times.whole(f.batch(), 1);
+  const double learner = times.free_step - times.draw +
+                         f.copy(4.0 * static_cast<double>(f.batch() * f.network.input.features())),
+               actors = times.draw / f.p(),
+               seconds = std::max(
+                   {learner, actors, (learner + times.draw) / std::max(1, f.cluster.cores)});
+  f.predicted.compute = learner;
+  f.predicted.waiting = seconds - learner;
+}
+
+const ModeRegistration registration(ActorsLearner::info, make_mode<ActorsLearner>, forecast);
 
 }  // namespace
 }  // namespace stepladder

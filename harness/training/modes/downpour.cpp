@@ -4,23 +4,16 @@
 // staleness: between reading the weights and the update, the gradients of other ranks were applied.
 #include <vector>
 
-#include "harness/training/modes/replica.hpp"
+#include "harness/training/forecast.hpp"
+#include "harness/training/modes/server_mode.hpp"
 
 namespace stepladder {
 namespace {
 
-class Downpour final : public Mode {
+class Downpour final : public ServerMode {
  public:
   Downpour(const TrainingSetup& setup, const ModeSpec&)
-      : Mode(setup, info.name),
-        replica_(setup, setup.use, 0, 1, {.exchange = Exchange::none, .shared_gradients = false}) {}
-
-  TrainableNetwork& network() override { return replica_.network(); }
-  void collect() override {
-    communicator().broadcast(0, replica_.parameters());
-    communicator().broadcast(0, network().state1());
-    communicator().broadcast(0, network().state2());
-  }
+      : ServerMode(setup, info.name, Batch::whole) {}
 
   static const ModeInfo info;
 
@@ -50,36 +43,14 @@ class Downpour final : public Mode {
     if (communicator().rank() != 0) progress_of_mode().step = static_cast<std::int64_t>(step);
   }
 
-  double gradient(std::int64_t number) {
-    double loss = 0;
-    compute(replica_.samples(), [&] {
-      replica_.draw(number);
-      loss = replica_.gradient();
-    });
-    return loss;
-  }
-
-  double bytes() { return static_cast<double>(replica_.gradients().size_bytes()); }
-
-  void alone(std::int64_t last) {
-    while (progress().step < last) {
-      const double loss = gradient(progress().step), rate = learning_rate(progress().step);
-      compute(0, [&] { replica_.update(rate); });
-      stale(0);
-      finished(loss, rate);
-    }
-  }
-
   void serve(std::int64_t last) {
     std::int64_t next = progress().step;  // batch
     int working = 0;
     const auto give_task = [&](int rank) {
       const Task task{progress().step, next < last ? next++ : none};
-      communicator().send(rank, task);
-      if (task.batch == none) return;
+      if (task.batch == none) return communicator().send(rank, task);
       ++working;
-      communicator().send(rank, std::span<const float>(replica_.parameters()));
-      sent(static_cast<double>(replica_.parameters().size_bytes()));
+      send_weights(rank, task);
     };
     blocked([&] {
       for (int rank = 1; rank < communicator().ranks(); ++rank) give_task(rank);
@@ -91,12 +62,12 @@ class Downpour final : public Mode {
           [&] {
             from = communicator().await_message();
             report = communicator().receive<Report>(from);
-            communicator().receive(from, replica_.gradients());
+            communicator().receive(from, replica().gradients());
           },
           bytes());
       --working;
       const double rate = learning_rate(progress().step);
-      compute(0, [&] { replica_.update(rate); });
+      compute(0, [&] { replica().update(rate); });
       stale(progress().step - report.version);
       finished(report.loss, rate);
       const bool is_last = next >= last;
@@ -110,22 +81,14 @@ class Downpour final : public Mode {
       blocked(
           [&] {
             task = communicator().receive<Task>(0);
-            if (task.batch != none) communicator().receive(0, replica_.parameters());
+            if (task.batch != none) communicator().receive(0, replica().parameters());
           },
           bytes());
       if (task.batch == none) return;
       const Report report{task.version, gradient(task.batch)};
-      blocked(
-          [&] {
-            communicator().send(0, report);
-            communicator().send(0, std::span<const float>(replica_.gradients()));
-          },
-          bytes());
-      sent(static_cast<double>(replica_.gradients().size_bytes()));
+      blocked([&] { send_gradients(report); }, bytes());
     }
   }
-
-  Replica replica_;
 };
 
 const ModeInfo Downpour::info{
@@ -138,7 +101,41 @@ const ModeInfo Downpour::info{
     .options = {},
 };
 
-const ModeRegistration registration(Downpour::info, make_mode<Downpour>);
+// What a worker's update takes: its gradient, two messages and the server's part; and what the
+// server is busy with. The server and the workers take turns where cores are few.
+struct Service {
+  double gradient, messages, server;
+  int workers;
+  double busy;  // of the server, per update of a worker
+};
+void serve(Forecast& f, const Service& s) {
+  const double cycle = s.gradient + s.messages + s.server;
+  double seconds = std::max(cycle / s.workers, s.busy);
+  if (f.one_host())
+    seconds = std::max(seconds,
+                       (s.gradient / std::max(1.0, s.workers / f.cores()) + s.messages + s.server) /
+                           std::min(f.cores(), f.p()));
+  f.predicted.compute = (s.gradient + s.server) / f.p();
+  f.predicted.exposed = 2 * s.messages / f.p();
+  f.predicted.compute = std::min(f.predicted.compute, seconds);
+  f.predicted.exposed = std::min(f.predicted.exposed, seconds - f.predicted.compute);
+  f.predicted.waiting = seconds - f.predicted.compute - f.predicted.exposed;
+}
+
+void forecast(Forecast& f) {
+  if (f.cluster.ranks == 1) return f.one_replica();
+  const int workers = f.cluster.ranks - 1;
+  const StepTimes& times = f.times.whole(f.batch(), workers);
+  const double messages = 2 * f.to_all(f.n()) / workers;
+  serve(f, {.gradient = times.free_step - times.update,
+            .messages = messages,
+            .server = times.update_alone,
+            .workers = workers,
+            .busy = messages + times.update_alone});
+  f.predicted.bytes = 2 * f.n() / f.p();
+}
+
+const ModeRegistration registration(Downpour::info, make_mode<Downpour>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/thread_replicas.hpp"
 
@@ -61,7 +62,12 @@ const ModeInfo Hogwild::info{
     .options = {},
 };
 
-const ModeRegistration registration(Hogwild::info, make_mode<Hogwild>);
+void forecast(Forecast& f) {
+  f.require_one_host();
+  f.predicted.compute = f.times.whole(f.batch(), f.cluster.ranks).free_step / f.p();
+}
+
+const ModeRegistration registration(Hogwild::info, make_mode<Hogwild>, forecast);
 
 }  // namespace
 }  // namespace stepladder

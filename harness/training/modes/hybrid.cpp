@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/split_network.hpp"
 #include "harness/training/modes/weight_token.hpp"
@@ -406,7 +407,64 @@ const ModeInfo Hybrid::info{
                 {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},
 };
 
-const ModeRegistration registration(Hybrid::info, make_mode<Hybrid>);
+void forecast(Forecast& f) {
+  const std::string &between = f.mode.value("between"), &inside = f.mode.value("inside");
+  if (between == "model_parallel" && inside == "model_parallel")
+    return mode_named("model_parallel").forecast(f);
+  if (between != "token_ring" && between != "parameter_server")
+    throw CannotRun("between nodes: expected token_ring or parameter_server");
+  if (inside != "token_ring" && inside != "parameter_server" && inside != "model_parallel")
+    throw CannotRun("inside a node: expected token_ring, parameter_server or model_parallel");
+  auto node = static_cast<int>(f.mode.integer("node"));
+  if (node == 0) node = f.one_host() ? std::min(2, f.cluster.ranks) : f.of_host();
+  if (f.cluster.ranks % node != 0)
+    throw CannotRun(fmt::format("{} ranks cannot be divided into nodes of {}; set node=N",
+                                f.cluster.ranks, node));
+  const int nodes = f.cluster.ranks / node;
+  const bool is_ring = between == "token_ring", is_split = inside == "model_parallel";
+  if (is_split && !is_ring && f.batch() % nodes != 0)
+    throw CannotRun(
+        fmt::format("a batch of {} cannot be divided among {} nodes", f.batch(), nodes));
+  // Consecutive ranks are a node: messages inside it stay on a host if it fits there.
+  const bool is_on_host = f.of_host() % node == 0;
+  const auto near = [&](double bytes) {
+    return is_on_host ? f.links.within.send(bytes) : f.hop(bytes);
+  };
+  const double k = node, all = is_split ? f.n() / k : f.n();  // that a rank represents
+  const std::int64_t samples = is_ring ? f.batch() : f.part(nodes);
+  double step = 0;
+  if (is_split) {
+    const StepTimes& times = f.times.split(samples, node, f.cluster.ranks);
+    step = times.slowest_step;
+    f.predicted.compute = step;
+    f.predicted.exposed = f.exchange(samples, node, [&](double bytes) {
+      return is_on_host ? f.links.within.shift(bytes) : f.shift(bytes);
+    });
+  } else {
+    const StepTimes& times = f.times.whole(ceil_div(samples, std::int64_t{node}), f.cluster.ranks);
+    const double hops = inside == "token_ring" ? k : k - 1;
+    f.predicted.compute = times.slowest_gradient +
+                          (inside == "token_ring" ? times.update + f.copy(f.n()) + 2 * f.add(f.n())
+                                                  : times.update_alone + f.copy(f.n()));
+    f.predicted.exposed =
+        node == 1 ? 0 : hops * (near(f.n()) + f.add(f.n())) + (k - 1) * near(f.n());
+    f.predicted.bytes += ((inside == "token_ring" ? k : k - 1) + (k - 1)) * f.n() / k;
+  }
+  step = f.predicted.compute + f.predicted.exposed;
+  if (is_ring) {
+    const double whole = f.with_token(step, nodes, all, f.hop(all));
+    f.predicted.compute = (f.predicted.compute + whole - step) / nodes;
+    f.predicted.exposed /= nodes;
+    if (!is_split) f.predicted.bytes /= nodes;
+  } else if (nodes > 1) {
+    const double others = nodes - 1;
+    f.predicted.compute += 2 * f.copy(all) + 2 * f.add(all);
+    f.predicted.exposed += others * (2 * f.hop(all) + f.add(all));
+    f.predicted.bytes += 2 * others * all / nodes / (is_split ? 1 : k);
+  }
+}
+
+const ModeRegistration registration(Hybrid::info, make_mode<Hybrid>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -10,6 +10,7 @@
 // The optimizer's state stays with its replica.
 #include <vector>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/exchange.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
@@ -96,7 +97,20 @@ const ModeInfo LocalSgd::info{
                 {"block_momentum", "0", "momentum of the change from mean to mean"}},
 };
 
-const ModeRegistration registration(LocalSgd::info, make_mode<LocalSgd>);
+void forecast(Forecast& f) {
+  const auto every = static_cast<double>(f.mode.integer("every", 1));
+  const Forecast::Reduction mean = f.all_reduce(f.use, f.n());
+  const bool has_momentum = f.mode.number("block_momentum") > 0;
+  const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
+  f.predicted.all_reduce = mean.rung;
+  f.predicted.exposed = mean.seconds / every;
+  f.predicted.bytes = mean.bytes / every;
+  // Ranks wait for each other only at the mean.
+  f.predicted.compute =
+      times.free_step + ((has_momentum ? 3 : 1) * f.copy(f.n()) + f.copy(f.n())) / every;
+}
+
+const ModeRegistration registration(LocalSgd::info, make_mode<LocalSgd>, forecast);
 
 }  // namespace
 }  // namespace stepladder

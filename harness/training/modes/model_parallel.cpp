@@ -2,6 +2,7 @@
 // work on the same batch (split_network.hpp). Nothing is exchanged but activations and their
 // gradients: this pays where a layer has more weights than activations, as fully connected ones do.
 #include "harness/data/batches.hpp"
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/split_network.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
 
@@ -57,7 +58,15 @@ const ModeInfo ModelParallel::info{
     .options = {},
 };
 
-const ModeRegistration registration(ModelParallel::info, make_mode<ModelParallel>);
+void forecast(Forecast& f) {
+  const StepTimes& times = f.times.split(f.batch(), f.cluster.ranks, f.cluster.ranks);
+  f.predicted.compute = times.slowest_step;
+  if (f.cluster.ranks > 1)
+    f.predicted.exposed =
+        f.exchange(f.batch(), f.cluster.ranks, [&](double bytes) { return f.shift(bytes); });
+}
+
+const ModeRegistration registration(ModelParallel::info, make_mode<ModelParallel>, forecast);
 
 }  // namespace
 }  // namespace stepladder

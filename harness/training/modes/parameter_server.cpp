@@ -10,17 +10,16 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/training/modes/replica.hpp"
+#include "harness/training/forecast.hpp"
+#include "harness/training/modes/server_mode.hpp"
 
 namespace stepladder {
 namespace {
 
-class ParameterServer final : public Mode {
+class ParameterServer final : public ServerMode {
  public:
   ParameterServer(const TrainingSetup& setup, const ModeSpec& spec)
-      : Mode(setup, info.name),
-        replica_(setup, setup.use, communicator().rank(), communicator().ranks(),
-                 {.exchange = Exchange::none, .shared_gradients = false}),
+      : ServerMode(setup, info.name, Batch::of_all),
         first_(static_cast<int>(spec.integer("first"))) {
     const int ranks = communicator().ranks();
     if (first_ > ranks)
@@ -28,13 +27,7 @@ class ParameterServer final : public Mode {
           fmt::format("mode {}: expected at most the number of ranks, {}", spec.text(), ranks));
     if (first_ == 0) first_ = ranks;
     waits_for_all_ = first_ == ranks;
-    received_.resize(replica_.gradients().size());
-  }
-
-  TrainableNetwork& network() override { return replica_.network(); }
-  void collect() override {
-    communicator().broadcast(0, network().state1());
-    communicator().broadcast(0, network().state2());
+    received_.resize(replica().gradients().size());
   }
 
   static const ModeInfo info;
@@ -51,15 +44,6 @@ class ParameterServer final : public Mode {
       serve(last);
     else
       work(last);
-  }
-
-  double gradient(std::int64_t step) {
-    double loss = 0;
-    compute(replica_.samples(), [&] {
-      replica_.draw(step);
-      loss = replica_.gradient();
-    });
-    return loss;
   }
 
   void serve(std::int64_t last) {
@@ -79,18 +63,17 @@ class ParameterServer final : public Mode {
             continue;
           }
           for (std::size_t i = 0; i < received_.size(); ++i)
-            replica_.gradients()[i] += received_[i];
+            replica().gradients()[i] += received_[i];
           loss += report.loss;
           in_time.push_back(from);
         }
       };
-      const double bytes = static_cast<double>(replica_.gradients().size_bytes());
-      blocked(gather, bytes * (first_ - 1));
+      blocked(gather, bytes() * (first_ - 1));
       const auto parts = static_cast<float>(in_time.size() + 1);
       const double rate = learning_rate(step);
       compute(0, [&] {
-        for (float& g : replica_.gradients()) g /= parts;
-        replica_.update(rate);
+        for (float& g : replica().gradients()) g /= parts;
+        replica().update(rate);
       });
       finished(loss * ranks / double{parts}, rate, 1,
                batch() * static_cast<std::int64_t>(in_time.size() + 1) / ranks);
@@ -101,7 +84,7 @@ class ParameterServer final : public Mode {
               computes[static_cast<std::size_t>(rank)] = step + 1 < last;
             }
           },
-          bytes * static_cast<double>(in_time.size()));
+          bytes() * static_cast<double>(in_time.size()));
       if (first_ == ranks) check_ranks(progress().step);
     }
     for (int rank = 1; rank < ranks; ++rank)
@@ -115,17 +98,14 @@ class ParameterServer final : public Mode {
     while (progress().step < last) {
       const std::int64_t step = progress().step;
       const Report report{step, gradient(step)};
-      const double bytes = static_cast<double>(replica_.gradients().size_bytes());
       std::int64_t next = 0;
       blocked(
           [&] {
-            communicator().send(0, report);
-            communicator().send(0, std::span<const float>(replica_.gradients()));
+            send_gradients(report);
             next = communicator().receive<std::int64_t>(0);
           },
-          bytes);
-      blocked([&] { communicator().receive(0, replica_.parameters()); }, bytes);
-      sent(bytes);
+          bytes());
+      blocked([&] { communicator().receive(0, replica().parameters()); }, bytes());
       finished(report.loss, learning_rate(step), next - step);
       if (first_ == communicator().ranks()) check_ranks(progress().step);
     }
@@ -137,14 +117,6 @@ class ParameterServer final : public Mode {
     return report;
   }
 
-  // For step number `next`.
-  void send_weights(int rank, std::int64_t next) {
-    communicator().send(rank, next);
-    communicator().send(rank, std::span<const float>(replica_.parameters()));
-    sent(static_cast<double>(replica_.parameters().size_bytes()));
-  }
-
-  Replica replica_;
   int first_;
   std::vector<float> received_;  // a gradient
 };
@@ -158,7 +130,22 @@ const ModeInfo ParameterServer::info{
     .options = {{"first", "0", "go on with the first so many gradients; 0: with all"}},
 };
 
-const ModeRegistration registration(ParameterServer::info, make_mode<ParameterServer>);
+void forecast(Forecast& f) {
+  auto first = static_cast<int>(f.mode.integer("first"));
+  if (first > f.cluster.ranks)
+    throw CannotRun(fmt::format("first={} is more than the ranks", first));
+  if (first == 0) first = f.cluster.ranks;
+  const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
+  f.compute_parts((f.copy(f.n()) + times.update_alone) / f.p());
+  if (f.cluster.ranks == 1) return;
+  const double share = (first - 1) / (f.p() - 1);
+  f.predicted.exposed = share * (2 * f.to_all(f.n()) + (f.p() - 1) * f.add(f.n()));
+  f.predicted.waiting +=
+      (f.copy(f.n()) + times.update_alone) * (f.p() - 1) / f.p();  // for the master
+  f.predicted.bytes = 2 * share * (f.p() - 1) / f.p() * f.n();
+}
+
+const ModeRegistration registration(ParameterServer::info, make_mode<ParameterServer>, forecast);
 
 }  // namespace
 }  // namespace stepladder

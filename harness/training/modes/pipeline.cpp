@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness/data/batches.hpp"
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/segments.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
 
@@ -275,7 +276,66 @@ const ModeInfo Pipeline::info{
                 {"schedule", "1f1b", "1f1b or fill_drain"}},
 };
 
-const ModeRegistration registration(Pipeline::info, make_mode<Pipeline>);
+void forecast(Forecast& f) {
+  std::int64_t count = f.mode.integer("micro_batches");
+  const std::string& schedule = f.mode.value("schedule");
+  if (schedule != "1f1b" && schedule != "fill_drain")
+    throw CannotRun(fmt::format("schedule={}: expected 1f1b or fill_drain", schedule));
+  if (count == 0)  // as the mode chooses
+    for (count = std::min<std::int64_t>(4 * f.cluster.ranks, f.batch()); f.batch() % count != 0;)
+      --count;
+  if (f.batch() % count != 0)
+    throw CannotRun(fmt::format("a batch of {} cannot be divided into {} equal micro-batches",
+                                f.batch(), count));
+  const network::NetworkDescription ordered = network::pool_before_relu(f.network);
+  const std::vector<Segment> segments = segments_of(ordered, false);
+  const std::size_t stages = std::min(static_cast<std::size_t>(f.cluster.ranks), segments.size());
+  const auto samples = f.batch() / count;
+  const StepTimes& times = f.times.whole(samples, static_cast<int>(stages));
+  std::vector<double> seconds;
+  for (const Segment& segment : segments) {
+    seconds.push_back(0);
+    for (std::size_t i = segment.first; i < segment.end; ++i)
+      seconds.back() += times.layers[i].forward + times.layers[i].backward;
+  }
+  const std::vector<std::size_t> firsts = balanced_stages(seconds, stages);
+  std::vector<StageTimes> all;
+  double work = 0;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t first = segments[firsts[s]].first,
+                      end = s + 1 < stages ? segments[firsts[s + 1]].first : ordered.layers.size();
+    StageTimes stage;
+    double parameters = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      stage.forward += times.layers[i].forward;
+      stage.backward += times.layers[i].backward;
+      parameters += 4 * static_cast<double>(times.layers[i].parameters);
+    }
+    const auto bytes = [&](const network::Shape& shape) {
+      return 4.0 * static_cast<double>(samples * shape.features());
+    };
+    const double received = bytes(ordered.layers[first].input),
+                 returned = bytes(ordered.layers[end - 1].output);
+    if (s == 0 || s + 1 == stages) stage.forward += times.draw;
+    if (s > 0) stage.forward += f.hop(received);
+    if (s + 1 < stages) stage.backward += f.hop(returned);
+    if (s > 0) f.predicted.bytes += static_cast<double>(count) * received / f.p();
+    if (s + 1 < stages) f.predicted.bytes += static_cast<double>(count) * returned / f.p();
+    stage.backward += f.add(parameters);  // to the sum over the micro-batches
+    stage.update = f.copy(parameters) + times.update_alone * parameters / f.n();
+    work += static_cast<double>(count) * (stage.forward + stage.backward) + stage.update;
+    f.predicted.exposed +=
+        static_cast<double>(count) *
+        ((s > 0 ? f.hop(received) : 0) + (s + 1 < stages ? f.hop(returned) : 0)) / f.p();
+    all.push_back(stage);
+  }
+  double step = pipeline_seconds(all, static_cast<int>(count), schedule == "1f1b");
+  if (f.one_host()) step = std::max(step, work / std::min(f.cores(), f.p()));
+  f.predicted.compute = work / f.p() - f.predicted.exposed;
+  f.predicted.waiting = step - f.predicted.compute - f.predicted.exposed;
+}
+
+const ModeRegistration registration(Pipeline::info, make_mode<Pipeline>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "kernels/common/integer_math.hpp"
+
 namespace stepladder {
 namespace {
 
@@ -39,6 +41,38 @@ std::vector<Segment> segments_of(const network::NetworkDescription& ordered, boo
                                 network::is<network::SoftmaxCrossEntropy>(layer);
     if (i == 0 || layer.weights() > 0 || (by_channel && needs_channels)) segments.push_back({i, i});
     segments.back().end = i + 1;
+  }
+  return segments;
+}
+
+std::vector<SplitSegment> split_segments(const network::NetworkDescription& network, int ranks) {
+  const network::NetworkDescription ordered = network::pool_before_relu(network);
+  std::vector<SplitSegment> segments;
+  for (const Segment& range : segments_of(ordered, true)) {
+    SplitSegment segment;
+    segment.part = network::part_of(ordered, range.first, range.end);
+    network::LayerDescription& first = segment.part.layers.front();
+    auto* convolution = std::get_if<network::Convolution>(&first.layer);
+    auto* connected = std::get_if<network::FullyConnected>(&first.layer);
+    segment.layer = first.name;
+    segment.values = static_cast<double>(first.input.features());
+    const std::int64_t groups = convolution != nullptr ? convolution->groups : 1;
+    segment.is_split =
+        ranks > 1 &&
+        (connected != nullptr ||
+         (convolution != nullptr && (groups == 1 || groups % ranks == 0 || ranks % groups == 0)));
+    if (segment.is_split) {
+      segment.receives_own = !segments.empty() && segments.back().is_split && groups % ranks == 0;
+      if (convolution != nullptr) {
+        segment.part.input.channels /= groups % ranks == 0 ? ranks : groups;
+        convolution->filters = ceil_div(convolution->filters, std::int64_t{ranks});
+        convolution->groups = std::max<std::int64_t>(1, groups / ranks);
+      } else {
+        connected->outputs = ceil_div(connected->outputs, std::int64_t{ranks});
+      }
+      network::infer_shapes(segment.part);
+    }
+    segments.push_back(std::move(segment));
   }
   return segments;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "harness/execution/network.hpp"
@@ -16,6 +17,16 @@ struct Segment {
 // A segment begins at every layer with weights; with `by_channel` also at every layer that needs
 // all channels of its input, local response normalization and the loss.
 std::vector<Segment> segments_of(const network::NetworkDescription& ordered, bool by_channel);
+
+// A segment of a network whose filters and neurons are divided among ranks (split_network.hpp).
+struct SplitSegment {
+  network::NetworkDescription part;  // on the rank that has most channels
+  std::string layer;                 // its first one
+  bool is_split = false;             // each rank has some channels; else each has all
+  bool receives_own = false;         // each rank needs what it computed in the segment before
+  double values = 0;                 // of the input of all ranks, per sample
+};
+std::vector<SplitSegment> split_segments(const network::NetworkDescription& network, int ranks);
 
 // Divides consecutive segments, at least as many as `stages`, into stages whose longest is as short
 // as possible; returns the first segment of each. `seconds` of each segment. O(stages segments^2).

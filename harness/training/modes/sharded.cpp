@@ -2,6 +2,7 @@
 // leaves each rank with the mean gradient of one shard, the rank updates that shard alone, and an
 // all-gather distributes the weights. As many bytes as an all-reduce, 1/p of the update and of the
 // optimizer's state per rank. The rung is sharded_update of sgd_update.
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
 #include "kernels/all_reduce/ring_schedule.hpp"
@@ -70,7 +71,20 @@ const ModeInfo Sharded::info{
     .options = {},
 };
 
-const ModeRegistration registration(Sharded::info, make_mode<Sharded>);
+void forecast(Forecast& f) {
+  if (f.cluster.ranks == 1) return f.compute_parts(f.update_of_all());
+  const detail::Entry* rung = nullptr;
+  for (const detail::Entry& entry : detail::entries(sgd_update::SgdUpdate::name))
+    if (entry.cost != nullptr && std::string(entry.info->name) == "sharded_update") rung = &entry;
+  if (rung == nullptr) throw CannotRun("sharded_update was not built");
+  // The cost function updates as fast as it adds; here the update is measured.
+  for (const double bytes : f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks).updated)
+    f.predicted.exposed += rung->cost(f.cost(bytes)) - f.add(bytes / f.p());
+  f.compute_parts(f.update_of_all() / f.p());
+  f.predicted.bytes = 2 * (f.p() - 1) / f.p() * f.n();
+}
+
+const ModeRegistration registration(Sharded::info, make_mode<Sharded>, forecast);
 
 }  // namespace
 }  // namespace stepladder

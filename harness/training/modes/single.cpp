@@ -1,6 +1,7 @@
 // One process, one replica: the reference for the synchronous modes, and the only mode on a device.
 #include <stdexcept>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/mode.hpp"
 #include "harness/training/trainer.hpp"
 
@@ -48,7 +49,12 @@ const ModeInfo Single::info{
     .options = {},
 };
 
-const ModeRegistration registration(Single::info, make_mode<Single>);
+void forecast(Forecast& f) {
+  if (f.cluster.ranks > 1) throw CannotRun("it runs on one rank");
+  f.one_replica();
+}
+
+const ModeRegistration registration(Single::info, make_mode<Single>, forecast);
 
 }  // namespace
 }  // namespace stepladder

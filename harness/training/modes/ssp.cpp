@@ -7,26 +7,16 @@
 #include <deque>
 #include <vector>
 
-#include "harness/training/modes/replica.hpp"
+#include "harness/training/forecast.hpp"
+#include "harness/training/modes/server_mode.hpp"
 
 namespace stepladder {
 namespace {
 
-class Ssp final : public Mode {
+class Ssp final : public ServerMode {
  public:
   Ssp(const TrainingSetup& setup, const ModeSpec& spec)
-      : Mode(setup, info.name),
-        workers_(std::max(1, communicator().ranks() - 1)),
-        replica_(setup, setup.use, std::max(0, communicator().rank() - 1), workers_,
-                 {.exchange = Exchange::none, .shared_gradients = false}),
-        bound_(spec.integer("bound")) {}
-
-  TrainableNetwork& network() override { return replica_.network(); }
-  void collect() override {
-    communicator().broadcast(0, replica_.parameters());
-    communicator().broadcast(0, network().state1());
-    communicator().broadcast(0, network().state2());
-  }
+      : ServerMode(setup, info.name, Batch::of_workers), bound_(spec.integer("bound")) {}
 
   static const ModeInfo info;
 
@@ -51,43 +41,21 @@ class Ssp final : public Mode {
       work(last);
   }
 
-  double gradient(std::int64_t number) {
-    double loss = 0;
-    compute(replica_.samples(), [&] {
-      replica_.draw(number);
-      loss = replica_.gradient();
-    });
-    return loss;
-  }
-
-  double bytes() { return static_cast<double>(replica_.gradients().size_bytes()); }
-
-  void alone(std::int64_t last) {
-    while (progress().step < last) {
-      const double loss = gradient(progress().step), rate = learning_rate(progress().step);
-      compute(0, [&] { replica_.update(rate); });
-      stale(0);
-      finished(loss, rate);
-    }
-  }
-
   void serve(std::int64_t last) {
     // Of steps progress().step and following.
     std::deque<Sum> sums;
-    std::vector<std::int64_t> wants(static_cast<std::size_t>(workers_) + 1, progress().step);
+    std::vector<std::int64_t> wants(static_cast<std::size_t>(workers()) + 1, progress().step);
     std::vector<bool> waits(wants.size(), true);
-    std::vector<float> received(replica_.gradients().size());
+    std::vector<float> received(replica().gradients().size());
     double answered = 0;       // bytes
     const auto answer = [&] {  // those that wait and are not too far ahead
       answered = 0;
-      for (int rank = 1; rank <= workers_; ++rank) {
+      for (int rank = 1; rank <= workers(); ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         if (!waits[r] || wants[r] - progress().step > bound_) continue;
         waits[r] = false;
         answered += bytes();
-        communicator().send(rank, progress().step);
-        communicator().send(rank, std::span<const float>(replica_.parameters()));
-        sent(static_cast<double>(replica_.parameters().size_bytes()));
+        send_weights(rank, progress().step);
       }
     };
     blocked(answer, answered);
@@ -107,13 +75,13 @@ class Ssp final : public Mode {
       compute(0, [&] { add(sums[at], received, report.loss); });
       wants[static_cast<std::size_t>(from)] = report.step + 1;
       waits[static_cast<std::size_t>(from)] = report.step + 1 < last;
-      while (!sums.empty() && sums.front().ranks == workers_) {
+      while (!sums.empty() && sums.front().ranks == workers()) {
         const double rate = learning_rate(progress().step), loss = sums.front().loss;
         compute(0, [&] {
-          const auto gradients = replica_.gradients();
+          const auto gradients = replica().gradients();
           for (std::size_t i = 0; i < gradients.size(); ++i)
-            gradients[i] = sums.front().gradients[i] / static_cast<float>(workers_);
-          replica_.update(rate);
+            gradients[i] = sums.front().gradients[i] / static_cast<float>(workers());
+          replica().update(rate);
         });
         sums.pop_front();
         finished(loss, rate);
@@ -137,24 +105,16 @@ class Ssp final : public Mode {
       blocked(
           [&] {
             version = communicator().receive<std::int64_t>(0);
-            communicator().receive(0, replica_.parameters());
+            communicator().receive(0, replica().parameters());
           },
           bytes());
       const std::int64_t step = progress().step;
       const Report report{step, version, gradient(step)};
-      blocked(
-          [&] {
-            communicator().send(0, report);
-            communicator().send(0, std::span<const float>(replica_.gradients()));
-          },
-          bytes());
-      sent(static_cast<double>(replica_.gradients().size_bytes()));
+      blocked([&] { send_gradients(report); }, bytes());
       finished(report.loss, learning_rate(step));
     }
   }
 
-  int workers_;
-  Replica replica_;
   std::int64_t bound_;
 };
 
@@ -167,7 +127,30 @@ const ModeInfo Ssp::info{
     .options = {{"bound", "2", "steps that a rank may be ahead; 0 is synchronous"}},
 };
 
-const ModeRegistration registration(Ssp::info, make_mode<Ssp>);
+// An update needs a gradient of every worker. A worker that is ahead gets the weights at once,
+// the last one after the update.
+void forecast(Forecast& f) {
+  if (f.cluster.ranks == 1) return f.one_replica();
+  const int workers = f.cluster.ranks - 1;
+  const StepTimes& times = f.times.whole(f.part(workers), workers);
+  const double gradient = times.free_step - times.update, messages = f.to_all(f.n()),
+               server = f.copy(f.n()) + times.update_alone, of_worker = 2 * messages / workers,
+               busy = 2 * messages + workers * f.add(f.n()) + server;
+  double seconds = f.mode.integer("bound") == 0
+                       ? times.slowest_gradient + busy
+                       : std::max(gradient + of_worker + f.add(f.n()) + server, busy);
+  if (f.one_host())
+    seconds = std::max(seconds, (workers * gradient / std::max(1.0, workers / f.cores()) + busy) /
+                                    std::min(f.cores(), f.p()));
+  f.predicted.compute = (workers * (gradient + f.add(f.n())) + server) / f.p();
+  f.predicted.exposed = 4 * messages / f.p();
+  f.predicted.compute = std::min(f.predicted.compute, seconds);
+  f.predicted.exposed = std::min(f.predicted.exposed, seconds - f.predicted.compute);
+  f.predicted.waiting = seconds - f.predicted.compute - f.predicted.exposed;
+  f.predicted.bytes = 2 * workers * f.n() / f.p();
+}
+
+const ModeRegistration registration(Ssp::info, make_mode<Ssp>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/exchange.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
@@ -85,7 +86,37 @@ const ModeInfo Synchronous::info{
                 {"compressed", "", "rung of all_reduce that compresses, with error feedback"}},
 };
 
-const ModeRegistration registration(Synchronous::info, make_mode<Synchronous>);
+// A bucket is reduced when the one before it is, and when the gradients of its layers are there.
+// On one host this takes a core that no rank computes on; else nothing is hidden.
+double exposed_of_buckets(const Forecast& f, const UseSpec& use, double least) {
+  const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
+  const bool hides = !f.one_host() || f.of_host() < f.cores();
+  double computed = 0, reduced = 0, bytes = 0;
+  for (auto layer = times.layers.rbegin(); layer != times.layers.rend(); ++layer) {
+    computed += layer->backward;
+    bytes += 4 * static_cast<double>(layer->parameters);
+    const bool is_last = layer + 1 == times.layers.rend();
+    if (bytes == 0 || (bytes < least && !is_last)) continue;
+    reduced = (hides ? std::max(reduced, computed) : reduced) + f.all_reduce(use, bytes).seconds;
+    bytes = 0;
+  }
+  return hides ? std::max(0.0, reduced - computed) : reduced;
+}
+
+void forecast(Forecast& f) {
+  const std::string& rung = f.mode.value("compressed");
+  const UseSpec use = rung.empty() ? f.use : f.use.with("all_reduce", rung);
+  const Forecast::Reduction reduction = f.all_reduce(use, f.n());
+  f.predicted.all_reduce = reduction.rung;
+  f.predicted.bytes = reduction.bytes;
+  f.predicted.exposed = reduction.seconds;
+  f.compute_parts(f.update_of_all());
+  if (f.mode.flag("overlap") && f.cluster.ranks > 1)
+    f.predicted.exposed =
+        exposed_of_buckets(f, use, 1024.0 * static_cast<double>(f.mode.integer("bucket_kib", 1)));
+}
+
+const ModeRegistration registration(Synchronous::info, make_mode<Synchronous>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -2,6 +2,7 @@
 // network on its part of the batch, with weights that all share; then the threads add the gradients,
 // each a slice, and update the weights. Against threads inside every operation this has three
 // barriers per step in place of one per operation, and smaller operands.
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/thread_replicas.hpp"
 #include "kernels/common/cpu/partition.hpp"
@@ -66,7 +67,15 @@ const ModeInfo ThreadsOverSamples::info{
     .options = {},
 };
 
-const ModeRegistration registration(ThreadsOverSamples::info, make_mode<ThreadsOverSamples>);
+void forecast(Forecast& f) {
+  f.require_one_host();
+  const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
+  f.compute_parts((f.p() - 1) * f.add(f.n() / f.p()) + f.copy(f.n() / f.p()) +
+                  times.update_alone / std::min(f.cores(), f.p()));
+}
+
+const ModeRegistration registration(ThreadsOverSamples::info, make_mode<ThreadsOverSamples>,
+                                    forecast);
 
 }  // namespace
 }  // namespace stepladder

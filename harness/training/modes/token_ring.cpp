@@ -2,6 +2,7 @@
 // all comes by, it adds the change that it has made since the last time, goes on from the result,
 // and hands the token to the next rank. No rank waits for a mean or for another rank: the time of a
 // round decides how stale the weights are. Transfers make progress between the operations of a step.
+#include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/weight_token.hpp"
 
@@ -67,7 +68,12 @@ const ModeInfo TokenRing::info{
     .options = {},
 };
 
-const ModeRegistration registration(TokenRing::info, make_mode<TokenRing>);
+void forecast(Forecast& f) {
+  const double step = f.times.whole(f.batch(), f.cluster.ranks).free_step;
+  f.predicted.compute = f.with_token(step, f.p(), f.n(), f.hop(f.n())) / f.p();
+}
+
+const ModeRegistration registration(TokenRing::info, make_mode<TokenRing>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "harness/adapters/primitives.hpp"
+#include "harness/planner/layer_times.hpp"
 #include "harness/problem/random.hpp"
 #include "harness/training/modes/segments.hpp"
 #include "tests/harness/training/training_networks.hpp"
