@@ -42,11 +42,11 @@ def simulated(tmp_path: Path) -> Path:
                                   "scaling": scaling, "compute_s": compute,
                                   "all_reduce_s": seconds, "step_s": compute + seconds,
                                   "efficiency": compute / (compute + seconds)})
-    write(folder, "simulation", simulate.SIMULATION_COLUMNS, rows)
-    write(folder, "scaling", simulate.SCALING_COLUMNS, steps)
+    for name, lines in (("simulation", rows), ("scaling", steps)):
+        write(folder, name, [column[0] for column in simulate.COLUMNS[name]], lines)
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         name: [dict(zip(("name", "type"), column)) for column in columns]
-        for name, columns in (("simulation", simulate.SIMULATION), ("scaling", simulate.SCALING))}}))
+        for name, columns in simulate.COLUMNS.items()}}))
     (folder / "simulation.json").write_text(json.dumps({"schema_version": 1,
         "simulator": "SimGrid 3.32", "commit": "0123456789ab",
         "compute": {"mnist_cnn": {"seconds": 0.01}, "alexnet": {"seconds": 1}}}))

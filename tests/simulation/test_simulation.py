@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import simulate  # noqa: E402
+import smpi  # noqa: E402
 
 PROGRAM = Path(os.environ.get("STEPLADDER_SMPI", ROOT / "build/stepladder_smpi")).resolve()
 FREE = {"add": [[0, 0], [1e9, 0]], "copy": [[0, 0], [1e9, 0]]}  # arithmetic that takes no time
@@ -28,15 +30,13 @@ needs_simgrid = pytest.mark.skipif(not shutil.which("smpirun") or not PROGRAM.ex
 
 
 def flat(alpha=1e-5, beta=1e-9, arithmetic=FREE):
-    return simulate.Platform(f"flat-{alpha:g}-{beta:g}", alpha, beta, arithmetic=arithmetic)
+    return smpi.Platform(f"flat-{alpha:g}-{beta:g}", alpha, beta, arithmetic=arithmetic)
 
 
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory):
     simulator = simulate.Simulator(PROGRAM, tmp_path_factory.mktemp("simulation"), 60)
-    listed, _, _ = simulator.run(flat(), 1, "list")
-    simulator.why_not = {line.split("\t")[0]: line.split("\t")[2] for line in listed.splitlines()}
-    simulator.libraries = {line.split("\t")[0] for line in listed.splitlines() if "\tvendor\t" in line}
+    simulator.why_not = simulator.rungs()
     return simulator
 
 
@@ -101,8 +101,8 @@ def test_additions_take_their_time(simulator):
 
 @needs_simgrid
 def test_a_simulation_repeats_to_the_bit(simulator):
-    tree = simulate.PLATFORMS["fattree-100g"]
-    tree = simulate.replace(tree, arithmetic=FREE)
+    tree = smpi.PLATFORMS["fattree-100g"]
+    tree = replace(tree, arithmetic=FREE)
     answers = {seconds(simulator, tree, 40, "segmented_ring", 300_000, "mean") for _ in range(3)}
     assert len(answers) == 1
 
@@ -110,8 +110,8 @@ def test_a_simulation_repeats_to_the_bit(simulator):
 @needs_simgrid
 def test_a_shared_uplink_is_slower_than_a_flat_network(simulator):
     """Recursive doubling exchanges whole vectors between the leaf switches, over half as many links."""
-    tree = simulate.replace(simulate.PLATFORMS["fattree-100g"], arithmetic=FREE)
-    same_links = simulate.replace(tree, name="no-tree", leaf=0)
+    tree = replace(smpi.PLATFORMS["fattree-100g"], arithmetic=FREE)
+    same_links = replace(tree, name="no-tree", leaf=0)
     times = [seconds(simulator, p, 64, "recursive_doubling", 4_000_000)[0] for p in (tree, same_links)]
     assert 1.1 < times[0] / times[1] < 2.5
 
@@ -258,16 +258,8 @@ def test_an_unknown_rung_is_one_sentence(tmp_path):
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1) and "VARIANT=rings" in done.stderr
 
 
-def test_the_documents_describe_every_column():
-    text = (ROOT / "docs/results-format.md").read_text()
-    for name, columns in (("simulation", simulate.SIMULATION), ("scaling", simulate.SCALING)):
-        table = re.search(rf"^### {name}\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
-        rows = [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in table.splitlines()[2:]]
-        assert rows == [(f"`{c[0]}`", *c[1:]) for c in columns]
-
-
 def test_a_tree_has_room_for_any_number_of_nodes():
-    tree = simulate.PLATFORMS["fattree-100g"]
+    tree = smpi.PLATFORMS["fattree-100g"]
     for nodes, leaves in ((1, 1), (32, 1), (33, 2), (1000, 32)):
         assert f'topo_parameters="2;32,{leaves};1,16;1,1"' in tree.xml(nodes)
         assert f'radical="0-{32 * leaves - 1}"' in tree.xml(nodes)
@@ -276,4 +268,4 @@ def test_a_tree_has_room_for_any_number_of_nodes():
 def test_groups_of_two_level_rungs():
     flat_groups = [flat().node_ranks(n) for n in (1, 4, 7, 16, 64, 1024)]
     assert flat_groups == [0, 2, 3, 4, 8, 32]
-    assert simulate.PLATFORMS["fattree-100g"].node_ranks(256) == 32
+    assert smpi.PLATFORMS["fattree-100g"].node_ranks(256) == 32

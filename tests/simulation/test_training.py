@@ -18,12 +18,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import simulate  # noqa: E402
 import simulate_training  # noqa: E402
+import smpi  # noqa: E402
 
 PROGRAM = Path(os.environ.get("STEPLADDER_SMPI_TRAIN", ROOT / "build/stepladder_smpi_train")).resolve()
 STEP = 0.01  # seconds of a rank's step
-FLAT = simulate.Platform("flat", 1e-5, 1e-9)  # 0.1 ms for a message of all gradients
+FLAT = smpi.Platform("flat", 1e-5, 1e-9)  # 0.1 ms for a message of all gradients
 
 needs_simgrid = pytest.mark.skipif(not shutil.which("smpirun") or not PROGRAM.exists(),
                                    reason="no SimGrid, or stepladder_smpi_train is not built")
@@ -80,9 +80,9 @@ def test_the_staleness_of_ssp_is_bounded_with_a_slow_rank(simulator, bound):
     "synchronous", "downpour", "ssp,bound=2", "token_ring", "token_ring/parameter_server,node=2"])
 def test_a_training_repeats_to_the_bit(simulator, mode):
     words = {"steps": 40, "batch": 8, "parts": 1, "evaluate": 1, "log_every": 20, **slow(3, slow_from=2, slow_to=4)}
-    first, second = (run(simulator, mode, platform=simulate.PLATFORMS["fattree-100g"], **words) for _ in range(2))
+    first, second = (run(simulator, mode, platform=smpi.PLATFORMS["fattree-100g"], **words) for _ in range(2))
     assert first == second
-    another = run(simulator, mode, platform=simulate.PLATFORMS["fattree-100g"], **words | {"seed": 2})
+    another = run(simulator, mode, platform=smpi.PLATFORMS["fattree-100g"], **words | {"seed": 2})
     assert another[2]["weights"] != first[2]["weights"]
 
 
@@ -118,7 +118,7 @@ def test_messages_of_the_gradients_take_the_time_of_the_links(simulator):
     """A ring sends 2 (p-1)/p n bytes in 2 (p-1) messages, one after another."""
     use = "serial,all_reduce=ring"
     alpha, beta, n = 1e-4, 1e-8, 4 * 25450
-    end = run(simulator, "synchronous", steps=4, use=use, platform=simulate.Platform("slower", alpha, beta))[2]
+    end = run(simulator, "synchronous", steps=4, use=use, platform=smpi.Platform("slower", alpha, beta))[2]
     ring = 14 * alpha + 14 / 8 * n * beta
     assert end["seconds"] / 4 - STEP == pytest.approx(ring, rel=0.1)  # with the sum of the last loss
     assert end["messages"] == pytest.approx(4 * 8 * 14, rel=0.02)
@@ -232,10 +232,3 @@ def test_an_unknown_name_is_one_sentence(tmp_path, variables):
     done = command(tmp_path / "run", **variables)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
-
-
-def test_the_readme_describes_every_column():
-    text = (ROOT / "simulation/README.md").read_text()
-    table = re.search(r"^### simulations\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
-    rows = [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in table.splitlines()[2:]]
-    assert rows == [(f"`{c[0]}`", *c[1:]) for c in simulate_training.SIMULATIONS]
