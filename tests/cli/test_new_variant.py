@@ -3,9 +3,7 @@
 The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not compiled again.
 """
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +12,9 @@ import pytest
 
 from conftest import ROOT, Program
 
-REUSE = Path(__file__).with_name("reuse_objects.py")
+sys.path.insert(0, str(ROOT / "scripts"))
 
-
-def cache_of(build):
-    return dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE))
+import faults  # noqa: E402  (needs the path above)
 
 
 @pytest.fixture(scope="module")
@@ -27,27 +23,10 @@ def copied(program_path, tmp_path_factory):
     build = program_path.parent
     if not (build / "compile_commands.json").exists():
         pytest.skip(f"{build} is not a build folder of CMake")
-    tree = tmp_path_factory.mktemp("copy") / "tree"
-    if (ROOT / ".git").exists():
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                                capture_output=True, text=True, check=True)
-        files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-    else:
-        files = [os.path.relpath(path, ROOT) for folder in ("kernels", "harness", "bench", "cmake", "tests")
-                 for path in (ROOT / folder).rglob("*") if path.is_file()] + ["CMakeLists.txt", "CONTRIBUTING.md"]
-    for name in files:
-        target = tree / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, target)
-    cache = cache_of(build)
-    launcher = ";".join([sys.executable, str(REUSE), str(tree), cache["CMAKE_HOME_DIRECTORY"], str(build)])
-    options = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH", "CMAKE_CUDA_COMPILER"]
-    options += [name for name in cache if name.startswith("STEPLADDER_")]
-    done = configure(tree, "-G", cache["CMAKE_GENERATOR"],
-                     *(f"-D{name}={cache[name]}" for name in options if cache.get(name)),
-                     *(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("CXX", "CUDA")))
-    assert done.returncode == 0, done.stderr
-    return tree
+    copy = faults.Copy(tmp_path_factory.mktemp("copy"), build, 2)
+    copy.synchronize()
+    copy.configure()
+    return copy.tree
 
 
 def configure(tree, *options):
