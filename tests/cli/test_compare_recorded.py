@@ -4,21 +4,22 @@ tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and on
 measured on a shared virtual machine with two cores. The runs are of one build: no row differs between them in truth.
 """
 
-import csv
-import io
 import itertools
 import json
-import lzma
 import math
+import sys
 from collections import Counter
 
 import pytest
 
 from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import detection_curve  # noqa: E402  (needs the path above)
+
 RUNS = sorted((ROOT / "tests/compare").glob("*.csv.xz"))
 PAIRS = list(itertools.combinations(range(len(RUNS)), 2))
-SLOW = ("packed_avx512", "openmp_avx512", "direct_avx512")
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +27,12 @@ def recorded(finished_run, tmp_path_factory):
     """Makes the folder of a run, with the times of one variant multiplied if one is named."""
     folder = tmp_path_factory.mktemp("recorded")
     columns = (finished_run / "samples.csv").read_text().splitlines()[0].split(",")
-    runs = [list(csv.DictReader(io.StringIO(lzma.open(path).read().decode()))) for path in RUNS]
+    runs = detection_curve.recorded_runs()
 
     def make(number, variant=None, factor=1.0):
         run = folder / f"{number}-{variant}-{factor}"
         if not run.exists():
-            run.mkdir()
-            with open(run / "samples.csv", "w", newline="") as file:
-                writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-                writer.writeheader()
-                for row in runs[number]:
-                    slow = {"seconds": float(row["seconds"]) * factor} if row["variant"] == variant else {}
-                    writer.writerow({**row, **slow})
+            detection_curve.write_run(run, runs[number], columns, variant, factor)
         return run
     return make
 
@@ -81,7 +76,7 @@ def allows(row, size):
 @pytest.mark.parametrize(("kind", "size"), [("rungs", 1.05), ("rows", 1.05), ("rows", 1.2)])
 def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size):
     found = Counter()
-    for variant in SLOW:
+    for variant in detection_curve.RUNGS:
         for a, b in PAIRS[::5]:
             for row in compare(stepladder, recorded(a), recorded(b, variant, size))[kind]:
                 if row["variant"] == variant:

@@ -33,7 +33,8 @@ class Project:
         self.root = folder
         (folder / "scripts").mkdir(parents=True)
         (folder / "tests/faults").mkdir(parents=True)
-        shutil.copy(ROOT / "scripts/faults.py", folder / "scripts")
+        for name in ("faults.py", "reuse_objects.py"):
+            shutil.copy(ROOT / "scripts" / name, folder / "scripts")
         (folder / "answer.txt").write_text("42\n")
         (folder / ".gitignore").write_text("build/\n")
         subprocess.run(["git", "init", "-q", folder], check=True)
