@@ -103,7 +103,8 @@ class Copy:
 
     def __init__(self, folder, build, jobs):
         self.tree, self.original, self.jobs = folder / "tree", build, jobs
-        self.build, self.clean = self.tree / "build", folder / "clean"
+        self.build = self.tree / "build"
+        self.faulty = set()  # targets that the fault before was built into
         self.variables = {
             "STEPLADDER": str(self.build / "stepladder"), "PYTHONDONTWRITEBYTECODE": "1",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -170,42 +171,6 @@ class Copy:
         if status != 0:
             raise Broken(f"the patch does not apply:\n{last_lines(output)}")
 
-    def keep_clean_build(self):
-        """Keeps the build folder, so that nothing is built again to take a fault out."""
-        if self.build.is_dir():
-            shutil.rmtree(self.clean, ignore_errors=True)
-            shutil.copytree(self.build, self.clean, symlinks=True,
-                            ignore=shutil.ignore_patterns("*.gch"))
-
-    def keep(self, files):
-        """What restore() needs: content and times of the files that a patch changes; None for new
-        ones."""
-        paths = [self.tree / name for name in files]
-        return {path: (path.read_bytes(), path.stat()) if path.is_file() else None
-                for path in paths}
-
-    def restore(self, kept):
-        """Files, objects and their times as before the fault."""
-        # The objects come first: if this ends halfway, the next run finds the faulty files and
-        # builds them again.
-        for folder, _, names in os.walk(self.build):
-            for name in names:
-                path = Path(folder, name)
-                clean = self.clean / path.relative_to(self.build)
-                if path.is_symlink() or path.suffix == ".gch":
-                    continue
-                if not clean.is_file():
-                    path.unlink()
-                elif path.stat().st_mtime_ns != clean.stat().st_mtime_ns:
-                    path.unlink()
-                    shutil.copy2(clean, path)
-        for path, before in kept.items():
-            if before is None:
-                path.unlink(missing_ok=True)
-            else:
-                path.write_bytes(before[0])
-                os.utime(path, ns=(before[1].st_atime_ns, before[1].st_mtime_ns))
-
     def passes(self, check):
         """Whether the check passes, and its output."""
         status, output = run(check, self.tree, CHECK_LIMIT, **self.variables)
@@ -225,16 +190,23 @@ def dependencies_of(build):
 
 
 def is_found(copy, fault, size=None):
-    """Whether the check fails with the fault."""
-    kept = copy.keep(fault.files())
+    """Whether the check fails with the fault. Its files are restored, and the next call builds what
+    was built of them."""
+    paths = [copy.tree / name for name in fault.files()]
+    kept = {path: path.read_bytes() if path.is_file() else None for path in paths}
     try:
         copy.apply(fault.diff.replace("@SIZE@", size or ""))
-        status, output = copy.make(fault.targets)
+        copy.faulty |= set(fault.targets)
+        status, output = copy.make(sorted(copy.faulty))
         if status != 0:
             raise Broken(f"the patch does not build:\n{last_lines(output, 40)}")
+        copy.faulty = set(fault.targets)
         return not copy.passes(fault.check)[0]
     finally:
-        copy.restore(kept)
+        for path, content in kept.items():
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)
 
 
 def floor(copy, fault):
@@ -250,19 +222,23 @@ def floor(copy, fault):
 def judge(copy, faults, with_floor):
     """Prints a line per fault. The numbers of faults not found and of errors."""
     missed = errors = 0
-    clean = {}
-    floors = []
+    clean, floors = {}, []
     wide = max(len(fault.name) for fault in faults)
     kinds = max(len(fault.kind) for fault in faults)
+    for fault in faults:  # all before the first fault is built
+        try:
+            if fault.check not in clean:
+                passed, output = copy.passes(fault.check)
+                clean[fault.check] = "" if passed else (
+                    f"the check fails without the patch:\n{last_lines(output)}")
+        except Broken as reason:
+            clean[fault.check] = str(reason)
     for fault in faults:
         start = time.monotonic()
         detail = ""
         try:
-            if fault.check not in clean:
-                clean[fault.check] = copy.passes(fault.check)
-            passed, output = clean[fault.check]
-            if not passed:
-                raise Broken(f"the check fails without the patch:\n{last_lines(output)}")
+            if clean[fault.check]:
+                raise Broken(clean[fault.check])
             found = is_found(copy, fault, fault.sizes[0] if fault.sizes else None)
             verdict = "found" if found else "NOT FOUND"
             missed += not found
@@ -307,7 +283,6 @@ def main():
         copy = Copy(folder, Path(options.build).resolve(), options.jobs)
         copy.synchronize()
         copy.build_clean(sorted({target for fault in faults for target in fault.targets}))
-        copy.keep_clean_build()
     except Broken as reason:
         print(reason, file=sys.stderr)
         return 2
