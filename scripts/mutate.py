@@ -335,7 +335,8 @@ def main():
         shutil.rmtree(build / "mutants/run", ignore_errors=True)  # of pytest, made without a mutant
         files, known, judge = selected(options.files), known_equivalents(), Judge(Build(build))
         for mutant in (drawn(files, options.seed) if not options.survivors else
-                       [Mutant(*entry) for entry in json.loads(saved.read_text())]):
+                       [Mutant(*entry) for entry in json.loads(saved.read_text())
+                        if entry[0] in files]):
             start = time.monotonic()
             verdict, test = ("equivalent", "") if mutant.key() in known else judge.verdict(
                 files[mutant.file], mutant)

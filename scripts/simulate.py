@@ -17,7 +17,6 @@ arguments, or without SimGrid; 1 if a simulation failed; 130 if interrupted.
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys

@@ -1,7 +1,9 @@
-"""compare on recorded runs of one build: no false alarms, and a slowdown of 5 % is found or cannot be told.
+"""compare on recorded runs of one build: no false alarms, and a slowdown of 5 % is found or cannot
+be told.
 
-tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and oneDNN on the layers of mlp and mnist_cnn,
-measured on a shared virtual machine with two cores. The runs are of one build: no row differs between them in truth.
+tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and oneDNN on the layers
+of mlp and mnist_cnn, measured on a shared virtual machine with two cores. The runs are of one
+build: no row differs between them in truth.
 """
 
 import itertools
@@ -57,7 +59,8 @@ def test_false_alarms_are_rare(stepladder, recorded, kind):
         false_rows += len(wrong)
         all_rows += len(rows)
         verdicts.update(row["verdict"] for row in rows)
-    print(f"{alarmed} of {len(PAIRS)} comparisons and {false_rows} of {all_rows} {kind} are false alarms; {dict(verdicts)}")
+    print(f"{alarmed} of {len(PAIRS)} comparisons and {false_rows} of {all_rows} {kind} are false "
+          f"alarms; {dict(verdicts)}")
     assert alarmed <= 0.05 * len(PAIRS)
     assert false_rows <= 0.01 * all_rows
 
@@ -65,7 +68,8 @@ def test_false_alarms_are_rare(stepladder, recorded, kind):
 def allows(row, size):
     """Whether the interval lets a slowdown of this size be found with a probability of 95 %.
 
-    The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left to chance.
+    The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left
+    to chance.
     """
     if row["ratio"] is None:
         return False
@@ -87,4 +91,5 @@ def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size)
     assert found[True, "slower"] >= 0.95 * allowed
     # A change of just the threshold is called the same in 5 % of the cases at most.
     wrong = 0.05 if size == 1.05 else 0.01
-    assert sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster")) <= wrong * found.total()
+    missed = sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster"))
+    assert missed <= wrong * found.total()

@@ -1,6 +1,7 @@
 """A variant is one new file: dropped into a copy of the tree it is built, listed and verified.
 
-The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not compiled again.
+The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not
+compiled again.
 """
 
 import re
@@ -30,8 +31,8 @@ def copied(program_path, tmp_path_factory):
 
 
 def configure(tree, *options):
-    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options], capture_output=True, text=True,
-                          timeout=120, check=False)
+    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options],
+                          capture_output=True, text=True, timeout=120, check=False)
 
 
 def example():
@@ -50,8 +51,9 @@ def test_one_new_file_is_built_listed_and_verified(copied):
     primitive, name = Path(path).parts[1], Path(path).stem
     assert not (ROOT / path).exists()
     (copied / path).write_text(text)
-    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder", "--parallel", "2"],
-                          capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder",
+                           "--parallel", "2"], capture_output=True, text=True, timeout=600,
+                          check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
     program = Program(copied / "build/stepladder")
@@ -69,8 +71,9 @@ def test_one_new_file_is_built_listed_and_verified(copied):
 
 def digests(tree):
     """Path and digest of every CUDA rung, as the build has them compiled in."""
-    done = subprocess.run(["cmake", "--build", tree / "build", "--target", "stepladder_source_digests"],
-                          capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["cmake", "--build", tree / "build", "--target",
+                           "stepladder_source_digests"], capture_output=True, text=True,
+                          timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return dict(re.findall(r'{"(\S+)", "(\w+)"}', (tree / "build/source_digests.cpp").read_text()))
 
@@ -118,4 +121,5 @@ def test_a_file_whose_description_cannot_be_read_stops_the_configuration(copied)
     wrong.unlink()
     assert done.returncode != 0
     message = " ".join(done.stderr.split())
-    assert 'kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"' in message
+    assert ('kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"'
+            in message)

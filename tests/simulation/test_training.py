@@ -6,7 +6,6 @@ STEPLADDER_SMPI_TRAIN names the program (build/stepladder_smpi_train without it)
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
