@@ -149,7 +149,6 @@ faults: setup ## plant faults in a copy of the tree and expect that the tests fi
 	@$(PYTHON) scripts/faults.py --build "$$BUILD" $(if $(QUICK),--quick) $(if $(FAULT),'$(FAULT)')
 
 mutate: setup ## change the verifier, the statistics and compare at random and expect that the tests notice
-	@scripts/setup.sh mutate
 	@$(PYTHON) scripts/mutate.py --build "$$BUILD" --mutants "$(or $(MUTANTS),200)" --seed "$(or $(SEED),1)" \
 	  $(if $(FILES),'$(FILES)')
 

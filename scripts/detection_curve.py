@@ -1,9 +1,11 @@
-"""Draws docs/detection.svg: how often `stepladder compare` finds a slowdown of one rung, by its size.
+"""Draws docs/detection.svg: how often `stepladder compare` finds a slowdown of one rung, by its
+size.
 
     detection_curve.py [--program build/stepladder]
 
-Recorded runs of one build (tests/compare) are compared in pairs. In the second run of a pair the times of one rung are
-multiplied. A slowdown counts as found if the row, or the rung over its problems, is called slower.
+Recorded runs of one build (tests/compare) are compared in pairs. In the second run of a pair the
+times of one rung are multiplied. A slowdown counts as found if the row, or the rung over its
+problems, is called slower.
 """
 
 import argparse
@@ -18,15 +20,11 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt  # noqa: E402
-
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40)  # percent
 RUNGS = ("packed_avx512", "openmp_avx512", "direct_avx512")
-LINES = {("rung", 1): "rung over its problems, 1 thread", ("rung", 2): "rung over its problems, 2 threads",
+LINES = {("rung", 1): "rung over its problems, 1 thread",
+         ("rung", 2): "rung over its problems, 2 threads",
          ("row", 1): "single row, 1 thread", ("row", 2): "single row, 2 threads"}
 
 
@@ -41,7 +39,8 @@ def write_run(folder, rows, columns, rung=None, factor=1.0):
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({**row, "seconds": float(row["seconds"]) * factor} if row["variant"] == rung else row)
+            slow = {"seconds": float(row["seconds"]) * factor} if row["variant"] == rung else {}
+            writer.writerow({**row, **slow})
     return folder
 
 
@@ -59,9 +58,10 @@ def count_found(program, columns):
         folder = Path(scratch)
         before = [write_run(folder / f"run{i}", rows, columns) for i, rows in enumerate(runs)]
         for size, rung, (a, b) in itertools.product(SIZES, RUNGS, pairs):
-            after = write_run(folder / f"{size}-{rung}-{a}-{b}", runs[b], columns, rung, 1 + size / 100)
-            done = subprocess.run([program, "compare", before[a], after, "--json"], capture_output=True, text=True,
-                                  check=False)
+            after = write_run(folder / f"{size}-{rung}-{a}-{b}", runs[b], columns, rung,
+                              1 + size / 100)
+            done = subprocess.run([program, "compare", before[a], after, "--json"],
+                                  capture_output=True, text=True, check=False)
             result = json.loads(done.stdout)
             for kind in ("row", "rung"):
                 for row in result[f"{kind}s"]:
@@ -72,16 +72,21 @@ def count_found(program, columns):
 
 
 def draw(found, total, path):
+    import matplotlib  # pylint: disable=import-outside-toplevel  (the tests have no use for it)
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt  # pylint: disable=import-outside-toplevel
     plt.rcParams["svg.fonttype"] = "none"
     plt.rcParams["svg.hashsalt"] = "stepladder"
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for (kind, threads), label in LINES.items():
-        shares = [100 * found[kind, threads, size] / max(1, total[kind, threads, size]) for size in SIZES]
-        axes.plot(SIZES, shares, "-o" if kind == "rung" else "--s", color="#0072b2" if threads == 1 else "#d55e00",
-                  markersize=4, label=label)
+        shares = [100 * found[kind, threads, size] / max(1, total[kind, threads, size])
+                  for size in SIZES]
+        axes.plot(SIZES, shares, "-o" if kind == "rung" else "--s",
+                  color="#0072b2" if threads == 1 else "#d55e00", markersize=4, label=label)
     axes.axhline(95, color="#777777", linewidth=0.8, linestyle=":")
     axes.set(xlabel="slowdown put into one rung (%)", ylabel="found (%)", ylim=(-3, 103),
-             title="A slowdown of a rung shows over its problems long before it shows in a single row")
+             title="A slowdown of a rung shows over its problems long before it shows in a "
+                   "single row")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3)
     figure.legend(fontsize=8, loc="outside lower center", ncols=2)
@@ -89,7 +94,8 @@ def draw(found, total, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=ROOT / "build/stepladder")
     options = parser.parse_args()
     found, total = count_found(options.program, sample_columns())

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 """Plants faults and expects that the checks of the project find them.
 
-Each file tests/faults/NAME.patch is one fault: a header, then a diff. In a copy of the tree with a build folder of
-its own, the check of each fault must pass without the patch and fail with it. Exit status: 0 all found, 1 some not
-found, 2 a patch that does not apply or build, or a check that fails without it.
+Each file tests/faults/NAME.patch is one fault: a header, then a diff. In a copy of the tree with a
+build folder of its own, the check of each fault must pass without the patch and fail with it. Exit
+status: 0 all found, 1 some not found, 2 a patch that does not apply or build, or a check that fails
+without it.
 
     Fault: what is wrong                      Kind: a word or two
     Build: targets, or none                   Check: a command that a user or the CI runs
     Quick: yes or no                          Sizes: from the largest to the smallest (optional)
 
-`@SIZE@` in the diff stands for a size. The first of Sizes decides; the others show the floor: the smallest found.
+`@SIZE@` in the diff stands for a size. The first of Sizes decides; the others show the floor: the
+smallest found.
 """
 
 import argparse
 import filecmp
 import fnmatch
-import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -43,9 +43,11 @@ class Fault:
         header, separator, diff = path.read_text().partition("diff --git ")
         self.diff = separator + diff
         entries = dict(re.findall(r"^(\w+): *(.*?) *$", header, re.MULTILINE))
-        wrong = [name for name in REQUIRED if not entries.get(name)] + [name for name in entries if name not in FIELDS]
+        wrong = [name for name in REQUIRED if not entries.get(name)]
+        wrong += [name for name in entries if name not in FIELDS]
         if wrong or not diff:
-            raise Broken(f"{path}: the header lacks or misspells {', '.join(wrong) or 'the diff'}")
+            raise Broken(
+                f"{path}: the header lacks or misspells {', '.join(wrong) or 'the diff'}")
         self.kind, self.check = entries["Kind"], entries["Check"]
         self.targets = [] if entries["Build"] == "none" else entries["Build"].split()
         self.quick = entries["Quick"] == "yes"
@@ -59,9 +61,10 @@ class Fault:
 
 def run(command, cwd, limit=None, text=None, **variables):
     """Exit status and output; the status is None after `limit` seconds."""
-    process = subprocess.Popen(command, cwd=cwd, shell=isinstance(command, str), text=True, start_new_session=True,
-                               stdin=subprocess.DEVNULL if text is None else subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, env={**os.environ, **variables})
+    process = subprocess.Popen(
+        command, cwd=cwd, shell=isinstance(command, str), text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL if text is None else subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env={**os.environ, **variables})
     try:
         output, _ = process.communicate(text, timeout=limit)
         return process.returncode, output
@@ -79,27 +82,41 @@ def last_lines(output, count=15):
 
 def cache_of(build):
     path = build / "CMakeCache.txt"
-    return dict(re.findall(r"^(\w+):\w+=(.*)$", path.read_text(), re.MULTILINE)) if path.is_file() else {}
+    text = path.read_text() if path.is_file() else ""
+    return dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
+
+
+def files_of_the_tree():
+    """Including changes that are not committed."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+            capture_output=True, text=True, check=True)
+        return listed.stdout.split("\0")
+    ignored = {"build", "data", ".venv", "results"}
+    return [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")
+            if path.relative_to(ROOT).parts[0] not in ignored]
 
 
 class Copy:
-    """A copy of the tree, including changes that are not committed, and its build folder `build`."""
+    """A copy of the tree, with changes that are not committed, and its build folder `build`."""
 
     def __init__(self, folder, build, jobs):
-        self.tree, self.folder, self.original, self.jobs = folder / "tree", folder, build, jobs
-        self.build, self.clean = self.tree / "build", folder / "clean"
-        self.variables = {"STEPLADDER": str(self.build / "stepladder"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PYTHONDONTWRITEBYTECODE": "1",
-                          "GIT_CEILING_DIRECTORIES": str(folder)}  # git apply must not see the repository around it
-        for name, value in {"CCACHE_BASEDIR": str(self.tree), "CCACHE_SLOPPINESS":
-                            "pch_defines,time_macros,include_file_mtime,include_file_ctime"}.items():
-            self.variables.setdefault(name, os.environ.get(name, value))
+        self.tree, self.original, self.jobs = folder / "tree", build, jobs
+        self.build = self.tree / "build"
+        self.faulty = set()  # targets that the fault before was built into
+        self.variables = {
+            "STEPLADDER": str(self.build / "stepladder"), "PYTHONDONTWRITEBYTECODE": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "GIT_CEILING_DIRECTORIES": str(folder),  # git apply must not see the repository here
+            "CCACHE_BASEDIR": os.environ.get("CCACHE_BASEDIR", str(self.tree)),
+            "CCACHE_SLOPPINESS": os.environ.get(
+                "CCACHE_SLOPPINESS",
+                "pch_defines,time_macros,include_file_mtime,include_file_ctime")}
 
     def synchronize(self):
         """Files that have not changed keep their times, so that nothing of them is built again."""
-        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                                capture_output=True, text=True, check=True)
-        names = {name for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
+        names = {name for name in files_of_the_tree() if (ROOT / name).is_file()}
         for name in names:
             source, target = ROOT / name, self.tree / name
             if not target.is_file() or not filecmp.cmp(source, target, shallow=False):
@@ -115,110 +132,44 @@ class Copy:
             if (ROOT / name).exists() and not (self.tree / name).exists():
                 (self.tree / name).symlink_to((ROOT / name).resolve())
 
-    def configure(self):
+    def configure(self, **options):
+        """With the compiler and the options of the original build folder, but for `options`."""
         cache = cache_of(self.original)
-        names = ["CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH", "CMAKE_GENERATOR"]
-        names += [name for name in cache if name.startswith("STEPLADDER_")]
-        options = {name: cache[name] for name in names if cache.get(name)}
-        generator = options.pop("CMAKE_GENERATOR", "Ninja" if shutil.which("ninja") else "Unix Makefiles")
-        launcher = self.folder / "launcher"
-        launcher.write_text('#!/bin/sh\n[ -z "$FAULTS_OBJECTS" ] || exec '
-                            f'{shlex.join([sys.executable, __file__])} --reuse "$FAULTS_OBJECTS" -- "$@"\n'
-                            f'exec {shutil.which("ccache") or ""} "$@"\n')
-        launcher.chmod(0o755)
-        options |= {"CMAKE_BUILD_TYPE": "Release", "STEPLADDER_WERROR": "OFF", "STEPLADDER_SANITIZE": "",
-                    "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher), "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
+        generator = cache.get("CMAKE_GENERATOR",
+                              "Ninja" if shutil.which("ninja") else "Unix Makefiles")
+        names = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH",
+                 "CMAKE_CUDA_COMPILER", *(name for name in cache if name.startswith("STEPLADDER_"))]
+        options = {name: cache[name] for name in names if cache.get(name)} | options
+        words = [sys.executable, ROOT / "scripts/reuse_objects.py", self.tree,
+                 cache.get("CMAKE_HOME_DIRECTORY", ROOT), self.original]
+        for language in ("CXX", "CUDA"):
+            options[f"CMAKE_{language}_COMPILER_LAUNCHER"] = ";".join(map(str, words))
         status, output = run(["cmake", "-S", ".", "-B", "build", "-G", generator,
-                              *(f"-D{name}={value}" for name, value in options.items())], self.tree, **self.variables)
+                              *(f"-D{name}={value}" for name, value in options.items())],
+                             self.tree, **self.variables)
         if status != 0:
             raise Broken(f"configuring {self.tree} failed:\n{last_lines(output, 40)}")
 
-    def make(self, targets, objects=""):
-        """Exit status and output. `objects` is the list of objects that need not be compiled."""
+    def make(self, targets):
+        """Exit status and output."""
         if not targets:
             return 0, ""
-        return run(["cmake", "--build", "build", "--parallel", str(self.jobs), "--target", *targets], self.tree,
-                   FAULTS_OBJECTS=str(objects), **self.variables)
+        return run(["cmake", "--build", "build", "--parallel", str(self.jobs), "--target",
+                    *targets], self.tree, **self.variables)
 
     def build_clean(self, targets):
         if not targets:
             return
-        self.configure()
-        reusable = self.reusable_objects()
-        status, output = self.make(targets, reusable)
+        self.configure(CMAKE_BUILD_TYPE="Release", STEPLADDER_WERROR="OFF", STEPLADDER_SANITIZE="",
+                       CMAKE_EXPORT_COMPILE_COMMANDS="ON")
+        status, output = self.make(targets)
         if status != 0:
             raise Broken(f"the tree does not build without a patch:\n{last_lines(output, 40)}")
-
-    def reusable_objects(self):
-        """The objects of the original build folder that were compiled from what the copy has, by file of the copy."""
-        path = self.folder / "objects.json"
-        cache = cache_of(self.original)
-        found = {}
-        if cache.get("CMAKE_GENERATOR") == "Ninja" and (self.original / "compile_commands.json").is_file():
-            source = Path(cache["CMAKE_HOME_DIRECTORY"])
-            here = commands_of(self.build, self.build, self.tree)
-            there = commands_of(self.original, self.original, source)
-            known = dependencies_of(self.original)
-            current = {}
-
-            def is_current(name, made):
-                if name not in current:
-                    absolute = Path(os.path.normpath(self.original / name))
-                    mine = self.tree / absolute.relative_to(source) if absolute.is_relative_to(source) else absolute
-                    same = absolute.is_file() and mine.is_file() and (
-                        mine == absolute or filecmp.cmp(mine, absolute, shallow=False))
-                    names_the_tree = mine.suffix == ".cpp" and same and "STEPLADDER_SOURCE_DIR" in mine.read_text()
-                    current[name] = absolute.stat().st_mtime if same and not names_the_tree else None
-                return current[name] is not None and current[name] <= made
-
-            for name, command in here.items():
-                made = self.original / name
-                needs = [file for file in known.get(name, []) if "cmake_pch" not in file]
-                if needs and there.get(name) == command and made.is_file() and "cmake_pch" not in name:
-                    time_made = made.stat().st_mtime
-                    if all(is_current(file, time_made) for file in needs):
-                        found[name] = [str(made), [file.replace(str(source), str(self.tree)) for file in needs]]
-        path.write_text(json.dumps(found))
-        return path
 
     def apply(self, diff):
         status, output = run(["git", "apply", "-"], self.tree, text=diff, **self.variables)
         if status != 0:
             raise Broken(f"the patch does not apply:\n{last_lines(output)}")
-
-    def keep_clean_build(self):
-        """Keeps the build folder, so that nothing is built again to take a fault out."""
-        if self.build.is_dir():
-            shutil.rmtree(self.clean, ignore_errors=True)
-            shutil.copytree(self.build, self.clean, symlinks=True, ignore=shutil.ignore_patterns("*.gch"))
-
-    def keep(self, files):
-        """What restore() needs: content and times of the files that a patch changes."""
-        return {name: (self.tree / name).read_bytes() if (self.tree / name).is_file() else None for name in files}, {
-            name: (self.tree / name).stat() for name in files if (self.tree / name).is_file()}
-
-    def restore(self, kept):
-        """Files, objects and their times as before the fault."""
-        # The objects come first: if this ends halfway, the next run finds the faulty files and builds them again.
-        for folder, _, names in os.walk(self.build):
-            for name in names:
-                path = Path(folder, name)
-                clean = self.clean / path.relative_to(self.build)
-                if path.is_symlink() or path.suffix == ".gch":
-                    continue
-                if not clean.is_file():
-                    path.unlink()
-                elif path.stat().st_mtime_ns != clean.stat().st_mtime_ns:
-                    path.unlink()
-                    shutil.copy2(clean, path)
-        contents, stats = kept
-        for name, content in contents.items():
-            path = self.tree / name
-            if content is None:
-                path.unlink(missing_ok=True)
-            else:
-                path.write_bytes(content)
-                os.utime(path, ns=(stats[name].st_atime_ns, stats[name].st_mtime_ns))
 
     def passes(self, check):
         """Whether the check passes, and its output."""
@@ -226,19 +177,6 @@ class Copy:
         if status in NO_COMMAND:
             raise Broken(f"the check did not start:\n{last_lines(output)}")
         return status == 0, output
-
-
-def commands_of(build, folder, tree):
-    """The compile command of each object, without the folders and the options that differ between copies."""
-    commands = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        words = entry["command"].replace(str(folder), "<build>").replace(str(tree), "<tree>").split(" ")
-        while not words[0].endswith(("c++", "g++", "clang++", "cc", "gcc", "clang")):
-            words = words[1:]  # a launcher
-        words = [word for word in words if word != "-Werror"]
-        if "-o" in words:
-            commands[words[words.index("-o") + 1]] = words
-    return commands
 
 
 def dependencies_of(build):
@@ -251,29 +189,24 @@ def dependencies_of(build):
     return found
 
 
-def reuse(objects, command):
-    """The compiler launcher of the first build: copies an object, or else compiles it."""
-    target = command[command.index("-o") + 1] if "-o" in command else ""
-    made, needs = json.loads(Path(objects).read_text()).get(target, (None, []))
-    if made is None or "-MF" not in command:
-        compiler = [shutil.which("ccache")] if shutil.which("ccache") else []
-        return subprocess.run([*compiler, *command], check=False).returncode
-    shutil.copyfile(made, target)
-    Path(command[command.index("-MF") + 1]).write_text(f"{target}: " + " \\\n ".join(needs) + "\n")
-    return 0
-
-
 def is_found(copy, fault, size=None):
-    """Whether the check fails with the fault."""
-    kept = copy.keep(fault.files())
+    """Whether the check fails with the fault. Its files are restored, and the next call builds what
+    was built of them."""
+    paths = [copy.tree / name for name in fault.files()]
+    kept = {path: path.read_bytes() if path.is_file() else None for path in paths}
     try:
         copy.apply(fault.diff.replace("@SIZE@", size or ""))
-        status, output = copy.make(fault.targets)
+        copy.faulty |= set(fault.targets)
+        status, output = copy.make(sorted(copy.faulty))
         if status != 0:
             raise Broken(f"the patch does not build:\n{last_lines(output, 40)}")
+        copy.faulty = set(fault.targets)
         return not copy.passes(fault.check)[0]
     finally:
-        copy.restore(kept)
+        for path, content in kept.items():
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)
 
 
 def floor(copy, fault):
@@ -289,19 +222,23 @@ def floor(copy, fault):
 def judge(copy, faults, with_floor):
     """Prints a line per fault. The numbers of faults not found and of errors."""
     missed = errors = 0
-    clean = {}
-    floors = []
+    clean, floors = {}, []
     wide = max(len(fault.name) for fault in faults)
     kinds = max(len(fault.kind) for fault in faults)
+    for fault in faults:  # all before the first fault is built
+        try:
+            if fault.check not in clean:
+                passed, output = copy.passes(fault.check)
+                clean[fault.check] = "" if passed else (
+                    f"the check fails without the patch:\n{last_lines(output)}")
+        except Broken as reason:
+            clean[fault.check] = str(reason)
     for fault in faults:
         start = time.monotonic()
         detail = ""
         try:
-            if fault.check not in clean:
-                clean[fault.check] = copy.passes(fault.check)
-            passed, output = clean[fault.check]
-            if not passed:
-                raise Broken(f"the check fails without the patch:\n{last_lines(output)}")
+            if clean[fault.check]:
+                raise Broken(clean[fault.check])
             found = is_found(copy, fault, fault.sizes[0] if fault.sizes else None)
             verdict = "found" if found else "NOT FOUND"
             missed += not found
@@ -311,7 +248,8 @@ def judge(copy, faults, with_floor):
             verdict, detail = "ERROR", str(reason)
             errors += 1
         seconds = time.monotonic() - start
-        print(f"{fault.name:{wide}}  {fault.kind:{kinds}}  {verdict:9}  {seconds:6.1f} s  {fault.check}", flush=True)
+        print(f"{fault.name:{wide}}  {fault.kind:{kinds}}  {verdict:9}  {seconds:6.1f} s  "
+              f"{fault.check}", flush=True)
         if detail:
             print(detail, flush=True)
     if floors:
@@ -322,20 +260,22 @@ def judge(copy, faults, with_floor):
 
 
 def main():
-    if sys.argv[1:2] == ["--reuse"]:
-        return reuse(sys.argv[2], sys.argv[4:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("faults", nargs="*", default=["*"], help="globs of the names of faults (all)")
-    parser.add_argument("--quick", action="store_true", help="the quick faults alone, without the floor")
-    parser.add_argument("--build", default="build", help="build folder whose objects and options are reused")
+    parser.add_argument("faults", nargs="*", default=["*"], help="globs of names of faults (all)")
+    parser.add_argument("--quick", action="store_true",
+                        help="the quick faults alone, without the floor")
+    parser.add_argument("--build", default="build",
+                        help="build folder whose objects and options are reused")
     parser.add_argument("--folder", help="where the copy is kept (faults in the build folder)")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="compilers at the same time")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="compilers at the same time")
     options = parser.parse_args()
     start = time.monotonic()
     folder = Path(options.folder or Path(options.build) / "faults").resolve()
     try:
-        faults = [Fault(path) for path in sorted((ROOT / "tests/faults").glob("*.patch"))
-                  if any(fnmatch.fnmatchcase(path.stem, glob) for glob in options.faults)]
+        paths = [path for path in sorted((ROOT / "tests/faults").glob("*.patch"))
+                 if any(fnmatch.fnmatchcase(path.stem, glob) for glob in options.faults)]
+        faults = list(map(Fault, paths))
         faults = [fault for fault in faults if fault.quick or not options.quick]
         if not faults:
             raise Broken(f"no fault is called {' or '.join(options.faults)}")
@@ -343,14 +283,14 @@ def main():
         copy = Copy(folder, Path(options.build).resolve(), options.jobs)
         copy.synchronize()
         copy.build_clean(sorted({target for fault in faults for target in fault.targets}))
-        copy.keep_clean_build()
     except Broken as reason:
         print(reason, file=sys.stderr)
         return 2
-    print(f"{len(faults)} faults; the copy was built in {time.monotonic() - start:.0f} s", flush=True)
+    print(f"{len(faults)} faults; the copy was built in {time.monotonic() - start:.0f} s",
+          flush=True)
     missed, errors = judge(copy, faults, not options.quick)
-    print(f"\n{len(faults) - missed - errors} of {len(faults)} faults found, {missed} not found, {errors} errors, "
-          f"in {time.monotonic() - start:.0f} s")
+    print(f"\n{len(faults) - missed - errors} of {len(faults)} faults found, {missed} not found, "
+          f"{errors} errors, in {time.monotonic() - start:.0f} s")
     return 2 if errors else 1 if missed else 0
 
 

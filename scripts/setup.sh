@@ -6,7 +6,6 @@
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
 #   scripts/setup.sh test     a browser, and the Python packages of the tests, for make test
-#   scripts/setup.sh mutate   the generator of mutants, for make mutate
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -43,12 +42,11 @@ case $mode in
     packages=()
     tools=(clang libclang-rt-dev libomp-dev)
     ;;
-  mutate) packages=() ;;
   test) # opens the report pages
     packages=()
     tools=(chromium)
     ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz, mutate or test" ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz or test" ;;
 esac
 
 # attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
@@ -246,14 +244,6 @@ setup_tests() {
   fi
 }
 
-# Its generator alone: the other packages that it asks for are of its own test runner.
-setup_mutants() {
-  .venv/bin/python -c 'import universalmutator' 2>/dev/null ||
-    attempt "Installing the generator of mutants into .venv" .venv/bin/python -m pip install \
-      --disable-pip-version-check --no-deps -r tests/mutants/requirements.txt ||
-    fail_with_log "pip could not install it."
-}
-
 # --- data ----------------------------------------------------------------------------------------
 
 # Without the digits training uses generated images and reports it: only mode data fails.
@@ -292,9 +282,6 @@ if [[ $mode == format || $mode == fuzz ]]; then
   exit 0
 elif [[ $mode == test ]]; then
   setup_tests
-  exit 0
-elif [[ $mode == mutate ]]; then
-  setup_mutants
   exit 0
 elif [[ -n $from_system ]]; then
   accept_system_libraries

@@ -185,8 +185,8 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_training(trainings):
 
 
 def kill_training(trainings, *options, launcher=(), arguments=(), timeout=300):
-    command = [sys.executable, ROOT / "scripts/kill_training.py", "--folder", trainings.folder / "kills", *options,
-               "--", *launcher, trainings.program.path, "train", *trainings.fixed, *arguments]
+    command = [sys.executable, ROOT / "scripts/kill.py", "train", *options,
+               "--folder", trainings.folder / "kills", "--", *launcher, trainings.program.path, "train", *trainings.fixed, *arguments]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False,
                           env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                                "OMP_NUM_THREADS": "2"})

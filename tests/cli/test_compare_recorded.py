@@ -1,24 +1,27 @@
-"""compare on recorded runs of one build: no false alarms, and a slowdown of 5 % is found or cannot be told.
+"""compare on recorded runs of one build: no false alarms, and a slowdown of 5 % is found or cannot
+be told.
 
-tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and oneDNN on the layers of mlp and mnist_cnn,
-measured on a shared virtual machine with two cores. The runs are of one build: no row differs between them in truth.
+tests/compare/NN.csv.xz has the repetitions of one run: the AVX-512 rungs and oneDNN on the layers
+of mlp and mnist_cnn, measured on a shared virtual machine with two cores. The runs are of one
+build: no row differs between them in truth.
 """
 
-import csv
-import io
 import itertools
 import json
-import lzma
 import math
+import sys
 from collections import Counter
 
 import pytest
 
 from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import detection_curve  # noqa: E402  (needs the path above)
+
 RUNS = sorted((ROOT / "tests/compare").glob("*.csv.xz"))
 PAIRS = list(itertools.combinations(range(len(RUNS)), 2))
-SLOW = ("packed_avx512", "openmp_avx512", "direct_avx512")
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +29,12 @@ def recorded(finished_run, tmp_path_factory):
     """Makes the folder of a run, with the times of one variant multiplied if one is named."""
     folder = tmp_path_factory.mktemp("recorded")
     columns = (finished_run / "samples.csv").read_text().splitlines()[0].split(",")
-    runs = [list(csv.DictReader(io.StringIO(lzma.open(path).read().decode()))) for path in RUNS]
+    runs = detection_curve.recorded_runs()
 
     def make(number, variant=None, factor=1.0):
         run = folder / f"{number}-{variant}-{factor}"
         if not run.exists():
-            run.mkdir()
-            with open(run / "samples.csv", "w", newline="") as file:
-                writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-                writer.writeheader()
-                for row in runs[number]:
-                    slow = {"seconds": float(row["seconds"]) * factor} if row["variant"] == variant else {}
-                    writer.writerow({**row, **slow})
+            detection_curve.write_run(run, runs[number], columns, variant, factor)
         return run
     return make
 
@@ -62,7 +59,8 @@ def test_false_alarms_are_rare(stepladder, recorded, kind):
         false_rows += len(wrong)
         all_rows += len(rows)
         verdicts.update(row["verdict"] for row in rows)
-    print(f"{alarmed} of {len(PAIRS)} comparisons and {false_rows} of {all_rows} {kind} are false alarms; {dict(verdicts)}")
+    print(f"{alarmed} of {len(PAIRS)} comparisons and {false_rows} of {all_rows} {kind} are false "
+          f"alarms; {dict(verdicts)}")
     assert alarmed <= 0.05 * len(PAIRS)
     assert false_rows <= 0.01 * all_rows
 
@@ -70,7 +68,8 @@ def test_false_alarms_are_rare(stepladder, recorded, kind):
 def allows(row, size):
     """Whether the interval lets a slowdown of this size be found with a probability of 95 %.
 
-    The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left to chance.
+    The half-width of the interval is 5 standard errors or a little more, and 1.645 of them are left
+    to chance.
     """
     if row["ratio"] is None:
         return False
@@ -81,7 +80,7 @@ def allows(row, size):
 @pytest.mark.parametrize(("kind", "size"), [("rungs", 1.05), ("rows", 1.05), ("rows", 1.2)])
 def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size):
     found = Counter()
-    for variant in SLOW:
+    for variant in detection_curve.RUNGS:
         for a, b in PAIRS[::5]:
             for row in compare(stepladder, recorded(a), recorded(b, variant, size))[kind]:
                 if row["variant"] == variant:
@@ -92,4 +91,5 @@ def test_a_slowdown_is_found_or_cannot_be_told(stepladder, recorded, kind, size)
     assert found[True, "slower"] >= 0.95 * allowed
     # A change of just the threshold is called the same in 5 % of the cases at most.
     wrong = 0.05 if size == 1.05 else 0.01
-    assert sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster")) <= wrong * found.total()
+    missed = sum(found[key, verdict] for key in (True, False) for verdict in ("same", "faster"))
+    assert missed <= wrong * found.total()

@@ -1,11 +1,10 @@
 """A variant is one new file: dropped into a copy of the tree it is built, listed and verified.
 
-The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not compiled again.
+The file is the example of CONTRIBUTING.md. What the tested build folder has compiled is not
+compiled again.
 """
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +13,9 @@ import pytest
 
 from conftest import ROOT, Program
 
-REUSE = Path(__file__).with_name("reuse_objects.py")
+sys.path.insert(0, str(ROOT / "scripts"))
 
-
-def cache_of(build):
-    return dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE))
+import faults  # noqa: E402  (needs the path above)
 
 
 @pytest.fixture(scope="module")
@@ -27,32 +24,15 @@ def copied(program_path, tmp_path_factory):
     build = program_path.parent
     if not (build / "compile_commands.json").exists():
         pytest.skip(f"{build} is not a build folder of CMake")
-    tree = tmp_path_factory.mktemp("copy") / "tree"
-    if (ROOT / ".git").exists():
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                                capture_output=True, text=True, check=True)
-        files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-    else:
-        files = [os.path.relpath(path, ROOT) for folder in ("kernels", "harness", "bench", "cmake", "tests")
-                 for path in (ROOT / folder).rglob("*") if path.is_file()] + ["CMakeLists.txt", "CONTRIBUTING.md"]
-    for name in files:
-        target = tree / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, target)
-    cache = cache_of(build)
-    launcher = ";".join([sys.executable, str(REUSE), str(tree), cache["CMAKE_HOME_DIRECTORY"], str(build)])
-    options = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH", "CMAKE_CUDA_COMPILER"]
-    options += [name for name in cache if name.startswith("STEPLADDER_")]
-    done = configure(tree, "-G", cache["CMAKE_GENERATOR"],
-                     *(f"-D{name}={cache[name]}" for name in options if cache.get(name)),
-                     *(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("CXX", "CUDA")))
-    assert done.returncode == 0, done.stderr
-    return tree
+    copy = faults.Copy(tmp_path_factory.mktemp("copy"), build, 2)
+    copy.synchronize()
+    copy.configure()
+    return copy.tree
 
 
 def configure(tree, *options):
-    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options], capture_output=True, text=True,
-                          timeout=120, check=False)
+    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options],
+                          capture_output=True, text=True, timeout=120, check=False)
 
 
 def example():
@@ -71,8 +51,9 @@ def test_one_new_file_is_built_listed_and_verified(copied):
     primitive, name = Path(path).parts[1], Path(path).stem
     assert not (ROOT / path).exists()
     (copied / path).write_text(text)
-    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder", "--parallel", "2"],
-                          capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder",
+                           "--parallel", "2"], capture_output=True, text=True, timeout=600,
+                          check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
     program = Program(copied / "build/stepladder")
@@ -90,8 +71,9 @@ def test_one_new_file_is_built_listed_and_verified(copied):
 
 def digests(tree):
     """Path and digest of every CUDA rung, as the build has them compiled in."""
-    done = subprocess.run(["cmake", "--build", tree / "build", "--target", "stepladder_source_digests"],
-                          capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["cmake", "--build", tree / "build", "--target",
+                           "stepladder_source_digests"], capture_output=True, text=True,
+                          timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return dict(re.findall(r'{"(\S+)", "(\w+)"}', (tree / "build/source_digests.cpp").read_text()))
 
@@ -139,4 +121,5 @@ def test_a_file_whose_description_cannot_be_read_stops_the_configuration(copied)
     wrong.unlink()
     assert done.returncode != 0
     message = " ".join(done.stderr.split())
-    assert 'kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"' in message
+    assert ('kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"'
+            in message)

@@ -1,4 +1,5 @@
-"""The charts and the table of simulated clusters, and the table of other communication libraries."""
+"""The charts and the table of simulated clusters, and the table of other communication
+libraries."""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ def simulated(tmp_path: Path) -> Path:
                                   "scaling": scaling, "compute_s": compute,
                                   "all_reduce_s": seconds, "step_s": compute + seconds,
                                   "efficiency": compute / (compute + seconds)})
-    write(folder, "simulation", simulate.SIMULATION_COLUMNS, rows)
-    write(folder, "scaling", simulate.SCALING_COLUMNS, steps)
+    for name, lines in (("simulation", rows), ("scaling", steps)):
+        write(folder, name, [column[0] for column in simulate.COLUMNS[name]], lines)
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         name: [dict(zip(("name", "type"), column)) for column in columns]
-        for name, columns in (("simulation", simulate.SIMULATION), ("scaling", simulate.SCALING))}}))
+        for name, columns in simulate.COLUMNS.items()}}))
     (folder / "simulation.json").write_text(json.dumps({"schema_version": 1,
         "simulator": "SimGrid 3.32", "commit": "0123456789ab",
         "compute": {"mnist_cnn": {"seconds": 0.01}, "alexnet": {"seconds": 1}}}))
@@ -86,8 +87,9 @@ def test_other_libraries_beside_our_fastest_rung(tmp_path: Path):
     (tmp_path / "summary.csv").write_text("")
     kinds = {"library": "text", "ranks": "integer", "bytes": "integer", "median_s": "number",
              "status": "text"}
-    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {"peers_all_reduce": [
-        {"name": name, "type": kind} for name, kind in kinds.items()]}}))
+    columns = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    (folder / "columns.json").write_text(json.dumps(
+        {"schema_version": 1, "tables": {"peers_all_reduce": columns}}))
     times = {"stepladder shared_window_avx2": 1e-6, "stepladder shared_window_copy_avx2": 4e-6,
              "gloo": 8e-6, "MPICH": 2e-6}
     write(folder, "peers_all_reduce", list(kinds), [

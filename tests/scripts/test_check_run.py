@@ -123,7 +123,8 @@ def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, 
 
 
 @pytest.mark.parametrize("name, text", [
-    ("summary.json", "{"), ("columns.json", "[]"), ("tables.md", "nothing\n"), ("report.html", "<!doctype html>\n<p>half")])
+    ("summary.json", "{"), ("columns.json", "[]"), ("tables.md", "nothing\n"),
+    ("report.html", "<!doctype html>\n<p>half")])
 def test_a_malformed_file_is_named(run, name, text):
     (run / name).write_text(text)
     result = check(run)

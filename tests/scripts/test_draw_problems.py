@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def draw(*arguments):
-    done = subprocess.run([sys.executable, ROOT / "scripts/draw_problems.py", *arguments], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run([sys.executable, ROOT / "scripts/draw_problems.py", *arguments],
+                          capture_output=True, text=True, check=False)
     return done.returncode, list(csv.DictReader(io.StringIO(done.stdout))), done.stderr
 
 
@@ -41,7 +41,8 @@ def test_the_sizes_of_products_are_spread_over_the_decades():
     assert min(sizes) < 4 and max(sizes) > 2000 and max(sizes) <= 4096
     for row in rows:
         assert 1e4 <= 2 * int(row["m"]) * int(row["n"]) * int(row["k"]) <= 2e10
-    assert {(row["transpose_a"], row["transpose_b"]) for row in rows} == {("0", "0"), ("0", "1"), ("1", "0")}
+    transposed = {(row["transpose_a"], row["transpose_b"]) for row in rows}
+    assert transposed == {("0", "0"), ("0", "1"), ("1", "0")}
 
 
 def test_a_primitive_that_it_does_not_know_is_one_sentence():

@@ -1,4 +1,5 @@
-"""scripts/faults.py on a throw-away repository: what is found, what is not, and what cannot be judged."""
+"""scripts/faults.py on a throw-away repository: what is found, what is not, and what cannot be
+judged."""
 
 import shutil
 import subprocess
@@ -33,19 +34,21 @@ class Project:
         self.root = folder
         (folder / "scripts").mkdir(parents=True)
         (folder / "tests/faults").mkdir(parents=True)
-        shutil.copy(ROOT / "scripts/faults.py", folder / "scripts")
+        for name in ("faults.py", "reuse_objects.py"):
+            shutil.copy(ROOT / "scripts" / name, folder / "scripts")
         (folder / "answer.txt").write_text("42\n")
         (folder / ".gitignore").write_text("build/\n")
         subprocess.run(["git", "init", "-q", folder], check=True)
 
-    def fault(self, name, check=PASSES_CLEAN, build="none", quick="yes", old="42", new="43", sizes=""):
+    def fault(self, name, check=PASSES_CLEAN, build="none", quick="yes", old="42", new="43",
+              sizes=""):
         header = HEADER.format(name=name, check=check, build=build, quick=quick)
         text = header + (f"Sizes: {sizes}\n" if sizes else "") + DIFF.format(old=old, new=new)
         (self.root / f"tests/faults/{name}.patch").write_text(text)
 
     def run(self, *arguments):
-        return subprocess.run([sys.executable, "scripts/faults.py", *arguments], cwd=self.root, text=True, timeout=60,
-                              capture_output=True, check=False)
+        return subprocess.run([sys.executable, "scripts/faults.py", *arguments], cwd=self.root,
+                              text=True, timeout=60, capture_output=True, check=False)
 
 
 @pytest.fixture
@@ -93,7 +96,8 @@ def test_what_cannot_be_judged_is_an_error_and_the_others_go_on(project, options
 def test_a_fault_that_does_not_build_is_an_error(project):
     (project.root / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(small LANGUAGES NONE)\n"
-        f"add_custom_target(program COMMAND {PASSES_CLEAN} WORKING_DIRECTORY ${{CMAKE_SOURCE_DIR}})\n")
+        f"add_custom_target(program COMMAND {PASSES_CLEAN}\n"
+        "  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})\n")
     project.fault("unbuildable", build="program")
     done = project.run()
     assert done.returncode == 2, done.stderr
@@ -101,7 +105,8 @@ def test_a_fault_that_does_not_build_is_an_error(project):
 
 
 def test_the_floor_is_the_smallest_size_found_in_a_row(project):
-    project.fault("sized", check="test $(cat answer.txt) -lt 50", new="@SIZE@", sizes="90 70 50 49 60")
+    project.fault("sized", check="test $(cat answer.txt) -lt 50", new="@SIZE@",
+                  sizes="90 70 50 49 60")
     done = project.run()
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-3].split()[-2:] == ["50", "49"]
@@ -127,7 +132,8 @@ def test_the_copy_has_changes_that_are_not_committed_and_no_faults_of_an_earlier
     assert project.run().returncode == 2
 
 
-@pytest.mark.parametrize("old, new", [("Kind: test\n", ""), ("Kind:", "Kin:"), ("Quick: yes\n", "Quick: yes\nSizes: 1\n")])
+@pytest.mark.parametrize("old, new", [
+    ("Kind: test\n", ""), ("Kind:", "Kin:"), ("Quick: yes\n", "Quick: yes\nSizes: 1\n")])
 def test_a_wrong_header_is_an_error_that_names_the_file(project, old, new):
     project.fault("wrong")
     path = project.root / "tests/faults/wrong.patch"
@@ -147,6 +153,6 @@ def test_the_faults_of_the_project_are_well_formed():
     assert len(faults) >= 30
     assert 8 <= sum(fault.quick for fault in faults) <= 20
     for fault in faults:
-        done = subprocess.run(["git", "apply", "--check", "-"], input=fault.diff, cwd=ROOT, text=True,
-                              capture_output=True, check=False)
+        done = subprocess.run(["git", "apply", "--check", "-"], input=fault.diff, cwd=ROOT,
+                              text=True, capture_output=True, check=False)
         assert done.returncode == 0, f"{fault.name}: {done.stderr}"
