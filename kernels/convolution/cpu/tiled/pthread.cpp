@@ -1,4 +1,4 @@
-// The same division as `openmp`, on our own thread pool (kernels/common/cpu/thread_pool.hpp). It
+// Divides the work as `openmp` does, on our own thread pool (kernels/common/cpu/thread_pool.hpp). It
 // shows what OpenMP does underneath, and what its fork and join cost.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/thread_pool.hpp"
