@@ -66,8 +66,9 @@ struct GemmTile {
     multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate);
   }
 
-  // Multiplies operands that are not packed: element (l, i) of a is at l * a_step + i * a_row, row l
-  // of b at l * b_step. n is rounded up to whole vectors when b is read. Stores epilogue(c[i, j]).
+  // Multiplies operands that are not packed: element (l, i) of a is at l * a_step + i * a_row, row
+  // l of b at l * b_step. n is rounded up to whole vectors when b is read. Stores
+  // epilogue(c[i, j]).
   template <class Epilogue = IdentityEpilogue>
   static void multiply_strided(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
