@@ -45,7 +45,7 @@ struct Links {
   LinkCosts within, between;  // `between` is empty if all ranks share a node
   CostCurve add;              // every rank adds two vectors of n bytes at the same time: n gamma
   CostCurve copy;             // every rank copies n bytes at the same time
-  // The same at the rate of the memory: in huge pages, and past the caches where that is faster.
+  // Every rank copies at the rate of the memory: in huge pages, past the caches where it is faster.
   CostCurve stream;
   // Every rank of a node copies n bytes to shared memory and then those of another rank from there;
   // they come from the other core's cache.

@@ -18,7 +18,7 @@ typename Primitive::primitive_desc describe(const dnnl::engine& engine,
 #endif
 }
 
-// The same for backward primitives, which take the forward primitive_desc as a hint.
+// Describes backward primitives, which take the forward primitive_desc as a hint.
 template <class Primitive, class Forward, class... Parameters>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine,
                                                      const dnnl::primitive_attr& attributes,

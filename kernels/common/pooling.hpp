@@ -13,7 +13,7 @@
 namespace stepladder {
 
 // "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"
-// The same problem without padding channels, whose counts are those of FLOPs and bytes.
+// Returns the problem without padding channels, whose counts are those of FLOPs and bytes.
 template <class Problem>
 Problem unpadded(Problem p) {
   p.layout = Layout::nchw;

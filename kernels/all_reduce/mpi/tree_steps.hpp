@@ -20,8 +20,8 @@ std::int64_t tree_workspace(const Group& group, std::int64_t count);
 void tree_reduce(const Group& group, const float* input, float* output, std::int64_t count,
                  float* received);
 
-// The same messages in reverse: ceil(log2 p) rounds of alpha + n beta, after which every rank has
-// the vector of rank 0. values: [count].
+// Sends the same messages in reverse: ceil(log2 p) rounds of alpha + n beta, after which every rank
+// has the vector of rank 0. values: [count].
 void tree_broadcast(const Group& group, float* values, std::int64_t count);
 
 }  // namespace stepladder::all_reduce

@@ -46,13 +46,13 @@ class ControlVariable {
 
   bool exists() const { return exists_; }
 
-  // Of a variable of at most 8 bytes: whether any of them is set.
+  // Returns true if any byte of a variable of at most 8 bytes is set.
   bool is_set() const {
     std::uint64_t value = 0;
     return exists_ && MPI_T_cvar_read(handle_, &value) == MPI_SUCCESS && value != 0;
   }
 
-  // Of an int variable: sets it until this object is destroyed.
+  // Sets an int variable until this object is destroyed.
   bool set(int value) {
     int now = ~value;
     is_changed_ = exists_ && MPI_T_cvar_read(handle_, &before_) == MPI_SUCCESS &&

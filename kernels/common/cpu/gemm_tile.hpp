@@ -66,8 +66,9 @@ struct GemmTile {
     multiply_strided(k, a_panel, 1, rows, b_panel, columns, c, ldc, m, n, accumulate);
   }
 
-  // The same for operands that are not packed: element (l, i) of a at l * a_step + i * a_row, row l
-  // of b at l * b_step. n is rounded up to whole vectors when b is read. Stores epilogue(c[i, j]).
+  // Multiplies operands that are not packed: element (l, i) of a is at l * a_step + i * a_row, row
+  // l of b at l * b_step. n is rounded up to whole vectors when b is read. Stores
+  // epilogue(c[i, j]).
   template <class Epilogue = IdentityEpilogue>
   static void multiply_strided(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
@@ -78,7 +79,7 @@ struct GemmTile {
         k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n, accumulate, epilogue);
   }
 
-  // The same, but only n columns of b are read, and the rows of b two panels ahead are prefetched.
+  // Reads only n columns of b, and prefetches the rows of b two panels ahead; otherwise as above.
   template <class Epilogue = IdentityEpilogue>
   static void multiply_in_place(std::int64_t k, const float* a, std::int64_t a_row,
                                 std::int64_t a_step, const float* b, std::int64_t b_step, float* c,
@@ -89,7 +90,7 @@ struct GemmTile {
         k, a, a_row, a_step, b, b_step, nullptr, c, ldc, n, accumulate, epilogue);
   }
 
-  // The same, and packs b into the panel [k, columns] that the next tiles read. The copy costs one
+  // Also packs b into the panel [k, columns] that the next tiles read. The copy costs one
   // store per vector, which overlaps with the arithmetic. Only n columns of b are read; the panel
   // is defined up to the next whole vector.
   template <class Epilogue = IdentityEpilogue>

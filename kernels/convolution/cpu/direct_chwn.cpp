@@ -64,7 +64,7 @@ class DirectChwn final : public Plan {
     std::int64_t channels, rows, columns;
     const Strides &x_strides, &w_strides;
   };
-  // What a tile adds them to.
+  // A tile adds its products to these elements of y.
   struct Target {
     float* y;
     std::int64_t channel;  // stride

@@ -1,4 +1,5 @@
-// The same products in another loop order: the kernel element outside, a row of the image inside.
+// Computes the products of `direct` in another loop order: the kernel element outside, a row of the
+// image inside.
 //
 //   for each (n, o, i, r, s), for each output row:
 //     y row             += w[o, i, r, s] · x row [q · stride_w]      forward

@@ -155,7 +155,7 @@ class Fftw final : public Plan {
       }
   }
 
-  // As in cblas.h; the order and the transposes are its enums.
+  // This is the declaration of cblas.h; the order and the transposes are its enums.
   using Cgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k,
                      const void* alpha, const void* a, int lda, const void* b, int ldb,
                      const void* beta, void* c, int ldc);

@@ -1,5 +1,5 @@
-// The same products in another loop order: the innermost loop runs along a row of op(B) and a row
-// of C. It uses all 16 floats of every cache line that it fetches, and no addition waits for
+// Computes the products in another loop order: the innermost loop runs along a row of op(B) and a
+// row of C. It uses all 16 floats of every cache line that it fetches, and no addition waits for
 // another. A transposed B is first copied into rows.
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/transpose.hpp"

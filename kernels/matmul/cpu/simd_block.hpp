@@ -85,7 +85,7 @@ class SimdBlock {
       add_column(a, b + j, b_step, c + j, std::min(lanes, n - j), k);
   }
 
-  // The same for up to one vector of columns, with four accumulators in registers.
+  // Adds up to one vector of columns, with four accumulators in registers.
   static void add_column(const float* a, const float* b, std::int64_t b_step, float* c,
                          std::int64_t count, std::int64_t k) {
     Vector acc0 = load_partial(c, count), acc1(0.0f), acc2(0.0f), acc3(0.0f);

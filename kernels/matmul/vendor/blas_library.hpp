@@ -23,7 +23,7 @@ class BlasLibrary {
   void multiply(const Problem& problem, const Operands& operands) const;
 
  private:
-  // As in cblas.h; the order and the transposes are its enums.
+  // This is the declaration of cblas.h; the order and the transposes are its enums.
   using Sgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                      const float* a, int lda, const float* b, int ldb, float beta, float* c,
                      int ldc);

@@ -35,7 +35,7 @@ struct Fp16 {
 std::uint16_t fp16_of(float value);
 float float_of_fp16(std::uint16_t half);
 
-// The same with and without the instructions; code and values: [count].
+// Convert arrays, with or without the instructions; code and values: [count].
 void to_fp16(const float* values, std::int64_t count, float scale, std::uint16_t* code,
              bool by_instruction);
 void from_fp16(const std::uint16_t* code, std::int64_t count, float scale, float* values,

@@ -24,7 +24,7 @@ class PixelPairs {
   std::int64_t per_image() const { return rows_ * columns_; }
   std::int64_t total() const { return batch_ * per_image(); }
   std::int64_t x_step() const { return x_step_; }
-  // Whether every pixel of x or y has a pair; the results of pixels without one are zero.
+  // True if every pixel of x or y has a pair; the results of pixels without one are zero.
   bool cover_x() const { return per_image() == x_plane_; }
   bool cover_y() const { return per_image() == y_plane_; }
 

@@ -1,5 +1,5 @@
-// The same division as `openmp`, on our own thread pool (kernels/common/cpu/thread_pool.hpp). It
-// shows what OpenMP does underneath, and what its fork and join cost.
+// Divides the work as `openmp` does, on our own thread pool (kernels/common/cpu/thread_pool.hpp).
+// It shows what OpenMP does underneath, and what its fork and join cost.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/thread_pool.hpp"
 #include "kernels/convolution/cpu/tiled/tiled.hpp"

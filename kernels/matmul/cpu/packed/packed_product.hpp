@@ -65,8 +65,9 @@ class PackedProduct {
   // operands of the problem.
   void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false);
 
-  // The same in steps, for threads that divide K: the sums over l in `k` into a whole C of computed(),
-  // the C of computed() that is to have them all in the end, and its transposition, if it needs one.
+  // These three multiply in steps, for threads that divide K. The first sums over l in `k` into a
+  // whole C of computed(), the second is the C that has all sums in the end, and the third
+  // transposes it, if it needs that.
   void multiply_slice(const Operands& o, Range k, float* c, int thread) const;
   float* c_of_computed(const Operands& o) const { return transposed_ ? c_transposed_.get() : o.c; }
   void finish(const Operands& o, Range rows, Range columns) const;

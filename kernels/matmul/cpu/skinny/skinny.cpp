@@ -93,7 +93,7 @@ class Skinny final : public Plan {
 
   static constexpr std::int64_t max_rows_of_dot_products = 24, max_rows_from_memory = 16,
                                 max_rows_of_tiles = 64;
-  // Of each thread. The tile of one row is so wide that an L3 feeds it as fast.
+  // A thread's share of L2. The tile of one row is so wide that an L3 feeds it as fast.
   static constexpr std::int64_t l2_floats = 1 << 19;
   static constexpr std::int64_t min_columns_per_thread = 64;
 

@@ -98,7 +98,7 @@ class StreamRows {
     const Vector first[] = {count == lanes ? Vector::load_unaligned(row(L))
                                            : load_partial(row(L), count)...};
     const Vector second[] = {width == 2 ? Vector::load_unaligned(row(L) + lanes) : Vector(0.0F)...};
-    // The same columns of the next group: the hardware does not prefetch across pages.
+    // Prefetches these columns of the next group: the hardware does not prefetch across pages.
     (prefetch<width>(row(L) + steps * o.b_row), ...);
     for (std::int64_t i = 0; i < block.rows; ++i, a += o.a_row, c += block.pitch) {
       Vector sum = accumulate ? Vector::load_aligned(c) : Vector(0.0F);

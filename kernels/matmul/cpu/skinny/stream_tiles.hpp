@@ -26,7 +26,7 @@ namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 class StreamTiles {
  public:
-  // Whether one tile takes all of C: then B is read once, in memory order.
+  // Returns true if one tile takes all of C: then B is read once, in memory order.
   static constexpr bool is_one_tile(std::int64_t rows, std::int64_t columns) {
     return rows <= max_rows && columns <= most_vectors(rows) * lanes;
   }
