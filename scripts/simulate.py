@@ -37,7 +37,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plots.names import is_rung  # noqa: E402  (needs the path above)
+from plots.data.names import is_rung  # noqa: E402
 
 # Name, type, unit and meaning, as in columns.json; docs/results-format.md has the same tables.
 SIMULATION = (

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
+from plots.charts.labels import End, label_clusters, label_ends
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import grid_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.findings import against_library
-from plots.labels import End, label_clusters, label_ends
-from plots.names import BY_MODEL, Rung
-from plots.numbers import binary_size, plural
-from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, geometric_mean, ladders, resource_of
-from plots.reading import Row, Run
+from plots.data.names import BY_MODEL, Rung
+from plots.data.numbers import binary_size, plural
+from plots.data.ratios import Ladder, geometric_mean, ladders, resource_of
+from plots.data.reading import Row, Run
 
 SHORT = 64 * 1024   # bytes
 MOST_LINES = 6

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
-from plots import style
+from plots.charts import style
 from plots.charts.all_reduce import MOST_LABELS, is_exact, label_sizes, notable
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import grid_of
-from plots.findings import against_library
-from plots.page import Page, caption, plain_log
-from plots.ratios import Resource, ladders, resource_of
-from plots.reading import Row, Run
+from plots.data.ratios import Resource, ladders, resource_of
+from plots.data.reading import Row, Run
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from matplotlib.axes import Axes
 
-from plots import style
-from plots.findings import fastest
-from plots.labels import End, label_ends
-from plots.names import BY_MODEL, Rung, widest_builds
-from plots.page import Page
-from plots.ratios import Ladder, mean_ratio, rate_bounds, resource_of
-from plots.reading import Row
+from plots.charts import style
+from plots.charts.figure import Page
+from plots.charts.findings import fastest
+from plots.charts.labels import End, label_ends
+from plots.data.names import BY_MODEL, Rung, widest_builds
+from plots.data.ratios import Ladder, mean_ratio, rate_bounds, resource_of
+from plots.data.reading import Row
 
 LEAST_GAIN = 1.1   # over the rung below, for a name
 MOST_NAMED = 7

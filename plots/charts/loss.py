@@ -8,11 +8,12 @@ from statistics import median
 
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.numbers import plural
-from plots.page import Page, caption, plain_log
-from plots.reading import Run
-from plots.trainings import Training, groups_of, median_curve, points_of, thinned
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.data.modes import family_of
+from plots.data.numbers import plural
+from plots.data.reading import Run
+from plots.data.trainings import Training, groups_of, median_curve, points_of, thinned
 
 MOST_POINTS = 400   # longer series are drawn as the means of this many ranges of steps
 MOST_MARKERS = 8
@@ -68,7 +69,7 @@ def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
         return style.series_styles(groups)
     if len(groups) > MOST_NAMED:
         families = style.family_styles()
-        return {name: families[style.mode_family(mode)] for name, mode in modes.items()}
+        return {name: families[family_of(mode)] for name, mode in modes.items()}
     of_mode = style.mode_styles(modes.values())
     looks = {}
     for i, (name, mode) in enumerate(modes.items()):
@@ -85,7 +86,7 @@ def handles(groups: dict[str, list[Training]], looks: dict[str, style.Style],
     if len(groups) <= MOST_NAMED:
         return [looks[name].handle(label(name.removeprefix(f"{only}, "), group))
                 for name, group in groups.items()]
-    families = {style.mode_family(group[0][0]["mode"] or "single"): looks[name]
+    families = {family_of(group[0][0]["mode"] or "single"): looks[name]
                 for name, group in groups.items()}
     return [look.handle(family) for family, look in families.items()]
 

@@ -18,14 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from plots import style
-from plots.modes import (SINGLE, Compared, compare, fastest_first, labels_of, most_ranks, setting_of,
-                         several_modes, single_of, speedup)
-from plots.numbers import binary_size, plural, times
-from plots.page import Page, caption, plain_log
-from plots.ratios import Resource
-from plots.reading import Row, Run
-from plots.trainings import median_curve, points_of, thinned
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.data.modes import (FAMILIES, SINGLE, Compared, compare, family_of, fastest_first,
+                              labels_of, most_ranks, setting_of, several_modes, single_of, speedup)
+from plots.data.numbers import binary_size, plural, times
+from plots.data.ratios import Resource
+from plots.data.reading import Row, Run
+from plots.data.trainings import median_curve, points_of, thinned
 
 LOSS_POINTS = 40  # of a line; more rows are drawn as the means of so many ranges
 MARKER_DISTANCE = 0.2  # of the diagonal of a panel
@@ -112,8 +112,8 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
 def families_of(shown: Sequence[Compared]) -> dict[str, list[Compared]]:
     """The modes of each family after single, which is in all of them for comparison."""
     single = [c for c in shown if c.mode == SINGLE]
-    found = {family: [c for c in shown if style.mode_family(c.mode) == family and c.mode != SINGLE]
-             for family in style.MODE_FAMILIES}
+    found = {family: [c for c in shown if family_of(c.mode) == family and c.mode != SINGLE]
+             for family in FAMILIES}
     return {family: single + members for family, members in found.items() if members}
 
 

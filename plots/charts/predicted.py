@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
 from plots.charts.rung_rows import grid_of
-from plots.names import technique_in_name
-from plots.page import Page, caption, plain_log
-from plots.ratios import geometric_mean
-from plots.reading import Row, Run
-from plots.steps import configurations, networks
+from plots.data.names import technique_in_name
+from plots.data.ratios import geometric_mean
+from plots.data.reading import Row, Run
+from plots.data.steps import configurations, networks
 
 OTHER = "outside the ladders"
 LOGARITHMIC_FROM = 5  # spread of the ratios

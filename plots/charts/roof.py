@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption
 from plots.charts.rung_rows import (FULL, ROW_HEIGHT, face, grid_of, label_rows, mark,
                                     resource_handles, rung_rows, shown_resources)
-from plots.page import Page, caption
-from plots.ratios import Ladder, geometric_mean, ladders
-from plots.reading import Run
+from plots.data.ratios import Ladder, geometric_mean, ladders
+from plots.data.reading import Run
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:

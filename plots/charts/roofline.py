@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.labels import label_clusters, slide_along
 from plots.charts.size import peaks
-from plots.labels import label_clusters, slide_along
-from plots.page import Page, caption, plain_log
-from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
-                          resources_of)
-from plots.reading import Row, Run
+from plots.data.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
+                               resources_of)
+from plots.data.reading import Row, Run
 
 MOST_PANELS_ACROSS = 2
 MARGIN = 1.7  # factor between the axes' limits and the outermost points and roofs

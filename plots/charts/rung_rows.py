@@ -8,10 +8,10 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.names import BY_MODEL, Rung, split_isa, widest_builds
-from plots.page import label_of_all
-from plots.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
+from plots.charts import style
+from plots.charts.figure import label_of_all
+from plots.data.names import BY_MODEL, Rung, split_isa, widest_builds
+from plots.data.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
 
 ROW_HEIGHT = 0.175  # inches
 MOST_COLUMNS = 3

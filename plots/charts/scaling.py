@@ -8,15 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from plots import style
-from plots.findings import highest, how_many_times
-from plots.labels import End, label_ends
-from plots.names import Rung, technique_in_name, widest_builds
-from plots.page import Page, caption
-from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
-                          resources_of)
-from plots.reading import Run
-from plots.steps import Configuration, configurations, networks
+from plots.charts import style
+from plots.charts.figure import Page, caption
+from plots.charts.findings import highest, how_many_times
+from plots.charts.labels import End, label_ends
+from plots.data.names import Rung, technique_in_name, widest_builds
+from plots.data.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key,
+                               resource_of, resources_of)
+from plots.data.reading import Run
+from plots.data.steps import Configuration, configurations, networks
 
 LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads
 

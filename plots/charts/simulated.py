@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from plots import style
+from plots.charts import style
 from plots.charts.all_reduce import behind_fastest
+from plots.charts.figure import Page, plain_log
 from plots.charts.lines import draw_lines
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.names import is_rung
-from plots.page import Page, plain_log
-from plots.reading import Row, Run, read_json
+from plots.data.names import is_rung
+from plots.data.reading import Row, Run, read_json
 
 LIBRARY = "mpi_allreduce"
 MOST_RUNGS = 4

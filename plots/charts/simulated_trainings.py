@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, plain_log
 from plots.charts.simulated import caption, label_nodes
-from plots.page import Page, plain_log
-from plots.reading import Row, Run
-from plots.trainings import latest_trainings
+from plots.data.reading import Row, Run
+from plots.data.trainings import latest_trainings
 
 SLOW = {"none": "no slow rank", "permanent": "rank 1 three times slower",
         "passing": "rank 1 slower for a while"}

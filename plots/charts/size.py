@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from matplotlib.axes import Axes
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
+from plots.charts.labels import End
 from plots.charts.lines import draw_lines, story
-from plots.findings import against_library
-from plots.labels import End
-from plots.names import widest_builds
-from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
-from plots.reading import Row, Run
+from plots.data.names import widest_builds
+from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
+from plots.data.reading import Row, Run
 
 # primitive: column of the rate, its unit, column of the size, label of the size
 COMPUTE = ("gflops_per_s", "GFLOP/s", "flops", "problem size (FLOPs)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import reading
+from plots.data import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import run_folder
-from plots import schema
+from plots.data import schema
 from tests import columns
 
 FAILED = {"primitive": "matmul", "direction": "forward", "variant": "broken", "technique": "simd",

@@ -10,7 +10,7 @@ import random
 from collections.abc import Collection
 from pathlib import Path
 
-from plots import schema
+from plots.data import schema
 from tests import columns
 
 # Per primitive: variant, technique, builds_on, share of the roof on one thread (None: unavailable),

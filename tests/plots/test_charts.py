@@ -14,12 +14,13 @@ from run_folder import (LAYERS, one_step, row, summary_row, unavailable_row, wri
                         write_run)
 from text_boxes import faults, measurable, visible_texts
 
-from plots import charts, schema, style
 from plots.__main__ import main
-from plots.labels import count_inside, parts_of, spread
-from plots.page import Page, columns_that_fit, label_of_all, row_by_row, save
-from plots.ratios import Resource, ladders
-from plots.reading import EVERYTHING, load_run
+from plots.charts import draw, style
+from plots.charts.figure import Page, columns_that_fit, label_of_all, row_by_row, save
+from plots.charts.labels import count_inside, parts_of, spread
+from plots.data import schema
+from plots.data.ratios import Resource, ladders
+from plots.data.reading import EVERYTHING, load_run
 from tests import columns
 
 EXPECTED = {
@@ -36,7 +37,7 @@ def drawn(folder: Path) -> dict[str, Page | str]:
     """Every chart by name, or the reason why it was not drawn."""
     run = load_run(folder)
     with matplotlib.rc_context(style.RC):
-        return {name: drawn for kind in charts.KINDS for name, drawn in kind.draw(run)}
+        return {name: drawn for kind in draw.KINDS for name, drawn in kind.draw(run)}
 
 
 def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
@@ -45,7 +46,7 @@ def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
     write_csv(tmp_path, columns.STEP, [line for name in names
                                        for line in one_step(noise, name, LAYERS["mlp"], "serial", "single", 1, 1.0)])
     (tmp_path / "columns.json").write_text(columns.JSON)
-    outcome = charts.write_kind(load_run(tmp_path), charts.KINDS.index(charts.step_time))
+    outcome = draw.write_kind(load_run(tmp_path), draw.KINDS.index(draw.step_time))
     files = {path.name for path in (tmp_path / "charts").iterdir()}
     assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241", "step-deep~7enet"}
     assert files == {f"{name}.{suffix}" for name in outcome.written for suffix in ("svg", "pdf", "png")}
@@ -118,7 +119,7 @@ def test_no_text_overlaps_another_is_cut_or_too_small(pages):
 def test_no_text_of_the_published_charts_overlaps_another(folder):
     run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
     with matplotlib.rc_context(style.RC):
-        found = {name: page for kind in charts.KINDS for name, page in kind.draw(run)
+        found = {name: page for kind in draw.KINDS for name, page in kind.draw(run)
                  if isinstance(page, Page)}
         assert found
         assert {name: faults(page) for name, page in found.items()} == dict.fromkeys(found, [])

@@ -15,14 +15,17 @@ import pytest
 from matplotlib.colors import to_hex
 from text_boxes import faults
 
-from plots import blocks, charts, modes, modes_screen, style
 from plots.__main__ import main
-from plots.modes import compare, labels_of, most_ranks
-from plots.page import Page
-from plots.reading import load_run
-from plots.tables import render
-from plots.text import WIDTH
-from plots.trainings import groups_of, latest_trainings, split_trainings
+from plots.charts import draw, style
+from plots.charts.figure import Page
+from plots.data import modes
+from plots.data.modes import compare, labels_of, most_ranks
+from plots.data.reading import load_run
+from plots.data.trainings import groups_of, latest_trainings, split_trainings
+from plots.screen import modes_screen
+from plots.screen.text import WIDTH
+from plots.tables import blocks
+from plots.tables.tables_md import render
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +60,7 @@ def comparison(tmp_path_factory) -> Path:
 
 def drawn(folder: Path) -> dict[str, Page | str]:
     with matplotlib.rc_context(style.RC):
-        return dict(charts.modes.draw(load_run(folder)))
+        return dict(draw.modes.draw(load_run(folder)))
 
 
 # --- trainings -----------------------------------------------------------------------------------
@@ -94,7 +97,7 @@ def test_files_of_earlier_versions_have_the_mode_only(tmp_path):
     assert compare(run) == []
     assert drawn(tmp_path) == {"modes": "train.csv has no mode beside single"}
     with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(run)
+        (_, loss), = draw.loss.draw(run)
     assert [text.get_text() for text in loss.figure.legends[0].get_texts()] == [
         "single: 50.0 %", "single (2)", "single (3)"]
 
@@ -124,8 +127,8 @@ def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
     assert "tiny, downpour, 16 nodes of fattree-100g, slow rank: permanent" in groups_of(run.train)
     assert compare(run) == []
     with matplotlib.rc_context(style.RC):
-        (name, page), = charts.simulated_trainings.draw(run)
-        assert dict(charts.loss.draw(run)) == {"loss": "the trainings are simulated"}
+        (name, page), = draw.simulated_trainings.draw(run)
+        assert dict(draw.loss.draw(run)) == {"loss": "the trainings are simulated"}
     assert name == "simulated-trainings-fattree-100g"
     rates = [[list(line.get_ydata()) for line in axes.lines] for axes in page.axes[0]]
     assert rates == [[[400, 800]] * 2, [[200, 400]] * 2]
@@ -133,7 +136,7 @@ def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
 
 
 def test_simulated_trainings_on_one_number_of_nodes_are_not_drawn(tmp_path):
-    assert dict(charts.simulated_trainings.draw(load_run(simulated(tmp_path, (8,))))) \
+    assert dict(draw.simulated_trainings.draw(load_run(simulated(tmp_path, (8,))))) \
         == {"simulated-trainings-fattree-100g": "fewer than two numbers of nodes"}
 
 
@@ -141,7 +144,7 @@ def test_optimizers_of_one_mode_have_colours_of_their_own(tmp_path):
     run = load_run(mode_run.write(tmp_path, [evaluations([0.5, 0.75], optimizer=name)
                                              for name in ("sgd", "adam", "momentum,learning_rate=0.1")]))
     with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(run)
+        (_, loss), = draw.loss.draw(run)
     legend, = loss.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "single, sgd: 75.0 %", "single, adam: 75.0 %", "single, momentum,learning_rate=0.1: 75.0 %"]
@@ -281,8 +284,8 @@ def test_every_mode_has_one_colour_of_its_own():
     looks = style.mode_styles(["ssp,bound=2", "ssp,bound=8", "ssp", "token_ring/downpour"])
     assert len({looks[mode].colour for mode in ("ssp", "ssp,bound=2", "ssp,bound=8")}) == 3
     assert looks["token_ring/downpour"].colour == style.HYBRID_COLOUR
-    assert style.mode_family("token_ring/downpour") == "hybrid"
-    assert style.mode_family("ssp,bound=8") == style.mode_family("downpour")
+    assert modes.family_of("token_ring/downpour") == "hybrid"
+    assert modes.family_of("ssp,bound=8") == modes.family_of("downpour")
     hues = {mode: matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(look.colour))[0]
             for mode, look in looks.items()}
     assert hues["ssp,bound=8"] == pytest.approx(hues["ssp"], abs=0.01)
@@ -304,16 +307,16 @@ def test_a_mode_has_the_same_colour_in_every_chart(comparison, pages):
 
 def test_the_loss_of_many_trainings_has_the_colours_of_their_families(comparison):
     with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(load_run(comparison))
+        (_, loss), = draw.loss.draw(load_run(comparison))
     families = style.family_styles()
     legend = {handle.get_label(): to_hex(handle.get_color()) for handle in loss.figure.legends[0].legend_handles}
-    shown = {style.mode_family(mode) for mode in mode_run.MODES}
+    shown = {modes.family_of(mode) for mode in mode_run.MODES}
     assert legend == {family: families[family].colour.lower() for family in shown}
 
 
 def test_no_text_of_the_modes_overlaps_another(pages, comparison):
     with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(load_run(comparison))
+        (_, loss), = draw.loss.draw(load_run(comparison))
     assert {name: faults(page) for name, page in (pages | {"loss": loss}).items()} \
         == dict.fromkeys([*pages, "loss"], [])
 
@@ -321,10 +324,10 @@ def test_no_text_of_the_modes_overlaps_another(pages, comparison):
 def test_convergence_shows_each_family_beside_single(pages):
     page = pages["modes-convergence-mnist_cnn"]
     panels = {axes.get_title(loc="left"): axes for axes in page.axes[:, 0]}
-    assert list(panels) == [family for family in style.MODE_FAMILIES if family not in ("one replica", "hybrid")]
+    assert list(panels) == [family for family in modes.FAMILIES if family not in ("one replica", "hybrid")]
     for (family, by_time), by_samples in zip(panels.items(), page.axes[:, 1]):
         names = [handle.get_label() for handle in by_samples.get_legend().legend_handles]
-        assert "single" in names and all(style.mode_family(name) in (family, "one replica") for name in names)
+        assert "single" in names and all(modes.family_of(name) in (family, "one replica") for name in names)
         assert by_time.get_xscale() == by_time.get_yscale() == "log"
         target, = (line for line in by_time.lines if len(line.get_xdata()) == 2)
         assert list(target.get_ydata()) == pytest.approx([3, 3])
@@ -433,7 +436,7 @@ def test_the_screen_names_network_and_charts(tmp_path, monkeypatch):
     folder = mode_run.write(tmp_path / "run", [evaluations([0.95]), evaluations([0.95], mode="ssp", ranks=4, hosts=4)])
     environment = json.loads((folder / "environment.json").read_text())
     (folder / "environment.json").write_text(json.dumps(environment | {"network": "4 hosts, 1gbit"}))
-    charts.write_all(load_run(folder))
+    draw.write_all(load_run(folder))
     monkeypatch.chdir(tmp_path)
     text = modes_screen.render(load_run(Path("run")), compare(load_run(folder)))
     assert "Network: 4 hosts, 1gbit" in text
@@ -445,7 +448,7 @@ def test_networks_that_differ_after_a_point_have_charts_of_their_own(tmp_path):
     header, rows = (folder / "train.csv").read_text().split("\n", 1)
     assert "tiny" in rows
     (folder / "train.csv").write_text("\n".join([header, rows.replace("tiny", "tiny.v1") + rows.replace("tiny", "tiny.v2")]))
-    names = [name for name, _ in charts.modes.draw(load_run(folder))]
+    names = [name for name, _ in draw.modes.draw(load_run(folder))]
     assert names == [f"modes-{kind}-tiny.v{i}" for i in (1, 2) for kind in ("convergence", "time", "staleness", "scaling")]
 
 

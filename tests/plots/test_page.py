@@ -20,11 +20,11 @@ import pytest
 
 import run_folder
 from plots.__main__ import main
-from plots.numbers import times
-from plots.ratios import ladders
-from plots.reading import load_run
-from plots.report_page import (clocks, explorer, first_screen, instructions, markup, shapes, sources, svg, swap,
-                               verdicts, write)
+from plots.data.numbers import times
+from plots.data.ratios import ladders
+from plots.data.reading import load_run
+from plots.page import (clocks, explorer, first_screen, instructions, markup, shapes, sources, svg,
+                        swap, verdicts, write)
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -275,7 +275,7 @@ def test_long_sources_are_cut_and_counted():
 
 def test_code_beyond_the_budget_is_named(made, tmp_path, monkeypatch, capsys):
     limit = (made / write.FILE).stat().st_size - 100_000
-    monkeypatch.setattr("plots.report_page.write.LIMIT", limit)
+    monkeypatch.setattr("plots.page.write.LIMIT", limit)
     folder = shutil.copytree(made, tmp_path / "run")
     assert main(["page", str(folder)]) == 0
     assert limit - 50_000 < (folder / write.FILE).stat().st_size <= limit
@@ -330,7 +330,7 @@ def test_figures_and_tables(made):
 def test_charts_older_than_the_results_are_drawn_again(made, tmp_path, monkeypatch):
     folder = shutil.copytree(made, tmp_path / "run")
     drawn = []
-    monkeypatch.setattr("plots.charts.write_all", lambda run: drawn.append(run.folder))
+    monkeypatch.setattr("plots.charts.draw.write_all", lambda run: drawn.append(run.folder))
     (folder / "summary.csv").touch()
     assert main(["page", str(folder)]) == 0
     assert drawn == [folder]
@@ -447,7 +447,7 @@ def test_colours_stand_out_in_both_themes():
 
 
 def test_the_backgrounds_are_those_of_the_style_sheets():
-    folder = Path(sys.modules["plots.report_page"].__file__).parent / "templates"
+    folder = Path(sys.modules["plots.page"].__file__).parent / "templates"
     assert f"--bg: {svg.DARK};" in (folder / "dark.css").read_text()
     assert "--bg: #fff;" in (folder / "style.css").read_text() and svg.LIGHT == "#ffffff"
 

@@ -10,7 +10,7 @@ import page_run
 import pytest
 
 from plots.__main__ import main
-from plots.report_page import write
+from plots.page import write
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright (scripts/setup.sh test)")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (scripts/setup.sh test)")

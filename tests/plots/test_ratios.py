@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from run_folder import row, summary_row
 
-from plots.names import Rung
-from plots.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
-                          rate_bounds)
-from plots.reading import load_run
-from plots.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
+from plots.data.names import Rung
+from plots.data.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
+                               rate_bounds)
+from plots.data.reading import load_run
+from plots.data.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]

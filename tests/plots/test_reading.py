@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from run_folder import csv_text, row, summary_row, write_csv
 
-from plots.errors import InputError
-from plots.reading import load_run, read_table, read_tables
+from plots.data.errors import InputError
+from plots.data.reading import load_run, read_table, read_tables
 from tests import columns
 
 

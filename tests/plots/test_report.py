@@ -7,10 +7,10 @@ import pytest
 from run_folder import row, summary_row, write_csv
 
 from plots.__main__ import main
-from plots.blocks import data_parallel_peers, peers, sweep
-from plots.errors import InputError
-from plots.reading import load_run
-from plots.report import rewrite
+from plots.data.errors import InputError
+from plots.data.reading import load_run
+from plots.tables.blocks import data_parallel_peers, peers, sweep
+from plots.tables.report import rewrite
 from tests import columns
 
 

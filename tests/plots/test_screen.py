@@ -9,9 +9,9 @@ import pytest
 from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
 
 from plots.__main__ import main
-from plots.ratios import Resource
-from plots.reading import load_run
-from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
+from plots.data.ratios import Resource
+from plots.data.reading import load_run
+from plots.screen.bench_screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]

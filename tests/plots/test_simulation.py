@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plots import blocks, charts
-from plots.reading import load_run
+from plots.charts import draw
+from plots.data.reading import load_run
+from plots.tables import blocks
 from scripts import simulate
 
 RUNGS = {"gather_broadcast": ("mpi", 40.0), "ring": ("mpi", 4.0), "by_model": ("mpi", 3.0),
@@ -54,7 +55,7 @@ def simulated(tmp_path: Path) -> Path:
 
 
 def test_charts_of_a_simulation(simulated: Path):
-    outcome = charts.write_all(load_run(simulated))
+    outcome = draw.write_all(load_run(simulated))
     names = [name for name in outcome.written if name.startswith("simulated")]
     assert names == ["simulated-weak", "simulated-strong", "simulated-map"]
     drawn = (simulated / "charts/simulated-map.svg").read_text()

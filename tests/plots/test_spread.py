@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from plots import spread
 from plots.__main__ import main
-from plots.errors import InputError
-from plots.reading import Row, Run
+from plots.data import spread
+from plots.data.errors import InputError
+from plots.data.reading import Row, Run
 from run_folder import write_run
 
 

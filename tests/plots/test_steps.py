@@ -6,11 +6,11 @@ import re
 import pytest
 from run_folder import csv_text, row, write_csv
 
-from plots.numbers import MISSING
-from plots.reading import load_run, read_tables
-from plots.report_page import first_screen, then_and_now
-from plots.steps import baseline, configurations, thread_sweep
-from plots.trainings import split_trainings
+from plots.data.numbers import MISSING
+from plots.data.reading import load_run, read_tables
+from plots.data.steps import baseline, configurations, thread_sweep
+from plots.data.trainings import split_trainings
+from plots.page import first_screen, then_and_now
 from tests import columns
 
 

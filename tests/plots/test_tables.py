@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from run_folder import LAYERS, VARIANTS, row, summary_row, unavailable_row, write_csv
 
-from plots import blocks
 from plots.__main__ import main
-from plots.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
-from plots.reading import load_run
-from plots.tables import render
+from plots.data.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
+from plots.data.reading import load_run
+from plots.tables import blocks
+from plots.tables.tables_md import render
 from tests import columns
 
 

@@ -11,9 +11,9 @@ from matplotlib.axis import Axis
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from plots import style
-from plots.labels import parts_of
-from plots.page import Page
+from plots.charts import style
+from plots.charts.figure import Page
+from plots.charts.labels import parts_of
 
 TOLERANCE = 0.7  # pixels at 100 dots per inch: boxes have a margin around the letters
 
