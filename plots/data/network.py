@@ -9,8 +9,9 @@ from plots.data.numbers import binary_size, microseconds, percent, times
 from plots.data.ratios import latest
 from plots.data.reading import Row, Run
 
-LABELS = ("hosts", "ranks", "length", "fastest rung", "us", "predicted, us", "of bound",
-          "library, us", "library / ours")
+# Times are in us.
+LABELS = ("hosts", "ranks", "length", "fastest rung", "us", "predicted", "of bound", "library",
+          "library / ours")
 
 
 def all_reduce_rows(run: Run) -> list[Row]:

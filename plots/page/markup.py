@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-CELL_BORDER = re.compile(r"(?<!\\)\|")
+from plots.tables import markdown
 
 
 class Table(NamedTuple):
@@ -18,7 +18,7 @@ class Table(NamedTuple):
 
 
 def cells(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in CELL_BORDER.split(line.strip())[1:-1]]
+    return [cell.replace("\\|", "|") for cell in markdown.cells(line)]
 
 
 def tables_of(text: str) -> list[Table]:

@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 from pygments.lexers import CppLexer
 from pygments.token import Comment, Keyword, Name, Number, String, Token
 
+from plots.tables import markdown
+
 SUFFIXES = (".cpp", ".hpp", ".cu", ".c")
 MOST_LINES = 420        # of one file; the page says how many it leaves out
 MOST_DIFF_LINES = 150
@@ -112,7 +114,7 @@ def expected_gains(root: Path, primitive: str) -> dict[str, str]:
         if not line.startswith("|"):
             column = None
             continue
-        row = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        row = markdown.cells(line)
         if "expected gain" in row and row[0] == "rung":
             column = row.index("expected gain")
         elif column is not None and len(row) > column and row[column].strip("-: "):

@@ -32,14 +32,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots.data import modes, network, schema, spread
-from plots.data.names import Rung, is_rung
+from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (MISSING, binary_size, microseconds, milliseconds, number, percent,
-                                times)
+                                plural, times)
 from plots.data.overview import best_rung, fastest
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
 from plots.data.reading import Row, Run, load_run, read_json, read_table
-from plots.data.steps import Configuration, baseline, configurations, thread_sweep
+from plots.data.steps import Configuration, baseline, configurations, networks, thread_sweep
 from plots.data.trainings import name_of, split_trainings
 from plots.tables import markdown, mode_tables
 
@@ -145,63 +145,54 @@ def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
     return markdown.table(labels, rows, len(labels) - 4)
 
 
-def share_of_roof(ladder: Ladder, rung: Rung, direction: str, resource: Resource) -> str:
-    return percent(ladder.column_mean("percent_of_roof", rung, direction, resource))
-
-
 def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
-    """One table per direction, with one column of each kind for each resource."""
+    """One table per direction: every rung on its most threads, or ranks. The page has the others."""
     if ladder is None or not ladder.measured:
         return None
-    parts = [f"{source(run)} Geometric means over the problems; `gain` is over the rung that a "
-             "rung builds on."]
+    parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
+             "that it ran on; `gain` is over the rung that it builds on."]
+    labels = ["rung", "builds on", "on", "gain", f"over {ladder.baseline}", "over vendor",
+              "of roof", "problems"]
     for direction in ladder.directions:
-        on = resources_of(row for row in ladder.measured if row["direction"] == direction)
-        if not on:
-            continue
-        where = [f", {resource.label}" if len(on) > 1 else "" for resource in on]
-        labels = ["rung", "technique", "builds on"]
-        for kind in ("gain", f"over {ladder.baseline}", "over vendor", "share of roof"):
-            labels += [kind + suffix for suffix in where]
-        rows = [ladder_line(ladder, rung, direction, on) for rung in ladder.measured_rungs
-                if ladder.of(rung, direction)]
-        title = f"**{direction}**, " if direction else ""
-        unit = on[0].label if len(on) == 1 else ""
-        heading = f"{title}{unit}".rstrip(", ")
-        parts.append((f"{heading}\n\n" if heading else "")
-                     + markdown.table([*labels, "problems"], rows, 3))
+        lines = [ladder_line(ladder, rung, direction) for rung in ladder.measured_rungs
+                 if ladder.of(rung, direction)]
+        if lines:
+            title = f"**{direction}**\n\n" if direction else ""
+            parts.append(title + markdown.table(labels, lines, 3))
     return "\n\n".join(parts)
 
 
-def ladder_line(ladder: Ladder, rung: Rung, direction: str, on: Sequence[Resource]) -> list[str]:
-    def mean(ratios: Callable) -> list[str]:
-        means = [mean_ratio(ratios(rung, direction, resource)) for resource in on]
-        return [times(found.value if found else None) for found in means]
-
+def ladder_line(ladder: Ladder, rung: Rung, direction: str) -> list[str]:
+    where = rung, direction, resources_of(ladder.of(rung, direction))[-1]
+    gain, total = mean_ratio(ladder.gains(*where)), mean_ratio(ladder.speedups(*where))
     base = ladder.base_of(rung)
-    builds_on = f"`{base.name}`" if base else MISSING
-    problems = {(row["problem"], row["cache"]) for row in ladder.of(rung, direction)}
-    return [f"`{rung.name}`", rung.technique, builds_on,
-            *mean(ladder.gains), *mean(ladder.speedups),
-            *(times(ladder.column_mean("speedup_vs_vendor", rung, direction, r)) for r in on),
-            *(share_of_roof(ladder, rung, direction, r) for r in on), str(len(problems))]
+    problems = {(row["problem"], row["cache"]) for row in ladder.of(*where)}
+    return [f"`{rung.name}`", f"`{split_isa(base.name)[0]}`" if base else MISSING, where[2].label,
+            times(gain and gain.value), times(total and total.value),
+            times(ladder.column_mean("speedup_vs_vendor", *where)),
+            percent(ladder.column_mean("percent_of_roof", *where)), str(len(problems))]
 
 
 def steps(run: Run) -> str | None:
+    """One table per network."""
     found = configurations(run.step or [])
     if not found:
         return None
-    labels = ("network", "rungs", "on", "ms per step", "forward", "backward", "update",
-              "speedup", "measured / predicted")
-    rows = []
-    for c in found:
-        base = baseline(c.network, found)
-        ratio = f"{c.total_s / c.predicted_s:.2f}" if c.predicted_s else MISSING
-        mode = "" if c.mode in ("", "single", "ablate") else f", {c.mode}"
-        rows.append([c.network, f"`{c.use}`", c.resource.label + mode, milliseconds(c.total_s),
-                     *(milliseconds(c.phase_s(phase)) for phase in labels[4:7]),
-                     f"{times(base.total_s / c.total_s)} over `{base.use}`", ratio])
-    return f"{source(run)}\n\n" + markdown.table(labels, rows, 3)
+    parts = [f"{source(run)} Milliseconds per step; over ranks the mode is synchronous where none "
+             "is named."]
+    phases = ("forward", "backward", "update")
+    for network in networks(found):
+        base = baseline(network, found)
+        rows = []
+        for c in (c for c in found if c.network == network):
+            usual = ("", "single", "ablate", *["synchronous"] * (c.resource.ranks > 1))
+            rows.append([f"`{c.use}`", c.resource.label + (f", {c.mode}" if c.mode not in usual else ""),
+                         milliseconds(c.total_s), *(milliseconds(c.phase_s(p)) for p in phases),
+                         times(base.total_s / c.total_s),
+                         f"{c.total_s / c.predicted_s:.2f}" if c.predicted_s else MISSING])
+        labels = ("rungs", "on", "step", *phases, f"over `{base.use}`", "measured / predicted")
+        parts += [f"**{network}**", markdown.table(labels, rows, 2)]
+    return "\n\n".join(parts)
 
 
 def sweep(run: Run) -> str | None:
@@ -289,24 +280,29 @@ def peers_table(rows: Sequence[Row]) -> str:
     ours = "stepladder "
     libraries = list(dict.fromkeys(row["library"] for row in rows
                                    if not row["library"].startswith(ours)))
-    lines = []
-    for ranks, size in sorted({(row["ranks"], row["bytes"]) for row in rows}):
-        here = {row["library"]: row["median_s"] for row in rows
-                if (row["ranks"], row["bytes"]) == (ranks, size)}
-        own = {name: time for name, time in here.items() if name.startswith(ours)}
-        theirs = min((here[name] for name in libraries if name in here), default=None)
-        if not own or theirs is None:
-            continue
-        best = min(own, key=own.get)
-        copied = min((time for name, time in own.items() if "shared_window_copy" in name),
-                     default=None)
-        lines.append([str(ranks), binary_size(size), best.removeprefix(ours),
-                      microseconds(own[best]), times(theirs / own[best]), microseconds(copied),
-                      times(theirs / copied if copied else None),
-                      *(microseconds(here.get(name)) for name in libraries)])
-    labels = ("ranks", "length", "our fastest rung", "us", "fastest library / ours",
-              "shared_window_copy, us", "fastest library / it", *libraries)
-    return markdown.table(labels, lines, 0)
+    parts = []
+    for ranks in sorted({row["ranks"] for row in rows}):
+        lines, beside = [], []
+        for size in sorted({row["bytes"] for row in rows if row["ranks"] == ranks}):
+            here = {row["library"]: row["median_s"] for row in rows
+                    if (row["ranks"], row["bytes"]) == (ranks, size)}
+            own = {name: time for name, time in here.items() if name.startswith(ours)}
+            theirs = min((here[name] for name in libraries if name in here), default=None)
+            if not own or theirs is None:
+                continue
+            best = min(own, key=own.get)
+            copied = min((time for name, time in own.items() if "shared_window_copy" in name),
+                         default=None)
+            lines.append([binary_size(size), best.removeprefix(ours), microseconds(own[best]),
+                          times(theirs / own[best]), microseconds(copied),
+                          times(theirs / copied if copied else None)])
+            beside.append([binary_size(size), *(microseconds(here.get(name)) for name in libraries)])
+        labels = ("length", "our fastest rung", "us", "library / ours",
+                  "`shared_window_copy`, us", "library / it")
+        parts += [f"**{plural(ranks, 'rank')}**; library: the fastest", markdown.table(labels, lines, 0),
+                  "Microseconds of each library:",
+                  markdown.table(["length", *libraries], beside, 0)]
+    return "\n\n".join(parts)
 
 
 def simulation(run: Run) -> str | None:
@@ -336,11 +332,12 @@ def simulation(run: Run) -> str | None:
     compute = "; ".join(f"{name} {milliseconds(value['seconds'])} ms"
                         for name, value in (about.get("compute") or {}).items()
                         if any(key[0] == name for key in groups))
-    labels = ("network", "cluster", "nodes", "fastest rung", "all-reduce, ms", "efficiency",
-              "of MPI_Allreduce", "of `gather_broadcast`", "strong scaling")
-    return (f"{about.get('simulator')}; commit {about.get('commit') or 'unknown'}. Compute of a step: "
-            f"{compute}. Efficiency: compute / step, constant batch per node; last column: constant "
-            f"global batch, that of 64 nodes.\n\n" + markdown.table(labels, lines, 4))
+    labels = ("network", "cluster", "nodes", "fastest rung", "ms", "efficiency", "MPI",
+              "`gather_broadcast`", "strong")
+    return (f"{about.get('simulator')}; commit {about.get('commit') or 'unknown'}. Compute of a "
+            f"step: {compute}; ms: time of the all-reduce. Efficiency: compute / step, constant "
+            "batch per node; MPI: that with MPI_Allreduce; strong: constant global batch, that of "
+            "64 nodes.\n\n" + markdown.table(labels, lines, 4))
 
 
 def training_modes(run: Run, name: str = "", family: str | None = None) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from plots.data.errors import InputError
 from plots.data.files import replace_file
 from plots.data.reading import Run, read_text
-from plots.tables import blocks
+from plots.tables import blocks, markdown
 
 MARKER = re.compile(r"<!--\s*results:(?P<name>[\w.-]+)\s+(?P<edge>begin|end)\s*-->")
 LOOKS_LIKE_MARKER = re.compile(r"<!--\s*results:")
@@ -82,7 +82,7 @@ def rewrite_text(text: str, path: Path, known: dict[str, blocks.Block],
             warnings.append(f"{where}: the run has nothing for '{name}'; its block was kept")
             out += kept
         else:
-            out.append(f"\n{content}\n\n")
+            out.append(f"\n{markdown.narrow(content)}\n\n")
         out.append(line)
         opened = None
     if opened:

@@ -9,7 +9,8 @@ from run_folder import row, summary_row, write_csv
 from plots.__main__ import main
 from plots.data.errors import InputError
 from plots.data.reading import load_run
-from plots.tables.blocks import data_parallel_peers, peers, sweep
+from plots.tables import markdown
+from plots.tables.blocks import data_parallel_peers, known_blocks, peers, sweep
 from plots.tables.report import rewrite
 from tests import columns
 
@@ -19,6 +20,8 @@ def block(name: str, content: str = "") -> str:
 
 
 OLD = "old text\n"
+PUBLISHED = [path.parent for path in sorted(columns.FOLDER.parent.glob("*/columns.json"))
+             if path.parent.name != "local"]
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
     assert OLD not in text
     assert text.startswith("# Title\n\n<!-- results:summary begin -->\n\n")
     assert "\n\n<!-- results:summary end -->\ntail\n" in text
-    assert "| mnist_cnn | `best,convolution=direct` | 2 threads |" in text
+    assert "| `best,convolution=direct` | 2 threads |" in text.split("**mnist_cnn**")[1]
     assert "0123456789ab" in text
     ladder = (root / "kernels/matmul/README.md").read_text()
     assert ladder.startswith("intro\n") and ladder.endswith("reasons\n")
@@ -83,15 +86,33 @@ def test_the_table_of_a_ladder(tmp_path, root):
         summary_row("mkl", 0, technique="vendor", status="unavailable", median_s="")])
     rewrite(load_run(tmp_path), root)
     text = (root / "kernels/matmul/README.md").read_text()
-    # rung, technique, builds on, then gain, over serial, over vendor, share of roof (each on one
-    # and two threads), problems
-    assert table_row(text, "`blocked`") == ["`blocked`", "serial", "–", "–", "–", "1.00x", "–", "–",
-                                           "–", "4.0 %", "–", "2"]
-    assert table_row(text, "`simd_avx2`") == ["`simd_avx2`", "simd", "`blocked`", "4.00x", "–",
-                                             "4.00x", "–", "0.50x", "–", "–", "–", "2"]
-    assert table_row(text, "`openmp`") == ["`openmp`", "openmp", "`simd_avx2`", "–", "2.00x", "–",
-                                          "4.00x", "–", "–", "–", "–", "1"]
+    assert table_row(text, "rung") == ["rung", "builds on", "on", "gain", "over serial",
+                                       "over vendor", "of roof", "problems"]
+    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "4.0 %", "2"]
+    assert table_row(text, "`simd_avx2`")[1:] == ["`blocked`", "1 thread", "4.00x", "4.00x",
+                                                 "0.50x", "–", "2"]
+    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–",
+                                              "1"]
     assert "mkl" not in text
+
+
+def test_wide_text_becomes_several_lines_and_a_wide_table_several_tables():
+    labels, rows = ["a", "b", *"cdef"], [["x", str(i), *["y" * 21] * 4] for i in range(2)]
+    text = markdown.narrow(f"{'word ' * 30}\n\n{markdown.table(labels, rows, 2)}")
+    assert max(map(len, text.splitlines())) <= markdown.NARROW < 30 * 5
+    first, second = (part.splitlines() for part in text.split("\n\n")[1:])
+    assert first[:3] == ["| a | b | c | d |", "| :-- | :-- | --: | --: |",
+                         f"| x | 0 | {'y' * 21} | {'y' * 21} |"]
+    assert second[0] == "| a | b | e | f |" and len(first) == len(second) == 4
+
+
+@pytest.mark.parametrize("machine", PUBLISHED, ids=lambda path: path.name)
+def test_no_block_of_a_published_run_is_too_wide(machine, tmp_path):
+    known = known_blocks(load_run(machine, ("environment", "summary", "step", "train")), ())
+    made = [text for name, block in known.items() if (text := block(tmp_path))
+            and not name.startswith("chart-")]
+    assert made
+    assert max(len(line) for text in made for line in markdown.narrow(text).splitlines()) <= 100
 
 
 def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
