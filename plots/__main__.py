@@ -50,8 +50,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
                         "further runs").add_argument(
         "runs", metavar="RUN_DIR", type=Path, nargs="+",
         help="two runs or more of one machine; the first is the published one")
-    site = command(run_site, "write the pages of all published runs, and an index, for a static "
-                             "web server")
+    site = command(run_site,
+                   "write the pages of all published runs, and an index, for a static web server")
     site.add_argument("results", metavar="RESULTS_DIR", type=Path, help="folder of the runs")
     site.add_argument("site", metavar="SITE_DIR", type=Path, help="new folder, or an earlier site")
     for sub in (page, site):

@@ -51,8 +51,9 @@ def draw_bandwidth(run: Run) -> Page | str:
     page = Page("all_reduce: bus bandwidth against array size",
                 caption(run, (resource for _, resource in panels),
                         "Bus bandwidth: 2 (p - 1) / p times the size of the array, divided by the "
-                        "time, where p is the number of ranks. Named: of the rungs that reduce exactly, "
-                        "the first one and those nearest to the fastest, and the nearest library. "
+                        "time, where p is the number of ranks. Named: of the rungs that reduce "
+                        "exactly, the first one and those nearest to the fastest, and the nearest "
+                        "library. "
                         + ("Dashed: the memory bound of one host, the bandwidth bound of several. "
                            if bounded else "") + "Bars: 95 % confidence."),
                 rows, columns, panel_height=2.5 if rows == 1 else 2.1, share_y=True,

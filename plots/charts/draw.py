@@ -42,9 +42,10 @@ def write_all(run: Run) -> Outcome:
 
 
 def file_name(name: str) -> str:
-    """Names of networks may have any character: those that a file's may lack become ~ and their bytes, so that
-    different names stay different."""
-    return re.sub(r"[^\w.-]", lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name, flags=re.ASCII)
+    """Names of networks may have any character: those that a file's may lack become ~ and their
+    bytes, so that different names stay different."""
+    return re.sub(r"[^\w.-]", lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()),
+                  name, flags=re.ASCII)
 
 
 def write_kind(run: Run, number: int) -> Outcome:

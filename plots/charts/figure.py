@@ -64,7 +64,8 @@ class Page:
         if finding:
             self.figure.text(0.012, 1 - (head - 0.17) / height, name, fontsize=style.SUBTITLE,
                              color=style.CAPTION, va="top", ha="left", gid="subtitle")
-        self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=style.SMALL, color=style.CAPTION,
+        self.figure.text(0.012, 0.03 / height, "\n".join(lines), fontsize=style.SMALL,
+                         color=style.CAPTION,
                          va="bottom", ha="left", linespacing=1.35, gid="caption")
         if legend:
             self.figure.legend(
@@ -74,7 +75,8 @@ class Page:
                 borderaxespad=0, handlelength=2.6, columnspacing=1.3, labelspacing=0.35)
 
     def after_layout(self, place: Callable[[], None]) -> None:
-        """Calls `place` once the panels have their final sizes, for labels that must avoid others."""
+        """Calls `place` once the panels have their final sizes, for labels that must avoid
+        others."""
         self._placements.append(place)
 
     def lay_out(self) -> None:

@@ -1,5 +1,5 @@
-"""The titles of charts: one statement each, from the data. An empty text where the 95 % intervals do
-not allow one."""
+"""The titles of charts: one statement each, from the data. An empty text where the 95 % intervals
+do not allow one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def largest_gain(ladder: Ladder) -> str:
         return ""
     mean, rung = gains[0]
     largest = all(mean.low > other.high for other, _ in gains[1:])
-    end = f", the largest step" if largest and len(gains) > 1 else ""
-    return f"{rung.name} is {how_many_times(mean.value)} as fast as {ladder.base_of(rung).name}{end}"
+    end = ", the largest step" if largest and len(gains) > 1 else ""
+    below = ladder.base_of(rung).name
+    return f"{rung.name} is {how_many_times(mean.value)} as fast as {below}{end}"
 
 
 def against_library(ladder: Ladder, rows: Sequence[Row]) -> str:
@@ -65,8 +66,8 @@ def place_of(row: Row) -> tuple:
 
 
 def fastest(rows: Sequence[Row]) -> list[Row]:
-    """The rows of the variant with the least time in the geometric mean, of those that have the most
-    problems."""
+    """The rows of the variant with the least time in the geometric mean, of those that have the
+    most problems."""
     by_variant: dict[str, dict[tuple, Row]] = {}
     for row in rows:
         by_variant.setdefault(row["variant"], {})[place_of(row)] = row
@@ -88,4 +89,5 @@ def highest(means: Sequence[tuple[str, Mean]], sentence: Callable[[str, float], 
     if not ordered or ordered[0][1].low <= LEAST:
         return ""
     name, mean = ordered[0]
-    return sentence(name, mean.value) if all(mean.low > other.high for _, other in ordered[1:]) else ""
+    apart = all(mean.low > other.high for _, other in ordered[1:])
+    return sentence(name, mean.value) if apart else ""

@@ -74,9 +74,12 @@ def label_clusters(page: Page, axes: Axes, clusters: Mapping[str, Sequence[tuple
                    fixed: Sequence[Text] = ()) -> None:
     """Writes the name of each cluster near one of its points, in data: hides no point and no other
     text, and is nearer to its own points than to others."""
-    texts = {name: axes.annotate(name, points[0], xytext=(0, -DISTANCES[0]), textcoords="offset points",
-                                 ha="center", va="center", fontsize=style.SMALL + 0.5, color=style.TEXT,
-                                 bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.3})
+    texts = {name: axes.annotate(name, points[0], xytext=(0, -DISTANCES[0]),
+                                 textcoords="offset points",
+                                 ha="center", va="center", fontsize=style.SMALL + 0.5,
+                                 color=style.TEXT,
+                                 bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0,
+                                       "pad": 0.3})
              for name, points in clusters.items()}
     for text in texts.values():
         text.set_in_layout(False)
@@ -103,8 +106,8 @@ def place_one(axes: Axes, text: Annotation, points: Sequence[tuple[float, float]
             for right, up in DIRECTIONS:
                 offset = (right * (distance * unit + size.width / 2),
                           up * (distance * unit + size.height / 2))
-                box = Bbox.from_bounds(x + offset[0] - size.width / 2, y + offset[1] - size.height / 2,
-                                       size.width, size.height)
+                box = Bbox.from_bounds(x + offset[0] - size.width / 2,
+                                       y + offset[1] - size.height / 2, size.width, size.height)
                 padded = box.padded(3.5 * unit)
                 hidden = count_inside(padded, own) + count_inside(padded, others)
                 overlapped = sum(box.padded(unit).overlaps(other) for other in taken)
@@ -131,8 +134,8 @@ def distance_to(box: Bbox, marks: np.ndarray) -> float:
 
 def slide_along(page: Page, axes: Axes, text: Text, places: Sequence[tuple[float, float]],
                 points: Sequence[tuple[float, float]], fixed: Sequence[Text]) -> None:
-    """Moves a text above or below a rising line: to the first of the places, in data, where it hides
-    no other text and none of the points, or fewest."""
+    """Moves a text above or below a rising line: to the first of the places, in data, where it
+    hides no other text and none of the points, or fewest."""
     def place() -> None:
         marks = axes.transData.transform(points)
         inside = axes.get_window_extent()
@@ -147,7 +150,8 @@ def slide_along(page: Page, axes: Axes, text: Text, places: Sequence[tuple[float
             parts = parts_of(text)
             outside = sum(part.x1 > inside.x1 or part.y1 > inside.y1 for part in parts)
             overlapped = sum(part.overlaps(other) for part in parts for other in taken)
-            return overlapped, outside + sum(count_inside(part.padded(2.5 * axes.figure.dpi / 72), marks)
+            return overlapped, outside + sum(count_inside(part.padded(2.5 * axes.figure.dpi / 72),
+                                                          marks)
                                              for part in parts)
 
         move(min([(side, where) for where in places for side in ("bottom", "top")], key=hidden))

@@ -37,7 +37,8 @@ def draw_loss(run: Run) -> Page | str:
     networks = {group[0][0].get("network") for group in groups.values()}
     only = next(iter(networks)) if len(networks) == 1 else None
     page = Page(f"{only or 'training'}: loss against time and steps",
-                caption(run, (), remark([training for group in groups.values() for training in group])),
+                caption(run, (),
+                        remark([training for group in groups.values() for training in group])),
                 1, 2, panel_height=2.25, share_y=True,
                 legend=handles(groups, looks, only),
                 legend_columns=3)
@@ -61,8 +62,8 @@ def draw_loss(run: Run) -> Page | str:
 
 
 def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
-    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes. If all are of
-    one mode and several optimizers, the colour is that of the line."""
+    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes.
+    If all are of one mode and several optimizers, the colour is that of the line."""
     modes = {name: group[0][0]["mode"] or "single" for name, group in groups.items()}
     optimizers = {group[0][0].get("optimizer") for group in groups.values()}
     if len(set(modes.values())) == 1 < len(optimizers):
@@ -93,7 +94,8 @@ def handles(groups: dict[str, list[Training]], looks: dict[str, style.Style],
 
 def label(name: str, group: Sequence[Training]) -> str:
     final = [accuracies[-1] for training in group
-             if (accuracies := [row["accuracy"] for row in training if row["accuracy"] is not None])]
+             if (accuracies := [row["accuracy"]
+                                for row in training if row["accuracy"] is not None])]
     return f"{name}: {100 * median(final):.1f} %" if final else name
 
 

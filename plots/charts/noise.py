@@ -37,7 +37,8 @@ def draw_noise(run: Run) -> Page | str:
                 caption(run, {resource_of(row) for _, row in points},
                         f"{sentence} {remark}" if sentence else remark),
                 1, 1, panel_height=1.8,
-                finding=f"{percent(100 * len(marked) / len(points))} of the repetitions were disturbed and left out",
+                finding=f"{percent(100 * len(marked) / len(points))} of the repetitions were "
+                        "disturbed and left out",
                 legend=[Line2D([], [], linestyle="none", label=text, **marks)
                         for text, _, marks in looks])
     axes = page.axes[0, 0]

@@ -25,9 +25,9 @@ class RungRow(NamedTuple):
 
 
 def rung_rows(ladder: Ladder, rungs: Sequence[Rung] | None = None) -> list[RungRow]:
-    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured ones.
-    Builds for narrower instruction sets than the widest have the fewest threads only. The label
-    names what a rung builds on where that is not the row below."""
+    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured
+    ones. Builds for narrower instruction sets than the widest have the fewest threads only. The
+    label names what a rung builds on where that is not the row below."""
     rungs = ladder.measured_rungs if rungs is None else rungs
     shown = first_and_last(resources_of(ladder.measured))
     widest = widest_builds(ladder.measured_rungs)

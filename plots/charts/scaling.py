@@ -53,7 +53,8 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
 
 
 def best_scaling(ladder: Ladder) -> str:
-    """The rung with the highest speedup, over all directions, if the intervals tell it from the others."""
+    """The rung with the highest speedup, over all directions, if the intervals tell it from the
+    others."""
     found = {}
     for rung in widest_builds(ladder.measured_rungs):
         speedups = thread_speedups(ladder, rung, None)
@@ -66,7 +67,8 @@ def best_scaling(ladder: Ladder) -> str:
     if len(alike) < 2:
         return ""
     return highest(alike,
-                   lambda name, value: f"{name} gains most from {most} threads: {how_many_times(value)} as fast")
+                   lambda name, value: f"{name} gains most from {most} threads: "
+                                       f"{how_many_times(value)} as fast")
 
 
 def thread_speedups(ladder: Ladder, rung: Rung, direction: str | None) -> dict[int, Mean]:

@@ -49,13 +49,15 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         if not ladder.measured:
             yield name, "no row has a time"
         elif not swept:
-            yield name, "no row is of a suite that varies the size; --suite squares, sweep or filters is"
+            yield name, ("no row is of a suite that varies the size; --suite squares, sweep or "
+                         "filters is")
         elif len({(row["direction"], resource_of(row)) for row in swept}) <= MOST_PANELS:
             yield name, draw_sizes(run, replace(ladder, measured=swept), resources)
         else:
             for resource in resources:
                 suffix = resource.label.replace(" ", "-")
-                yield f"{name}-{suffix}", draw_sizes(run, replace(ladder, measured=swept), [resource])
+                yield f"{name}-{suffix}", draw_sizes(run, replace(ladder, measured=swept),
+                                                     [resource])
 
 
 def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | str:
@@ -137,7 +139,8 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
     highest = max(rates)
     enough = [value for value in ceilings.values() if value >= highest]
     top = enough[0] if enough else highest * 1.05
-    if top / min(rates) > LOGARITHMIC_FROM and (len(ceilings) > 1 or top > ABOVE_PEAK * max(ceilings.values(), default=top)):
+    is_high = top > ABOVE_PEAK * max(ceilings.values(), default=top)
+    if top / min(rates) > LOGARITHMIC_FROM and (len(ceilings) > 1 or is_high):
         axes.set_yscale("log")
         axes.set_ylim(min(rates) / 1.5, top if enough else highest * 1.5)
         plain_log(axes.yaxis)

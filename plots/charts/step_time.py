@@ -107,7 +107,8 @@ def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[s
                   textcoords="offset points", va="center", fontsize=style.SMALL)
 
 
-def draw_layers(page: Page, axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
+def draw_layers(page: Page, axes: Axes, y: int, configuration: Configuration,
+                phases: list[str]) -> None:
     rest = unaccounted(configuration)
     whole = rest + layers_s(configuration)
     left = 0.0

@@ -1,7 +1,7 @@
 """The training modes of a run side by side: modes.csv and modes.json, from train.csv.
 
-One row per mode, on one network and one choice of rungs, threads, ranks, hosts, batch and optimizer, over its
-seeds. Charts and the last screen of `make compare-modes` take the same rows.
+One row per mode, on one network and one choice of rungs, threads, ranks, hosts, batch and
+optimizer, over its seeds. Charts and the last screen of `make compare-modes` take the same rows.
 """
 
 from __future__ import annotations
@@ -49,24 +49,33 @@ COLUMNS = (
     ("optimizer", "text", "", "as in train.csv"),
     ("seeds", "integer", "", "number of trainings, one per seed"),
     ("samples_per_s", "number", "1/s", "samples / seconds of training, median over the seeds"),
-    ("speedup_vs_single", "number", "", "samples_per_s / that of single with the same rungs, threads and optimizer"),
-    ("bytes_per_step", "number", "B", "bytes that a rank sends per step, mean over ranks and seeds"),
+    ("speedup_vs_single", "number", "",
+     "samples_per_s / that of single with the same rungs, threads and optimizer"),
+    ("bytes_per_step", "number", "B",
+     "bytes that a rank sends per step, mean over ranks and seeds"),
     ("compute_share", "number", "", "share of the time spent computing, mean over ranks and seeds"),
     ("exposed_share", "number", "", "share of the time in which computing waits for communication"),
-    ("hidden_share", "number", "", "communication while the rank computes / time; part of compute_share"),
+    ("hidden_share", "number", "",
+     "communication while the rank computes / time; part of compute_share"),
     ("waiting_share", "number", "", "share of the time spent waiting for other ranks"),
-    ("staleness_mean", "number", "", "mean staleness of the gradients, mean over the seeds; empty: synchronous"),
+    ("staleness_mean", "number", "",
+     "mean staleness of the gradients, mean over the seeds; empty: synchronous"),
     ("staleness_max", "integer", "", "largest staleness of all seeds"),
     ("target_accuracy", "number", "", "accuracy on the held-out images whose time is compared"),
     ("reached", "integer", "", "number of seeds that reached it"),
-    ("time_to_target_s", "number", "s", "training time until the first evaluation that reached it, median; "
-                                        "a seed that did not counts as infinite; empty: infinite"),
-    ("time_to_target_low_s", "number", "s", "lower end of the interval of that median, by order statistics: 95 %, "
-                                            "or min to max of fewer than six seeds (of five, 93.75 %)"),
+    ("time_to_target_s", "number", "s",
+     "training time until the first evaluation that reached it, median; a seed that did not counts "
+     "as infinite; empty: "
+                                        "infinite"),
+    ("time_to_target_low_s", "number", "s",
+     "lower end of the interval of that median, by order statistics: 95 %, or min to max of fewer "
+     "than six "
+                                            "seeds (of five, 93.75 %)"),
     ("time_to_target_high_s", "number", "s", "upper end of that interval; empty: infinite"),
     ("samples_to_target", "number", "", "samples until then, median"),
     ("final_accuracy", "number", "", "accuracy at the last evaluation, median over the seeds"),
-    ("final_accuracy_low", "number", "", "lower end of the interval of that median, as for time_to_target_s"),
+    ("final_accuracy_low", "number", "",
+     "lower end of the interval of that median, as for time_to_target_s"),
     ("final_accuracy_high", "number", "", "upper end of that interval"),
     ("final_loss", "number", "", "mean loss of the rows of the last epoch, median over the seeds"))
 
@@ -112,7 +121,8 @@ class Compared:
         return self.rate.median if self.rate else None
 
     def last(self, column: str) -> list[float]:
-        """The last value of every seed that has one: some columns are filled at evaluations only."""
+        """The last value of every seed that has one: some columns are filled at evaluations
+        only."""
         found = [[row[column] for row in training if row[column] is not None]
                  for training in self.trainings]
         return [values[-1] for values in found if values]
@@ -144,7 +154,8 @@ class Compared:
     def final_loss(self) -> float | None:
         means = [math.fsum(losses) / len(losses) for training in self.trainings
                  if (losses := [row["loss"] for row in training
-                                if row["epoch"] == training[-1]["epoch"] and row["loss"] is not None])]
+                                if row["epoch"] == training[-1]["epoch"]
+                                and row["loss"] is not None])]
         return statistics.median(means) if means else None
 
 
@@ -153,8 +164,8 @@ def interval(values: Sequence[float]) -> Interval:
 
 
 def compare(run: Run, target: float | None = None) -> list[Compared]:
-    """Every mode of train.csv in the order of the file, without simulated trainings. The target is that of
-    modes.json by default."""
+    """Every mode of train.csv in the order of the file, without simulated trainings. The target is
+    that of modes.json by default."""
     target = target or recorded_target(run.folder) or DEFAULT_TARGET
     found: dict[Setting, list[Training]] = defaultdict(list)
     for training in latest_trainings([row for row in run.train or []
@@ -183,10 +194,12 @@ def family_of(mode: str) -> str:
 
 
 def single_of(compared: Compared, among: Iterable[Compared]) -> Compared | None:
-    """Single on the same network with the same rungs, threads and optimizer; of several, the nearest batch."""
+    """Single on the same network with the same rungs, threads and optimizer; of several, the
+    nearest batch."""
     of = compared.setting
     return min((c for c in among if c.mode == SINGLE and c.setting.network == of.network
-                and (c.setting.use, c.setting.threads, c.setting.optimizer) == (of.use, of.threads, of.optimizer)),
+                and (c.setting.use, c.setting.threads, c.setting.optimizer)
+                == (of.use, of.threads, of.optimizer)),
                key=lambda c: abs(c.setting.batch - of.batch), default=None)
 
 
@@ -238,7 +251,8 @@ def row_of(compared: Compared, among: Sequence[Compared]) -> dict[str, Any]:
         "target_accuracy": compared.target, "reached": compared.reached,
         "time_to_target_s": time.median, "time_to_target_low_s": time.low,
         "time_to_target_high_s": time.high, "samples_to_target": samples.median,
-        "final_accuracy": accuracy and accuracy.median, "final_accuracy_low": accuracy and accuracy.low,
+        "final_accuracy": accuracy and accuracy.median,
+        "final_accuracy_low": accuracy and accuracy.low,
         "final_accuracy_high": accuracy and accuracy.high, "final_loss": compared.final_loss}
     row |= {column: compared.mean(column) for column in (
         "bytes_per_step", "compute_share", "exposed_share", "hidden_share", "waiting_share",

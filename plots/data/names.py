@@ -22,7 +22,8 @@ class Rung(NamedTuple):
     device: str = ""
 
 
-BY_MODEL = "by_model"  # of all_reduce: it runs the rung that the cost model predicts to be the fastest
+# Of all_reduce: it runs the rung that the cost model predicts to be the fastest.
+BY_MODEL = "by_model"
 
 
 def is_rung(row: Mapping[str, Any]) -> bool:

@@ -34,8 +34,8 @@ def vector_bytes(row: Row) -> float:
 
 
 def line_of(rows: Sequence[Row]) -> list[list[str]]:
-    """Compressed messages are not compared with the bound, and by_model runs one of the other rungs.
-    Empty if only libraries were measured."""
+    """Compressed messages are not compared with the bound, and by_model runs one of the other
+    rungs. Empty if only libraries were measured."""
     own = [row for row in rows if is_rung(row) and not row["message_share"]]
     if not own:
         return []

@@ -9,7 +9,8 @@ DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 
 
 def number_in(text: str) -> float | None:
-    """The number that is all of the text, as the program reads it: float() takes 1_0.5 and spaces too."""
+    """The number that is all of the text, as the program reads it: float() takes 1_0.5 and spaces
+    too."""
     return float(text) if DECIMAL.fullmatch(text) else None
 
 

@@ -24,7 +24,8 @@ class BestRung(NamedTuple):
 
 def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> BestRung | None:
     """Our own rung that gains most among those measured on the most problems. Rungs with prepacked
-    weights, and all-reduces that compress, do not count. Without a first rung to compare with, the shortest times decide."""
+    weights, and all-reduces that compress, do not count. Without a first rung to compare with, the
+    shortest times decide."""
     found = []
     for rung in ladder.measured_rungs:
         rows = ladder.of(rung, direction, resource)

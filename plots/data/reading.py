@@ -75,7 +75,8 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a file, or of the file of that name that gzip compressed; None if there is neither."""
+    """The text of a file, or of the file of that name that gzip compressed; None if there is
+    neither."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -179,10 +180,12 @@ def parse_field(path: Path, line: int, column: schema.Column, value: str) -> Any
     if value.lstrip("-") in ("nan", "inf"):
         return None
     number = number_in(value)
-    if number is None or not math.isfinite(number) or (column.kind is int and number != int(number)):
+    if number is None or not math.isfinite(number) or (column.kind is int
+                                                       and number != int(number)):
         kind = "a whole number" if column.kind is int else "a number"
         raise InputError(f"{path}:{line}: column {column.name} is '{value}', expected {kind}")
-    return int(value) if column.kind is int and value.lstrip("-").isdecimal() else column.kind(number)
+    return int(value) if column.kind is int and value.lstrip(
+        "-").isdecimal() else column.kind(number)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -218,9 +221,11 @@ def measured_ceilings(path: Path, content: dict[str, Any]) -> list[dict[str, Any
 
 def refused_ceilings(path: Path, content: dict[str, Any]) -> dict[int, str]:
     def reason(entry: dict[str, Any]) -> str:
-        busy = f"other processes used {float(entry['cores_of_others']):.1f} cores while they were measured"
-        return str(entry.get("inconsistent") or busy)
+        busy = float(entry["cores_of_others"])
+        return str(entry.get("inconsistent")
+                   or f"other processes used {busy:.1f} cores while they were measured")
     try:
         return {int(entry["threads"]): reason(entry) for entry in content.get("refused", [])}
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: 'refused' is no list of objects with threads and cores_of_others") from None
+        raise InputError(f"{path}: 'refused' is no list of objects with threads and "
+                         "cores_of_others") from None

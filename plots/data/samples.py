@@ -18,7 +18,8 @@ from plots.data.reading import Row
 LEAST_PAIRS = 3
 
 USUAL_DEGREES = 6  # visits that the spread of the whole run counts as
-T_97_5 = (2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)  # Student's t of 6 degrees of freedom and more
+# Student's t of 6 degrees of freedom and more.
+T_97_5 = (2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)
 
 
 class Time(NamedTuple):
@@ -37,7 +38,8 @@ class Samples:
     usual_spread: float = 0.0  # standard deviation of the logarithm between visits
 
     def paired_ratio(self, slow: Key, fast: Key) -> tuple[float, float, float] | None:
-        """Median of slow / fast over the rounds that both have, with its 95 % confidence interval."""
+        """Median of slow / fast over the rounds that both have, with its 95 % confidence
+        interval."""
         above, below = self.rounds.get(slow, {}), self.rounds.get(fast, {})
         visits: dict[int, list[float]] = {}
         for number, (seconds, visit) in above.items():
@@ -59,8 +61,8 @@ def is_marked(row: Row) -> bool:
 
 
 def read_samples(rows: Iterable[Row]) -> Samples:
-    """A key with repeated rounds (warm and cold in one folder, or measured again) is left out, because its
-    rounds are ambiguous."""
+    """A key with repeated rounds (warm and cold in one folder, or measured again) is left out,
+    because its rounds are ambiguous."""
     found: dict[Key, Rounds] = {}
     repeated = set()
     for row in rows:
@@ -75,7 +77,8 @@ def read_samples(rows: Iterable[Row]) -> Samples:
 
 
 def usual_spread(rows: Iterable[Rounds]) -> float:
-    """As usual_spread_of() in harness/measure/statistics.hpp: from the first two visits of each row."""
+    """As usual_spread_of() in harness/measure/statistics.hpp: from the first two visits of each
+    row."""
     differences = []
     for rounds in rows:
         visits: dict[int, list[float]] = {}
@@ -87,8 +90,10 @@ def usual_spread(rows: Iterable[Rounds]) -> float:
     return float(np.percentile(differences, 90)) / 1.6449 / math.sqrt(2) if differences else 0.0
 
 
-def median_over_visits(visits: Sequence[Sequence[float]], usual: float) -> tuple[float, float, float]:
-    """As summarize_visits() in harness/measure/statistics.hpp: at least as wide as what the visits differ by."""
+def median_over_visits(visits: Sequence[Sequence[float]],
+                       usual: float) -> tuple[float, float, float]:
+    """As summarize_visits() in harness/measure/statistics.hpp: at least as wide as what the visits
+    differ by."""
     value, low, high = median_with_interval([v for visit in visits for v in visit])
     count = len(visits)
     if count < 2:

@@ -1,8 +1,9 @@
 """How far the ratio of two rungs of a problem repeats between runs of one machine: spread.json.
 
-Every pair of runs, every problem that both measured on as many threads, every pair of its rungs whose four times are
-at least SHORTEST: the change of their ratio, |a1 / b1 : a2 / b2| as a factor above 1. Ratios of rows that say themselves
-that they are uncertain (`marked`, or `noisy` or `unsteady` in `reason`) are left out of a second distribution.
+Every pair of runs, every problem that both measured on as many threads, every pair of its rungs
+whose four times are at least SHORTEST: the change of their ratio, |a1 / b1 : a2 / b2| as a factor
+above 1. Ratios of rows that say themselves that they are uncertain (`marked`, or `noisy` or
+`unsteady` in `reason`) are left out of a second distribution.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ def times_by_problem(run: Run) -> dict[tuple, dict[str, tuple[float, bool]]]:
 
 
 def changes(one: Run, other: Run) -> Iterable[tuple[float, bool]]:
-    """Of every two rungs of a problem: the change of their ratio, and whether a row says that it is uncertain."""
+    """Of every two rungs of a problem: the change of their ratio, and whether a row says that it is
+    uncertain."""
     before, after = times_by_problem(one), times_by_problem(other)
     for key in before.keys() & after.keys():
         common = sorted(before[key].keys() & after[key].keys())
         for a, b in itertools.combinations(common, 2):
             rows = before[key][a], before[key][b], after[key][a], after[key][b]
             (a1, _), (b1, _), (a2, _), (b2, _) = rows
-            yield math.exp(abs(math.log(a1 / b1 * b2 / a2))) - 1, any(uncertain for _, uncertain in rows)
+            yield math.exp(abs(math.log(a1 / b1 * b2 / a2))) - 1, any(uncertain
+                                                                      for _, uncertain in rows)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -65,15 +68,20 @@ def distribution(values: Iterable[float]) -> dict[str, Any]:
 def measure(runs: Sequence[Run]) -> dict[str, Any]:
     for run in runs:
         if not run.summary:
-            raise InputError(f"{run.folder}: has no rows in {schema.SUMMARY_FILE}; expected a run of make bench")
+            raise InputError(f"{run.folder}: has no rows in {schema.SUMMARY_FILE}; expected a run "
+                             "of make bench")
     models = {(run.environment or {}).get("cpu_model") for run in runs}
     if len(models) > 1:
-        raise InputError(f"the runs are of different machines: {', '.join(sorted(map(str, models)))}")
-    found = [change for one, other in itertools.combinations(runs, 2) for change in changes(one, other)]
+        raise InputError("the runs are of different machines: "
+                         f"{', '.join(sorted(map(str, models)))}")
+    found = [change for one, other in itertools.combinations(runs, 2)
+             for change in changes(one, other)]
     if not found:
-        raise InputError(f"the runs have no two rungs of a problem in common that take {SHORTEST * 1e6:.0f} us or more")
+        raise InputError("the runs have no two rungs of a problem in common that take "
+                         f"{SHORTEST * 1e6:.0f} us or more")
     return {"schema_version": schema.SCHEMA_VERSION,
-            "runs": [{name: (run.environment or {}).get(name) for name in ("started_at", "commit", "noise")}
+            "runs": [{name: (run.environment or {}).get(name)
+                      for name in ("started_at", "commit", "noise")}
                      for run in runs],
             "shortest_s": SHORTEST, "all": distribution(change for change, _ in found),
             "certain": distribution(change for change, uncertain in found if not uncertain)}
@@ -97,11 +105,13 @@ def sentence(content: dict[str, Any]) -> str:
     every, certain = content["all"], content["certain"]
 
     def figures(found: dict[str, Any]) -> str:
-        return f"{number(100 * found['median'], '.2g')} % (median) and {number(100 * found['95th percentile'], '.2g')} % " \
-               "(95th percentile)"
+        median, high = (number(100 * found[name], ".2g") for name in ("median", "95th percentile"))
+        return f"{median} % (median) and {high} % (95th percentile)"
 
-    text = (f"Measured {plural(len(content['runs']), 'time')}: the ratio of two rungs of a problem that take "
-            f"{content['shortest_s'] * 1e6:.0f} µs or more differs between two of these runs by {figures(every)}")
+    text = (f"Measured {plural(len(content['runs']), 'time')}: the ratio of two rungs of a problem "
+            f"that take {content['shortest_s'] * 1e6:.0f} µs or more differs between two of these "
+            f"runs by {figures(every)}")
     if certain["ratios"]:
-        text += f", and by {figures(certain)} where no row says that it is disturbed, noisy or unsteady"
+        text += (f", and by {figures(certain)} where no row says that it is disturbed, noisy or "
+                 "unsteady")
     return f"{text}; {plural(every['ratios'], 'ratio')}."

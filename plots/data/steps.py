@@ -72,7 +72,8 @@ def measured(step: Sequence[Row]) -> list[Configuration]:
             total = totals[-1]
             low, high = total.get("ci_low_s"), total.get("ci_high_s")
             found.append(Configuration(*key, total["median_s"], total["predicted_s"], parts,
-                                       (low, high) if low and high else None, total.get("processor_load")))
+                                       (low, high) if low and high else None,
+                                       total.get("processor_load")))
     return found
 
 

@@ -12,8 +12,8 @@ from plots.data.samples import median_with_interval
 
 # The columns that tell trainings apart; only simulated ones have the first two. Files of earlier
 # versions have only the mode.
-IDENTITY = ("platform", "slow", "network", "use", "mode", "threads", "ranks", "hosts", "device", "seed",
-            "batch", "optimizer")
+IDENTITY = ("platform", "slow", "network", "use", "mode", "threads", "ranks", "hosts",
+            "device", "seed", "batch", "optimizer")
 
 Training = list[Row]
 
@@ -23,7 +23,8 @@ def identity(row: Row) -> tuple:
 
 
 def split_trainings(rows: Sequence[Row]) -> list[Training]:
-    """One list per training: another identity, or a step number that does not grow, starts the next one."""
+    """One list per training: another identity, or a step number that does not grow, starts the next
+    one."""
     trainings: list[Training] = []
     current_of: dict[tuple, Training] = {}
     for row in rows:
@@ -37,7 +38,8 @@ def split_trainings(rows: Sequence[Row]) -> list[Training]:
 
 
 def latest_trainings(rows: Sequence[Row]) -> list[Training]:
-    """Without those that were begun again later, as a resumed run does with the one that was stopped."""
+    """Without those that were begun again later, as a resumed run does with the one that was
+    stopped."""
     return list({identity(training[0]): training for training in split_trainings(rows)}.values())
 
 
@@ -66,7 +68,8 @@ def groups_of(rows: Sequence[Row]) -> dict[str, list[Training]]:
 
 
 def name_of(row: Row) -> str:
-    """Network, mode and ranks: mnist_cnn, ssp,bound=2, 4 ranks; of a simulation its cluster and slow rank."""
+    """Network, mode and ranks: mnist_cnn, ssp,bound=2, 4 ranks; of a simulation its cluster and
+    slow rank."""
     ranks, hosts = row.get("ranks") or 1, row.get("hosts") or 1
     where = f"{plural(ranks, 'rank')} on {hosts} hosts" if hosts > 1 else plural(ranks, "rank")
     if row.get("platform"):
@@ -97,9 +100,10 @@ def thinned(points: np.ndarray, most: int) -> np.ndarray:
 
 
 def median_curve(series: Sequence[np.ndarray]) -> np.ndarray:
-    """Over the k-th points of all series: median of x, then median of y with its interval. Ends where
-    fewer than half of the series go on."""
-    return np.array(list(median_points([points for points in series if len(points)]))).reshape(-1, 4)
+    """Over the k-th points of all series: median of x, then median of y with its interval. Ends
+    where fewer than half of the series go on."""
+    return np.array(
+        list(median_points([points for points in series if len(points)]))).reshape(-1, 4)
 
 
 def median_points(series: Sequence[np.ndarray]) -> Iterator[tuple[float, float, float, float]]:

@@ -18,9 +18,10 @@ from plots.page.svg import Axis, Series
 MOST_POINTS = 40
 MOST_LINES = 8  # of a group of charts
 # Folder of a run with trainings, and what they compare.
-FOLDERS = (("", "Trainings of this run"), ("modes", "Training modes"), ("modes/optimizers", "Optimizers"),
-           ("modes/hosts", "Training modes between hosts"))
-WAYS = (("loss", "seconds", "training loss", "seconds"), ("loss", "samples", "training loss", "samples"),
+FOLDERS = (("", "Trainings of this run"), ("modes", "Training modes"),
+           ("modes/optimizers", "Optimizers"), ("modes/hosts", "Training modes between hosts"))
+WAYS = (("loss", "seconds", "training loss", "seconds"),
+        ("loss", "samples", "training loss", "samples"),
         ("accuracy", "seconds", "held-out accuracy", "seconds"),
         ("accuracy", "samples", "held-out accuracy", "samples"))
 
@@ -46,7 +47,8 @@ def trainings_of(run: Run, name: str) -> list[Row] | None:
 def families(groups: dict[str, list[Training]]) -> Iterable[tuple[str, dict[str, list[Training]]]]:
     """Few trainings together; many by network and family of modes, each with the single replica."""
     if len(groups) <= MOST_LINES:
-        yield ", ".join(dict.fromkeys(t[0][0].get("network") or "" for t in groups.values())), groups
+        yield ", ".join(dict.fromkeys(t[0][0].get("network") or ""
+                                      for t in groups.values())), groups
         return
     made: dict[tuple[str, str], dict[str, list[Training]]] = {}
     single: dict[str, dict[str, list[Training]]] = {}
@@ -60,7 +62,8 @@ def families(groups: dict[str, list[Training]]) -> Iterable[tuple[str, dict[str,
     for (network, family), members in made.items():
         named = list(members.items())
         for start in range(0, len(named), MOST_LINES):
-            yield f"{network}: {family}", {**single.get(network, {}), **dict(named[start:start + MOST_LINES])}
+            yield f"{network}: {family}", {**single.get(network, {}),
+                                           **dict(named[start:start + MOST_LINES])}
     for network in single.keys() - {network for network, _ in made}:
         yield network, single[network]
 
@@ -76,7 +79,8 @@ def charts_of(groups: dict[str, list[Training]]) -> dict[str, Any]:
         series = []
         for i, (name, trainings) in enumerate(groups.items()):
             mode = trainings[0][0]["mode"] or "single"
-            colour = svg.colour_attributes(of_series[name].colour if same_mode else modes[mode].colour)
+            colour = svg.colour_attributes(of_series[name].colour if same_mode
+                                           else modes[mode].colour)
             made = curve(trainings, x, y)
             if made:
                 points, band = made
@@ -89,14 +93,16 @@ def charts_of(groups: dict[str, list[Training]]) -> dict[str, Any]:
         across = Axis.around(x_label, [p[0] for one in series for p in one.points], False, low=0.0)
         up = Axis.around(y_label, values, logarithmic)
         pictures.append({"label": f"{y_label} against {x_label}",
-                         "svg": svg.chart(f"{y_label} against {x_label}", clipped(series, up), across, up)})
+                         "svg": svg.chart(f"{y_label} against {x_label}", clipped(series, up),
+                                          across, up)})
         keys = keys or series
     return {"pictures": pictures, "legend": svg.legend(keys) if keys else Markup("")}
 
 
 def clipped(series: Sequence[Series], axis: Axis) -> list[Series]:
-    return [one._replace(band=[(x, min(max(low, axis.low), axis.high), min(max(high, axis.low), axis.high))
-                               for x, low, high in one.band]) for one in series]
+    return [one._replace(
+        band=[(x, min(max(low, axis.low), axis.high), min(max(high, axis.low), axis.high))
+              for x, low, high in one.band]) for one in series]
 
 
 def curve(trainings: list[Training], x: str, y: str) -> tuple[list, list] | None:
@@ -110,4 +116,5 @@ def curve(trainings: list[Training], x: str, y: str) -> tuple[list, list] | None
     found: np.ndarray = median_curve(made)
     if not len(found):
         return None
-    return ([(float(a), float(b)) for a, b, _, _ in found], [(float(a), float(c), float(d)) for a, _, c, d in found])
+    return ([(float(a), float(b)) for a, b, _, _ in found],
+            [(float(a), float(c), float(d)) for a, _, c, d in found])

@@ -13,25 +13,26 @@ from plots.data.reading import Row, Run
 from plots.page.verdicts import Verdict, key_of_row
 
 # Columns with few values are numbers of an entry of their list.
-TEXTS = ("primitive", "direction", "variant", "technique", "suite", "problem", "shape", "precision", "cache", "device",
-         "status", "reason", "marked", "roof")
-NUMBERS = ("median_s", "ci_low_s", "ci_high_s", "flops", "bytes", "gflops_per_s", "gbytes_per_s", "percent_of_roof",
-           "speedup_vs_serial", "speedup_vs_vendor")
+TEXTS = ("primitive", "direction", "variant", "technique", "suite", "problem", "shape", "precision",
+         "cache", "device", "status", "reason", "marked", "roof")
+NUMBERS = ("median_s", "ci_low_s", "ci_high_s", "flops", "bytes", "gflops_per_s", "gbytes_per_s",
+           "percent_of_roof", "speedup_vs_serial", "speedup_vs_vendor")
 COUNTS = ("threads", "ranks", "hosts")
 
 
 def ranks(rows: Sequence[Row]) -> list[tuple[int, bool] | None]:
-    """Place of each row among those of its problem, threads and precision, and whether it is a tie: a row is
-    behind another only if their intervals do not overlap."""
+    """Place of each row among those of its problem, threads and precision, and whether it is a tie:
+    a row is behind another only if their intervals do not overlap."""
     groups: dict[tuple, list[int]] = {}
     for i, row in enumerate(rows):
         if has_time(row):
-            key = (row["primitive"], row["direction"], row["problem"], row["cache"], row["precision"],
-                   resource_of(row))
+            key = (row["primitive"], row["direction"], row["problem"], row["cache"],
+                   row["precision"], resource_of(row))
             groups.setdefault(key, []).append(i)
     found: list[tuple[int, bool] | None] = [None] * len(rows)
     for members in groups.values():
-        spans = {i: (rows[i]["ci_low_s"] or rows[i]["median_s"], rows[i]["ci_high_s"] or rows[i]["median_s"])
+        spans = {i: (rows[i]["ci_low_s"] or rows[i]["median_s"],
+                     rows[i]["ci_high_s"] or rows[i]["median_s"])
                  for i in members}
         place = {i: 1 + sum(high < spans[i][0] for _, high in spans.values()) for i in members}
         shared = Counter(place.values())
@@ -51,8 +52,9 @@ def rounded(value: float | None) -> float | int | None:
 def usual_command(row: Row) -> str:
     """The form that stepladder writes; the page makes it again from the columns."""
     launcher = f"mpirun -np {row['ranks']} " if (row["ranks"] or 1) > 1 else ""
-    return (f"{launcher}build/stepladder bench {row['primitive']} --variant {row['variant']} --suite {row['suite']} "
-            f"--problem {row['problem']} --direction {row['direction']} --threads {row['threads']}")
+    return (f"{launcher}build/stepladder bench {row['primitive']} --variant {row['variant']} "
+            f"--suite {row['suite']} --problem {row['problem']} --direction {row['direction']} "
+            f"--threads {row['threads']}")
 
 
 def data(rows: Sequence[Row], verdicts: Mapping[tuple, Verdict]) -> dict[str, Any]:
@@ -71,14 +73,15 @@ def data(rows: Sequence[Row], verdicts: Mapping[tuple, Verdict]) -> dict[str, An
     places = ranks(rows)
     columns["rank"] = [place and place[0] for place in places]
     columns["tie"] = [int(place is not None and place[1]) for place in places]
-    columns["command"] = [1 if (command := row.get("repeat_command") or "") == usual_command(row) else command or 0
+    columns["command"] = [1 if (command := row.get("repeat_command") or "") == usual_command(row)
+                          else command or 0
                           for row in rows]
     if verdicts:
         judged = [verdicts.get(key_of_row(row)) for row in rows]
         columns["verdict"] = [v.verdict if v else "" for v in judged]
         columns["ratio"] = [rounded(v.ratio) if v else None for v in judged]
-    return {"texts": {name: list(values) for name, values in texts.items() if values}, "columns": columns,
-            "count": len(rows)}
+    return {"texts": {name: list(values) for name, values in texts.items() if values},
+            "columns": columns, "count": len(rows)}
 
 
 def peaks(run: Run) -> list[dict[str, Any]]:
@@ -101,7 +104,8 @@ def without_time(rows: Sequence[Row]) -> list[list[str]]:
     """One line per variant and reason; failed rows first."""
     found: Counter = Counter()
     for status in ("failed", "skipped", "unavailable"):
-        found.update((row["status"], row["primitive"], row["variant"], row["reason"] or "no reason given")
+        found.update((row["status"], row["primitive"], row["variant"],
+                      row["reason"] or "no reason given")
                      for row in rows if row["status"] == status)
     return [[status, primitive, f"`{variant}`", reason, str(count)]
             for (status, primitive, variant, reason), count in found.items()]
@@ -109,7 +113,8 @@ def without_time(rows: Sequence[Row]) -> list[list[str]]:
 
 def status_sentence(rows: Sequence[Row]) -> str:
     found = Counter(row["status"] for row in rows)
-    return f"{plural(len(rows), 'row')}: " + ", ".join(f"{found[status]} {status}" for status in schema.STATUSES)
+    return f"{plural(len(rows), 'row')}: " + ", ".join(f"{found[status]} {status}"
+                                                       for status in schema.STATUSES)
 
 
 def failed_lines(rows: Sequence[Row]) -> list[list[str]]:

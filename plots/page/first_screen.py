@@ -1,7 +1,7 @@
 """The first screen: one sentence, one ladder, one step.
 
-The ladder is the chain from the first rung to the best rung of one primitive, each on the most threads on
-which it ran. Lengths are geometric means over the problems.
+The ladder is the chain from the first rung to the best rung of one primitive, each on the most
+threads on which it ran. Lengths are geometric means over the problems.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from plots.page import svg
 # Of several primitives, the first of these whose ladder has at least two measured rungs.
 ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder")
 TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "OpenMP threads",
-                   "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA", "vendor": "The vendor's library"}
+                   "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA",
+                   "vendor": "The vendor's library"}
 ROW = 50        # pixels
 LEAST_NAMED = 7.0   # percent of a bar: narrower parts have no name in them
 OUTSIDE = "outside the layers"
@@ -67,7 +68,8 @@ def main_resource(ladder: Ladder) -> Resource | None:
 
 
 def most_threads(ladder: Ladder, rung: Rung, at_most: Resource) -> Resource | None:
-    on = [r for r in resources_of(ladder.of(rung)) if (r.device, r.ranks) == (at_most.device, at_most.ranks)
+    on = [r for r in resources_of(ladder.of(rung))
+          if (r.device, r.ranks) == (at_most.device, at_most.ranks)
           and r.threads <= at_most.threads]
     return on[-1] if on else None
 
@@ -88,17 +90,21 @@ def chain_of(ladder: Ladder) -> Chain | None:
     if not bars:
         return None
     ceiling = ceiling_over_first(ladder, best.rung, resource)
-    libraries = [bar for rung in ladder.measured_rungs if rung.technique == "vendor" and not ladder.is_prepacked(rung)
+    libraries = [bar for rung in ladder.measured_rungs if rung.technique == "vendor"
+                 and not ladder.is_prepacked(rung)
                  and (bar := bar_of(ladder, rung, resource, None)) and bar.resource == resource]
     most = max((bar.total.count for bar in libraries), default=0)
-    library = max((bar for bar in libraries if bar.total.count == most), key=lambda bar: bar.total.value, default=None)
+    library = max((bar for bar in libraries if bar.total.count == most),
+                  key=lambda bar: bar.total.value, default=None)
     return Chain(ladder, resource, bars, library, ceiling,
                  ladder.column_mean("percent_of_roof", best.rung, None, resource))
 
 
 def on_common_problems(ladder: Ladder, path: Sequence[Rung], resource: Resource) -> Ladder:
-    """The ladder on the problems of all rungs of the path, so that the gains multiply to the whole."""
-    of_rungs = [{problem_key(row) for row in ladder.of(rung, None, most_threads(ladder, rung, resource))}
+    """The ladder on the problems of all rungs of the path, so that the gains multiply to the
+    whole."""
+    of_rungs = [{problem_key(row)
+                 for row in ladder.of(rung, None, most_threads(ladder, rung, resource))}
                 for rung in path if most_threads(ladder, rung, resource)]
     common = set.intersection(*of_rungs)
     return replace(ladder, measured=[row for row in ladder.measured if problem_key(row) in common])
@@ -129,13 +135,14 @@ class Bought(NamedTuple):
 
 
 def bought(chain: Chain) -> list[Bought]:
-    """Per technique, the product of the gains of its rungs in the chain, the largest first. A threaded rung whose
-    rung below ran on as many threads gains by its code, not by its threads."""
+    """Per technique, the product of the gains of its rungs in the chain, the largest first. A
+    threaded rung whose rung below ran on as many threads gains by its code, not by its threads."""
     found: dict[tuple[str, str], list[Mean]] = {}
     for below, bar in zip(chain.bars, chain.bars[1:]):
         if bar.gain:
             technique = bar.rung.technique
-            by_code = technique in ("openmp", "pthread") and below.resource.threads == bar.resource.threads > 1
+            by_code = (technique in ("openmp", "pthread")
+                       and below.resource.threads == bar.resource.threads > 1)
             name = "Better threaded code" if by_code else TECHNIQUE_NAMES.get(technique, technique)
             found.setdefault((technique, name), []).append(bar.gain)
     products = []
@@ -143,7 +150,8 @@ def bought(chain: Chain) -> list[Bought]:
         value = math.prod(gain.value for gain in gains)
         down = math.hypot(*(math.log(gain.value / gain.low) for gain in gains))
         up = math.hypot(*(math.log(gain.high / gain.value) for gain in gains))
-        mean = Mean(value, value * math.exp(-down), value * math.exp(up), min(gain.count for gain in gains))
+        mean = Mean(value, value * math.exp(-down), value * math.exp(up),
+                    min(gain.count for gain in gains))
         products.append(Bought(technique, name, mean, len(gains)))
     return sorted(products, key=lambda b: -b.gain.value)
 
@@ -156,7 +164,8 @@ def main_chain(ladders: Sequence[Ladder]) -> Chain | None:
 
 def main_step(run: Run) -> StepComparison | None:
     """The network whose step gained most over its first rungs, on the most threads."""
-    found = [c for c in step_comparisons(configurations(run.step or [])) if c.first and c.first is not c.own]
+    found = [c for c in step_comparisons(configurations(run.step or [])) if c.first
+             and c.first is not c.own]
     serial = [c for c in found if c.first and c.first.use == "serial"]
     return max(serial or found, key=lambda c: c.first.total_s / c.own.total_s, default=None)
 
@@ -184,18 +193,22 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
             most.name, bare(most.gain.value), interval(most.gain)))
         others = [inside(b.name) for b in shares[1:] if b.gain.low > 1]
         parts.append(Markup("{} {} <b>{}</b> ({}) as fast as {} on {}").format(
-            f"; with {' and '.join(others)} it makes" if others else "; it makes", chain.ladder.primitive,
-            shown(last.total.value), interval(last.total),
-            "the textbook loop" if chain.bars[0].rung.technique == "serial" else chain.bars[0].rung.name,
-            chain.resource.label))
-        parts.append(Markup(", <b>{}</b> of the machine's measured ceiling").format(percent(chain.of_ceiling))
-                     if chain.of_ceiling else Markup(" ({})").format(why_no_ceiling(chain, refused)))
+            f"; with {' and '.join(others)} it makes" if others else "; it makes",
+            chain.ladder.primitive, shown(last.total.value), interval(last.total),
+            "the textbook loop" if chain.bars[0].rung.technique == "serial"
+            else chain.bars[0].rung.name, chain.resource.label))
+        parts.append(
+            Markup(", <b>{}</b> of the machine's measured ceiling").format(
+                percent(chain.of_ceiling))
+            if chain.of_ceiling else Markup(" ({})").format(why_no_ceiling(chain, refused)))
     if step and step.first:
-        parts.append(Markup("{} training step of {} takes <b>{} ms</b> instead of {} ms with the best rungs").format(
+        parts.append(Markup("{} training step of {} takes <b>{} ms</b> instead of {} ms with the "
+                            "best rungs").format(
             ", and a" if parts else "A", step.own.network, milliseconds(step.own.total_s),
             milliseconds(step.first.total_s)))
     if not parts:
-        return Markup("This run has no two rungs of one ladder to compare; <code>make bench</code> measures them.")
+        return Markup("This run has no two rungs of one ladder to compare; <code>make bench</code> "
+                      "measures them.")
     return Markup("").join([*parts, "."])
 
 
@@ -219,43 +232,59 @@ def ladder_svg(chain: Chain, ideas: dict[str, str]) -> Markup:
 
     height = ROW * len(bars) + 44
     spoken = "; ".join(f"{bar.rung.name} {shown(bar.total.value)}"
-                       + (f", {shown(bar.gain.value)} over {bar.below}" if bar.gain else "") for bar in bars)
-    out = [Markup('<svg class="ladder" width="100%" height="{}" role="img" aria-label="{}">').format(
-        height, f"Ladder of {chain.ladder.primitive}, times as fast as {bars[0].rung.name}: {spoken}. "
+                       + (f", {shown(bar.gain.value)} over {bar.below}" if bar.gain else "")
+                       for bar in bars)
+    out = [Markup('<svg class="ladder" width="100%" height="{}" role="img" '
+                  'aria-label="{}">').format(
+        height,
+        f"Ladder of {chain.ladder.primitive}, times as fast as {bars[0].rung.name}: {spoken}. "
         + (f"Ceiling: {shown(chain.ceiling)}." if chain.ceiling else "No ceiling."))]
     foot = ROW * len(bars) + 6
-    ticks = [tick for tick in svg.log_ticks(low, high) if not chain.ceiling or not -0.27 < svg.place_log(
-        tick, low, high) - svg.place_log(chain.ceiling, low, high) < 0.06]  # room for the name of the ceiling
-    for tick in ticks:
-        out.append(Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text class="tick" x="{0}" y="{2}" '
-                          'text-anchor="{3}">{4}×</text>').format(
+
+    def hides_ceiling(tick: float) -> bool:
+        """Whether there is no room beside it for the name of the ceiling."""
+        place = svg.place_log(tick, low, high)
+        return bool(chain.ceiling
+                    and -0.27 < place - svg.place_log(chain.ceiling, low, high) < 0.06)
+
+    for tick in svg.log_ticks(low, high):
+        if hides_ceiling(tick):
+            continue
+        out.append(Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text '
+                          'class="tick" x="{0}" y="{2}" text-anchor="{3}">{4}×</text>').format(
             at(tick), foot, foot + 16, "start" if at(tick) == "0.00%" else "middle", f"{tick:g}"))
     if chain.ceiling:
-        out.append(Markup('<line class="ceiling" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text class="tick strong" x="{0}" '
-                          'y="{2}" text-anchor="end">ceiling {3}</text>').format(
+        out.append(Markup('<line class="ceiling" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text '
+                          'class="tick strong" x="{0}" y="{2}" text-anchor="end">ceiling '
+                          '{3}</text>').format(
             at(chain.ceiling), foot, foot + 16, shown(chain.ceiling)))
     for i, bar in enumerate(bars):
         y = ROW * i
         if bar is chain.library:
-            out.append(Markup('<line class="guide" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(y + 1))
+            out.append(Markup('<line class="guide" x1="0" x2="100%" y1="{0}" '
+                              'y2="{0}"/>').format(y + 1))
         gain, more = "", ""  # `more` is left out on narrow screens
         if bar.gain:
             gain, more = shown(bar.gain.value), f" over {bar.below}"
         elif bar is chain.library:
             gain, more = "fastest library", ", for comparison"
-        out.append(Markup('<text class="name" x="0" y="{}">{}</text>').format(y + 16, bar.rung.name))
-        out.append(Markup('<text class="gain" x="100%" dx="-9" y="{}" text-anchor="end">{}<tspan class="more">{}'
-                          '</tspan></text>').format(y + 16, gain, more))
+        out.append(Markup('<text class="name" x="0" y="{}">{}</text>').format(y + 16,
+                                                                              bar.rung.name))
+        out.append(Markup('<text class="gain" x="100%" dx="-9" y="{}" text-anchor="end">{}<tspan '
+                          'class="more">{}</tspan></text>').format(y + 16, gain, more))
         about = f"{bar.rung.technique}, {bar.resource.label}. {ideas.get(bar.rung.name, '')}"
-        out.append(Markup('<g class="{}"><title>{}</title><rect class="bar" x="0" y="{}" width="{}" height="16" '
-                          'rx="2"/>').format(svg.technique_class(bar.rung.technique), about, y + 23,
-                                             at(max(bar.total.value, low * (high / low) ** 0.004))))
+        out.append(Markup('<g class="{}"><title>{}</title><rect class="bar" x="0" y="{}" '
+                          'width="{}" height="16" rx="2"/>').format(
+                              svg.technique_class(bar.rung.technique), about, y + 23,
+       at(max(bar.total.value, low * (high / low) ** 0.004))))
         if bar.total.high > bar.total.low:
             out.append(whiskers(at(bar.total.low), at(bar.total.high), y + 31))
         inside = svg.place_log(max(bar.total.value, low), low, high) > 0.3
         x, anchor = (at(bar.total.low), "end") if inside else (at(bar.total.high), "start")
-        out.append(Markup('<text class="value{}" x="{}" dx="{}" y="{}" text-anchor="{}">{}</text></g>').format(
-            " in" if inside else "", x, -7 if inside else 7, y + 35, anchor, shown(bar.total.value)))
+        out.append(Markup('<text class="value{}" x="{}" dx="{}" y="{}" '
+                          'text-anchor="{}">{}</text></g>').format(
+            " in" if inside else "", x, -7 if inside else 7, y + 35, anchor,
+            shown(bar.total.value)))
     out.append("</svg>")
     return Markup("").join(Markup(part) if isinstance(part, str) else part for part in out)
 
@@ -286,8 +315,8 @@ def step_parts(c: Configuration, technique_of: dict[str, str]) -> list[Part]:
         if old is None:
             found[key] = Part(layer, technique, row["phase"], seconds)
         else:  # the technique of the longest operation
-            found[key] = Part(layer, old.technique if old.seconds >= seconds else technique, row["phase"],
-                              old.seconds + seconds)
+            found[key] = Part(layer, old.technique if old.seconds >= seconds else technique,
+                              row["phase"], old.seconds + seconds)
     outside = c.total_s - sum(part.seconds for part in found.values())
     rest = [Part(OUTSIDE, "none", "other", outside)] if outside > 0 else []
     return [*found.values(), *rest]
@@ -296,8 +325,9 @@ def step_parts(c: Configuration, technique_of: dict[str, str]) -> list[Part]:
 def whiskers(low: str, high: str, y: int) -> Markup:
     """An interval on a bar, in per cent of the width, at the height y."""
     return Markup("").join(
-        Markup('<g class="{}"><line x1="{low}" x2="{high}" y1="{y}" y2="{y}"/><line x1="{low}" x2="{low}" y1="{a}" '
-               'y2="{b}"/><line x1="{high}" x2="{high}" y1="{a}" y2="{b}"/></g>').format(
+        Markup('<g class="{}"><line x1="{low}" x2="{high}" y1="{y}" y2="{y}"/><line x1="{low}" '
+               'x2="{low}" y1="{a}" y2="{b}"/><line x1="{high}" x2="{high}" y1="{a}" '
+               'y2="{b}"/></g>').format(
             name, low=low, high=high, y=y, a=y - 4, b=y + 4)
         for name in ("halo", "whisker"))
 
@@ -315,17 +345,19 @@ def step_svg(step: StepComparison, technique_of: dict[str, str]) -> Markup:
         rows.append((own, own.total_s, f"{own.use}, enlarged {longest / own.total_s:.0f} times",
                      "where its time goes"))
     out = [Markup('<svg class="step" width="100%" height="{}" role="img" aria-label="{}">').format(
-        58 * len(rows), f"Training step of {own.network}: {first.label} {milliseconds(first.total_s)} ms, "
+        58 * len(rows),
+        f"Training step of {own.network}: {first.label} {milliseconds(first.total_s)} ms, "
         f"{own.label} {milliseconds(own.total_s)} ms.")]
     for i, (c, scale, left, right) in enumerate(rows):
         y = 58 * i
-        out.append(Markup('<text class="name" x="0" y="{0}">{1}</text><text class="gain" x="100%" y="{0}" '
-                          'text-anchor="end">{2}</text>').format(y + 16, left, right))
+        out.append(Markup('<text class="name" x="0" y="{0}">{1}</text><text class="gain" x="100%" '
+                          'y="{0}" text-anchor="end">{2}</text>').format(y + 16, left, right))
         out.append(stacked(step_parts(c, technique_of), scale, y + 23, 26))
         if c.interval_s and scale == longest:
             out.append(whiskers(*(f"{100 * end / scale:.2f}%" for end in c.interval_s), y + 36))
         if c.total_s < 0.02 * scale:  # too short to be seen
-            out.append(Markup('<rect class="sliver" x="0" y="{}" width="3" height="26"/>').format(y + 23))
+            out.append(Markup('<rect class="sliver" x="0" y="{}" width="3" '
+                              'height="26"/>').format(y + 23))
     out.append(Markup("</svg>"))
     return Markup("").join(out)
 
@@ -346,10 +378,11 @@ def stacked(parts: Sequence[Part], whole: float, y: int, height: int) -> Markup:
             text = (Markup('<text class="in-part" x="{:.2f}%" dx="4" y="{}">{}</text>').format(
                 start, y + height / 2 + 4, part.label)
                 if width > max(LEAST_NAMED, 1.8 * len(part.label)) else "")
-            out.append(Markup('<g class="{} {}"><title>{}</title><rect class="part" x="{:.2f}%" y="{}" '
-                              'width="{:.2f}%" height="{}"/>{}</g>').format(
+            out.append(Markup('<g class="{} {}"><title>{}</title><rect class="part" x="{:.2f}%" '
+                              'y="{}" width="{:.2f}%" height="{}"/>{}</g>').format(
                 svg.technique_class(part.technique), f"p-{part.phase}",
-                f"{part.label} {part.phase}: {milliseconds(part.seconds)} ms, {width:.1f} %", start, y, width,
+                f"{part.label} {part.phase}: {milliseconds(part.seconds)} ms, {width:.1f} "
+                "%", start, y, width,
                 height, text))
         start += width
     return Markup("").join(out)
@@ -371,7 +404,8 @@ def first_screen(run: Run, ladders: Sequence[Ladder], ideas: dict[str, dict[str,
                    for b in bought(chain)] if chain else [],
         "ladder": ladder_svg(chain, ideas.get(chain.ladder.primitive, {})) if chain else None,
         "problems": problems,
-        "ideas": [Idea(bar.rung, shown(bar.gain.value), ideas.get(chain.ladder.primitive, {}).get(bar.rung.name, ""))
+        "ideas": [Idea(bar.rung, shown(bar.gain.value),
+                       ideas.get(chain.ladder.primitive, {}).get(bar.rung.name, ""))
                   for bar in chain.bars if bar.gain] if chain else [],
         "step": step_svg(step, technique_of_variants(run)) if step else None,
         "network": step.own.network if step else "",

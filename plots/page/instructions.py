@@ -1,7 +1,7 @@
 """The instructions of a rung's inner loop, from its object file in the build folder.
 
-A compiler's output has no mark for the hottest loop. Of the innermost loops of the file, the one with many and
-dense floating-point instructions is shown, which is a guess, and the page says so.
+A compiler's output has no mark for the hottest loop. Of the innermost loops of the file, the one
+with many and dense floating-point instructions is shown, which is a guess, and the page says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from plots.data.names import split_isa
 
 LONGEST = 160        # instructions of a loop; longer ones are not innermost loops of one idea
 TIMEOUT_S = 20
-ARITHMETIC = re.compile(r"v?(fn?m(add|sub)\d*|add|sub|mul|div|max|min|sqrt|cmp\w*|rsqrt\w*)[ps][sd]\b")
+ARITHMETIC = re.compile(
+    r"v?(fn?m(add|sub)\d*|add|sub|mul|div|max|min|sqrt|cmp\w*|rsqrt\w*)[ps][sd]\b")
 LINE = re.compile(r"\s*(?P<at>[0-9a-f]+):\s+(?P<text>.*?)\s*$")
 CONDITIONAL_JUMP = re.compile(r"j(?!mp)\w+\s+([0-9a-f]+)\b")
 LEAVES = re.compile(r"(ret|call|jmp)\b")  # not in a loop that is worth showing
@@ -37,7 +38,8 @@ def object_file(build: Path, source: str, variant: str) -> Path | None:
     return found[0] if found else None
 
 
-def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str], variant: str) -> Loop | str:
+def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str],
+               variant: str) -> Loop | str:
     """The loop, or why there is none."""
     path = object_file(build, source, variant)
     if path is None:
@@ -48,8 +50,10 @@ def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str], var
     if not shutil.which("objdump"):
         return "objdump is not on this machine"
     try:
-        listing = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", "-M", "intel", str(path)],
-                                 capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+        listing = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", "-M", "intel",
+                                  str(path)],
+                                 capture_output=True, text=True, timeout=TIMEOUT_S,
+                                 check=True).stdout
     except (subprocess.SubprocessError, OSError):
         return "objdump could not read its object file"
     best = max((loop for code in functions(listing) for loop in innermost_loops(code)),

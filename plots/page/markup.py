@@ -50,11 +50,13 @@ def inline(text: str) -> Markup:
     """`code` and **bold**."""
     parts = re.split(r"`([^`]*)`", text)
     out = "".join(f"<code>{escape(part)}</code>" if i % 2 else re.sub(
-        r"\*\*(.+?)\*\*", r"<strong>\1</strong>", str(escape(part))) for i, part in enumerate(parts))
+        r"\*\*(.+?)\*\*", r"<strong>\1</strong>", str(escape(part)))
+                  for i, part in enumerate(parts))
     return Markup(out)
 
 
-def html_table(labels: list[str], rows: list[list[str]], text_columns: int, caption: str = "") -> Markup:
+def html_table(labels: list[str], rows: list[list[str]], text_columns: int,
+               caption: str = "") -> Markup:
     """The first `text_columns` columns are aligned left. The first cell of a row is its header."""
     def row(values: list[str], tag: str) -> str:
         made = []
@@ -66,9 +68,10 @@ def html_table(labels: list[str], rows: list[list[str]], text_columns: int, capt
         return f"<tr>{''.join(made)}</tr>"
 
     head = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return Markup(f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption or "table")}"><table>'
-                  f'{head}<thead>{row(labels, "th")}</thead><tbody>{"".join(row(r, "td") for r in rows)}'
-                  "</tbody></table></div>")
+    body = "".join(row(r, "td") for r in rows)
+    return Markup('<div class="scroll" tabindex="0" role="region" '
+                  f'aria-label="{escape(caption or "table")}"><table>{head}'
+                  f'<thead>{row(labels, "th")}</thead><tbody>{body}</tbody></table></div>')
 
 
 def html(text: str) -> Markup:

@@ -44,13 +44,16 @@ def all_reduce(run: Run, name: str, title: str) -> dict[str, Any] | None:
     if not lines:
         return None
     where = (here.environment or {}).get("network")
-    charts = [picture for setting in sorted({(row["hosts"] or 1, row["ranks"] or 1) for row in rows})
+    charts = [picture
+              for setting in sorted({(row["hosts"] or 1, row["ranks"] or 1) for row in rows})
               if (picture := lengths(rows, *setting))]
-    return {"title": title, "where": where, "charts": charts, "table": markup.html_table(network.LABELS, lines, 0)}
+    return {"title": title, "where": where, "charts": charts,
+            "table": markup.html_table(network.LABELS, lines, 0)}
 
 
 def lengths(rows: list[Row], hosts: int, ranks: int) -> dict[str, Any] | None:
-    """Bus bandwidth over the length of the vector: the fastest rung, the first rung, the MPI library."""
+    """Bus bandwidth over the length of the vector: the fastest rung, the first rung, the MPI
+    library."""
     here = [row for row in rows if ((row["hosts"] or 1), (row["ranks"] or 1)) == (hosts, ranks)
             and row["busbw_gbytes_per_s"] and not row["message_share"]]
     kinds = {"our fastest rung": [row for row in here if is_rung(row)],
@@ -65,20 +68,25 @@ def lengths(rows: list[Row], hosts: int, ranks: int) -> dict[str, Any] | None:
                 best[size] = row
         if len(best) > 1:
             points = [(size, best[size]["busbw_gbytes_per_s"]) for size in sorted(best)]
-            band = [(size, *rate_bounds(best[size], best[size]["busbw_gbytes_per_s"])) for size in sorted(best)]
+            band = [(size, *rate_bounds(best[size], best[size]["busbw_gbytes_per_s"]))
+                    for size in sorted(best)]
             series.append(Series(name, svg.technique_colour(technique), points, band))
     if not series:
         return None
     x = Axis.around("bytes", [p[0] for s in series for p in s.points], True)
-    y = Axis.around("bus bandwidth, GB/s", [v for s in series for _, low, high in s.band for v in (low, high)], True)
+    y = Axis.around("bus bandwidth, GB/s",
+                    [v for s in series for _, low, high in s.band for v in (low, high)], True)
     title = f"{ranks} ranks" + (f" on {hosts} hosts" if hosts > 1 else "")
-    return {"label": title, "svg": svg.chart(f"All-reduce, {title}: bus bandwidth over length", series, x, y, **LARGE),
+    return {"label": title, "svg": svg.chart(f"All-reduce, {title}: bus bandwidth over "
+                                             "length", series, x, y, **LARGE),
             "legend": svg.legend(series)}
 
 
 def scaling(run: Run) -> list[dict[str, Any]]:
-    """Efficiency of a training step with a constant batch per node, per simulated cluster and network."""
-    rows = [row for row in read_table(run.folder / "simulation/scaling.csv", []) or run.scaling or []
+    """Efficiency of a training step with a constant batch per node, per simulated cluster and
+    network."""
+    rows = [row for row in read_table(run.folder / "simulation/scaling.csv", [])
+            or run.scaling or []
             if row["scaling"] == "weak"]
     pictures = []
     for place in sorted({(row["network"], row["platform"]) for row in rows}):
@@ -86,15 +94,18 @@ def scaling(run: Run) -> list[dict[str, Any]]:
         best: dict[int, float] = {}
         for row in filter(is_rung, here):
             best[row["nodes"]] = max(best.get(row["nodes"], 0.0), row["efficiency"])
-        series = [Series("our fastest rung", svg.technique_colour("mpi"), sorted(best.items()))] if best else []
+        series = [Series("our fastest rung", svg.technique_colour("mpi"),
+                         sorted(best.items()))] if best else []
         for name, technique in (("gather_broadcast", "serial"), ("mpi_allreduce", "vendor")):
-            points = sorted((row["nodes"], row["efficiency"]) for row in here if row["variant"] == name)
+            points = sorted((row["nodes"], row["efficiency"])
+                            for row in here if row["variant"] == name)
             if points:
                 series.append(Series(name, svg.technique_colour(technique), points))
         if not series or len(best) < 2:
             continue
         x = Axis.around("nodes", [p[0] for s in series for p in s.points], True)
         pictures.append({"label": ", ".join(place), "svg": svg.chart(
-            f"Efficiency on simulated {place[1]}, {place[0]}", series, x, Axis("efficiency", 0.0, 1.05), **LARGE),
+            f"Efficiency on simulated {place[1]}, {place[0]}", series, x,
+            Axis("efficiency", 0.0, 1.05), **LARGE),
             "legend": svg.legend(series)})
     return pictures

@@ -1,7 +1,7 @@
 """A section for each rung: idea, gain, roofline, source, difference, and where it loses.
 
-The builds of one source for several instruction sets share a section. Sources are highlighted once, and
-fill what the rest of the page leaves of its limit.
+The builds of one source for several instruction sets share a section. Sources are highlighted once,
+and fill what the rest of the page leaves of its limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from plots.page.first_screen import chain_of, interval, ladder_svg, shown
 from plots.page.svg import Axis, Guide, Series
 
 MOST_LOSSES = 6
-FRAME = 400                # bytes of HTML around a source or a difference, or of its name where it is left out
+# Bytes of HTML around a source or a difference, or of its name where it is left out.
+FRAME = 400
 
 
 @dataclass
@@ -55,11 +56,13 @@ class Section:
 
     @property
     def other_anchors(self) -> list[str]:
-        return [f"rung-{self.primitive}-{rung.name}" for rung in self.variants if rung.name != self.family]
+        return [f"rung-{self.primitive}-{rung.name}"
+                for rung in self.variants if rung.name != self.family]
 
 
 class Code:
-    """Highlighted files, each once, of at most `budget` bytes of HTML together with their differences."""
+    """Highlighted files, each once, of at most `budget` bytes of HTML together with their
+    differences."""
 
     def __init__(self, root: Path, budget: int):
         self.root = root
@@ -94,7 +97,8 @@ class Code:
         if old == new:
             return None
         try:
-            rows, left_out = sources.side_by_side(sources.read(self.root / old), sources.read(self.root / new))
+            rows, left_out = sources.side_by_side(sources.read(self.root / old),
+                                                  sources.read(self.root / new))
         except OSError:
             return None
         if not self.fits(rows):
@@ -122,7 +126,8 @@ def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) ->
 
 
 def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:
-    """Sources and differences of all sections, of at most `budget` bytes; returns what was left out."""
+    """Sources and differences of all sections, of at most `budget` bytes; returns what was left
+    out."""
     sections = [section for group in groups for section in group["sections"]]
     frames = sum(len(section.sources) + bool(section.path_below) for section in sections)
     code = Code(root, budget - FRAME * frames)
@@ -136,11 +141,13 @@ def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:
 def ideas(found: Sequence[Ladder], root: Path) -> dict[str, dict[str, str]]:
     """`adds` by primitive and variant."""
     return {ladder.primitive: {rung.name: source.adds for rung in ladder.rungs
-                               if (source := sources.find_sources(root, ladder.primitive).get(split_isa(rung.name)[0]))}
+                               if (source := sources.find_sources(root, ladder.primitive).get(
+                                   split_isa(rung.name)[0]))}
             for ladder in found}
 
 
-def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung], known: dict[str, sources.Source],
+def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
+               known: dict[str, sources.Source],
                expected: dict[str, str], root: Path, build: Path) -> Section:
     measured = [rung for rung in rungs if ladder.of(rung)]
     main = measured[-1] if measured else rungs[-1]
@@ -151,16 +158,17 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung], known: 
         ladder.primitive, family, rungs, main.technique, source.adds if source else "",
         main.builds_on, f"rung-{ladder.primitive}-{base}" if base else "", expected.get(family, ""),
         [line for rung in measured for line in gain_lines(ladder, rung)], picture,
-        "" if picture else "no row has FLOPs, bytes and a measured peak", losses(ladder, main), reasons(ladder, rungs),
-        source.path if source else "")
+        "" if picture else "no row has FLOPs, bytes and a measured peak", losses(ladder, main),
+        reasons(ladder, rungs), source.path if source else "")
     if source is None:
-        section.note = (f"No file below kernels/{ladder.primitive} of this repository registers {family}: "
-                        "its source is missing.")
+        section.note = (f"No file below kernels/{ladder.primitive} of this repository registers "
+                        f"{family}: its source is missing.")
     elif measured:
         section.sources = (source.path, *source.includes)
         if main.technique not in ("vendor", "cuda"):
             loop = instructions.inner_loop(build, root, source.path, source.includes, main.name)
-            section.loop, section.why_no_loop = (None, loop) if isinstance(loop, str) else (loop, "")
+            section.loop, section.why_no_loop = (None,
+                                                 loop) if isinstance(loop, str) else (loop, "")
         below = known.get(split_isa(base)[0]) if base else None
         section.path_below = below.path if below else ""
     else:
@@ -178,8 +186,10 @@ def gain_lines(ladder: Ladder, rung: Rung) -> list[str]:
             rows = ladder.of(rung, direction, resource)
             gain = mean_ratio(ladder.gains(rung, direction, resource))
             total = mean_ratio(ladder.speedups(rung, direction, resource))
-            lines.append([rung.name, resource.label, direction or "all", shown(gain.value if gain else None),
-                          interval(gain) if gain else MISSING, shown(total.value if total else None),
+            lines.append([rung.name, resource.label, direction or "all",
+                          shown(gain.value if gain else None),
+                          interval(gain) if gain else MISSING,
+                          shown(total.value if total else None),
                           shown(ladder.column_mean("speedup_vs_vendor", rung, direction, resource)),
                           percent(ladder.column_mean("percent_of_roof", rung, direction, resource)),
                           str(len({problem_key(row) for row in rows}))])
@@ -187,15 +197,16 @@ def gain_lines(ladder: Ladder, rung: Rung) -> list[str]:
 
 
 def losses(ladder: Ladder, rung: Rung) -> list[str]:
-    """Problems on which the rung is slower than the one below, or than the fastest library; the worst first.
-    Only where the interval of the ratio excludes equality."""
+    """Problems on which the rung is slower than the one below, or than the fastest library; the
+    worst first. Only where the interval of the ratio excludes equality."""
     base = ladder.base_of(rung)
     found: list[tuple[float, str]] = []
     below = ladder.of(base) if base else []
     libraries: dict[tuple, list[Row]] = {}
     for row in ladder.measured:
         if row["technique"] == "vendor" and rung.technique != "vendor":
-            libraries.setdefault((problem_key(row), resource_of(row), row["precision"]), []).append(row)
+            libraries.setdefault((problem_key(row), resource_of(row), row["precision"]),
+                                 []).append(row)
     for row in ladder.of(rung):
         where = f"{row['direction']} {row['problem']}, {resource_of(row).label}"
         slow = matching(row, below)
@@ -207,7 +218,8 @@ def losses(ladder: Ladder, rung: Rung) -> list[str]:
         if fastest is not None:
             ratio = ladder.time_ratio(fastest, row)
             if ratio.high < 1:
-                found.append((ratio.value, f"{where}: {shown(ratio.value)} as fast as {fastest['variant']}"))
+                found.append((ratio.value,
+                              f"{where}: {shown(ratio.value)} as fast as {fastest['variant']}"))
     found.sort()
     lines = [text for _, text in found[:MOST_LOSSES]]
     if len(found) > MOST_LOSSES:
@@ -243,14 +255,16 @@ def ceilings_of(run: Run, resource: Resource) -> tuple[float | None, dict[str, f
 def roofline(run: Run, ladder: Ladder, rung: Rung) -> Markup | None:
     """Every problem of the rung on its most threads, under the peak and the bandwidths."""
     resource = resources_of(ladder.of(rung))[-1]
-    rows = [row for row in ladder.of(rung, None, resource) if row["gflops_per_s"] and row["flops"] and row["bytes"]]
+    rows = [row for row in ladder.of(rung, None, resource) if row["gflops_per_s"] and row["flops"]
+            and row["bytes"]]
     peak, bandwidths = ceilings_of(run, resource)
     if not rows or peak is None:
         return None
     points = [(row["flops"] / row["bytes"], row["gflops_per_s"]) for row in rows]
     x = Axis.around("FLOP per byte", [p[0] for p in points] + [0.1, 100.0], True)
     y = Axis.around(f"GFLOP/s, {resource.label}", [p[1] for p in points] + [peak, peak / 300], True)
-    guides = [Guide(((max(x.low, peak / max(bandwidths.values(), default=peak / x.low)), peak), (x.high, peak)),
+    guides = [Guide(((max(x.low, peak / max(bandwidths.values(), default=peak / x.low)), peak),
+                     (x.high, peak)),
                     f"peak {peak:.0f}")]
     for level in ("L1", "DRAM"):
         if level in bandwidths:
@@ -259,11 +273,13 @@ def roofline(run: Run, ladder: Ladder, rung: Rung) -> Markup | None:
             if start < end:
                 guides.append(Guide(((start, start * rate), (end, end * rate)), level))
     series = Series(rung.name, svg.technique_colour(rung.technique), points, line=False)
-    return svg.chart(f"Roofline of {rung.name}: {len(points)} problems under a peak of {peak:.0f} GFLOP/s", [series],
+    return svg.chart(f"Roofline of {rung.name}: {len(points)} problems under a peak of {peak:.0f} "
+                     "GFLOP/s", [series],
                      x, y, guides, 320, 210)
 
 
-GAIN_LABELS = ["variant", "on", "direction", "gain", "95 % interval", "over first rung", "over library",
+GAIN_LABELS = ["variant", "on", "direction", "gain", "95 % interval",
+               "over first rung", "over library",
                "share of roof", "problems"]
 
 

@@ -27,8 +27,10 @@ class Network(NamedTuple):
 
     @property
     def step_flops(self) -> float:
-        """Products of a training step: forward and both gradients; the first layer needs none for its input."""
-        return self.batch * sum((3 if i else 2) * layer.flops for i, layer in enumerate(self.layers))
+        """Products of a training step: forward and both gradients; the first layer needs none for
+        its input."""
+        return self.batch * sum((3 if i else 2) * layer.flops
+                                for i, layer in enumerate(self.layers))
 
 
 def networks(root: Path) -> dict[str, Network]:

@@ -1,4 +1,5 @@
-"""The published runs as a folder for any static web server: index.html and one page for each run."""
+"""The published runs as a folder for any static web server: index.html and one page for each
+run."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class Outcome:
 
 def published_runs(results: Path) -> list[Path]:
     """The folders below `results` that hold a summary or a training, except local/."""
-    found = {path.parent for name in (schema.SUMMARY_FILE, "train.csv") for path in results.rglob(name)}
+    found = {path.parent for name in (schema.SUMMARY_FILE, "train.csv")
+             for path in results.rglob(name)}
     return sorted(folder for folder in found if folder.relative_to(results).parts[:1] != (LOCAL,)
                   and (folder / schema.ENVIRONMENT_FILE).is_file())
 
@@ -64,13 +66,15 @@ def published_runs(results: Path) -> list[Path]:
 def write_site(results: Path, site: Path, root: Path, program: Path) -> Outcome:
     """Every page is made before anything is written. Pages of runs that are gone are removed."""
     if not results.is_dir():
-        raise InputError(f"{results}: is not a folder; expected the published runs, one folder each")
+        raise InputError(f"{results}: is not a folder; expected the published runs, one folder "
+                         "each")
     if site.exists() and any(site.iterdir()) and not (site / INDEX).is_file():
-        raise InputError(f"{site}: has files of its own; expected an empty folder or an earlier site")
+        raise InputError(f"{site}: has files of its own; expected an empty folder or an earlier "
+                         "site")
     folders = published_runs(results)
     if not folders:
-        raise InputError(f"{results}: holds no published run; expected folders with {schema.ENVIRONMENT_FILE} and "
-                         f"{schema.SUMMARY_FILE} or train.csv")
+        raise InputError(f"{results}: holds no published run; expected folders with "
+                         f"{schema.ENVIRONMENT_FILE} and {schema.SUMMARY_FILE} or train.csv")
     pages: dict[Path, str] = {}
     entries, warnings = [], []
     for folder in folders:
@@ -101,8 +105,10 @@ def entry_of(run: Run, name: str, link: str) -> Entry:
     return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
                  plural(environment["cores"], "core") if environment.get("cores") else "",
                  environment.get("quiet_sentence") or "",
-                 first_screen.sentence(chain, step, run.refused_ceilings) if chain or step else Markup(""), trainings(run),
-                 counts(latest(run.summary or [])), [line for ladder in found if (line := line_of(ladder))])
+                 first_screen.sentence(chain, step, run.refused_ceilings) if chain or step
+                 else Markup(""), trainings(run),
+                 counts(latest(run.summary or [])),
+                 [line for ladder in found if (line := line_of(ladder))])
 
 
 def line_of(ladder: Ladder) -> Line | None:
@@ -110,11 +116,13 @@ def line_of(ladder: Ladder) -> Line | None:
     best = best_rung(ladder, None, resource) if resource else None
     if best is None:
         return None
-    return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique, times(best.over_first),
+    return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique,
+                times(best.over_first),
                 times(best.over_vendor), percent(best.percent_of_roof), best.problems)
 
 
 def trainings(run: Run) -> str:
     rows = run.train or []
     networks, modes = ({row[name] for row in rows if row.get(name)} for name in ("network", "mode"))
-    return f"Trainings of {', '.join(sorted(networks))} in {plural(len(modes), 'mode')}." if networks else ""
+    named = ", ".join(sorted(networks))
+    return f"Trainings of {named} in {plural(len(modes), 'mode')}." if networks else ""

@@ -1,4 +1,5 @@
-"""The source files of the rungs: which file registers a rung, highlighted, and compared with another."""
+"""The source files of the rungs: which file registers a rung, highlighted, and compared with
+another."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ MOST_LINES = 420        # of one file; the page says how many it leaves out
 MOST_DIFF_LINES = 150
 CONTEXT = 2             # equal lines around a difference
 # Token type: class in the style sheet. The first that contains the token counts.
-CLASSES = ((Comment.Preproc, "p"), (Comment.PreprocFile, "p"), (Comment, "c"), (Keyword, "k"), (Name.Builtin, "k"),
-           (String, "s"), (Number, "d"))
+CLASSES = ((Comment.Preproc, "p"), (Comment.PreprocFile, "p"), (Comment, "c"), (Keyword, "k"),
+           (Name.Builtin, "k"), (String, "s"), (Number, "d"))
 
 INFO = re.compile(r"VariantInfo\s+\w+\s*\{(?P<body>[^{}]*)\}", re.S)
 FIELD = re.compile(r"\.(?P<name>name|builds_on|adds)\s*=\s*(?P<text>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)")
@@ -34,7 +35,8 @@ class Source:
     path: str
     adds: str
     builds_on: str
-    includes: tuple[str, ...] = field(default=())  # headers of the rung itself, not those of all kernels
+    # Headers of the rung itself, not those of all kernels.
+    includes: tuple[str, ...] = field(default=())
 
 
 def read(path: Path) -> str:
@@ -52,9 +54,11 @@ def find_sources(root: Path, primitive: str) -> dict[str, Source]:
             fields = {f["name"]: "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', f["text"]))
                       for f in FIELD.finditer(info["body"])}
             if "name" in fields:
-                own = tuple(name for name in INCLUDE.findall(text) if name.startswith(f"kernels/{primitive}/")
+                own = tuple(name for name in INCLUDE.findall(text)
+                            if name.startswith(f"kernels/{primitive}/")
                             and name.count("/") > 2 and (root / name).is_file())
-                found[fields["name"]] = Source(path.relative_to(root).as_posix(), fields.get("adds", ""),
+                found[fields["name"]] = Source(path.relative_to(root).as_posix(),
+                                               fields.get("adds", ""),
                                                fields.get("builds_on", ""), own)
     return found
 
@@ -68,10 +72,12 @@ def highlighted(text: str) -> tuple[Markup, int]:
     lines = without_empty_end(text)
     left_out = max(0, len(lines) - MOST_LINES)
     out = []
-    for kind, value in CppLexer(stripnl=False, ensurenl=False).get_tokens("\n".join(lines[:MOST_LINES])):
+    for kind, value in CppLexer(stripnl=False,
+                                ensurenl=False).get_tokens("\n".join(lines[:MOST_LINES])):
         name = next((css for token, css in CLASSES if kind in token), "")
         shown = str(escape(value))
-        out.append(f"<b class={name}>{shown}</b>" if name and kind is not Token.Text and value.strip() else shown)
+        out.append(f"<b class={name}>{shown}</b>" if name and kind is not Token.Text
+                   and value.strip() else shown)
     return Markup("".join(out)), left_out
 
 
@@ -103,7 +109,8 @@ def diff_rows(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 def expected_gains(root: Path, primitive: str) -> dict[str, str]:
-    """The column `expected gain` of the tables of rungs in the README of the primitive, by family."""
+    """The column `expected gain` of the tables of rungs in the README of the primitive, by
+    family."""
     try:
         text = read(root / "kernels" / primitive / "README.md")
     except OSError:

@@ -1,7 +1,8 @@
 """Inline SVG. Text stays text; colours are CSS variables, so that both themes share a picture.
 
-A colour is a CSS class: t-<technique> for techniques, or `m` with the variables --l and --d for others.
-Bars are placed in percent of the width, so that their text keeps its size on narrow screens.
+A colour is a CSS class: t-<technique> for techniques, or `m` with the variables --l and --d for
+others. Bars are placed in percent of the width, so that their text keeps its size on narrow
+screens.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def technique_colours() -> dict[str, tuple[str, str]]:
 
 
 def both_themes(colour: str) -> tuple[str, str]:
-    """In the dark theme a colour stands out as much as in the light one, so that black becomes almost white."""
+    """In the dark theme a colour stands out as much as in the light one, so that black becomes
+    almost white."""
     light = readable(colour, LIGHT)
     return light, readable(colour, DARK, min(contrast(light, LIGHT), MOST_CONTRAST))
 
@@ -73,7 +75,8 @@ def place_log(value: float, low: float, high: float) -> float:
 def log_ticks(low: float, high: float) -> list[float]:
     decades = math.log10(high / low)
     subs = (1, 2, 5) if decades < 2 else (1, 3) if decades < 2.6 else (1,)
-    ticks = [sub * 10.0 ** power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [sub * 10.0 ** power
+             for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
              for sub in subs]
     found = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
     return found[::max(1, math.ceil(len(found) / 6))]
@@ -83,7 +86,8 @@ def linear_ticks(low: float, high: float) -> list[float]:
     raw = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw)
-    return [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return [step * i
+            for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
 @dataclass
@@ -96,7 +100,8 @@ class Axis:
     @classmethod
     def around(cls, label: str, values: Iterable[float], logarithmic: bool, margin: float = 0.06,
                low: float | None = None) -> Axis:
-        found = [value for value in values if math.isfinite(value) and (value > 0 or not logarithmic)]
+        found = [value for value in values if math.isfinite(value)
+                 and (value > 0 or not logarithmic)]
         least, most = (min(found), max(found)) if found else (0.1, 1.0)
         if logarithmic:
             factor = (most / least) ** margin if most > least else 2.0
@@ -112,7 +117,8 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        return log_ticks(self.low, self.high) if self.logarithmic else linear_ticks(self.low, self.high)
+        return log_ticks(self.low,
+                         self.high) if self.logarithmic else linear_ticks(self.low, self.high)
 
 
 class Series(NamedTuple):
@@ -153,25 +159,29 @@ def chart(title: str, series: Sequence[Series], x: Axis, y: Axis, guides: Sequen
     def at(px: float, py: float) -> tuple[str, str]:
         return f"{left + x.place(px) * inner_w:.1f}", f"{top + (1 - y.place(py)) * inner_h:.1f}"
 
-    out = [Markup('<svg class="chart" viewBox="0 0 {} {}" width="{}" role="img" aria-label="{}">').format(
+    out = [Markup('<svg class="chart" viewBox="0 0 {} {}" width="{}" role="img" '
+                  'aria-label="{}">').format(
         width, height, width, title)]
     for tick in x.ticks:
         px, _ = at(tick, y.low)
         out.append(f'<path class="grid" d="M{px} {top}V{top + inner_h}"/>'
-                   f'<text x="{px}" y="{top + inner_h + 14}" text-anchor="middle">{tick_text(tick)}</text>')
+                   f'<text x="{px}" y="{top + inner_h + 14}" '
+                   f'text-anchor="middle">{tick_text(tick)}</text>')
     for tick in y.ticks:
         _, py = at(x.low, tick)
         out.append(f'<path class="grid" d="M{left} {py}H{left + inner_w}"/>'
-                   f'<text x="{left - 5}" y="{float(py) + 4:.1f}" text-anchor="end">{tick_text(tick)}</text>')
+                   f'<text x="{left - 5}" y="{float(py) + 4:.1f}" '
+                   f'text-anchor="end">{tick_text(tick)}</text>')
     out.append(str(Markup('<text class="axis" x="{}" y="{}" text-anchor="middle">{}</text>').format(
         left + inner_w / 2, height - 5, x.label)))
-    out.append(str(Markup('<text class="axis" transform="translate(11 {}) rotate(-90)" text-anchor="middle">{}'
-                          '</text>').format(top + inner_h / 2, y.label)))
+    out.append(str(Markup('<text class="axis" transform="translate(11 {}) rotate(-90)" '
+                          'text-anchor="middle">{}</text>').format(top + inner_h / 2, y.label)))
     for guide in guides:
         (x1, y1), (x2, y2) = (at(*point) for point in guide.points)
         out.append(f'<path class="guide" d="M{x1} {y1}L{x2} {y2}"/>')
         if guide.name:
-            out.append(str(Markup('<text class="note" x="{}" y="{}" text-anchor="end">{}</text>').format(
+            out.append(str(Markup('<text class="note" x="{}" y="{}" '
+                                  'text-anchor="end">{}</text>').format(
                 x2, f"{max(float(y2) - 4, 9):.1f}", guide.name)))
     for one in series:
         out.append(f"<g {one.colour}>")
@@ -181,7 +191,8 @@ def chart(title: str, series: Sequence[Series], x: Axis, y: Axis, guides: Sequen
             out.append(f'<path class="band" d="M{" ".join(upper + lower)}Z"/>')
         if one.line and len(one.points) > 1:
             dash = f' stroke-dasharray="{one.dash}"' if one.dash else ""
-            out.append(f'<path class="line"{dash} d="M{" ".join(",".join(at(*p)) for p in one.points)}">'
+            out.append(f'<path class="line"{dash} '
+                       f'd="M{" ".join(",".join(at(*p)) for p in one.points)}">'
                        f"<title>{escape(one.name)}</title></path>")
         else:
             for px, py in (at(*point) for point in one.points):
@@ -192,6 +203,7 @@ def chart(title: str, series: Sequence[Series], x: Axis, y: Axis, guides: Sequen
 
 
 def legend(series: Sequence[Series]) -> Markup:
-    items = Markup("").join(Markup('<li><span {}><i class="key"></i></span>{}</li>').format(one.colour, one.name)
-                            for one in series)
+    items = Markup("").join(
+        Markup('<li><span {}><i class="key"></i></span>{}</li>').format(one.colour, one.name)
+        for one in series)
     return Markup('<ul class="legend">{}</ul>').format(items)

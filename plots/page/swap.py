@@ -1,4 +1,5 @@
-"""What the interactive training step needs: times inside measured steps, and times of rungs alone."""
+"""What the interactive training step needs: times inside measured steps, and times of rungs
+alone."""
 
 from __future__ import annotations
 
@@ -15,30 +16,34 @@ from plots.page.shapes import networks as known_networks
 UPDATE = "all parameters"  # the operations of the update, which summary.csv measures as one
 
 
-def operations(c: Configuration, problems: dict[str, str], optimizer: str | None) -> dict[str, dict[str, Any]]:
-    """The operations of a step by layer and phase: layer, phase, primitive and problem (None: outside the
-    ladders), variant, seconds."""
+def operations(c: Configuration, problems: dict[str, str],
+               optimizer: str | None) -> dict[str, dict[str, Any]]:
+    """The operations of a step by layer and phase: layer, phase, primitive and problem (None:
+    outside the ladders), variant, seconds."""
     found: dict[str, dict[str, Any]] = {}
     for row in c.rows:
         layer, phase = row["layer"], row["phase"]
         key = f"{c.network}.{layer}"
-        names = [f"{key}.forward", f"{key}.forward.bias_relu"] if phase == "forward" else [key, f"{key}.backward"]
+        names = [f"{key}.forward",
+                 f"{key}.forward.bias_relu"] if phase == "forward" else [key, f"{key}.backward"]
         problem = next((name for name in names if name in problems), None)
         primitive = problems[problem] if problem else None
         if phase == "update" and problems.get(f"{c.network}/{optimizer}"):
             layer, problem, primitive = UPDATE, f"{c.network}/{optimizer}", "sgd_update"
         entry = found.setdefault(f"{layer}|{phase}", {
-            "layer": layer, "phase": phase, "primitive": primitive, "problem": problem, "variant": row["variant"],
-            "seconds": 0.0})
+            "layer": layer, "phase": phase, "primitive": primitive, "problem": problem,
+            "variant": row["variant"], "seconds": 0.0})
         entry["seconds"] += row["median_s"] or 0.0
     return found
 
 
 def problem_name(row: Row) -> str:
-    return f"{row['problem']}/{row['direction']}" if row["primitive"] == "sgd_update" else row["problem"]
+    problem, direction = row["problem"], row["direction"]
+    return f"{problem}/{direction}" if row["primitive"] == "sgd_update" else problem
 
 
-def alone(ladders: Iterable[Ladder], resource: Resource, wanted: set[str]) -> dict[str, dict[str, dict[str, float]]]:
+def alone(ladders: Iterable[Ladder], resource: Resource,
+          wanted: set[str]) -> dict[str, dict[str, dict[str, float]]]:
     """Seconds by primitive, variant and problem: on these threads, or on the most below them."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for ladder in ladders:
@@ -47,7 +52,8 @@ def alone(ladders: Iterable[Ladder], resource: Resource, wanted: set[str]) -> di
         of_variant: dict[str, dict[str, float]] = {}
         for row in ladder.measured:
             r, problem = resource_of(row), problem_name(row)
-            if (r.ranks != 1 or r.threads > resource.threads or r.device != resource.device or problem not in wanted
+            if (r.ranks != 1 or r.threads > resource.threads or r.device != resource.device
+                or problem not in wanted
                     or row["prepacked"] == "yes" or row["cache"] == "cold"):
                 continue
             key = (row["variant"], problem)
@@ -55,12 +61,14 @@ def alone(ladders: Iterable[Ladder], resource: Resource, wanted: set[str]) -> di
                 threads_of[key] = r.threads
                 of_variant.setdefault(row["variant"], {})[problem] = float(f"{row['median_s']:.4g}")
         if of_variant:
-            found[ladder.primitive] = {name: of_variant[name] for name in order if name in of_variant}
+            found[ladder.primitive] = {name: of_variant[name]
+                                       for name in order if name in of_variant}
     return found
 
 
 def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | None:
-    found = [c for c in configurations(run.step or []) if c.resource.ranks == 1 and is_cpu(c.resource.device)]
+    found = [c for c in configurations(run.step or []) if c.resource.ranks == 1
+             and is_cpu(c.resource.device)]
     if not found:
         return None
     described = known_networks(root)
@@ -73,7 +81,8 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
         threads: dict[str, Any] = {}
         for c in (c for c in found if c.network == network):
             made = operations(c, problems, optimizer)
-            place = threads.setdefault(c.resource.label, {"uses": {}, "alone": {}, "operations": []})
+            place = threads.setdefault(c.resource.label,
+                                       {"uses": {}, "alone": {}, "operations": []})
             if not place["operations"]:
                 place["operations"] = [{k: o[k] for k in ("layer", "phase", "primitive", "problem")}
                                        for o in made.values()]
@@ -82,7 +91,8 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
                 place["alone"] = alone(ladders, c.resource, wanted)
             place["uses"][c.use] = {
                 "total": float(f"{c.total_s:.5g}"),
-                "seconds": [float(f"{made[k]['seconds']:.4g}") if k in made else 0 for k in place["keys"]],
+                "seconds": [float(f"{made[k]['seconds']:.4g}") if k in made else 0
+                            for k in place["keys"]],
                 "variants": [made[k]["variant"] if k in made else "" for k in place["keys"]]}
             for o in made.values():
                 techniques.setdefault(o["variant"], technique_in_name(o["variant"]) or "none")

@@ -42,18 +42,22 @@ def compare(run: Run, base: Run, program: Path) -> Comparison:
     """The verdicts of the program; without it the ratios of the medians, not judged."""
     name = base.folder.resolve().name
     try:
-        result = subprocess.run([str(program), "compare", str(base.folder), str(run.folder), "--json"],
-                                capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        answer = json.loads(result.stdout) if result.returncode in (0, 1) and result.stdout else None
+        command = [str(program), "compare", str(base.folder), str(run.folder), "--json"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S,
+                                check=False)
+        compared = result.returncode in (0, 1) and result.stdout
+        answer = json.loads(result.stdout) if compared else None
         why_not = "" if answer else last_line(result.stderr) or f"{program.name} compare failed"
     except (FileNotFoundError, PermissionError):
-        answer, why_not = None, f"there is no program {os.path.relpath(program)}; make build makes it"
+        answer = None
+        why_not = f"there is no program {os.path.relpath(program)}; make build makes it"
     except subprocess.TimeoutExpired:
         answer, why_not = None, f"{program.name} compare took more than {TIMEOUT_S} s"
     except json.JSONDecodeError:
         answer, why_not = None, f"{program.name} compare wrote no JSON"
-    if answer is not None and answer.get("schema_version") != SCHEMA_VERSION:
-        answer, why_not = None, f"{program.name} compare wrote schema_version {answer.get('schema_version')!r}"
+    version = answer and answer.get("schema_version")
+    if answer is not None and version != SCHEMA_VERSION:
+        answer, why_not = None, f"{program.name} compare wrote schema_version {version!r}"
     if answer is None:
         return Comparison(name, ratios_of_medians(run, base), why_not=why_not)
     rows = {key_of_row(row): Verdict(row["verdict"], row["ratio"]) for row in answer["rows"]}
@@ -68,16 +72,18 @@ def last_line(text: str) -> str:
 
 
 def ratios_of_medians(run: Run, base: Run) -> dict[tuple, Verdict]:
-    before: dict[tuple, Row] = {key_of_row(row): row for row in latest(base.summary or []) if has_time(row)}
-    return {key_of_row(row): Verdict(NOT_JUDGED, row["median_s"] / before[key_of_row(row)]["median_s"])
+    before: dict[tuple, Row] = {key_of_row(row): row
+                                for row in latest(base.summary or []) if has_time(row)}
+    return {key_of_row(row): Verdict(NOT_JUDGED,
+                                     row["median_s"] / before[key_of_row(row)]["median_s"])
             for row in latest(run.summary or []) if has_time(row) and key_of_row(row) in before}
 
 
 def sentence(found: Comparison) -> str:
     if found.why_not:
-        return (f"Against {found.base}: {len(found.rows)} rows in common, ratios of the medians only and no verdicts, "
-                f"because {found.why_not}.")
+        return (f"Against {found.base}: {len(found.rows)} rows in common, ratios of the medians "
+                f"only and no verdicts, because {found.why_not}.")
     totals = found.totals
     return (f"Against {found.base}, stepladder compare finds {totals['faster']} rows faster, "
-            f"{totals['slower']} slower, {totals['same']} the same, and cannot tell {totals['cannot_tell']}; "
-            f"{totals['in_one_run_only']} are in one run only.")
+            f"{totals['slower']} slower, {totals['same']} the same, and cannot tell "
+            f"{totals['cannot_tell']}; {totals['in_one_run_only']} are in one run only.")

@@ -80,8 +80,8 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "groups": groups, "cut": [],
         "gain_labels": rungs.GAIN_LABELS,
         "explorer": embedded({**explorer.data(rows, comparison.rows if comparison else {}),
-                              "peaks": explorer.peaks(run), "bandwidths": explorer.bandwidths(run)}) if rows else None,
-        "statuses": explorer.status_sentence(rows) if rows else "",
+                              "peaks": explorer.peaks(run), "bandwidths": explorer.bandwidths(run)})
+        if rows else None, "statuses": explorer.status_sentence(rows) if rows else "",
         "without_time": explorer.without_time(rows),
         "failed": [row for row in rows if row["status"] == "failed"],
         "sources": then_and_now.then_and_now(run, root),
@@ -104,13 +104,16 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
 
 
 def size_warning(run: Run, cut: list[str]) -> list[str]:
-    return [f"{run.folder / FILE}: left out to keep the page small: {', '.join(cut)}"] if cut else []
+    what = "left out to keep the page small"
+    return [f"{run.folder / FILE}: {what}: {', '.join(cut)}"] if cut else []
 
 
 def templates() -> jinja2.Environment:
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True,
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True,
+                              trim_blocks=True,
                               lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    made.globals["file"] = lambda name: Markup((HERE / "templates" / name).read_text(encoding="utf-8"))
+    made.globals["file"] = lambda name: Markup(
+        (HERE / "templates" / name).read_text(encoding="utf-8"))
     made.filters["inline"] = markup.inline
     made.globals["html_table"] = markup.html_table
     made.globals["text_on"] = svg.text_on
@@ -137,7 +140,8 @@ def noise_line(run: Run) -> str:
         parts.append(f"{noise['disturbed']} of {noise['repetitions']} repetitions were disturbed")
     visits = [row["visit"] for row in run.samples or [] if row.get("visit") is not None]
     if visits:
-        parts.append(f"problems were visited up to {max(visits) + 1 if min(visits) == 0 else max(visits)} times")
+        parts.append("problems were visited up to "
+                     f"{max(visits) + 1 if min(visits) == 0 else max(visits)} times")
     marked = sum(bool(row.get("marked")) for row in latest(run.summary or []))
     if run.summary and "marked" in run.summary[0]:
         parts.append(f"{marked} rows are marked disturbed")
@@ -151,18 +155,20 @@ def ceilings_table(run: Run) -> Markup | None:
         lines.setdefault((c["name"], c["level"], c["unit"]), {})[c["threads"]] = c["value"]
     if not lines:
         return None
-    return markup.html_table(["ceiling", "level", "unit", *(f"{t} thread{'s' if t > 1 else ''}" for t in threads)],
+    return markup.html_table(["ceiling", "level", "unit",
+                              *(f"{t} thread{'s' if t > 1 else ''}" for t in threads)],
                              [[*key, *(number(values.get(t), ".4g") for t in threads)]
                               for key, values in lines.items()], 3)
 
 
-# --- figures and tables ----------------------------------------------------------------------------------------
+# --- figures and tables --------------------------------------------------------------------------
 
 
 def write_figures(run: Run) -> int:
     """Copies of the charts, which are drawn first if they are older than the results."""
     drawn = run.folder / schema.CHARTS_FOLDER
-    newest = max((path.stat().st_mtime for name in schema.TABLES if (path := run.folder / f"{name}.csv").exists()),
+    newest = max((path.stat().st_mtime for name in schema.TABLES
+                  if (path := run.folder / f"{name}.csv").exists()),
                  default=0.0)
     svgs = list(drawn.glob("*.svg"))
     if not svgs or max(path.stat().st_mtime for path in svgs) < newest:
@@ -220,8 +226,10 @@ def file_name(title: str) -> str:
     return "-".join(words) or "table"
 
 
-LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-         "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "×": r"$\times$"}
+LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+         "{": r"\{",
+         "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
+         "×": r"$\times$"}
 
 
 def latex_cell(text: str) -> str:
@@ -234,9 +242,10 @@ def latex(table: markup.Table) -> str:
     columns = "".join("l" if i < table.text_columns else "r" for i in range(len(table.labels)))
     line = " & ".join
     body = [line(map(latex_cell, row)) + r" \\" for row in table.rows]
-    return "\n".join([f"% {table.title}; needs \\usepackage{{booktabs}}", rf"\begin{{tabular}}{{{columns}}}",
-                      r"\toprule", line(map(latex_cell, table.labels)) + r" \\", r"\midrule", *body, r"\bottomrule",
-                      r"\end{tabular}", ""])
+    return "\n".join([f"% {table.title}; needs \\usepackage{{booktabs}}",
+                      rf"\begin{{tabular}}{{{columns}}}",
+                      r"\toprule", line(map(latex_cell, table.labels)) + r" \\", r"\midrule", *body,
+                      r"\bottomrule", r"\end{tabular}", ""])
 
 
 def csv_text(table: markup.Table) -> str:

@@ -14,7 +14,8 @@ from plots.screen.next_commands import shown_path
 from plots.screen.text import WIDTH, clipped, columns
 from plots.tables.mode_tables import by_network, rows_of, title_of
 
-ON_SCREEN = ("mode", "samples/s", "x single", "bytes", "exposed", "waiting", "stale", "to target", "accuracy")
+ON_SCREEN = ("mode", "samples/s", "x single", "bytes", "exposed", "waiting", "stale", "to target",
+             "accuracy")
 LONGEST_MODE = 30  # characters, on the screen
 FIRST_CHARTS = ("modes-time-*", "modes-convergence-*", "modes-*")
 
@@ -39,14 +40,16 @@ def screen_row(row: Sequence[str]) -> list[str]:
     if time != MISSING:
         time += " s"
     seeds, _, of = reached.partition("/")
-    return [clipped(mode, LONGEST_MODE), *cells, time if seeds == of else f"{time} {reached}", accuracy]
+    return [clipped(mode, LONGEST_MODE), *cells, time if seeds == of else f"{time} {reached}",
+            accuracy]
 
 
 def files(folder: Path) -> str:
     shown = shown_path(folder)
     lines = [f"Rows: {shown}/{CSV_FILE}"]
     charts = folder / schema.CHARTS_FOLDER
-    drawn = [path.name for pattern in FIRST_CHARTS for path in sorted(charts.glob(f"{pattern}.svg"))]
+    drawn = [path.name for pattern in FIRST_CHARTS
+             for path in sorted(charts.glob(f"{pattern}.svg"))]
     if drawn:
         lines.append(f"Charts: {shown}/{schema.CHARTS_FOLDER}: {', '.join(dict.fromkeys(drawn))}")
     return "\n".join(lines)

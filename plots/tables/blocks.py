@@ -5,7 +5,8 @@ spread             how far ratios of rungs repeat in further runs of that machin
 summary            per primitive: our best rung over the first rung and over the vendors' libraries
 directions         the same per direction
 steps              time of a training step per network and configuration
-steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run, or from the run
+steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run, or from the
+run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -16,7 +17,8 @@ simulation         predicted training steps on clusters, from the folder simulat
 training           the last row of every training
 data-parallel-peers
                    data-parallel steps beside PyTorch's, from the folder modes/peers/
-modes              the training modes side by side, from the folder modes/ of the run, or from the run
+modes              the training modes side by side, from the folder modes/ of the run, or from the
+run
 modes-FAMILY       those of one family, such as modes-synchronous, beside single
 modes-hosts        the same between hosts, from the folder modes/hosts/
 ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
@@ -61,7 +63,8 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "training": lambda _: training(run),
         "data-parallel-peers": lambda _: data_parallel_peers(run),
         "modes": lambda _: training_modes(run, "modes") or training_modes(run),
-        **{f"modes-{family.replace(' ', '-')}": lambda _, family=family: training_modes(run, "modes", family)
+        **{f"modes-{family.replace(' ', '-')}": lambda _, family=family: training_modes(
+            run, "modes", family)
            for family in modes.FAMILIES if family != "one replica"},
         "modes-hosts": lambda _: training_modes(run, "modes/hosts"),
         "all-reduce": lambda _: all_reduce(run, "all_reduce") or all_reduce(run),
@@ -146,7 +149,8 @@ def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
 
 
 def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
-    """One table per direction: every rung on its most threads, or ranks. The page has the others."""
+    """One table per direction: every rung on its most threads, or ranks. The page has the
+    others."""
     if ladder is None or not ladder.measured:
         return None
     parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
@@ -186,7 +190,8 @@ def steps(run: Run) -> str | None:
         rows = []
         for c in (c for c in found if c.network == network):
             usual = ("", "single", "ablate", *["synchronous"] * (c.resource.ranks > 1))
-            rows.append([f"`{c.use}`", c.resource.label + (f", {c.mode}" if c.mode not in usual else ""),
+            rows.append([f"`{c.use}`",
+                         c.resource.label + (f", {c.mode}" if c.mode not in usual else ""),
                          milliseconds(c.total_s), *(milliseconds(c.phase_s(p)) for p in phases),
                          times(base.total_s / c.total_s),
                          f"{c.total_s / c.predicted_s:.2f}" if c.predicted_s else MISSING])
@@ -296,11 +301,12 @@ def peers_table(rows: Sequence[Row]) -> str:
             lines.append([binary_size(size), best.removeprefix(ours), microseconds(own[best]),
                           times(theirs / own[best]), microseconds(copied),
                           times(theirs / copied if copied else None)])
-            beside.append([binary_size(size), *(microseconds(here.get(name)) for name in libraries)])
+            beside.append([binary_size(size),
+                           *(microseconds(here.get(name)) for name in libraries)])
         labels = ("length", "our fastest rung", "us", "library / ours",
                   "`shared_window_copy`, us", "library / it")
-        parts += [f"**{plural(ranks, 'rank')}**; library: the fastest", markdown.table(labels, lines, 0),
-                  "Microseconds of each library:",
+        parts += [f"**{plural(ranks, 'rank')}**; library: the fastest",
+                  markdown.table(labels, lines, 0), "Microseconds of each library:",
                   markdown.table(["length", *libraries], beside, 0)]
     return "\n\n".join(parts)
 
@@ -350,7 +356,8 @@ def training_modes(run: Run, name: str = "", family: str | None = None) -> str |
         found = [c for c in found if c.mode == modes.SINGLE or modes.family_of(c.mode) == family]
     table = mode_tables.markdown_tables(found)
     where = (compared.environment or {}).get("network")
-    return f"{source(compared)}{f' Network: {where}.' if where else ''}\n\n{table}" if table else None
+    about = source(compared) + (f" Network: {where}." if where else "")
+    return f"{about}\n\n{table}" if table else None
 
 
 def data_parallel_peers(run: Run) -> str | None:
@@ -362,18 +369,20 @@ def data_parallel_peers(run: Run) -> str | None:
         return None
     lines = []
     for row in rows:
-        program = f"PyTorch, {row['mode']}" if row["use"] == "pytorch" else f"`{row['use']}`, {row['mode']}"
-        head = [row["network"], str(row["ranks"]), program]
+        program = "PyTorch" if row["use"] == "pytorch" else f"`{row['use']}`"
+        head = [row["network"], str(row["ranks"]), f"{program}, {row['mode']}"]
         if row["status"] != "ok":
             lines.append([*head, f"failed: {row['reason']}", *[MISSING] * 3])
             continue
-        ratio = (f"{times(row['ratio'])} ({times(row['ratio_ci_low'])} to {times(row['ratio_ci_high'])})"
+        ratio = (f"{times(row['ratio'])} ({times(row['ratio_ci_low'])} to "
+                 f"{times(row['ratio_ci_high'])})"
                  if row["ratio"] is not None else MISSING)
         lines.append([*head, milliseconds(row["median_s"]), number(row["samples_per_s"], ",.0f"),
                       percent(100 * row["exposed_share"]), ratio])
     labels = ("network", "ranks", "step", "ms", "samples/s", "exposed communication", "`best` / it")
-    return (f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of {about['rounds']} rounds "
-            f"in turns, one thread per rank.\n\n" + markdown.table(labels, lines, 3))
+    return (f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of "
+            f"{about['rounds']} rounds in turns, one thread per rank.\n\n"
+            + markdown.table(labels, lines, 3))
 
 
 def training(run: Run) -> str | None:

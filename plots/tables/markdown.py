@@ -38,8 +38,8 @@ def wrapped(text: str, indent: str = "") -> str:
 
 
 def narrow_table(text: str) -> str:
-    """The columns in as few tables as fit, or a list of the rows where a cell alone is too wide. All
-    tables begin with the columns that tell the rows apart."""
+    """The columns in as few tables as fit, or a list of the rows where a cell alone is too wide.
+    All tables begin with the columns that tell the rows apart."""
     lines = [cells(line) for line in text.splitlines()]
     rows = lines[2:]
     key = next((n for n in range(1, len(lines[0]) + 1)

@@ -9,15 +9,16 @@ from plots.data.modes import Compared, Interval, fastest_first, labels_of, sever
 from plots.data.numbers import MISSING, binary_size, number, percent, times
 from plots.tables import markdown
 
-LABELS = ("mode", "samples/s", "x single", "bytes/step", "exposed", "waiting", "staleness", "to target, s",
-          "interval", "reached", "accuracy")
+LABELS = ("mode", "samples/s", "x single", "bytes/step", "exposed", "waiting", "staleness",
+          "to target, s", "interval", "reached", "accuracy")
 
 
 def markdown_tables(found: Sequence[Compared]) -> str | None:
     if not several_modes(found):
         return None
     return "\n\n".join(f"{title_of(here)}\n\n" + markdown.table(
-        LABELS, [[f"`{mode}`", *cells] for mode, *cells in rows_of(here)], 1) for here in by_network(found))
+        LABELS, [[f"`{mode}`", *cells] for mode, *cells in rows_of(here)], 1)
+                       for here in by_network(found))
 
 
 def by_network(found: Sequence[Compared]) -> list[list[Compared]]:
@@ -43,11 +44,13 @@ def rows_of(found: Sequence[Compared]) -> list[list[str]]:
 
 def cells_of(c: Compared, over_single: float | None) -> list[str]:
     sent, accuracy, time = c.mean("bytes_per_step"), c.final_accuracy, c.to_target("seconds")
-    return [number(c.samples_per_s, ",.0f"), times(over_single), binary_size(sent) if sent else MISSING,
-            share(c.mean("exposed_share")), share(c.mean("waiting_share")), number(c.mean("staleness_mean"), ".2f"),
-            seconds(time.median),
+    return [number(c.samples_per_s, ",.0f"), times(over_single),
+            binary_size(sent) if sent else MISSING,
+            share(c.mean("exposed_share")), share(c.mean("waiting_share")),
+            number(c.mean("staleness_mean"), ".2f"), seconds(time.median),
             interval_of(time) if len(c.trainings) > 1 else MISSING,
-            f"{c.reached}/{len(c.trainings)}", f"{100 * accuracy.median:.1f} %" if accuracy else MISSING]
+            f"{c.reached}/{len(c.trainings)}",
+            f"{100 * accuracy.median:.1f} %" if accuracy else MISSING]
 
 
 def interval_of(time: Interval) -> str:

@@ -119,9 +119,10 @@ def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
 
 
 def write_run(folder: Path, primitives: Collection[str] = tuple(VARIANTS),
-              networks: Collection[str] = tuple(LAYERS), seed: int = 1, sweeps: bool = False) -> Path:
-    """A run of these primitives and all_reduce, the steps of these networks, two trainings. `sweeps`:
-    with suites that vary one size too."""
+              networks: Collection[str] = tuple(LAYERS), seed: int = 1,
+              sweeps: bool = False) -> Path:
+    """A run of these primitives and all_reduce, the steps of these networks, two trainings.
+    `sweeps`: with suites that vary one size too."""
     folder.mkdir(parents=True, exist_ok=True)
     noise = random.Random(seed)
     (folder / schema.ENVIRONMENT_FILE).write_text(json.dumps(environment(), indent=2))

@@ -44,12 +44,15 @@ def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
     names = ["tiny.v1", "tiny.v2", "deep/net $1", "deep~net"]
     noise = random.Random(1)
     write_csv(tmp_path, columns.STEP, [line for name in names
-                                       for line in one_step(noise, name, LAYERS["mlp"], "serial", "single", 1, 1.0)])
+                                       for line in one_step(noise, name, LAYERS["mlp"], "serial",
+                                                            "single", 1, 1.0)])
     (tmp_path / "columns.json").write_text(columns.JSON)
     outcome = draw.write_kind(load_run(tmp_path), draw.KINDS.index(draw.step_time))
     files = {path.name for path in (tmp_path / "charts").iterdir()}
-    assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241", "step-deep~7enet"}
-    assert files == {f"{name}.{suffix}" for name in outcome.written for suffix in ("svg", "pdf", "png")}
+    assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241",
+                                    "step-deep~7enet"}
+    assert files == {f"{name}.{suffix}" for name in outcome.written
+                     for suffix in ("svg", "pdf", "png")}
 
 
 @pytest.fixture(scope="session")
@@ -114,8 +117,9 @@ def test_no_text_overlaps_another_is_cut_or_too_small(pages):
     assert {name: faults(page) for name, page in pages.items()} == dict.fromkeys(pages, [])
 
 
-@pytest.mark.parametrize("folder", ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
-                                    "simulation/trainings"])
+@pytest.mark.parametrize("folder",
+                         ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
+                          "simulation/trainings"])
 def test_no_text_of_the_published_charts_overlaps_another(folder):
     run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
     with matplotlib.rc_context(style.RC):
@@ -192,7 +196,8 @@ def test_a_technique_has_one_colour_and_marker_in_every_chart(small_run, pages):
             for label, found in looks(pages[name]).items():
                 seen.add(label)
                 technique = technique_of[label]
-                assert found == {(style.COLOURS[technique].lower(), style.MARKERS[technique])}, (name, label)
+                assert found == {(style.COLOURS[technique].lower(),
+                                  style.MARKERS[technique])}, (name, label)
         assert seen == {rung.name for rung in ladder.measured_rungs}
 
 
@@ -206,8 +211,10 @@ def test_techniques_have_colours_and_markers_of_their_own():
 def lightness_and_hue(colour: str, seen: np.ndarray) -> np.ndarray:
     """CIE L*a*b* of a colour after a matrix on linear RGB."""
     rgb = np.array(matplotlib.colors.to_rgb(colour))
-    linear = np.clip(seen @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0, 1)
-    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    linear = np.clip(seen @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4),
+                     0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722],
+                    [0.0193, 0.1192, 0.9505]]) @ linear
     x, y, z = np.where((t := xyz / (0.9505, 1, 1.089)) > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -219,7 +226,8 @@ DEUTERANOPIA = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0
 
 @pytest.mark.parametrize("seen", [np.eye(3), DEUTERANOPIA], ids=["all cones", "deuteranopia"])
 def test_colours_of_techniques_are_far_apart(seen):
-    colours = [lightness_and_hue(colour, seen) for colour in (*style.COLOURS.values(), style.NEUTRAL_COLOUR)]
+    colours = [lightness_and_hue(colour, seen)
+               for colour in (*style.COLOURS.values(), style.NEUTRAL_COLOUR)]
     assert min(np.linalg.norm(a - b) for a, b in combinations(colours, 2)) > 20
 
 
@@ -337,9 +345,12 @@ def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
     sizes = (3, 11, 31)
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row(name, seconds * size, primitive="convolution", suite="filters",
-                    problem=f"filters.{size}x{size}", flops=1e9 * size**2, gflops_per_s=size / seconds,
-                    shape=f"n4 c32 h56 w56 k32 r{size} s{size} stride1x1 pad1x1 g1", technique=technique, builds_on=base)
-        for name, technique, base, seconds in (("serial", "serial", "", 4.0), ("best", "simd", "serial", 1.0))
+                    problem=f"filters.{size}x{size}", flops=1e9 * size**2,
+                    gflops_per_s=size / seconds,
+                    shape=f"n4 c32 h56 w56 k32 r{size} s{size} stride1x1 pad1x1 g1",
+                    technique=technique, builds_on=base)
+        for name, technique, base, seconds in (("serial", "serial", "", 4.0),
+                                               ("best", "simd", "serial", 1.0))
         for size in sizes])
     page = drawn(tmp_path)["size-convolution"]
     axes = page.panels()[0]
@@ -368,14 +379,18 @@ def conversion_row(direction, shape, seconds, variant="transposed"):
 def layout_rows():
     return [
         layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
-        layout_row("winograd_avx2", "nchw", 0.4), layout_row("onednn", "nchw", 0.1, technique="vendor", builds_on=""),
-        layout_row("direct_chwn_avx2", "chwn", 0.5), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8),
+        layout_row("winograd_avx2", "nchw", 0.4),
+        layout_row("onednn", "nchw", 0.1, technique="vendor", builds_on=""),
+        layout_row("direct_chwn_avx2", "chwn", 0.5),
+        layout_row("direct_nchw16c_avx2", "nchw16c", 0.8),
         layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
-        layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8, DEEP_LAYER)]
+        layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER),
+        layout_row("direct_nchw16c_avx2", "nchw16c", 0.8, DEEP_LAYER)]
 
 
 def speedups(axes) -> list[float]:
-    return sorted(round(float(line.get_xdata()[0]), 3) for line in axes.lines if line.get_marker() not in ("None", "|"))
+    return sorted(round(float(line.get_xdata()[0]), 3)
+                  for line in axes.lines if line.get_marker() not in ("None", "|"))
 
 
 def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(tmp_path):
@@ -384,9 +399,11 @@ def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(
     axes = page.panels()[0]
     assert speedups(axes) == [0.25, 1.25, 1.25, 2.0]
     # The fastest rung in nchw of any algorithm, without libraries.
-    assert sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|") == [1.0, 2.5]
+    assert sorted(float(line.get_xdata()[0]) for line in axes.lines
+                  if line.get_marker() == "|") == [1.0, 2.5]
     # The shape on which chwn gains most is on top.
-    assert [label.get_text().splitlines()[0] for label in axes.get_yticklabels()] == ["small", "deep"]
+    assert [label.get_text().splitlines()[0]
+            for label in axes.get_yticklabels()] == ["small", "deep"]
     assert title_of(page) == "Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1"
     caption, = (text.get_text() for text in page.figure.texts if text.get_gid() == "caption")
     assert "the run has no rows of reorder" in " ".join(caption.split())
@@ -396,33 +413,41 @@ def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path)
     write_csv(tmp_path, columns.SUMMARY, [
         *layout_rows(),
         conversion_row("nchw_to_chwn", "n64 c1 h28 w28", 0.25),
-        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5), conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 9.0, "slow"),
+        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5),
+        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 9.0, "slow"),
         conversion_row("nchw_to_chwn", "n4 c96 h27 w27", 1.0),
         conversion_row("chwn_to_nchw", "n4 c256 h14 w14", 3.0),
         *(conversion_row(direction, shape, seconds) for seconds, shapes in (
-            (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")), (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
+            (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")),
+            (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
           for direction, shape in zip(("nchw_to_nchw16c", "nchw16c_to_nchw"), shapes))])
     page = drawn(tmp_path)["layouts-convolution"]
-    hollow = sorted(float(line.get_xdata()[0]) for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
-    assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25), 1 / (0.5 + 0.25 + 0.5), 1 / (0.8 + 0.05 + 0.05)])
-    assert " ".join(title_of(page).split()) == ("Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1; "
-                                                "with conversions nchw on 1, nchw16c on 1")
+    hollow = sorted(float(line.get_xdata()[0])
+                    for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
+    assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25),
+                                    1 / (0.5 + 0.25 + 0.5), 1 / (0.8 + 0.05 + 0.05)])
+    assert " ".join(title_of(page).split()) == ("Fastest of 2 shapes, same algorithm: chwn on 1, "
+                                                "nchw16c on 1; with conversions nchw on 1, nchw16c "
+                                                "on 1")
 
 
 def test_the_title_of_layouts_names_none_whose_interval_touches_another(tmp_path):
     rows = [layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
             layout_row("direct_chwn_avx2", "chwn", 0.985)]
     write_csv(tmp_path, columns.SUMMARY, rows)
-    assert title_of(drawn(tmp_path)["layouts-convolution"]) == "convolution: layouts against nchw, the same algorithm"
-    write_csv(tmp_path, columns.SUMMARY, [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
-                                          layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
+    assert (title_of(drawn(tmp_path)["layouts-convolution"])
+            == "convolution: layouts against nchw, the same algorithm")
+    write_csv(tmp_path, columns.SUMMARY,
+              [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+               layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
     assert title_of(drawn(tmp_path)["layouts-convolution"]) == (
         "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")
 
 
 def test_layouts_without_a_row_in_nchw_have_no_chart(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [layout_row("direct_chwn_avx2", "chwn", 0.5)])
-    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time in nchw")
+    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time "
+                                                             "in nchw")
 
 
 def test_size_charts_join_only_problems_of_sweeps(tmp_path):
@@ -575,16 +600,20 @@ def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
 
 def values_of(page, label):
     """The y values of the series of a line chart."""
-    found, = [container for container in page.panels()[0].containers if container.get_label() == label]
+    found, = [container for container in page.panels()[0].containers
+              if container.get_label() == label]
     return [float(y) for y in found[0].get_ydata()]
 
 
 def test_more_threads_that_take_less_time_have_a_speedup_above_one(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [
-        summary_row("openmp", 8.0, technique="openmp"), summary_row("openmp", 2.0, technique="openmp", threads=2)])
+        summary_row("openmp", 8.0, technique="openmp"),
+        summary_row("openmp", 2.0, technique="openmp", threads=2)])
     write_csv(tmp_path, columns.STEP, [
-        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1, device="cpu",
-            layer="total", phase="total", variant="best", median_s=seconds) for threads, seconds in ((1, 9), (2, 6))])
+        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1,
+            device="cpu",
+            layer="total", phase="total", variant="best", median_s=seconds)
+        for threads, seconds in ((1, 9), (2, 6))])
     found = drawn(tmp_path)
     assert values_of(found["scaling-matmul"], "openmp") == pytest.approx([1, 4])
     assert values_of(found["scaling-step"], "best") == pytest.approx([1, 1.5])

@@ -71,7 +71,8 @@ PUBLISHED = [path.parent for path in Path(__file__).parents[2].glob("results/*/*
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
 def test_published_results_can_be_read(folder):
     names = {path.name.removesuffix(".gz") for path in folder.glob("*.csv*")}
-    read = [read_table(folder / name, []) for name in names if name.removesuffix(".csv") in read_tables(folder)]
+    read = [read_table(folder / name, []) for name in names
+            if name.removesuffix(".csv") in read_tables(folder)]
     assert read and all(read)
 
 
@@ -169,7 +170,8 @@ def test_lines_are_counted_through_quoted_newlines(tmp_path):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("change", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")],
+@pytest.mark.parametrize("change",
+                         [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")],
                          ids=["byte order mark", "carriage returns"])
 def test_a_table_that_a_spreadsheet_saved(tmp_path, change):
     write_train(tmp_path, "")
@@ -184,8 +186,10 @@ def test_large_whole_numbers_are_exact(tmp_path):
 
 
 @pytest.mark.parametrize("column, value, expected", [
-    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number"), ("seconds", "1_0.5", "a number"),
-    ("step", "1_0", "a whole number"), ("seconds", " 1", "a number"), ("seconds", "infinity", "a number"),
+    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number"),
+    ("seconds", "1_0.5", "a number"),
+    ("step", "1_0", "a whole number"), ("seconds", " 1", "a number"),
+    ("seconds", "infinity", "a number"),
     ("seconds", "1e999", "a number"), ("seconds", "\u0661", "a number")])
 def test_a_wrong_value_is_an_error(tmp_path, column, value, expected):
     write_train(tmp_path, train_text(row(columns.TRAIN, **{column: value})))
@@ -225,12 +229,16 @@ def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
 
 def test_refused_ceilings_and_why(tmp_path):
     low = "the FMA peak is 117.3 GFLOP/s on 4 threads and 117.2 on one"
-    refused = [{"threads": 2, "cores_of_others": 0.75}, {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
+    refused = [{"threads": 2, "cores_of_others": 0.75},
+               {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
+    (tmp_path / "ceilings.json").write_text(
+        json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
     assert load_run(tmp_path).refused_ceilings == {
         2: "other processes used 0.8 cores while they were measured", 4: low}
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
-    with pytest.raises(InputError, match="'refused' is no list of objects with threads and cores_of_others"):
+    (tmp_path / "ceilings.json").write_text(
+        json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
+    with pytest.raises(InputError, match="'refused' is no list of objects with threads and "
+                                         "cores_of_others"):
         load_run(tmp_path)
 
 

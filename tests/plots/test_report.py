@@ -164,7 +164,9 @@ def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
 
 @pytest.mark.parametrize("text, line, message", [
     (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
-    (block("zzz"), 1, "expected one of all-reduce, all-reduce-network, all-reduce-peers, data-parallel-peers, directions, ladder-"),
+    (block("zzz"), 1,
+     "expected one of all-reduce, all-reduce-network, all-reduce-peers, data-parallel-peers, "
+     "directions, ladder-"),
     ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
     ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
     ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,
@@ -236,10 +238,11 @@ def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
     (folder / "environment.json").write_text('{"schema_version": 1, "rounds": 5, "pytorch": "2.9"}')
     kinds = dict.fromkeys(("threads", "ranks", "batch", "rounds"), "integer") \
         | dict.fromkeys(("network", "use", "mode", "status", "reason"), "text")
-    header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,samples_per_s,ratio,ratio_ci_low,"
-              "ratio_ci_high,exposed_share,status,reason")
-    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {"peers_data_parallel": [
-        {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]}}))
+    header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,"
+              "samples_per_s,ratio,ratio_ci_low,ratio_ci_high,exposed_share,status,reason")
+    (folder / "columns.json").write_text(
+        json.dumps({"schema_version": 1, "tables": {"peers_data_parallel": [
+            {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]}}))
     (folder / "peers_data_parallel.csv").write_text(
         header + "\n"
         "mlp,best,synchronous,1,2,64,5,0.002,0.001,0.003,64000,,,,0.04,ok,\n"
@@ -247,6 +250,9 @@ def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
         "mlp,pytorch,compile,1,2,64,,,,,,,,,,failed,no compiler\n")
     text = data_parallel_peers(load_run(tmp_path))
     assert "PyTorch 2.9" in text and "5 rounds" in text
-    assert table_row(text, "mlp", "2", "`best`, synchronous")[3:] == ["2.00", "64,000", "4.0 %", "–"]
-    assert table_row(text, "mlp", "2", "PyTorch, eager")[3:] == ["4.00", "32,000", "30 %", "2.00x (1.50x to 2.50x)"]
-    assert table_row(text, "mlp", "2", "PyTorch, compile")[3:] == ["failed: no compiler", "–", "–", "–"]
+    assert table_row(text, "mlp", "2",
+                     "`best`, synchronous")[3:] == ["2.00", "64,000", "4.0 %", "–"]
+    assert table_row(text, "mlp", "2", "PyTorch, eager")[3:] == ["4.00", "32,000", "30 %",
+                                                                 "2.00x (1.50x to 2.50x)"]
+    assert table_row(text, "mlp", "2", "PyTorch, compile")[3:] == ["failed: no "
+                                                                   "compiler", "–", "–", "–"]

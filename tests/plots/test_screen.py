@@ -172,7 +172,8 @@ def test_charts_and_tables_are_named_where_they_are(run_dir, monkeypatch):
     (run_dir / "charts/step-mlp.svg").touch()
     monkeypatch.chdir(run_dir.parent)
     lines = screen(run_dir).splitlines()
-    assert "Charts: run/charts (1); start with step-mlp.svg: time of a step by phase and layer" in lines
+    assert ("Charts: run/charts (1); start with step-mlp.svg: time of a step by phase and layer"
+            in lines)
     assert "Tables: run/tables.md" in lines
 
 
@@ -224,7 +225,8 @@ def test_step_rows_of_the_thread_sweep_do_not_count(tmp_path):
 
 
 def test_of_many_resources_the_most_threads_of_one_process_stay():
-    one, two, ranks, more, gpu = (Resource("cpu", 1, 1), Resource("cpu", 1, 2), Resource("cpu", 2, 1),
+    one, two, ranks, more, gpu = (Resource("cpu", 1, 1), Resource("cpu", 1, 2),
+                                  Resource("cpu", 2, 1),
                                   Resource("cpu", 4, 1), Resource("GPU", 1, 0))
     assert set(most_of_each_device([one, two, ranks, more, gpu])) == {two, gpu}
     assert most_of_each_device([ranks, more]) == [more]

@@ -49,7 +49,8 @@ def write_a_sweep(folder, **values):
             described["tables"]["step"].append({"name": name, "type": "number", "meaning": name})
     (folder / "columns.json").write_text(json.dumps(described))
     table = read_tables(folder)["step"]
-    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1, "device": "cpu",
+    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1,
+               "device": "cpu",
                "layer": "total", "phase": "total", "variant": "", "predicted_s": 0.006}
     (folder / table.file).write_text(csv_text(table, [row(table, **values)]))
 

@@ -83,8 +83,10 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
 
 def test_the_speedup_of_a_step_is_that_over_the_baseline(tmp_path):
     def total(use, seconds, predicted):
-        return row(columns.STEP, network="mlp", use=use, mode="single", threads=1, ranks=1, device="cpu",
-                   layer="total", phase="total", variant=use, median_s=seconds, predicted_s=predicted)
+        return row(columns.STEP, network="mlp", use=use, mode="single", threads=1, ranks=1,
+                   device="cpu",
+                   layer="total", phase="total", variant=use, median_s=seconds,
+                   predicted_s=predicted)
 
     write_csv(tmp_path, columns.STEP, [total("serial", 0.008, 0.008), total("best", 0.002, 0.001)])
     run = load_run(tmp_path)

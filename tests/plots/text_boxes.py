@@ -22,11 +22,13 @@ def faults(page: Page) -> list[str]:
     measurable(page)
     texts = list(visible_texts(page))
     boxes = {text: parts_of(text) for text in texts}
-    found = [f"'{one.get_text()}' overlaps '{other.get_text()}'" for one, other in combinations(texts, 2)
+    found = [f"'{one.get_text()}' overlaps '{other.get_text()}'"
+             for one, other in combinations(texts, 2)
              if any(overlap(a, b) for a in boxes[one] for b in boxes[other])]
     whole = page.figure.bbox.padded(TOLERANCE)
     found += [f"'{text.get_text()}' is cut" for text in texts
-              if any(part.x0 < whole.x0 or part.x1 > whole.x1 or part.y0 < whole.y0 or part.y1 > whole.y1
+              if any(part.x0 < whole.x0 or part.x1 > whole.x1 or part.y0 < whole.y0
+                     or part.y1 > whole.y1
                      for part in boxes[text])]
     return found + [f"'{text.get_text()}' has {text.get_fontsize()} points" for text in texts
                     if text.get_fontsize() < style.SMALL]
