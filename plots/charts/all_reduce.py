@@ -174,7 +174,7 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     for axes, place in zip(page.panels(), places):
         here = [row for row in predicted if ranks_of(row) == place]
         draw_ratios(page, axes, here)
-        axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+        axes.axhline(1, zorder=1, **style.DASHED)
         errors = sorted(abs(row["median_s"] / row["predicted_s"] - 1) for row in here
                         if not is_noisy(row))
         axes.set_yscale("log")

@@ -26,7 +26,7 @@ def draw_bound(axes: Axes, rows: list[Row]) -> None:
               for row in rows if row["percent_of_roof"] and "bound" in row["roof"]}
     points = sorted(bounds.items())
     axes.plot([size / 2 for size, _ in points], [rate for _, rate in points],
-              color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+              zorder=1, **style.DASHED)
 
 
 def draw_bandwidth(run: Run) -> Page | str:

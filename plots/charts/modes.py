@@ -95,8 +95,7 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
             draw_line(by_samples, [thinned(points_of(training, "samples", "loss"), LOSS_POINTS)
                                    for training in c.trainings], look)
         target = members[0].target
-        by_time.axhline(100 * (1 - target), color=style.REFERENCE, linewidth=0.8,
-                        linestyle=style.ROOF_DASHES, zorder=1)
+        by_time.axhline(100 * (1 - target), zorder=1, **style.DASHED | {"linewidth": 0.8})
         by_time.text(0.02, 100 * (1 - target), f"target {100 * target:g} %", fontsize=style.SMALL,
                      color=style.CAPTION, transform=by_time.get_yaxis_transform(), va="bottom",
                      bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5})
@@ -361,8 +360,7 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
     legend = [looks[key[0]].handle(key[0] + (", hosts" if key[3] else ""))
               for key in sorted(last, key=last.get, reverse=True)]
     legend += [looks[SINGLE].handle(SINGLE, line=False),
-               Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
-                      label="ideal")]
+               Line2D([], [], label="ideal", **style.DASHED)]
     page = Page(f"{network}: samples/s with the number of ranks",
                 about(run, [*chosen, *singles.values()],
                       "Ideal: samples/s of single times the ranks. Ranks that "
@@ -371,8 +369,7 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
     for axes, (kind, lines) in zip(page.panels(), panels.items()):
         for single in singles.values():
             rate = single.samples_per_s
-            axes.plot([1, most], [rate, rate * most], color=style.REFERENCE, linewidth=0.9,
-                      linestyle=style.ROOF_DASHES, zorder=1)
+            axes.plot([1, most], [rate, rate * most], zorder=1, **style.DASHED)
             axes.plot([1], [rate], **looks[SINGLE].marks)
         for key, group in lines.items():
             group.sort(key=lambda c: c.setting.ranks)

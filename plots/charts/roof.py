@@ -55,7 +55,7 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
                           linewidth=1.0, alpha=0.7, zorder=2, solid_capstyle="butt")
                 mark(axes, geometric_mean(shares), place, look, filled, label=row.rung.name,
                      zorder=3)
-        axes.axvline(100, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES)
+        axes.axvline(100, **style.DASHED)
         axes.set_title(direction, loc="left")
         axes.set_xlabel("% of the measured roof")
         axes.tick_params(labelbottom=True)

@@ -156,8 +156,7 @@ def set_ticks(axis: Axis, counts: list[int]) -> None:
 
 def draw_panel(page: Page, axes: Axes, series: list[Series]) -> None:
     counts = threads_of({"": series})
-    axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
-              linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+    axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], zorder=1, **style.DASHED)
     # Shifted sideways at every thread count: markers and error bars do not hide one another.
     ends = []
     for i, (label, look, speedups) in enumerate(series):

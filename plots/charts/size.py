@@ -13,6 +13,7 @@ from plots.charts.figure import Page, caption, plain_log
 from plots.charts.findings import against_library
 from plots.charts.labels import End
 from plots.charts.lines import draw_lines, story
+from plots.data.ceilings import peaks
 from plots.data.names import widest_builds
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
 from plots.data.reading import Row, Run
@@ -120,19 +121,6 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     return page
 
 
-def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
-    """The measured ceilings on these threads, lowest first: the FMA peak, or the best bandwidth of
-    each memory level."""
-    found: dict[str, float] = {}
-    for ceiling in run.ceilings or []:
-        if (ceiling["unit"] != unit or ceiling["threads"] != resource.threads or resource.device
-                or (unit == "GFLOP/s" and ceiling["name"] != "fma_peak")):
-            continue
-        name = "peak" if unit == "GFLOP/s" else ceiling["level"] or ceiling["name"]
-        found[name] = max(found.get(name, 0.0), ceiling["value"])
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
 def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> dict[str, float]:
     """Sets the top to the lowest ceiling that is at least every rate of this resource. Returns the
     ceilings that are on the panel, which it draws."""
@@ -148,8 +136,7 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
         axes.set_ylim(0, top)
     shown = {name: value for name, value in ceilings.items() if value <= top}
     for value in shown.values():
-        axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
-                     clip_on=False, zorder=1)
+        axes.axhline(value, clip_on=False, zorder=1, **style.DASHED)
     return shown
 
 

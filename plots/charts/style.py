@@ -44,6 +44,7 @@ CAPTION = "#555555"
 REFERENCE = "#555555"  # ideal lines, roofs, 1x
 BACKGROUND = "#C6C6C6"  # lines that are there for comparison only, without a name
 ROOF_DASHES = (0, (5, 2))
+DASHED = {"color": REFERENCE, "linewidth": 0.9, "linestyle": ROOF_DASHES}  # roofs, ideal lines
 
 # Points. Charts are read at 900 pixels: 6.5 points are 12 pixels.
 SMALL = 6.5

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from plots.data.names import Rung, is_cpu, resolve_builds_on, split_isa
+from plots.data.ceilings import peaks
+from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent
-from plots.data.ratios import (Ladder, Resource, first_and_last, has_time, matching, mean_ratio,
-                               problem_key, resource_of, resources_of)
+from plots.data.ratios import (Ladder, first_and_last, has_time, matching, mean_ratio, problem_key,
+                               resource_of, resources_of)
 from plots.data.reading import Row, Run
 from plots.page import instructions, sources, svg
 from plots.page.first_screen import chain_of, interval, ladder_svg, shown
@@ -237,27 +238,13 @@ def reasons(ladder: Ladder, rungs: Sequence[Rung]) -> list[str]:
     return [f"{text} ({count} row{'s' if count > 1 else ''})" for text, count in found.items()]
 
 
-def ceilings_of(run: Run, resource: Resource) -> tuple[float | None, dict[str, float]]:
-    """FMA peak in GFLOP/s, and the best bandwidth of each level in GB/s."""
-    peak = None
-    bandwidths: dict[str, float] = {}
-    for ceiling in run.ceilings or []:
-        if ceiling["threads"] != resource.threads or not is_cpu(resource.device):
-            continue
-        if ceiling["name"] == "fma_peak":
-            peak = ceiling["value"]
-        elif ceiling["unit"] == "GB/s":
-            level = ceiling["level"] or ceiling["name"]
-            bandwidths[level] = max(bandwidths.get(level, 0.0), ceiling["value"])
-    return peak, bandwidths
-
-
 def roofline(run: Run, ladder: Ladder, rung: Rung) -> Markup | None:
     """Every problem of the rung on its most threads, under the peak and the bandwidths."""
     resource = resources_of(ladder.of(rung))[-1]
     rows = [row for row in ladder.of(rung, None, resource) if row["gflops_per_s"] and row["flops"]
             and row["bytes"]]
-    peak, bandwidths = ceilings_of(run, resource)
+    peak = peaks(run, "GFLOP/s", resource).get("peak")
+    bandwidths = peaks(run, "GB/s", resource)
     if not rows or peak is None:
         return None
     points = [(row["flops"] / row["bytes"], row["gflops_per_s"]) for row in rows]

@@ -14,5 +14,5 @@ def render(run: Run) -> str:
     heading = "\n".join(clipped(line, WIDTH) for line in (f"Network: {network}", sentence) if line)
     if not rows:
         return f"{heading}\n\nNo row has more than one host."
-    return (f"{heading}\n\nOur fastest rung that sends fp32, sum; times in us; of bound: share of the "
-            f"bandwidth bound\n{columns(LABELS, fastest(rows), 0)}")
+    return (f"{heading}\n\nOur fastest rung that sends fp32, sum; times in us; of bound: share of "
+            f"the bandwidth bound\n{columns(LABELS, fastest(rows), 0)}")

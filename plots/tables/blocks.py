@@ -185,10 +185,10 @@ def steps(run: Run) -> str | None:
     parts = [f"{source(run)} Milliseconds per step; over ranks the mode is synchronous where none "
              "is named."]
     phases = ("forward", "backward", "update")
-    for network in networks(found):
-        base = baseline(network, found)
+    for name in networks(found):
+        base = baseline(name, found)
         rows = []
-        for c in (c for c in found if c.network == network):
+        for c in (c for c in found if c.network == name):
             usual = ("", "single", "ablate", *["synchronous"] * (c.resource.ranks > 1))
             rows.append([f"`{c.use}`",
                          c.resource.label + (f", {c.mode}" if c.mode not in usual else ""),
@@ -196,7 +196,7 @@ def steps(run: Run) -> str | None:
                          times(base.total_s / c.total_s),
                          f"{c.total_s / c.predicted_s:.2f}" if c.predicted_s else MISSING])
         labels = ("rungs", "on", "step", *phases, f"over `{base.use}`", "measured / predicted")
-        parts += [f"**{network}**", markdown.table(labels, rows, 2)]
+        parts += [f"**{name}**", markdown.table(labels, rows, 2)]
     return "\n\n".join(parts)
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import random
 from itertools import combinations
 from pathlib import Path
@@ -10,9 +9,9 @@ import matplotlib.colors
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
-from run_folder import (LAYERS, one_step, row, summary_row, unavailable_row, write_csv,
-                        write_run)
-from text_boxes import faults, measurable, visible_texts
+from run_folder import (LAYERS, ceiling, one_step, row, summary_row, unavailable_row, write_csv,
+                        write_json, write_run)
+from text_boxes import faults, measurable, text_of, title_of, visible_texts
 
 from plots.__main__ import main
 from plots.charts import draw, style
@@ -100,11 +99,10 @@ def test_the_same_results_give_the_same_files(small_run, written, tmp_path, caps
 
 def test_every_chart_has_a_caption_with_machine_commit_and_data(pages):
     for name, page in pages.items():
-        caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
+        caption = text_of(page, "caption")
         for fact in ("Platinum 8481C", "commit 0123456789ab", "data: generated"):
-            assert fact in caption.get_text(), name
-        assert ("thread" in caption.get_text() or "ranks" in caption.get_text()
-                or name == "loss"), name
+            assert fact in caption, name
+        assert "thread" in caption or "ranks" in caption or name == "loss", name
 
 
 def test_charts_fit_a_page(pages):
@@ -247,11 +245,6 @@ def test_variants_of_one_technique_differ(small_run):
     assert len({(look.marker, look.fill) for look in many}) == 25
 
 
-def title_of(page: Page) -> str:
-    title, = (text.get_text() for text in page.figure.texts if text.get_gid() == "title")
-    return title
-
-
 def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
     """The ladder of rungs that build on one another, with intervals of +-spread."""
     below = ["", *times]
@@ -266,8 +259,7 @@ def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
 def test_the_title_of_a_ladder_is_its_largest_gain(tmp_path):
     page = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01)
     assert title_of(page) == "vectors is 3.0 times as fast as serial, the largest step"
-    subtitle, = (text.get_text() for text in page.figure.texts if text.get_gid() == "subtitle")
-    assert subtitle == "matmul: speedup over serial"
+    assert text_of(page, "subtitle") == "matmul: speedup over serial"
     assert title_of(rungs_of(tmp_path, {"serial": 12, "vectors": 8, "packed": 2}, 0.01)) \
         == "packed is 4.0 times as fast as vectors, the largest step"
 
@@ -296,28 +288,20 @@ def test_a_ladder_writes_the_gain_over_the_rung_below(tmp_path):
         == {1: "3.0x", 2: "2.0x"}
 
 
-def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
-        summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5),
-        summary_row("fast", 1.0, technique="simd", builds_on="serial", speedup_vs_serial=8,
-                    percent_of_roof=40)])
-    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
-    roof, = {line.get_xdata()[0] for line in axes.lines
-             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
-    assert roof == pytest.approx(20)
-
-
-def test_the_highest_roof_of_a_problem_counts(tmp_path):
+@pytest.mark.parametrize("others, roof", [
+    ([("fast", 1.0, 40, "fma_peak")], 20),
+    # The highest roof of a problem counts.
+    ([("fast", 4.0, 10, "fma_peak"), ("tf32", 1.0, 5, "tf32_peak")], 160)])
+def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path, others, roof):
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5, roof="fma_peak"),
-        summary_row("fast", 4.0, technique="simd", builds_on="serial", speedup_vs_serial=2,
-                    percent_of_roof=10, roof="fma_peak"),
-        summary_row("tf32", 1.0, technique="simd", builds_on="fast", speedup_vs_serial=8,
-                    percent_of_roof=5, roof="tf32_peak")])
+        *(summary_row(name, seconds, technique="simd", builds_on="serial",
+                      speedup_vs_serial=8 / seconds, percent_of_roof=share, roof=of)
+          for name, seconds, share, of in others)])
     axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
-    roof, = {line.get_xdata()[0] for line in axes.lines
-             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
-    assert roof == pytest.approx(160)
+    found, = {line.get_xdata()[0] for line in axes.lines
+              if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
+    assert found == pytest.approx(roof)
 
 
 def sweep(variant: str, seconds: float, size: int, **values) -> list[str]:
@@ -405,8 +389,7 @@ def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(
     assert [label.get_text().splitlines()[0]
             for label in axes.get_yticklabels()] == ["small", "deep"]
     assert title_of(page) == "Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1"
-    caption, = (text.get_text() for text in page.figure.texts if text.get_gid() == "caption")
-    assert "the run has no rows of reorder" in " ".join(caption.split())
+    assert "the run has no rows of reorder" in " ".join(text_of(page, "caption").split())
 
 
 def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path):
@@ -456,7 +439,7 @@ def test_size_charts_join_only_problems_of_sweeps(tmp_path):
 
 
 def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys):
-    (tmp_path / "environment.json").write_text(json.dumps({"schema_version": 1}))
+    write_json(tmp_path / "environment.json")
     assert main(["charts", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("0 charts")
@@ -524,20 +507,16 @@ def test_the_peak_is_the_top_of_the_axis(pages):
 
 
 def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[ceiling("fma_peak", "GFLOP/s", 90.0)])
     write_csv(tmp_path, columns.SUMMARY, [
         sweep("fast", size / 1e11, size) for size in (10**9, 10**11)])
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
 
 
 def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0},
-                {"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": "DRAM",
-                 "value": 9.0},
-                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L2", "value": 60.0},
-                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L1", "value": 66.0}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("fma_peak", "GFLOP/s", 90.0), ceiling("stream_copy", "GB/s", 9.0, "DRAM"),
+        ceiling("stream_read", "GB/s", 60.0, "L2"), ceiling("stream_read", "GB/s", 66.0, "L1")])
     work = {"flops": 1e9, "bytes": 1e8}  # 10 FLOP per byte
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, gflops_per_s=1, **work),
@@ -556,9 +535,9 @@ def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path)
 
 
 def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):
-    ceilings = [{"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": level,
-                 "value": value} for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("stream_copy", "GB/s", value, level)
+        for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))])
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("simd", 1e-6 * size, primitive="sgd_update", problem=f"count.{size}",
                     suite="sweep", bytes=size, gbytes_per_s=rate)

@@ -13,14 +13,14 @@ import matplotlib.colors
 import mode_run
 import pytest
 from matplotlib.colors import to_hex
-from text_boxes import faults
+from text_boxes import faults, text_of
 
 from plots.__main__ import main
 from plots.charts import draw, style
 from plots.charts.figure import Page
 from plots.data import modes
 from plots.data.modes import compare, labels_of, most_ranks
-from plots.data.reading import load_run
+from plots.data.reading import Run, load_run
 from plots.data.trainings import groups_of, latest_trainings, split_trainings
 from plots.screen import modes_screen
 from plots.screen.text import WIDTH
@@ -65,6 +65,12 @@ def drawn(folder: Path) -> dict[str, Page | str]:
         return dict(draw.modes.draw(load_run(folder)))
 
 
+def loss_of(run: Run) -> Page:
+    with matplotlib.rc_context(style.RC):
+        (_, loss), = draw.loss.draw(run)
+    return loss
+
+
 # --- trainings -----------------------------------------------------------------------------------
 
 
@@ -101,8 +107,7 @@ def test_files_of_earlier_versions_have_the_mode_only(tmp_path):
     assert list(groups_of(run.train)) == ["single", "single (2)", "single (3)"]
     assert compare(run) == []
     assert drawn(tmp_path) == {"modes": "train.csv has no mode beside single"}
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = draw.loss.draw(run)
+    loss = loss_of(run)
     assert [text.get_text() for text in loss.figure.legends[0].get_texts()] == [
         "single: 50.0 %", "single (2)", "single (3)"]
 
@@ -155,8 +160,7 @@ def test_optimizers_of_one_mode_have_colours_of_their_own(tmp_path):
     run = load_run(mode_run.write(tmp_path, [evaluations([0.5, 0.75], optimizer=name)
                                              for name in ("sgd", "adam",
                                                           "momentum,learning_rate=0.1")]))
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = draw.loss.draw(run)
+    loss = loss_of(run)
     legend, = loss.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "single, sgd: 75.0 %", "single, adam: 75.0 %", "single, momentum,learning_rate=0.1: 75.0 %"]
@@ -297,10 +301,10 @@ def test_pages_fit_and_say_where_the_numbers_come_from(pages):
     for name, page in pages.items():
         width, height = page.figure.get_size_inches()
         assert width <= 7.2 and height <= 7.1, name
-        caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
+        caption = text_of(page, "caption")
         for fact in ("Platinum 8481C", "commit 0123456789ab", "data: mnist-5k", "4 ranks",
                      "5 seeds"):
-            assert fact in caption.get_text(), (name, fact)
+            assert fact in caption, (name, fact)
 
 
 def test_every_mode_has_one_colour_of_its_own():
@@ -332,8 +336,7 @@ def test_a_mode_has_the_same_colour_in_every_chart(comparison, pages):
 
 
 def test_the_loss_of_many_trainings_has_the_colours_of_their_families(comparison):
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = draw.loss.draw(load_run(comparison))
+    loss = loss_of(load_run(comparison))
     families = style.family_styles()
     legend = {handle.get_label(): to_hex(handle.get_color())
               for handle in loss.figure.legends[0].legend_handles}
@@ -342,8 +345,7 @@ def test_the_loss_of_many_trainings_has_the_colours_of_their_families(comparison
 
 
 def test_no_text_of_the_modes_overlaps_another(pages, comparison):
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = draw.loss.draw(load_run(comparison))
+    loss = loss_of(load_run(comparison))
     assert {name: faults(page) for name, page in (pages | {"loss": loss}).items()} \
         == dict.fromkeys([*pages, "loss"], [])
 

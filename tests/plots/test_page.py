@@ -65,6 +65,12 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    """A copy that a test may change."""
+    return shutil.copytree(made, tmp_path / "run")
+
+
 @pytest.fixture(scope="module")
 def text(made) -> str:
     return (made / write.FILE).read_text()
@@ -239,8 +245,7 @@ def test_swapping_has_measured_steps_and_times_alone(made, text):
     assert {o["primitive"] for o in network["operations"]} == {"matmul", None}
 
 
-def test_a_run_without_steps_says_what_adds_them(made, tmp_path):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_a_run_without_steps_says_what_adds_them(folder):
     (folder / "step.csv").unlink()
     (folder / "train.csv").unlink()
     (folder / "ceilings.json").unlink()
@@ -274,8 +279,7 @@ def test_sources_and_differences_are_those_of_the_repository(text):
     assert "Difference to serial_ijk" in text and 'class=plus' in text and 'class=minus' in text
 
 
-def test_missing_sources_are_said(made, tmp_path):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_missing_sources_are_said(folder, tmp_path):
     assert main(["page", str(folder), "--root", str(tmp_path)]) == 0
     assert "No file below kernels/matmul of this repository registers serial_ijk" in (
         folder / write.FILE).read_text()
@@ -291,10 +295,9 @@ def test_long_sources_are_cut_and_counted():
     assert left_out == 7 and html_text.count("\n") == sources.MOST_LINES - 1
 
 
-def test_code_beyond_the_budget_is_named(made, tmp_path, monkeypatch, capsys):
+def test_code_beyond_the_budget_is_named(made, folder, monkeypatch, capsys):
     limit = (made / write.FILE).stat().st_size - 100_000
     monkeypatch.setattr("plots.page.write.LIMIT", limit)
-    folder = shutil.copytree(made, tmp_path / "run")
     assert main(["page", str(folder)]) == 0
     assert limit - 50_000 < (folder / write.FILE).stat().st_size <= limit
     error = capsys.readouterr().err
@@ -347,8 +350,7 @@ def test_figures_and_tables(made):
     assert not [p for p in made.iterdir() if p.name.startswith(".")]
 
 
-def test_charts_older_than_the_results_are_drawn_again(made, tmp_path, monkeypatch):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_charts_older_than_the_results_are_drawn_again(folder, monkeypatch):
     drawn = []
     monkeypatch.setattr("plots.charts.draw.write_all", lambda run: drawn.append(run.folder))
     (folder / "summary.csv").touch()
@@ -421,8 +423,7 @@ def one_sentence(capsys) -> str:
     return error
 
 
-def test_bad_input_is_one_sentence_and_leaves_the_old_page(made, tmp_path, capsys):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_bad_input_is_one_sentence_and_leaves_the_old_page(folder, capsys):
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()
               and p.name != "summary.csv"}
     lines = (folder / "summary.csv").read_text().splitlines()
@@ -435,8 +436,7 @@ def test_bad_input_is_one_sentence_and_leaves_the_old_page(made, tmp_path, capsy
                       and p.name != "summary.csv"}
 
 
-def test_no_half_written_page_is_left(made, tmp_path, monkeypatch, capsys):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_no_half_written_page_is_left(folder, monkeypatch, capsys):
     old = (folder / write.FILE).read_bytes()
 
     def full(self, *_, **__):

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
-from run_folder import csv_text, row, summary_row, write_csv
+from run_folder import ceiling, csv_text, row, summary_row, write_csv, write_json
 
 from plots.data.errors import InputError
 from plots.data.reading import load_run, read_table, read_tables
@@ -32,7 +31,7 @@ def test_columns_and_their_types_are_those_of_columns_json(tmp_path):
     described = {"step": [{"name": "layer", "type": "text", "meaning": "a name"},
                           {"name": "legs", "type": "integer"},
                           {"name": "weight", "type": "number", "unit": "kg"}]}
-    (tmp_path / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": described}))
+    write_json(tmp_path / "columns.json", tables=described)
     (tmp_path / "step.csv").write_text("layer,legs,weight\n4,4,4\n,,\n")
     full, empty = load_run(tmp_path).step
     assert list(full.items()) == [("layer", "4"), ("legs", 4), ("weight", 4.0)]
@@ -221,9 +220,8 @@ def test_a_malformed_environment(tmp_path, text, message):
 
 
 def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
-    ceiling = {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": None}
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": [ceiling, ceiling | {"value": 2.5}]}))
+    write_json(tmp_path / "ceilings.json",
+               ceilings=[ceiling("fma_peak", "GFLOP/s", value) for value in (None, 2.5)])
     assert [c["value"] for c in load_run(tmp_path).ceilings] == [2.5]
 
 
@@ -231,21 +229,18 @@ def test_refused_ceilings_and_why(tmp_path):
     low = "the FMA peak is 117.3 GFLOP/s on 4 threads and 117.2 on one"
     refused = [{"threads": 2, "cores_of_others": 0.75},
                {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
+    write_json(tmp_path / "ceilings.json", ceilings=[], refused=refused)
     assert load_run(tmp_path).refused_ceilings == {
         2: "other processes used 0.8 cores while they were measured", 4: low}
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
+    write_json(tmp_path / "ceilings.json", ceilings=[], refused=[3])
     with pytest.raises(InputError, match="'refused' is no list of objects with threads and "
                                          "cores_of_others"):
         load_run(tmp_path)
 
 
 def test_a_malformed_ceiling(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 1.0},
-                {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": ""}]
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    whole = ceiling("fma_peak", "GFLOP/s", 1.0)
+    write_json(tmp_path / "ceilings.json",
+               ceilings=[whole, {name: whole[name] for name in whole if name != "value"}])
     with pytest.raises(InputError, match=r"ceilings\[1\] has no proper 'value'"):
         load_run(tmp_path)

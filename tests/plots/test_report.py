@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from run_folder import row, summary_row, write_csv
+from run_folder import summary_row, table_row, total, write_csv, write_json
 
 from plots.__main__ import main
 from plots.data.errors import InputError
@@ -39,14 +38,6 @@ def root(tmp_path: Path) -> Path:
     (folder / "kernels/matmul/README.md").write_text(f"intro\n{block('ladder-matmul')}reasons\n")
     (folder / "kernels/common/README.md").write_text("no markers\n")
     return folder
-
-
-def table_row(text: str, *start: str) -> list[str]:
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[:len(start)] == list(start):
-            return cells
-    raise AssertionError(f"no row {start} in\n{text}")
 
 
 def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
@@ -196,13 +187,12 @@ def test_the_command(run_dir, root, capsys):
 
 
 def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tmp_path):
-    def total(network, mode, threads, seconds):
-        return row(columns.STEP, network=network, use="openmp", mode=mode, threads=threads, ranks=1,
-                   device="cpu", layer="total", phase="total", median_s=seconds)
     write_csv(tmp_path, columns.STEP, [
-        total("mlp", "inter=1", 1, 0.008), total("mlp", "inter=2", 1, 0.004),
-        total("mlp", "inter=1", 2, 0.002), total("mnist_cnn", "inter=1", 1, 0.09),
-        total("mnist_cnn", "single", 2, 0.01)])
+        total(network, "openmp", seconds, threads, mode=mode)
+        for network, mode, threads, seconds in (
+            ("mlp", "inter=1", 1, 0.008), ("mlp", "inter=2", 1, 0.004),
+            ("mlp", "inter=1", 2, 0.002), ("mnist_cnn", "inter=1", 1, 0.09),
+            ("mnist_cnn", "single", 2, 0.01))])
     text = sweep(load_run(tmp_path))
     assert table_row(text, "operations at once")[2:] == ["mlp, `openmp`", "mnist_cnn, `openmp`"]
     assert table_row(text, "1", "1")[2:] == ["8.00 (1.00x)", "90.0 (1.00x)"]
@@ -211,18 +201,13 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tm
 
 
 def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
-    def total(use, mode, threads, seconds):
-        return row(columns.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
-                   device="cpu", layer="total", phase="total", median_s=seconds)
-    write_csv(tmp_path, columns.STEP, [total("best", "single", 1, 0.002)])
+    write_csv(tmp_path, columns.STEP, [total(seconds=0.002)])
     assert peers(load_run(tmp_path)) is None
-    (tmp_path / "peers").mkdir()
-    (tmp_path / "peers/environment.json").write_text(
-        '{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
+    write_json(tmp_path / "peers/environment.json", rounds=3, pytorch="2.9")
     write_csv(tmp_path / "peers", columns.STEP, [
-        total("best", "single", 1, 0.002), total("vendor", "single", 1, 0.004),
-        total("pytorch", "eager", 1, 0.008), total("pytorch", "compile", 1, 0.006),
-        total("best", "single", 2, 0.002)])
+        total(seconds=0.002), total(use="vendor", seconds=0.004),
+        total(use="pytorch", mode="eager", seconds=0.008),
+        total(use="pytorch", mode="compile", seconds=0.006), total(seconds=0.002, threads=2)])
     text = peers(load_run(tmp_path))
     assert "PyTorch 2.9; medians of 3 rounds" in text
     assert table_row(text, "mlp")[1:] == ["1 thread", "2.00", "4.00", "6.00", "compile", "3.00x"]
@@ -230,19 +215,17 @@ def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
 
 
 def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
-    (tmp_path / "environment.json").write_text('{"schema_version": 1}')
+    write_json(tmp_path / "environment.json")
     write_csv(tmp_path, columns.STEP, [])
     assert data_parallel_peers(load_run(tmp_path)) is None
     folder = tmp_path / "modes/peers"
-    folder.mkdir(parents=True)
-    (folder / "environment.json").write_text('{"schema_version": 1, "rounds": 5, "pytorch": "2.9"}')
+    write_json(folder / "environment.json", rounds=5, pytorch="2.9")
     kinds = dict.fromkeys(("threads", "ranks", "batch", "rounds"), "integer") \
         | dict.fromkeys(("network", "use", "mode", "status", "reason"), "text")
     header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,"
               "samples_per_s,ratio,ratio_ci_low,ratio_ci_high,exposed_share,status,reason")
-    (folder / "columns.json").write_text(
-        json.dumps({"schema_version": 1, "tables": {"peers_data_parallel": [
-            {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]}}))
+    write_json(folder / "columns.json", tables={"peers_data_parallel": [
+        {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]})
     (folder / "peers_data_parallel.csv").write_text(
         header + "\n"
         "mlp,best,synchronous,1,2,64,5,0.002,0.001,0.003,64000,,,,0.04,ok,\n"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
+from run_folder import environment, summary_row, total, unavailable_row, write_csv, write_run
 
 from plots.__main__ import main
 from plots.data.ratios import Resource
@@ -36,12 +36,6 @@ def block(text: str, title: str) -> list[list[str]]:
 
 def commands(text: str) -> list[str]:
     return [line.partition("  #")[0].strip() for line in text.split("Next:\n")[1].splitlines()]
-
-
-def total(network="mlp", use="best", seconds=0.001, threads=1, **values) -> list[str]:
-    where = {"network": network, "use": use, "mode": "single", "threads": threads, "ranks": 1,
-             "device": "cpu", "layer": "total", "phase": "total", "median_s": seconds}
-    return row(columns.STEP, **(where | values))
 
 
 def test_a_full_run(run_dir, monkeypatch):

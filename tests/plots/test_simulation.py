@@ -4,10 +4,10 @@ libraries."""
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
+from run_folder import write_json
 
 from plots.charts import draw
 from plots.data.reading import load_run
@@ -46,13 +46,12 @@ def simulated(tmp_path: Path) -> Path:
                                   "efficiency": compute / (compute + seconds)})
     write(folder, "simulation", simulate.SIMULATION_COLUMNS, rows)
     write(folder, "scaling", simulate.SCALING_COLUMNS, steps)
-    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
+    tables = {"simulation": simulate.SIMULATION, "scaling": simulate.SCALING}
+    write_json(folder / "columns.json", tables={
         name: [dict(zip(("name", "type"), column)) for column in columns]
-        for name, columns in (("simulation", simulate.SIMULATION),
-                              ("scaling", simulate.SCALING))}}))
-    (folder / "simulation.json").write_text(json.dumps({"schema_version": 1,
-        "simulator": "SimGrid 3.32", "commit": "0123456789ab",
-        "compute": {"mnist_cnn": {"seconds": 0.01}, "alexnet": {"seconds": 1}}}))
+        for name, columns in tables.items()})
+    write_json(folder / "simulation.json", simulator="SimGrid 3.32", commit="0123456789ab",
+               compute={"mnist_cnn": {"seconds": 0.01}, "alexnet": {"seconds": 1}})
     return folder
 
 
@@ -89,9 +88,8 @@ def test_other_libraries_beside_our_fastest_rung(tmp_path: Path):
     (tmp_path / "summary.csv").write_text("")
     kinds = {"library": "text", "ranks": "integer", "bytes": "integer", "median_s": "number",
              "status": "text"}
-    (folder / "columns.json").write_text(
-        json.dumps({"schema_version": 1, "tables": {"peers_all_reduce": [
-            {"name": name, "type": kind} for name, kind in kinds.items()]}}))
+    write_json(folder / "columns.json", tables={"peers_all_reduce": [
+        {"name": name, "type": kind} for name, kind in kinds.items()]})
     times = {"stepladder shared_window_avx2": 1e-6, "stepladder shared_window_copy_avx2": 4e-6,
              "gloo": 8e-6, "MPICH": 2e-6}
     write(folder, "peers_all_reduce", list(kinds), [

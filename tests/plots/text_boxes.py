@@ -34,6 +34,16 @@ def faults(page: Page) -> list[str]:
                     if text.get_fontsize() < style.SMALL]
 
 
+def text_of(page: Page, name: str) -> str:
+    """The title, subtitle or caption."""
+    text, = (text.get_text() for text in page.figure.texts if text.get_gid() == name)
+    return text
+
+
+def title_of(page: Page) -> str:
+    return text_of(page, "title")
+
+
 def measurable(page: Page) -> None:
     """Lays the page out and measures its texts in pixels again, as those of a saved SVG are not."""
     page.lay_out()
