@@ -48,7 +48,7 @@ def all_reduce(run: Run, name: str, title: str) -> dict[str, Any] | None:
               for setting in sorted({(row["hosts"] or 1, row["ranks"] or 1) for row in rows})
               if (picture := lengths(rows, *setting))]
     return {"title": title, "where": where, "charts": charts,
-            "table": markup.html_table(network.LABELS, lines, 0)}
+            "table": markup.html_table(network.LABELS, lines, 0, "Times in us")}
 
 
 def lengths(rows: list[Row], hosts: int, ranks: int) -> dict[str, Any] | None:

@@ -266,9 +266,11 @@ def all_reduce(run: Run, name: str = "") -> str | None:
         return None
     ranks = load_run(folder, ("environment", "summary"))
     rows = network.fastest(network.all_reduce_rows(ranks))
-    table = markdown.table(network.LABELS, rows, 0) if rows else None
+    if not rows:
+        return None
     where = (ranks.environment or {}).get("network")
-    return f"{source(ranks)}{f' Network: {where}.' if where else ''}\n\n{table}" if table else None
+    about = source(ranks) + (f" Network: {where}." if where else "")
+    return f"{about} Times in us.\n\n" + markdown.table(network.LABELS, rows, 0)
 
 
 def all_reduce_peers(run: Run) -> str | None:
