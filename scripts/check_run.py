@@ -11,9 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plots import schema, screen, tables  # noqa: E402
-from plots.errors import InputError  # noqa: E402
-from plots.reading import PARTS, load_run  # noqa: E402
+from plots.data import schema  # noqa: E402
+from plots.data.errors import InputError  # noqa: E402
+from plots.data.reading import PARTS, load_run  # noqa: E402
 
 CHART_FORMATS = (".svg", ".pdf", ".png")
 JSON_COPIES = ("summary", "step")  # of the CSV files of these names
@@ -161,8 +161,8 @@ def check(run):
     for name in JSON_COPIES:
         check_json_copy(run, name, problems)
     check_columns_json(run, problems)
-    check_tables(run / tables.FILE, problems)
-    check_page(run / screen.REPORT, problems)
+    check_tables(run / schema.TABLES_FILE, problems)
+    check_page(run / schema.REPORT_FILE, problems)
     check_summary(parts["summary"], problems)
     check_filled("step", parts["step"], "median_s", problems)
     check_filled("train", parts["train"], "loss", problems)

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from plots.errors import InputError
-from plots.markdown import table
-from plots.reading import load_run, read_json
+from plots.data.errors import InputError
+from plots.data.reading import load_run, read_json
+from plots.tables.markdown import table
 
 FEWEST_POINTS = 12  # a rung with fewer is not modelled
 MOST_POINTS = 800   # of one fit: it takes N³ operations

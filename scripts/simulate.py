@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import smpi  # noqa: E402  (needs the path above)
-from plots.names import is_rung  # noqa: E402
+from plots.data.names import is_rung  # noqa: E402
 from smpi import PLATFORMS, Platform, UsageError, read_csv  # noqa: E402
 
 COLUMNS = {name: smpi.columns_of("docs/results-format.md", name)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from plots.reading import read_tables
+from plots.data.reading import read_tables
 
 FOLDER = min(Path(__file__).resolve().parents[1].glob("results/*/columns.json")).parent
 JSON = (FOLDER / "columns.json").read_text()  # for the run folders that tests write

@@ -6,8 +6,8 @@
  *
  * As in `stepladder bench --cold`: pairs of buffers rotate through twice the last-level cache,
  * every repetition starts after a barrier and counts the slowest rank, and the iterations of a
- * repetition fill its share of the budget. Rank 0 prints CSV: one line of the library's version, then for each
- * count: count,verified,iterations,seconds;seconds;... */
+ * repetition fill its share of the budget. Rank 0 prints CSV: one line of the library's version,
+ * then for each count: count,verified,iterations,seconds;seconds;... */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

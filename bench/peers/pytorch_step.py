@@ -1,8 +1,8 @@
 """Times training steps of one network in PyTorch, in the same way as `stepladder step`.
 
 Prints one line of JSON: the version of PyTorch, the seconds of every step, and those of its phases
-(forward, backward, update). On a CPU one process measures one number of threads in one mode, because
-OpenMP threads are bound to cores when they start; on a GPU it can measure several modes.
+(forward, backward, update). On a CPU one process measures one number of threads in one mode,
+because OpenMP threads are bound to cores when they start; on a GPU it can measure several modes.
 
 On a GPU the pictures are in device memory, and the clock is read before and after many steps
 without synchronization between them, because PyTorch launches kernels ahead of their execution.
@@ -199,7 +199,8 @@ def serve(description, options):
         try:
             result = measure_mode(description, options, mode, bool(tf32))
         except Exception as error:  # of one mode: the others can still be measured
-            result = {"error": str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)}
+            result = {"error": str(error).strip().splitlines()[-1] if str(error).strip()
+                      else repr(error)}
         print(json.dumps(result), flush=True)
 
 

@@ -1,8 +1,8 @@
 """Measures the same training steps in stepladder and in PyTorch, in turns, on the same threads.
 
 Every round measures each configuration once, so that drift of the machine affects all equally. On a
-CPU each has a process of its own; on a GPU PyTorch has one for each network. These files of OUT are written after each measurement, and an
-interrupted run keeps them:
+CPU each has a process of its own; on a GPU PyTorch has one for each network. These files of OUT are
+written after each measurement, and an interrupted run keeps them:
 
     tuned.csv         the rungs of use `best`, chosen once before the first round
     step.csv          medians over the rounds, with the columns of `stepladder step`

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
+from plots.charts.labels import End, label_clusters, label_ends
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import grid_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.findings import against_library
-from plots.labels import End, label_clusters, label_ends
-from plots.names import BY_MODEL, Rung
-from plots.numbers import binary_size, plural
-from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, geometric_mean, ladders, resource_of
-from plots.reading import Row, Run
+from plots.data.names import BY_MODEL, Rung
+from plots.data.numbers import binary_size, plural
+from plots.data.ratios import Ladder, geometric_mean, ladders, resource_of
+from plots.data.reading import Row, Run
 
 SHORT = 64 * 1024   # bytes
 MOST_LINES = 6
@@ -81,11 +81,12 @@ def label_sizes(axes: Axes, rows: Sequence[Row], most: int) -> None:
 
 
 def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]:
-    """The first rung, and the rungs and the library that are closest to the fastest in the geometric
-    mean over the problems; in the order of the ladder."""
+    """The first rung, and the rungs and the library that are closest to the fastest in the
+    geometric mean over the problems; in the order of the ladder."""
     behind = behind_fastest(rows, lambda row: (ranks_of(row), row["bytes"]), "median_s")
     libraries = {rung.name for rung in rungs if rung.technique == "vendor"}
-    nearest = sorted((name for name in behind if name not in libraries | {BY_MODEL}), key=behind.get)
+    nearest = sorted((name for name in behind if name not in libraries | {BY_MODEL}),
+                     key=behind.get)
     nearest_libraries = sorted((name for name in behind if name in libraries), key=behind.get)
     chosen = {*nearest[:MOST_LINES - 2], *nearest_libraries[:1], first}
     return [rung.name for rung in rungs if rung.name in chosen and rung.name in behind]
@@ -93,7 +94,8 @@ def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]
 
 def behind_fastest(rows: Sequence[Row], cell_of: Callable[[Row], tuple],
                    time: str) -> dict[str, float]:
-    """Per variant: its `time`, a column, over that of the fastest row, geometric mean over its cells."""
+    """Per variant: its `time`, a column, over that of the fastest row, geometric mean over its
+    cells."""
     fastest = fastest_rows(rows, cell_of, time)
     behind = {}
     for name in dict.fromkeys(row["variant"] for row in rows):
@@ -117,9 +119,10 @@ def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     across, down = grid_of(len(places))
     page = Page("all_reduce: time of short vectors",
                 caption(run, {resource_of(row) for row in short},
-                        "Rungs that reduce exactly. Named: the first one, those nearest to the fastest, and the "
-                        "nearest library. Bars: 95 % confidence."),
-                across, down, panel_height=2.7, share_y=True, finding=against_library(ladder, short))
+                        "Rungs that reduce exactly. Named: the first one, those nearest to the "
+                        "fastest, and the nearest library. Bars: 95 % confidence."),
+                across, down, panel_height=2.7, share_y=True,
+                finding=against_library(ladder, short))
     for axes, place in zip(page.panels(), places):
         here = [row for row in short if ranks_of(row) == place]
         draw_lines(page, axes, here, shown, styles, size_of, lambda row: 1e6 * row["median_s"])
@@ -162,15 +165,16 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     across, down = grid_of(len(places))
     page = Page("all_reduce: measured time over the time that the cost model predicts",
                 caption(run, {resource_of(row) for row in predicted},
-                        "One grey line per rung; black: median over the rungs. Named: the rungs that are farthest "
-                        "from 1 at the longest vector. The model computes a time from the measured cost of messages "
-                        "(alpha, beta), additions (gamma) and copies. Errors: |measured / predicted - 1|, of "
-                        "rows whose 95 % interval spans at most 20 % of the median."),
+                        "One grey line per rung; black: median over the rungs. Named: the rungs "
+                        "that are farthest from 1 at the longest vector. The model computes a time "
+                        "from the measured cost of messages (alpha, beta), additions (gamma) and "
+                        "copies. Errors: |measured / predicted - 1|, of rows whose 95 % interval "
+                        "spans at most 20 % of the median."),
                 across, down, panel_height=2.8, share_y=True)
     for axes, place in zip(page.panels(), places):
         here = [row for row in predicted if ranks_of(row) == place]
         draw_ratios(page, axes, here)
-        axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+        axes.axhline(1, zorder=1, **style.DASHED)
         errors = sorted(abs(row["median_s"] / row["predicted_s"] - 1) for row in here
                         if not is_noisy(row))
         axes.set_yscale("log")
@@ -215,11 +219,11 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
     styles = style.variant_styles(ladder.rungs)
     page = Page("all_reduce: compressed messages",
                 caption(run, {resource_of(row) for row in compressed},
-                        "Left: bytes sent relative to a ring of fp32, and the error of one call relative to "
-                        "the norm of the result (uniform random values; rungs with error feedback "
-                        "make up for it in later calls). Right: by the cost model, compression is "
-                        "faster than every exact rung on links slower than the line, and loses on "
-                        "faster ones; without a line it loses at every rate."),
+                        "Left: bytes sent relative to a ring of fp32, and the error of one call "
+                        "relative to the norm of the result (uniform random values; rungs with "
+                        "error feedback make up for it in later calls). Right: by the cost model, "
+                        "compression is faster than every exact rung on links slower than the "
+                        "line, and loses on faster ones; without a line it loses at every rate."),
                 1, 2, panel_height=2.7)
     saved, pays = page.panels()
     place = max(ranks_of(row) for row in compressed)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
-from plots import style
+from plots.charts import style
 from plots.charts.all_reduce import MOST_LABELS, is_exact, label_sizes, notable
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import grid_of
-from plots.findings import against_library
-from plots.page import Page, caption, plain_log
-from plots.ratios import Resource, ladders, resource_of
-from plots.reading import Row, Run
+from plots.data.ratios import Resource, ladders, resource_of
+from plots.data.reading import Row, Run
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -26,7 +26,7 @@ def draw_bound(axes: Axes, rows: list[Row]) -> None:
               for row in rows if row["percent_of_roof"] and "bound" in row["roof"]}
     points = sorted(bounds.items())
     axes.plot([size / 2 for size, _ in points], [rate for _, rate in points],
-              color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+              zorder=1, **style.DASHED)
 
 
 def draw_bandwidth(run: Run) -> Page | str:
@@ -51,8 +51,9 @@ def draw_bandwidth(run: Run) -> Page | str:
     page = Page("all_reduce: bus bandwidth against array size",
                 caption(run, (resource for _, resource in panels),
                         "Bus bandwidth: 2 (p - 1) / p times the size of the array, divided by the "
-                        "time, where p is the number of ranks. Named: of the rungs that reduce exactly, "
-                        "the first one and those nearest to the fastest, and the nearest library. "
+                        "time, where p is the number of ranks. Named: of the rungs that reduce "
+                        "exactly, the first one and those nearest to the fastest, and the nearest "
+                        "library. "
                         + ("Dashed: the memory bound of one host, the bandwidth bound of several. "
                            if bounded else "") + "Bars: 95 % confidence."),
                 rows, columns, panel_height=2.5 if rows == 1 else 2.1, share_y=True,

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter
 
-from plots import style
-from plots.names import is_rung, resolve_builds_on
-from plots.numbers import plural
-from plots.page import Page, caption
-from plots.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
-from plots.reading import Row, Run
+from plots.charts import style
+from plots.charts.figure import Page, caption
+from plots.data.names import is_rung, resolve_builds_on
+from plots.data.numbers import plural
+from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
+from plots.data.reading import Row, Run
 
 SUITE = "layouts"
 PLAIN = "nchw"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from matplotlib.axes import Axes
 
-from plots import style
-from plots.findings import fastest
-from plots.labels import End, label_ends
-from plots.names import BY_MODEL, Rung, widest_builds
-from plots.page import Page
-from plots.ratios import Ladder, mean_ratio, rate_bounds, resource_of
-from plots.reading import Row
+from plots.charts import style
+from plots.charts.figure import Page
+from plots.charts.findings import fastest
+from plots.charts.labels import End, label_ends
+from plots.data.names import BY_MODEL, Rung, widest_builds
+from plots.data.ratios import Ladder, mean_ratio, rate_bounds, resource_of
+from plots.data.reading import Row
 
 LEAST_GAIN = 1.1   # over the rung below, for a name
 MOST_NAMED = 7
@@ -23,7 +23,8 @@ def story(ladder: Ladder, rows: Sequence[Row]) -> list[str]:
     """The rungs to name among these rows, in ladder order: the first one, those that add more than
     10 % over the rung below, the fastest, and the fastest library."""
     present = {row["variant"] for row in rows}
-    ours = fastest([row for row in rows if row["technique"] != "vendor" and row["variant"] != BY_MODEL])
+    ours = fastest([row for row in rows if row["technique"] != "vendor"
+                    and row["variant"] != BY_MODEL])
     libraries = fastest([row for row in rows if row["technique"] == "vendor"])
     always = {found[0]["variant"] for found in (ours, libraries) if found}
     if ladder.first_rung:
@@ -48,8 +49,8 @@ def gains_among(ladder: Ladder, rung: Rung, rows: Sequence[Row]) -> list:
 def draw_lines(page: Page, axes: Axes, rows: Sequence[Row], named: Collection[str],
                styles: dict[str, style.Style], x_of: Callable[[Row], float],
                y_of: Callable[[Row], float], ends: Sequence[End] = ()) -> None:
-    """One line per variant among the rows, with 95 % bounds where it is named. `ends`: more names for
-    the right edge."""
+    """One line per variant among the rows, with 95 % bounds where it is named. `ends`: more names
+    for the right edge."""
     ends = list(ends)
     for variant in dict.fromkeys(row["variant"] for row in rows):
         points = sorted((row for row in rows if row["variant"] == variant), key=x_of)
@@ -58,7 +59,8 @@ def draw_lines(page: Page, axes: Axes, rows: Sequence[Row], named: Collection[st
             axes.plot(x, y, color=style.BACKGROUND, linewidth=0.7, zorder=1.5, label=variant)
             continue
         look = styles[variant]
-        bounds = [rate_bounds(row, value) if "ci_low_s" in row else (value, value)  # simulated: none
+        bounds = [rate_bounds(row, value) if "ci_low_s" in row
+                  else (value, value)  # simulated: none
                   for row, value in zip(points, y)]
         axes.errorbar(x, y, yerr=[[value - low for value, (low, _) in zip(y, bounds)],
                                   [high - value for value, (_, high) in zip(y, bounds)]],

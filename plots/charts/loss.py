@@ -8,11 +8,12 @@ from statistics import median
 
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.numbers import plural
-from plots.page import Page, caption, plain_log
-from plots.reading import Run
-from plots.trainings import Training, groups_of, median_curve, points_of, thinned
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.data.modes import family_of
+from plots.data.numbers import plural
+from plots.data.reading import Run
+from plots.data.trainings import Training, groups_of, median_curve, points_of, thinned
 
 MOST_POINTS = 400   # longer series are drawn as the means of this many ranges of steps
 MOST_MARKERS = 8
@@ -36,7 +37,8 @@ def draw_loss(run: Run) -> Page | str:
     networks = {group[0][0].get("network") for group in groups.values()}
     only = next(iter(networks)) if len(networks) == 1 else None
     page = Page(f"{only or 'training'}: loss against time and steps",
-                caption(run, (), remark([training for group in groups.values() for training in group])),
+                caption(run, (),
+                        remark([training for group in groups.values() for training in group])),
                 1, 2, panel_height=2.25, share_y=True,
                 legend=handles(groups, looks, only),
                 legend_columns=3)
@@ -60,15 +62,15 @@ def draw_loss(run: Run) -> Page | str:
 
 
 def looks_of(groups: dict[str, list[Training]]) -> dict[str, style.Style]:
-    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes. If all are of
-    one mode and several optimizers, the colour is that of the line."""
+    """The colour of the mode. Lines of one mode, as on two networks, differ in filling and dashes.
+    If all are of one mode and several optimizers, the colour is that of the line."""
     modes = {name: group[0][0]["mode"] or "single" for name, group in groups.items()}
     optimizers = {group[0][0].get("optimizer") for group in groups.values()}
     if len(set(modes.values())) == 1 < len(optimizers):
         return style.series_styles(groups)
     if len(groups) > MOST_NAMED:
         families = style.family_styles()
-        return {name: families[style.mode_family(mode)] for name, mode in modes.items()}
+        return {name: families[family_of(mode)] for name, mode in modes.items()}
     of_mode = style.mode_styles(modes.values())
     looks = {}
     for i, (name, mode) in enumerate(modes.items()):
@@ -85,14 +87,15 @@ def handles(groups: dict[str, list[Training]], looks: dict[str, style.Style],
     if len(groups) <= MOST_NAMED:
         return [looks[name].handle(label(name.removeprefix(f"{only}, "), group))
                 for name, group in groups.items()]
-    families = {style.mode_family(group[0][0]["mode"] or "single"): looks[name]
+    families = {family_of(group[0][0]["mode"] or "single"): looks[name]
                 for name, group in groups.items()}
     return [look.handle(family) for family, look in families.items()]
 
 
 def label(name: str, group: Sequence[Training]) -> str:
     final = [accuracies[-1] for training in group
-             if (accuracies := [row["accuracy"] for row in training if row["accuracy"] is not None])]
+             if (accuracies := [row["accuracy"]
+                                for row in training if row["accuracy"] is not None])]
     return f"{name}: {100 * median(final):.1f} %" if final else name
 
 

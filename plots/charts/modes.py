@@ -18,14 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from plots import style
-from plots.modes import (SINGLE, Compared, compare, fastest_first, labels_of, most_ranks, setting_of,
-                         several_modes, single_of, speedup)
-from plots.numbers import binary_size, plural, times
-from plots.page import Page, caption, plain_log
-from plots.ratios import Resource
-from plots.reading import Row, Run
-from plots.trainings import median_curve, points_of, thinned
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.data.modes import (FAMILIES, SINGLE, Compared, compare, family_of, fastest_first,
+                              labels_of, most_ranks, setting_of, several_modes, single_of, speedup)
+from plots.data.numbers import binary_size, plural, times
+from plots.data.ratios import Resource
+from plots.data.reading import Row, Run
+from plots.data.trainings import median_curve, points_of, thinned
 
 LOSS_POINTS = 40  # of a line; more rows are drawn as the means of so many ranges
 MARKER_DISTANCE = 0.2  # of the diagonal of a panel
@@ -40,7 +40,8 @@ SHARES = {"compute": ("computing", "#D0D0D0", ""),
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
     found = compare(run) if run.train is not None else []
     if not several_modes(found):
-        yield "modes", "no train.csv" if run.train is None else "train.csv has no mode beside single"
+        yield "modes", ("no train.csv" if run.train is None
+                        else "train.csv has no mode beside single")
         return
     for network in dict.fromkeys(c.setting.network for c in found):
         here = [c for c in found if c.setting.network == network]
@@ -61,7 +62,8 @@ def about(run: Run, shown: Sequence[Compared], remark: str, interval: str = "") 
     parts.append(remark)
     if any(c.setting.hosts > 1 for c in shown):
         parts.append(f"Network: {(run.environment or {}).get('network') or 'not recorded'}.")
-    return caption(run, [Resource("", c.setting.ranks, c.setting.threads) for c in shown], " ".join(parts))
+    return caption(run, [Resource("", c.setting.ranks, c.setting.threads) for c in shown],
+                   " ".join(parts))
 
 
 # --- convergence ---------------------------------------------------------------------------------
@@ -74,12 +76,16 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
         return "no mode has an accuracy"
     looks, labels = style.mode_styles(c.mode for c in shown), labels_of(shown)
     page = Page(f"{network}: convergence of the training modes",
-                about(run, shown, "Left: error on held-out images; lower and further left is better. Right: loss of "
-                      "the training. Legends: from the highest final error to the lowest.", "bands"),
-                len(families), 2, panel_height=min(1.75, HIGHEST / len(families)), width_ratios=(1.15, 1))
+                about(run, shown, "Left: error on held-out images; lower and further left is "
+                                  "better. Right: loss of "
+                      "the training. Legends: from the highest final error to the "
+                      "lowest.", "bands"),
+                len(families), 2, panel_height=min(1.75, HIGHEST / len(families)),
+                width_ratios=(1.15, 1))
     errors = [100 * (1 - row["accuracy"]) for c in shown for training in c.trainings
               for row in training if row["accuracy"] is not None]
-    least = min((error for error in errors if error > 0), default=1) / 2  # in place of an error of 0
+    # In place of an error of 0.
+    least = min((error for error in errors if error > 0), default=1) / 2
     for (by_time, by_samples), (family, members) in zip(page.axes, families.items()):
         for c in reversed(members):
             look = looks[c.mode]
@@ -89,17 +95,17 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
             draw_line(by_samples, [thinned(points_of(training, "samples", "loss"), LOSS_POINTS)
                                    for training in c.trainings], look)
         target = members[0].target
-        by_time.axhline(100 * (1 - target), color=style.REFERENCE, linewidth=0.8, linestyle=style.ROOF_DASHES, zorder=1)
-        by_time.text(0.02, 100 * (1 - target), f"target {100 * target:g} %", fontsize=style.SMALL, color=style.CAPTION,
-                     transform=by_time.get_yaxis_transform(), va="bottom",
+        by_time.axhline(100 * (1 - target), zorder=1, **style.DASHED | {"linewidth": 0.8})
+        by_time.text(0.02, 100 * (1 - target), f"target {100 * target:g} %", fontsize=style.SMALL,
+                     color=style.CAPTION, transform=by_time.get_yaxis_transform(), va="bottom",
                      bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5})
         by_time.set_title(family, loc="left")
         by_time.set_ylabel("error (%)")
         by_samples.set_ylabel("loss")
         worst_first = sorted(members, key=lambda c: c.final_accuracy.median)
         by_samples.legend(handles=[looks[c.mode].handle(labels[c.setting]) for c in worst_first],
-                          loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=style.SMALL, handlelength=2.4,
-                          borderaxespad=0.3)
+                          loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=style.SMALL,
+                          handlelength=2.4, borderaxespad=0.3)
     for column, name, log in ((0, "training time (s)", True), (1, "samples", False)):
         panels = page.axes[:, column]
         share_limits(panels, log)
@@ -112,8 +118,8 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
 def families_of(shown: Sequence[Compared]) -> dict[str, list[Compared]]:
     """The modes of each family after single, which is in all of them for comparison."""
     single = [c for c in shown if c.mode == SINGLE]
-    found = {family: [c for c in shown if style.mode_family(c.mode) == family and c.mode != SINGLE]
-             for family in style.MODE_FAMILIES}
+    found = {family: [c for c in shown if family_of(c.mode) == family and c.mode != SINGLE]
+             for family in FAMILIES}
     return {family: single + members for family, members in found.items() if members}
 
 
@@ -122,7 +128,8 @@ def draw_line(axes: Axes, series: Sequence[np.ndarray], look: style.Style) -> No
     if not len(curve):
         return
     x, median, low, high = curve.T
-    axes.plot(x, median, markevery=MARKER_DISTANCE, **look.line | {"markersize": 3.5, "linewidth": 1.2})
+    axes.plot(x, median, markevery=MARKER_DISTANCE,
+              **look.line | {"markersize": 3.5, "linewidth": 1.2})
     if len(series) > 1:
         axes.fill_between(x, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
@@ -157,8 +164,10 @@ def draw_times(run: Run, network: str, shown: Sequence[Compared]) -> Page:
     remark = "Fastest first; 1.57x: samples/s over single."
     if any(c.reached < len(c.trainings) for c in ordered):
         remark += " 3/5: only 3 of 5 seeds reached the target; the others count as infinite."
-    page = Page(f"{network}: time to {100 * ordered[0].target:g} % held-out accuracy, and where it goes",
-                about(run, shown, remark, "lines"), 1, 4, panel_height=0.55 + ROW_HEIGHT * len(ordered),
+    page = Page(f"{network}: time to {100 * ordered[0].target:g} % held-out accuracy, and where it "
+                "goes",
+                about(run, shown, remark, "lines"), 1, 4,
+                panel_height=0.55 + ROW_HEIGHT * len(ordered),
                 legend=legend, legend_columns=4, share_y=True, width_ratios=(1.3, 0.85, 1.2, 0.85))
     to_target, rates, shares, sent = page.panels()
     for y, c in enumerate(ordered):
@@ -172,7 +181,8 @@ def draw_times(run: Run, network: str, shown: Sequence[Compared]) -> Page:
     rates.set_xlim(0, 1.35 * max((c.samples_per_s or 0 for c in ordered), default=1) or 1)
     rates.set_xlabel("samples/s")
     rates.xaxis.set_major_locator(MaxNLocator(3))
-    rates.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+    rates.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000
+                                    else f"{value:g}")
     shares.set_xlim(0, 100)
     shares.set_xlabel("share of the time (%)")
     finish_bytes(sent)
@@ -186,15 +196,15 @@ def draw_time(axes: Axes, y: int, c: Compared, look: style.Style) -> None:
     time = c.to_target("seconds")
     seeds = len(c.trainings)
     if not math.isfinite(time.low):
-        axes.text(0.02, y, f"not reached, {reached_text(c)}", fontsize=style.SMALL, va="center", color=style.CAPTION,
-                  transform=axes.get_yaxis_transform())
+        axes.text(0.02, y, f"not reached, {reached_text(c)}", fontsize=style.SMALL, va="center",
+                  color=style.CAPTION, transform=axes.get_yaxis_transform())
         return
     last = max(value for value in time if math.isfinite(value))
     axes.plot([time.low, last], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="butt")
     if not math.isfinite(time.high):  # the interval has no upper end
         axes.annotate("", (last, y), xytext=(15, 0), textcoords="offset points",
-                      arrowprops={"arrowstyle": "<-", "color": look.colour, "linewidth": 1.2, "shrinkA": 0,
-                                  "shrinkB": 0})
+                      arrowprops={"arrowstyle": "<-", "color": look.colour, "linewidth": 1.2,
+                                  "shrinkA": 0, "shrinkB": 0})
     if math.isfinite(time.median):
         axes.plot([time.median], [y], **look.marks)
     text = f"{time.median:.3g}" if math.isfinite(time.median) else ""
@@ -221,7 +231,8 @@ def finish_times(axes: Axes, ordered: Sequence[Compared]) -> None:
 
 def draw_bar(axes: Axes, y: int, value: float | None, text: str, look: style.Style) -> None:
     axes.barh(y, value or 0, height=0.66, color=look.colour)
-    axes.annotate(text, (value or 0, y), xytext=(3, 0), textcoords="offset points", va="center_baseline", fontsize=style.SMALL)
+    axes.annotate(text, (value or 0, y), xytext=(3, 0), textcoords="offset points",
+                  va="center_baseline", fontsize=style.SMALL)
 
 
 def share_patch(share: str) -> dict:
@@ -246,8 +257,8 @@ def draw_bytes(axes: Axes, y: int, value: float | None, look: style.Style) -> No
                   transform=axes.get_yaxis_transform())
         return
     axes.plot([value], [y], **look.marks)
-    axes.annotate(binary_size(value), (value, y), xytext=(5, 0), textcoords="offset points", va="center_baseline",
-                  fontsize=style.SMALL)
+    axes.annotate(binary_size(value), (value, y), xytext=(5, 0), textcoords="offset points",
+                  va="center_baseline", fontsize=style.SMALL)
 
 
 def finish_bytes(axes: Axes) -> None:
@@ -260,7 +271,8 @@ def finish_bytes(axes: Axes) -> None:
     low, high = min(values), max(values)
     axes.set_xlim(low / 3, high * max(8.0, (high / low) ** 0.6))
     axes.xaxis.set_minor_locator(NullLocator())
-    ticks = [2.0 ** power for power in range(0, 45, 5) if low / 3 <= 2.0 ** power <= axes.get_xlim()[1]]
+    ticks = [2.0 ** power for power in range(0, 45, 5)
+             if low / 3 <= 2.0 ** power <= axes.get_xlim()[1]]
     axes.set_xticks(ticks, [binary_size(tick) for tick in ticks])
 
 
@@ -274,20 +286,22 @@ def draw_staleness(run: Run, network: str, shown: Sequence[Compared]) -> Page | 
     looks, labels = style.mode_styles(c.mode for c in shown), labels_of(shown)
     by_mean = sorted(histograms, key=lambda c: c.mean("staleness_mean") or 0)
     page = Page(f"{network}: staleness of the gradients",
-                about(run, list(histograms), "Staleness: updates of the weights between reading them and applying "
+                about(run, list(histograms),
+                      "Staleness: updates of the weights between reading them and applying "
                       "the gradient computed with them; of all seeds. Vertical lines: means."),
                 1, 1, panel_height=2.3, legend_columns=3,
-                legend=[looks[c.mode].handle(f"{labels[c.setting]}, mean {c.mean('staleness_mean') or 0:.3g}")
+                legend=[looks[c.mode].handle(f"{labels[c.setting]}, mean "
+                                             f"{c.mean('staleness_mean') or 0:.3g}")
                         for c in by_mean])
     axes = page.panels()[0]
     for c in by_mean:
         counts = histograms[c]
         total = sum(counts.values())
         x = range(max(counts) + 1)
-        axes.plot(x, [100 * counts.get(value, 0) / total for value in x], markevery=max(1, len(x) // 20),
-                  **looks[c.mode].line)
-        axes.axvline(c.mean("staleness_mean") or 0, color=looks[c.mode].colour, linewidth=0.7, alpha=0.6,
-                     linestyle=looks[c.mode].dashes)
+        axes.plot(x, [100 * counts.get(value, 0) / total for value in x],
+                  markevery=max(1, len(x) // 20), **looks[c.mode].line)
+        axes.axvline(c.mean("staleness_mean") or 0, color=looks[c.mode].colour, linewidth=0.7,
+                     alpha=0.6, linestyle=looks[c.mode].dashes)
     axes.set_xlim(-0.3, max(quantile(counts, 0.999) for counts in histograms.values()) + 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylim(bottom=0)
@@ -301,7 +315,8 @@ def staleness_of(rows: Sequence[Row], c: Compared) -> dict[int, float]:
     batch, optimizer = c.setting.batch, c.setting.optimizer
     counts: dict[int, float] = {}
     for row in rows:
-        if setting_of({"batch": batch, "optimizer": optimizer} | row) == c.setting and row["updates"]:
+        if setting_of({"batch": batch, "optimizer": optimizer}
+                      | row) == c.setting and row["updates"]:
             counts[row["staleness"]] = counts.get(row["staleness"], 0) + row["updates"]
     return counts
 
@@ -326,9 +341,11 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
         if c.mode == SINGLE or single is None or not c.samples_per_s:
             continue
         kind = {single.setting.batch: "strong: batch of an update constant",
-                single.setting.batch * c.setting.ranks: "weak: batch of a rank constant"}.get(c.setting.batch)
+                single.setting.batch * c.setting.ranks: "weak: batch of a rank "
+                                                        "constant"}.get(c.setting.batch)
         if kind:
-            key = (c.mode, c.setting.use, c.setting.threads, c.setting.hosts > 1, c.setting.optimizer)
+            key = (c.mode, c.setting.use, c.setting.threads, c.setting.hosts > 1,
+                   c.setting.optimizer)
             panels.setdefault(kind, {}).setdefault(key, []).append(c)
     panels = {kind: lines for kind, groups in panels.items()
               if (lines := {key: group for key, group in groups.items() if len(group) > 1})}
@@ -343,21 +360,22 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
     legend = [looks[key[0]].handle(key[0] + (", hosts" if key[3] else ""))
               for key in sorted(last, key=last.get, reverse=True)]
     legend += [looks[SINGLE].handle(SINGLE, line=False),
-               Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, label="ideal")]
+               Line2D([], [], label="ideal", **style.DASHED)]
     page = Page(f"{network}: samples/s with the number of ranks",
-                about(run, [*chosen, *singles.values()], "Ideal: samples/s of single times the ranks. Ranks that "
+                about(run, [*chosen, *singles.values()],
+                      "Ideal: samples/s of single times the ranks. Ranks that "
                       "share cores cannot reach it.", "bars"),
                 1, len(panels), panel_height=2.6, legend=legend, legend_columns=4, share_y=True)
     for axes, (kind, lines) in zip(page.panels(), panels.items()):
         for single in singles.values():
             rate = single.samples_per_s
-            axes.plot([1, most], [rate, rate * most], color=style.REFERENCE, linewidth=0.9,
-                      linestyle=style.ROOF_DASHES, zorder=1)
+            axes.plot([1, most], [rate, rate * most], zorder=1, **style.DASHED)
             axes.plot([1], [rate], **looks[SINGLE].marks)
         for key, group in lines.items():
             group.sort(key=lambda c: c.setting.ranks)
             rates = np.array([c.rate for c in group]).T
-            axes.errorbar([c.setting.ranks for c in group], rates[0], yerr=[rates[0] - rates[1], rates[2] - rates[0]],
+            axes.errorbar([c.setting.ranks for c in group], rates[0],
+                          yerr=[rates[0] - rates[1], rates[2] - rates[0]],
                           elinewidth=0.7, capsize=1.5, **looks[key[0]].line)
         axes.set_title(kind, loc="left")
         axes.set_xscale("log", base=2)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.numbers import percent, plural
-from plots.page import Page, caption, plain_log
-from plots.ratios import resource_of
-from plots.reading import Run
-from plots.samples import is_marked
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.data.numbers import percent, plural
+from plots.data.ratios import resource_of
+from plots.data.reading import Run
+from plots.data.samples import is_marked
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -37,7 +37,8 @@ def draw_noise(run: Run) -> Page | str:
                 caption(run, {resource_of(row) for _, row in points},
                         f"{sentence} {remark}" if sentence else remark),
                 1, 1, panel_height=1.8,
-                finding=f"{percent(100 * len(marked) / len(points))} of the repetitions were disturbed and left out",
+                finding=f"{percent(100 * len(marked) / len(points))} of the repetitions were "
+                        "disturbed and left out",
                 legend=[Line2D([], [], linestyle="none", label=text, **marks)
                         for text, _, marks in looks])
     axes = page.axes[0, 0]

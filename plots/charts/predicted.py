@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
 from plots.charts.rung_rows import grid_of
-from plots.names import technique_in_name
-from plots.page import Page, caption, plain_log
-from plots.ratios import geometric_mean
-from plots.reading import Row, Run
-from plots.steps import configurations, networks
+from plots.data.names import technique_in_name
+from plots.data.ratios import geometric_mean
+from plots.data.reading import Row, Run
+from plots.data.steps import configurations, networks
 
 OTHER = "outside the ladders"
 LOGARITHMIC_FROM = 5  # spread of the ratios
@@ -38,8 +38,7 @@ def draw_predicted(run: Run) -> Page | str:
     handles = style.technique_handles(shown)
     if "" in shown:
         handles.append(style.technique_style("").handle(OTHER, line=False))
-    handles.append(Line2D([], [], color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
-                          label="equal"))
+    handles.append(Line2D([], [], label="equal", **style.DASHED))
     page = Page("training step: time of each operation in the step over its time alone",
                 caption(run, {c.resource for c in found},
                         "One marker per layer, phase and configuration. Time alone: the same plan "
@@ -63,7 +62,7 @@ def draw_predicted(run: Run) -> Page | str:
 
 def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]) -> None:
     axes.set_xscale("log")
-    axes.axhline(1, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+    axes.axhline(1, zorder=1, **style.DASHED)
     for technique in dict.fromkeys(technique_of(row) for row in rows):
         found = [row for row in rows if technique_of(row) == technique]
         marks = style.technique_style(technique).marks | {"markersize": 3.4}

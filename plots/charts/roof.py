@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption
 from plots.charts.rung_rows import (FULL, ROW_HEIGHT, face, grid_of, label_rows, mark,
                                     resource_handles, rung_rows, shown_resources)
-from plots.page import Page, caption
-from plots.ratios import Ladder, geometric_mean, ladders
-from plots.reading import Run
+from plots.data.ratios import Ladder, geometric_mean, ladders
+from plots.data.reading import Run
 
 
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
@@ -30,11 +30,11 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
     directions = [d for d in ladder.directions if any(row["direction"] == d for row in with_roof)]
     grid = grid_of(len(directions))
     highest = max(row["percent_of_roof"] for row in with_roof)
-    remark = ("Marks: geometric mean over the problems; lines: from the lowest to the highest problem. "
-              "Dashed: the roof, a measured peak or bandwidth.")
+    remark = ("Marks: geometric mean over the problems; lines: from the lowest to the highest "
+              "problem. Dashed: the roof, a measured peak or bandwidth.")
     if highest > 100:
-        remark += (" Algorithms with fewer multiplications than the definition (Winograd) and operands "
-                   "in a nearer cache can exceed it.")
+        remark += (" Algorithms with fewer multiplications than the definition (Winograd) and "
+                   "operands in a nearer cache can exceed it.")
     page = Page(
         f"{ladder.primitive}: share of the measured roof", caption(run, shown, remark),
         *grid, panel_height=0.5 + ROW_HEIGHT * len(rows), share_x=True, share_y=True,
@@ -53,8 +53,9 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
                 place = y if len(row.resources) == 1 else y + (0.17 if filled else -0.17)
                 axes.plot([min(shares), max(shares)], [place, place], color=look.colour,
                           linewidth=1.0, alpha=0.7, zorder=2, solid_capstyle="butt")
-                mark(axes, geometric_mean(shares), place, look, filled, label=row.rung.name, zorder=3)
-        axes.axvline(100, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES)
+                mark(axes, geometric_mean(shares), place, look, filled, label=row.rung.name,
+                     zorder=3)
+        axes.axvline(100, **style.DASHED)
         axes.set_title(direction, loc="left")
         axes.set_xlabel("% of the measured roof")
         axes.tick_params(labelbottom=True)

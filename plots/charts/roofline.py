@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from plots import style
-from plots.charts.size import peaks
-from plots.labels import label_clusters, slide_along
-from plots.page import Page, caption, plain_log
-from plots.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
-                          resources_of)
-from plots.reading import Row, Run
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.labels import label_clusters, slide_along
+from plots.data.ceilings import peaks
+from plots.data.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
+                               resources_of)
+from plots.data.reading import Row, Run
 
 MOST_PANELS_ACROSS = 2
 MARGIN = 1.7  # factor between the axes' limits and the outermost points and roofs
@@ -118,7 +118,7 @@ def draw_roofs(page: Page, axes: Axes, peak: float, bandwidths: dict[str, float]
     """Each bandwidth rises to the peak; the peak continues to the right. Returns their names."""
     left, right = axes.get_xlim()
     low, _ = axes.get_ylim()
-    line = {"color": style.REFERENCE, "linewidth": 0.9, "linestyle": style.ROOF_DASHES, "zorder": 1}
+    line = style.DASHED | {"zorder": 1}
     ridge = peak / max(bandwidths.values(), default=peak / left)
     axes.plot([max(left, ridge), right], [peak, peak], **line)
     names = [axes.annotate(f"peak {peak:.0f} GFLOP/s", (left, peak), xytext=(2, 2), ha="left",

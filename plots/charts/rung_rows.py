@@ -8,10 +8,10 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.names import BY_MODEL, Rung, split_isa, widest_builds
-from plots.page import label_of_all
-from plots.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
+from plots.charts import style
+from plots.charts.figure import label_of_all
+from plots.data.names import BY_MODEL, Rung, split_isa, widest_builds
+from plots.data.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
 
 ROW_HEIGHT = 0.175  # inches
 MOST_COLUMNS = 3
@@ -25,9 +25,9 @@ class RungRow(NamedTuple):
 
 
 def rung_rows(ladder: Ladder, rungs: Sequence[Rung] | None = None) -> list[RungRow]:
-    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured ones.
-    Builds for narrower instruction sets than the widest have the fewest threads only. The label
-    names what a rung builds on where that is not the row below."""
+    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured
+    ones. Builds for narrower instruction sets than the widest have the fewest threads only. The
+    label names what a rung builds on where that is not the row below."""
     rungs = ladder.measured_rungs if rungs is None else rungs
     shown = first_and_last(resources_of(ladder.measured))
     widest = widest_builds(ladder.measured_rungs)

@@ -8,15 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from plots import style
-from plots.findings import highest, how_many_times
-from plots.labels import End, label_ends
-from plots.names import Rung, technique_in_name, widest_builds
-from plots.page import Page, caption
-from plots.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key, resource_of,
-                          resources_of)
-from plots.reading import Run
-from plots.steps import Configuration, configurations, networks
+from plots.charts import style
+from plots.charts.figure import Page, caption
+from plots.charts.findings import highest, how_many_times
+from plots.charts.labels import End, label_ends
+from plots.data.names import Rung, technique_in_name, widest_builds
+from plots.data.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key,
+                               resource_of, resources_of)
+from plots.data.reading import Run
+from plots.data.steps import Configuration, configurations, networks
 
 LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads
 
@@ -53,7 +53,8 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
 
 
 def best_scaling(ladder: Ladder) -> str:
-    """The rung with the highest speedup, over all directions, if the intervals tell it from the others."""
+    """The rung with the highest speedup, over all directions, if the intervals tell it from the
+    others."""
     found = {}
     for rung in widest_builds(ladder.measured_rungs):
         speedups = thread_speedups(ladder, rung, None)
@@ -66,7 +67,8 @@ def best_scaling(ladder: Ladder) -> str:
     if len(alike) < 2:
         return ""
     return highest(alike,
-                   lambda name, value: f"{name} gains most from {most} threads: {how_many_times(value)} as fast")
+                   lambda name, value: f"{name} gains most from {most} threads: "
+                                       f"{how_many_times(value)} as fast")
 
 
 def thread_speedups(ladder: Ladder, rung: Rung, direction: str | None) -> dict[int, Mean]:
@@ -154,8 +156,7 @@ def set_ticks(axis: Axis, counts: list[int]) -> None:
 
 def draw_panel(page: Page, axes: Axes, series: list[Series]) -> None:
     counts = threads_of({"": series})
-    axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], color=style.REFERENCE,
-              linewidth=0.9, linestyle=style.ROOF_DASHES, zorder=1)
+    axes.plot([counts[0], counts[-1]], [1, counts[-1] / counts[0]], zorder=1, **style.DASHED)
     # Shifted sideways at every thread count: markers and error bars do not hide one another.
     ends = []
     for i, (label, look, speedups) in enumerate(series):

@@ -1,4 +1,5 @@
-"""Charts of `make simulate`: predicted training steps on clusters, and the fastest all-reduce there."""
+"""Charts of `make simulate`: predicted training steps on clusters, and the fastest all-reduce
+there."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from plots import style
+from plots.charts import style
 from plots.charts.all_reduce import behind_fastest
+from plots.charts.figure import Page, plain_log
 from plots.charts.lines import draw_lines
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.names import is_rung
-from plots.page import Page, plain_log
-from plots.reading import Row, Run, read_json
+from plots.data.names import is_rung
+from plots.data.reading import Row, Run, read_json
 
 LIBRARY = "mpi_allreduce"
 MOST_RUNGS = 4
@@ -26,12 +27,14 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
             yield f"simulated-{scaling}", draw_scaling(run, scaling, rows)
     if run.simulation is not None:
         yield "simulated-map", draw_map(run, [row for row in run.simulation
-                                              if row["status"] == "ok" and row["direction"] == "mean"])
+                                              if row["status"] == "ok"
+                                              and row["direction"] == "mean"])
 
 
 def caption(run: Run, text: str) -> str:
     about = read_json(run.folder / "simulation.json") or {}
-    return f"{text}\n{about.get('simulator') or 'SimGrid'}; commit {about.get('commit') or 'unknown'}."
+    simulator, commit = about.get("simulator") or "SimGrid", about.get("commit") or "unknown"
+    return f"{text}\n{simulator}; commit {commit}."
 
 
 def notable(rows: Sequence[Row]) -> list[str]:
@@ -57,10 +60,11 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
     weak = scaling == "weak"
     page = Page("data-parallel training step on simulated clusters, "
                 + ("batch per node constant" if weak else "global batch constant"),
-                caption(run, "One rank per node; all-reduces simulated with SimGrid's SMPI, compute "
-                             "time measured on one node. The all-reduce begins after the last "
-                             "gradient: nothing overlaps."
-                             " Named: the first rung, the library, and the rungs nearest to the fastest."
+                caption(run, "One rank per node; all-reduces simulated with SimGrid's SMPI, "
+                             "compute time measured on one node. The all-reduce begins after the "
+                             "last gradient: nothing overlaps."
+                             " Named: the first rung, the library, and the rungs nearest to the "
+                             "fastest."
                              + (" Efficiency: compute / step." if weak else "")),
                 -(-len(places) // across), across, panel_height=2.1, share_y=weak)
     for axes, (network, platform) in zip(page.panels(), places):

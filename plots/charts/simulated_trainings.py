@@ -1,15 +1,15 @@
-"""Chart of `make simulate-training`: samples/s and accuracy of the training modes against the number of
-nodes, one column of panels per slow rank."""
+"""Chart of `make simulate-training`: samples/s and accuracy of the training modes against the
+number of nodes, one column of panels per slow rank."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, plain_log
 from plots.charts.simulated import caption, label_nodes
-from plots.page import Page, plain_log
-from plots.reading import Row, Run
-from plots.trainings import latest_trainings
+from plots.data.reading import Row, Run
+from plots.data.trainings import latest_trainings
 
 SLOW = {"none": "no slow rank", "permanent": "rank 1 three times slower",
         "passing": "rank 1 slower for a while"}
@@ -25,24 +25,26 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 def draw_modes(run: Run, platform: str, rows: list[Row]) -> Page | str:
     last = {(row["slow"], row["mode"], row["ranks"]): row
-            for training in latest_trainings(rows) for row in training if row["accuracy"] is not None}
+            for training in latest_trainings(rows)
+            for row in training if row["accuracy"] is not None}
     nodes = sorted({ranks for _, _, ranks in last})
     if len(nodes) < 2:
         return "fewer than two numbers of nodes"
     slows, modes = (list(dict.fromkeys(key[i] for key in last)) for i in (0, 1))
     looks = style.mode_styles(modes)
     page = Page(f"training modes on simulated clusters, {platform}",
-                caption(run, "One rank per node, real arithmetic; the time of computing is injected, that of messages "
-                             "simulated. "
-                             "Every training ends after the same number of samples of all ranks. Slow for a "
-                             "while: 10 times."),
-                len(PANELS), len(slows), panel_height=1.9, legend_columns=4, share_y="row", share_x=True,
-                legend=[looks[mode].handle(mode) for mode in modes])
+                caption(run, "One rank per node, real arithmetic; the time of computing is "
+                             "injected, that of messages simulated. "
+                             "Every training ends after the same number of samples of all ranks. "
+                             "Slow for a while: 10 times."),
+                len(PANELS), len(slows), panel_height=1.9, legend_columns=4, share_y="row",
+                share_x=True, legend=[looks[mode].handle(mode) for mode in modes])
     for (column, label), across in zip(PANELS.items(), page.axes):
         across[0].set_ylabel(label)
         for axes, slow in zip(across, slows):
             for mode in modes:
-                points = [(count, row[column] * (100 if column == "accuracy" else 1)) for count in nodes
+                points = [(count, row[column] * (100 if column == "accuracy" else 1))
+                          for count in nodes
                           if (row := last.get((slow, mode, count))) and row[column] is not None]
                 axes.plot([x for x, _ in points], [y for _, y in points], **looks[mode].line)
             label_nodes(axes, nodes)

@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from matplotlib.axes import Axes
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import against_library
+from plots.charts.labels import End
 from plots.charts.lines import draw_lines, story
-from plots.findings import against_library
-from plots.labels import End
-from plots.names import widest_builds
-from plots.page import Page, caption, plain_log
-from plots.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
-from plots.reading import Row, Run
+from plots.data.ceilings import peaks
+from plots.data.names import widest_builds
+from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
+from plots.data.reading import Row, Run
 
 # primitive: column of the rate, its unit, column of the size, label of the size
 COMPUTE = ("gflops_per_s", "GFLOP/s", "flops", "problem size (FLOPs)")
@@ -49,13 +50,15 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         if not ladder.measured:
             yield name, "no row has a time"
         elif not swept:
-            yield name, "no row is of a suite that varies the size; --suite squares, sweep or filters is"
+            yield name, ("no row is of a suite that varies the size; --suite squares, sweep or "
+                         "filters is")
         elif len({(row["direction"], resource_of(row)) for row in swept}) <= MOST_PANELS:
             yield name, draw_sizes(run, replace(ladder, measured=swept), resources)
         else:
             for resource in resources:
                 suffix = resource.label.replace(" ", "-")
-                yield f"{name}-{suffix}", draw_sizes(run, replace(ladder, measured=swept), [resource])
+                yield f"{name}-{suffix}", draw_sizes(run, replace(ladder, measured=swept),
+                                                     [resource])
 
 
 def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | str:
@@ -118,26 +121,14 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     return page
 
 
-def peaks(run: Run, unit: str, resource: Resource) -> dict[str, float]:
-    """The measured ceilings on these threads, lowest first: the FMA peak, or the best bandwidth of
-    each memory level."""
-    found: dict[str, float] = {}
-    for ceiling in run.ceilings or []:
-        if (ceiling["unit"] != unit or ceiling["threads"] != resource.threads or resource.device
-                or (unit == "GFLOP/s" and ceiling["name"] != "fma_peak")):
-            continue
-        name = "peak" if unit == "GFLOP/s" else ceiling["level"] or ceiling["name"]
-        found[name] = max(found.get(name, 0.0), ceiling["value"])
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
 def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> dict[str, float]:
     """Sets the top to the lowest ceiling that is at least every rate of this resource. Returns the
     ceilings that are on the panel, which it draws."""
     highest = max(rates)
     enough = [value for value in ceilings.values() if value >= highest]
     top = enough[0] if enough else highest * 1.05
-    if top / min(rates) > LOGARITHMIC_FROM and (len(ceilings) > 1 or top > ABOVE_PEAK * max(ceilings.values(), default=top)):
+    is_high = top > ABOVE_PEAK * max(ceilings.values(), default=top)
+    if top / min(rates) > LOGARITHMIC_FROM and (len(ceilings) > 1 or is_high):
         axes.set_yscale("log")
         axes.set_ylim(min(rates) / 1.5, top if enough else highest * 1.5)
         plain_log(axes.yaxis)
@@ -145,8 +136,7 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
         axes.set_ylim(0, top)
     shown = {name: value for name, value in ceilings.items() if value <= top}
     for value in shown.values():
-        axes.axhline(value, color=style.REFERENCE, linewidth=0.9, linestyle=style.ROOF_DASHES,
-                     clip_on=False, zorder=1)
+        axes.axhline(value, clip_on=False, zorder=1, **style.DASHED)
     return shown
 
 

@@ -1,4 +1,5 @@
-"""ladder-<primitive>: speedup of each rung, geometric mean over the problems, a panel per direction."""
+"""ladder-<primitive>: speedup of each rung, geometric mean over the problems, a panel per
+direction."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots import style
+from plots.charts import style
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import gain_of, largest_gain
 from plots.charts.rung_rows import (FULL, ROW_HEIGHT, RungRow, face, grid_of, label_rows, mark,
                                     resource_handles, rung_rows, shown_resources)
-from plots.findings import gain_of, largest_gain
-from plots.numbers import plural, short
-from plots.page import Page, caption, plain_log
-from plots.ratios import (Ladder, Mean, Resource, geometric_mean, ladders, mean_ratio, problem_key,
-                          resource_of)
-from plots.reading import Run
+from plots.data.numbers import plural, short
+from plots.data.ratios import (Ladder, Mean, Resource, geometric_mean, ladders, mean_ratio,
+                               problem_key, resource_of)
+from plots.data.reading import Run
 
 # Width of the gain at the right edge, as a fraction of the panel, by the number of columns.
 GAIN_WIDTH = {1: 0.09, 2: 0.17, 3: 0.26}
@@ -52,8 +53,9 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     counts = {direction: max(mean.count for mean in speedups.values())
               for direction, speedups in found.items()}
     grid = grid_of(len(found))
-    remark = (f"Geometric mean over {problems_of(counts)} of suite {suites(ladder)}. Bars: 95 % confidence. At the "
-              "right: gain over the rung below, or over the one in brackets, on the most threads. Libraries on top.")
+    remark = (f"Geometric mean over {problems_of(counts)} of suite {suites(ladder)}. Bars: 95 % "
+              "confidence. At the right: gain over the rung below, or over the one in brackets, on "
+              "the most threads. Libraries on top.")
     if any(mean.count < counts[direction] for direction, speedups in found.items()
            for mean in speedups.values()):
         remark += " (n): measured on n of the problems only."
@@ -113,7 +115,8 @@ def roof_speedup(ladder: Ladder, direction: str, resource: Resource) -> float | 
 def problems_of(counts: dict[str, int]) -> str:
     """8 problems (backward_data: 7)"""
     most = max(counts.values())
-    fewer = ", ".join(f"{direction}: {count}" for direction, count in counts.items() if count < most)
+    fewer = ", ".join(f"{direction}: {count}"
+                      for direction, count in counts.items() if count < most)
     return plural(most, "problem") + (f" ({fewer})" if fewer else "")
 
 
@@ -123,7 +126,8 @@ def suites(ladder: Ladder) -> str:
 
 def draw_rung(axes: Axes, y: int, row: RungRow, speedups: Speedups, shown: list[Resource],
               look: style.Style) -> None:
-    here = [(r, speedups[row.rung.name, r]) for r in row.resources if (row.rung.name, r) in speedups]
+    here = [(r, speedups[row.rung.name, r]) for r in row.resources
+            if (row.rung.name, r) in speedups]
     values = [mean.value for _, mean in here]
     if len(here) > 1:
         axes.plot([min(values), max(values)], [y, y], color=look.colour, linewidth=0.8, alpha=0.6,
@@ -131,7 +135,8 @@ def draw_rung(axes: Axes, y: int, row: RungRow, speedups: Speedups, shown: list[
     for resource, mean in here:
         axes.errorbar(mean.value, y, xerr=[[mean.value - mean.low], [mean.high - mean.value]],
                       fmt="none", ecolor=look.edge, elinewidth=1.0, capsize=2, capthick=0.7)
-        mark(axes, mean.value, y, look, face(resource, shown) is FULL, label=row.rung.name, zorder=3)
+        mark(axes, mean.value, y, look, face(resource, shown) is FULL, label=row.rung.name,
+             zorder=3)
 
 
 def write_gain(axes: Axes, y: int, ladder: Ladder, row: RungRow, direction: str,

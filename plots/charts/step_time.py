@@ -13,11 +13,11 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from plots import style
-from plots.page import Page, caption
-from plots.ratios import first_and_last
-from plots.reading import Run
-from plots.steps import Configuration, configurations, networks
+from plots.charts import style
+from plots.charts.figure import Page, caption
+from plots.data.ratios import first_and_last
+from plots.data.reading import Run
+from plots.data.steps import Configuration, configurations, networks
 
 ROW_HEIGHT = 0.26        # inches
 UNACCOUNTED = "outside the layers"
@@ -107,7 +107,8 @@ def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[s
                   textcoords="offset points", va="center", fontsize=style.SMALL)
 
 
-def draw_layers(page: Page, axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
+def draw_layers(page: Page, axes: Axes, y: int, configuration: Configuration,
+                phases: list[str]) -> None:
     rest = unaccounted(configuration)
     whole = rest + layers_s(configuration)
     left = 0.0

@@ -9,10 +9,10 @@ from string import ascii_uppercase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from plots import style
-from plots.numbers import binary_size, microseconds, plural
-from plots.page import Page
-from plots.reading import Row
+from plots.charts import style
+from plots.charts.figure import Page
+from plots.data.numbers import binary_size, microseconds, plural
+from plots.data.reading import Row
 
 Cell = tuple[Hashable, float]  # place, bytes of the vector
 

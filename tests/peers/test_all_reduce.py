@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import reading
+from plots.data import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import reading
+from plots.data import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -115,7 +115,8 @@ def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_
     assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)
 
 
-def test_on_a_gpu_one_process_of_pytorch_for_each_network_measures_all_modes(module, tmp_path, monkeypatch):
+def test_on_a_gpu_one_process_of_pytorch_for_each_network_measures_all_modes(module, tmp_path,
+                                                                             monkeypatch):
     """The process is a fake that counts its answers; it ends when it is asked to compile."""
     fake = tmp_path / "pytorch_step.py"
     fake.write_text("""
@@ -123,8 +124,8 @@ import json, sys
 for count, line in enumerate(sys.stdin):
     if "compile" in line:
         sys.exit("no compiler")
-    print(json.dumps({"error": "no graph"} if "graph" in line else
-                     {"torch": "2.0", "device": sys.argv[1], "total": [count, count, 9], "phases": {}}), flush=True)
+    answer = {"torch": "2.0", "device": sys.argv[1], "total": [count, count, 9], "phases": {}}
+    print(json.dumps({"error": "no graph"} if "graph" in line else answer), flush=True)
 """)
     monkeypatch.setattr(module, "HERE", tmp_path)
     on_gpu = module.PyTorchOnGpu("networks.json", ["mlp", "mnist_cnn"], 0.1)
@@ -134,7 +135,8 @@ for count, line in enumerate(sys.stdin):
 
     assert [seconds("mlp", "eager"), seconds("mlp", "eager_tf32")] == [0, 1]
     assert seconds("mnist_cnn", "eager") == 0
-    for mode, why in (("cuda_graph", "no graph"), ("compile", "no compiler"), ("eager", "no compiler")):
+    for mode, why in (("cuda_graph", "no graph"), ("compile", "no compiler"),
+                      ("eager", "no compiler")):
         with pytest.raises(RuntimeError, match=why):
             seconds("mlp", mode)
     assert seconds("mnist_cnn", "eager") == 1

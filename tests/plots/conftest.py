@@ -9,8 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import run_folder  # noqa: E402  (needs the path above)
-from plots.ratios import Ladder, ladders  # noqa: E402
-from plots.reading import load_run  # noqa: E402
+from plots.data.ratios import Ladder, ladders  # noqa: E402
+from plots.data.reading import load_run  # noqa: E402
 from tests import columns  # noqa: E402
 
 

@@ -11,14 +11,19 @@ from pathlib import Path
 
 from run_folder import environment
 
-TRAIN = {"network": "text", "use": "text", "mode": "text", "all_reduce": "text", "threads": "integer",
-         "ranks": "integer", "hosts": "integer", "device": "text", "seed": "integer", "batch": "integer",
-         "optimizer": "text", "step": "integer", "epoch": "integer", "samples": "integer", "seconds": "number",
-         "samples_per_s": "number", "loss": "number", "accuracy": "number", "learning_rate": "number",
+TRAIN = {"network": "text", "use": "text", "mode": "text", "all_reduce": "text",
+         "threads": "integer",
+         "ranks": "integer", "hosts": "integer", "device": "text", "seed": "integer",
+         "batch": "integer",
+         "optimizer": "text", "step": "integer", "epoch": "integer", "samples": "integer",
+         "seconds": "number",
+         "samples_per_s": "number", "loss": "number", "accuracy": "number",
+         "learning_rate": "number",
          "bytes_per_step": "number", "compute_share": "number", "exposed_share": "number",
          "hidden_share": "number", "waiting_share": "number", "staleness_mean": "number",
          "staleness_max": "integer"}
-STALENESS = {"network": "text", "use": "text", "mode": "text", "threads": "integer", "ranks": "integer",
+STALENESS = {"network": "text", "use": "text", "mode": "text", "threads": "integer",
+             "ranks": "integer",
              "hosts": "integer", "seed": "integer", "staleness": "integer", "updates": "integer"}
 OF_ALL_RANKS = list(TRAIN)[list(TRAIN).index("bytes_per_step"):]
 
@@ -43,15 +48,18 @@ MODES = {
 }
 
 
-def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = None, epochs: int = 10,
-             accuracy: float = 0.977, **values) -> list[dict]:
+def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = None,
+             epochs: int = 10, accuracy: float = 0.977, **values) -> list[dict]:
     """The rows of one training: every 10 steps, and an evaluation after every 1,000 samples."""
-    factor, learns, bytes_sent, exposed, hidden, waiting, stale = MODES.get(mode, MODES["synchronous"])
+    factor, learns, bytes_sent, exposed, hidden, waiting, stale = MODES.get(mode,
+                                                                            MODES["synchronous"])
     noise = random.Random(f"{mode} {seed} {ranks}")
     ranks = 1 if mode == "single" else ranks
-    rate = speed or 1400 * (1 + (factor - 1) * math.log2(max(ranks, 1)) / 2) * noise.uniform(0.93, 1.07)
-    common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": ranks, "hosts": 1,
-              "device": "cpu", "seed": seed, "batch": 64, "optimizer": "momentum",
+    rate = speed or 1400 * (1
+                            + (factor - 1) * math.log2(max(ranks, 1)) / 2) * noise.uniform(
+                                0.93, 1.07)
+    common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": ranks,
+              "hosts": 1, "device": "cpu", "seed": seed, "batch": 64, "optimizer": "momentum",
               "all_reduce": "ring" if mode.startswith("synchronous") else ""} | values
     rows = []
     for step in range(1, epochs * 62 + 1):
@@ -63,13 +71,16 @@ def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = 
         error = (1 - accuracy) * noise.uniform(0.9, 1.1) + 0.45 * math.exp(-progress / 0.7) \
             + 0.08 * math.exp(-progress / 2.5) * noise.uniform(0.7, 1.3)
         rows.append(common | {
-            "step": step, "epoch": (samples - 1) // 4000 + 1, "samples": samples, "seconds": samples / rate,
-            "samples_per_s": rate, "loss": (2.2 * math.exp(-progress / 0.8) + 0.5 * math.exp(-progress / 3)
-                                            + 0.02) * noise.uniform(0.7, 1.3),
+            "step": step, "epoch": (samples - 1) // 4000 + 1, "samples": samples,
+            "seconds": samples / rate,
+            "samples_per_s": rate,
+            "loss": (2.2 * math.exp(-progress / 0.8) + 0.5 * math.exp(-progress / 3)
+                     + 0.02) * noise.uniform(0.7, 1.3),
             "accuracy": round(1 - min(error, 0.9), 3) if evaluated else None, "learning_rate": 0.01,
             # Of all ranks only at evaluations, as the program writes them.
             **dict.fromkeys(OF_ALL_RANKS)} | ({
-            "bytes_per_step": bytes_sent, "compute_share": 0.98 - exposed - waiting, "exposed_share": exposed,
+            "bytes_per_step": bytes_sent, "compute_share": 0.98 - exposed - waiting,
+            "exposed_share": exposed,
             "hidden_share": hidden, "waiting_share": waiting, "staleness_mean": stale,
             "staleness_max": None if stale is None else int(4 * stale)} if evaluated else {}))
     return rows
@@ -77,14 +88,16 @@ def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = 
 
 def staleness(mode: str, seed: int = 1, **values) -> list[dict]:
     mean = MODES[mode][6]
-    common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": 4, "hosts": 1,
-              "seed": seed} | values
-    return [common | {"staleness": k, "updates": round(620 * math.exp(-mean) * mean ** k / math.factorial(k))}
+    common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": 4,
+              "hosts": 1, "seed": seed} | values
+    return [common
+            | {"staleness": k,
+               "updates": round(620 * math.exp(-mean) * mean ** k / math.factorial(k))}
             for k in range(int(4 * mean) + 1)]
 
 
-def write(folder: Path, trainings: Iterable[Sequence[dict]], histograms: Iterable[Sequence[dict]] = (),
-          columns: dict[str, str] = TRAIN) -> Path:
+def write(folder: Path, trainings: Iterable[Sequence[dict]],
+          histograms: Iterable[Sequence[dict]] = (), columns: dict[str, str] = TRAIN) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.json").write_text(json.dumps(environment() | {"data": "mnist-5k"}))
     tables = {"train": (columns, trainings), "staleness": (STALENESS, histograms)}
@@ -94,13 +107,14 @@ def write(folder: Path, trainings: Iterable[Sequence[dict]], histograms: Iterabl
             writer.writeheader()
             writer.writerows(row for group in groups for row in group)
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
-        name: [{"name": column, "type": kind, "meaning": "a column"} for column, kind in of_table.items()]
+        name: [{"name": column, "type": kind, "meaning": "a column"}
+               for column, kind in of_table.items()]
         for name, (of_table, _) in tables.items()}}))
     return folder
 
 
-def write_comparison(folder: Path, modes: Collection[str] = tuple(MODES), seeds: Sequence[int] = (1, 2, 3, 4, 5),
-                     ranks: Sequence[int] = (4,)) -> Path:
+def write_comparison(folder: Path, modes: Collection[str] = tuple(MODES),
+                     seeds: Sequence[int] = (1, 2, 3, 4, 5), ranks: Sequence[int] = (4,)) -> Path:
     """All seeds of all modes, in the order of make compare-modes."""
     chosen = [(mode, seed, count) for seed in seeds for mode in modes for count in ranks
               if mode != "single" or count == ranks[0]]

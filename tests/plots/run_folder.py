@@ -10,7 +10,7 @@ import random
 from collections.abc import Collection
 from pathlib import Path
 
-from plots import schema
+from plots.data import schema
 from tests import columns
 
 # Per primitive: variant, technique, builds_on, share of the roof on one thread (None: unavailable),
@@ -111,6 +111,12 @@ def summary_row(variant: str, seconds: float, *, problem: str = "p", direction: 
                                               "direction": direction, "threads": threads} | values))
 
 
+def total(network="mlp", use="best", seconds=0.001, threads=1, **values) -> list[str]:
+    where = {"network": network, "use": use, "mode": "single", "threads": threads, "ranks": 1,
+             "device": "cpu", "layer": "total", "phase": "total", "median_s": seconds}
+    return row(columns.STEP, **(where | values))
+
+
 def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
     path = folder / table.file
     path.write_text(csv_text(table, rows))
@@ -118,10 +124,29 @@ def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
     return path
 
 
+def table_row(text: str, *start: str) -> list[str]:
+    """The cells of the first row of a table in Markdown that begins so."""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[:len(start)] == list(start):
+            return cells
+    raise AssertionError(f"no row {start} in\n{text}")
+
+
+def write_json(path: Path, **content) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"schema_version": 1, **content}))
+
+
+def ceiling(name: str, unit: str, value: float | None, level: str = "", threads: int = 1) -> dict:
+    return {"name": name, "unit": unit, "threads": threads, "level": level, "value": value}
+
+
 def write_run(folder: Path, primitives: Collection[str] = tuple(VARIANTS),
-              networks: Collection[str] = tuple(LAYERS), seed: int = 1, sweeps: bool = False) -> Path:
-    """A run of these primitives and all_reduce, the steps of these networks, two trainings. `sweeps`:
-    with suites that vary one size too."""
+              networks: Collection[str] = tuple(LAYERS), seed: int = 1,
+              sweeps: bool = False) -> Path:
+    """A run of these primitives and all_reduce, the steps of these networks, two trainings.
+    `sweeps`: with suites that vary one size too."""
     folder.mkdir(parents=True, exist_ok=True)
     noise = random.Random(seed)
     (folder / schema.ENVIRONMENT_FILE).write_text(json.dumps(environment(), indent=2))
@@ -151,13 +176,12 @@ def environment() -> dict:
 def ceilings() -> dict:
     found = []
     for threads in (1, 2):
-        found.append({"name": "fma_peak", "unit": "GFLOP/s", "threads": threads, "level": "",
-                      "value": PEAK[threads]})
+        found.append(ceiling("fma_peak", "GFLOP/s", PEAK[threads], threads=threads))
         for name, factor in (("stream_copy", 1.0), ("stream_read", 1.1), ("stream_triad", 0.95)):
-            found.append({"name": name, "unit": "GB/s", "threads": threads, "level": "DRAM",
-                          "value": BANDWIDTH[threads] * factor})
-            found.extend({"name": name, "unit": "GB/s", "threads": threads, "level": level,
-                          "value": value * threads * factor} for level, value in CACHE.items())
+            levels = {"DRAM": BANDWIDTH[threads], **{level: value * threads
+                                                     for level, value in CACHE.items()}}
+            found += [ceiling(name, "GB/s", value * factor, level, threads)
+                      for level, value in levels.items()]
     return {"schema_version": 1, "ceilings": found}
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import random
 from itertools import combinations
 from pathlib import Path
@@ -10,16 +9,17 @@ import matplotlib.colors
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
-from run_folder import (LAYERS, one_step, row, summary_row, unavailable_row, write_csv,
-                        write_run)
-from text_boxes import faults, measurable, visible_texts
+from run_folder import (LAYERS, ceiling, one_step, row, summary_row, unavailable_row, write_csv,
+                        write_json, write_run)
+from text_boxes import faults, measurable, text_of, title_of, visible_texts
 
-from plots import charts, schema, style
 from plots.__main__ import main
-from plots.labels import count_inside, parts_of, spread
-from plots.page import Page, columns_that_fit, label_of_all, row_by_row, save
-from plots.ratios import Resource, ladders
-from plots.reading import EVERYTHING, load_run
+from plots.charts import draw, style
+from plots.charts.figure import Page, columns_that_fit, label_of_all, row_by_row, save
+from plots.charts.labels import count_inside, parts_of, spread
+from plots.data import schema
+from plots.data.ratios import Resource, ladders
+from plots.data.reading import EVERYTHING, load_run
 from tests import columns
 
 EXPECTED = {
@@ -36,19 +36,22 @@ def drawn(folder: Path) -> dict[str, Page | str]:
     """Every chart by name, or the reason why it was not drawn."""
     run = load_run(folder)
     with matplotlib.rc_context(style.RC):
-        return {name: drawn for kind in charts.KINDS for name, drawn in kind.draw(run)}
+        return {name: drawn for kind in draw.KINDS for name, drawn in kind.draw(run)}
 
 
 def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
     names = ["tiny.v1", "tiny.v2", "deep/net $1", "deep~net"]
     noise = random.Random(1)
     write_csv(tmp_path, columns.STEP, [line for name in names
-                                       for line in one_step(noise, name, LAYERS["mlp"], "serial", "single", 1, 1.0)])
+                                       for line in one_step(noise, name, LAYERS["mlp"], "serial",
+                                                            "single", 1, 1.0)])
     (tmp_path / "columns.json").write_text(columns.JSON)
-    outcome = charts.write_kind(load_run(tmp_path), charts.KINDS.index(charts.step_time))
+    outcome = draw.write_kind(load_run(tmp_path), draw.KINDS.index(draw.step_time))
     files = {path.name for path in (tmp_path / "charts").iterdir()}
-    assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241", "step-deep~7enet"}
-    assert files == {f"{name}.{suffix}" for name in outcome.written for suffix in ("svg", "pdf", "png")}
+    assert set(outcome.written) >= {"step-tiny.v1", "step-tiny.v2", "step-deep~2fnet~20~241",
+                                    "step-deep~7enet"}
+    assert files == {f"{name}.{suffix}" for name in outcome.written
+                     for suffix in ("svg", "pdf", "png")}
 
 
 @pytest.fixture(scope="session")
@@ -96,11 +99,10 @@ def test_the_same_results_give_the_same_files(small_run, written, tmp_path, caps
 
 def test_every_chart_has_a_caption_with_machine_commit_and_data(pages):
     for name, page in pages.items():
-        caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
+        caption = text_of(page, "caption")
         for fact in ("Platinum 8481C", "commit 0123456789ab", "data: generated"):
-            assert fact in caption.get_text(), name
-        assert ("thread" in caption.get_text() or "ranks" in caption.get_text()
-                or name == "loss"), name
+            assert fact in caption, name
+        assert "thread" in caption or "ranks" in caption or name == "loss", name
 
 
 def test_charts_fit_a_page(pages):
@@ -113,12 +115,13 @@ def test_no_text_overlaps_another_is_cut_or_too_small(pages):
     assert {name: faults(page) for name, page in pages.items()} == dict.fromkeys(pages, [])
 
 
-@pytest.mark.parametrize("folder", ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
-                                    "simulation/trainings"])
+@pytest.mark.parametrize("folder",
+                         ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
+                          "simulation/trainings"])
 def test_no_text_of_the_published_charts_overlaps_another(folder):
     run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
     with matplotlib.rc_context(style.RC):
-        found = {name: page for kind in charts.KINDS for name, page in kind.draw(run)
+        found = {name: page for kind in draw.KINDS for name, page in kind.draw(run)
                  if isinstance(page, Page)}
         assert found
         assert {name: faults(page) for name, page in found.items()} == dict.fromkeys(found, [])
@@ -191,7 +194,8 @@ def test_a_technique_has_one_colour_and_marker_in_every_chart(small_run, pages):
             for label, found in looks(pages[name]).items():
                 seen.add(label)
                 technique = technique_of[label]
-                assert found == {(style.COLOURS[technique].lower(), style.MARKERS[technique])}, (name, label)
+                assert found == {(style.COLOURS[technique].lower(),
+                                  style.MARKERS[technique])}, (name, label)
         assert seen == {rung.name for rung in ladder.measured_rungs}
 
 
@@ -205,8 +209,10 @@ def test_techniques_have_colours_and_markers_of_their_own():
 def lightness_and_hue(colour: str, seen: np.ndarray) -> np.ndarray:
     """CIE L*a*b* of a colour after a matrix on linear RGB."""
     rgb = np.array(matplotlib.colors.to_rgb(colour))
-    linear = np.clip(seen @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0, 1)
-    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    linear = np.clip(seen @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4),
+                     0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722],
+                    [0.0193, 0.1192, 0.9505]]) @ linear
     x, y, z = np.where((t := xyz / (0.9505, 1, 1.089)) > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -218,7 +224,8 @@ DEUTERANOPIA = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0
 
 @pytest.mark.parametrize("seen", [np.eye(3), DEUTERANOPIA], ids=["all cones", "deuteranopia"])
 def test_colours_of_techniques_are_far_apart(seen):
-    colours = [lightness_and_hue(colour, seen) for colour in (*style.COLOURS.values(), style.NEUTRAL_COLOUR)]
+    colours = [lightness_and_hue(colour, seen)
+               for colour in (*style.COLOURS.values(), style.NEUTRAL_COLOUR)]
     assert min(np.linalg.norm(a - b) for a, b in combinations(colours, 2)) > 20
 
 
@@ -238,11 +245,6 @@ def test_variants_of_one_technique_differ(small_run):
     assert len({(look.marker, look.fill) for look in many}) == 25
 
 
-def title_of(page: Page) -> str:
-    title, = (text.get_text() for text in page.figure.texts if text.get_gid() == "title")
-    return title
-
-
 def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
     """The ladder of rungs that build on one another, with intervals of +-spread."""
     below = ["", *times]
@@ -257,8 +259,7 @@ def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
 def test_the_title_of_a_ladder_is_its_largest_gain(tmp_path):
     page = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01)
     assert title_of(page) == "vectors is 3.0 times as fast as serial, the largest step"
-    subtitle, = (text.get_text() for text in page.figure.texts if text.get_gid() == "subtitle")
-    assert subtitle == "matmul: speedup over serial"
+    assert text_of(page, "subtitle") == "matmul: speedup over serial"
     assert title_of(rungs_of(tmp_path, {"serial": 12, "vectors": 8, "packed": 2}, 0.01)) \
         == "packed is 4.0 times as fast as vectors, the largest step"
 
@@ -287,28 +288,20 @@ def test_a_ladder_writes_the_gain_over_the_rung_below(tmp_path):
         == {1: "3.0x", 2: "2.0x"}
 
 
-def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
-        summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5),
-        summary_row("fast", 1.0, technique="simd", builds_on="serial", speedup_vs_serial=8,
-                    percent_of_roof=40)])
-    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
-    roof, = {line.get_xdata()[0] for line in axes.lines
-             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
-    assert roof == pytest.approx(20)
-
-
-def test_the_highest_roof_of_a_problem_counts(tmp_path):
+@pytest.mark.parametrize("others, roof", [
+    ([("fast", 1.0, 40, "fma_peak")], 20),
+    # The highest roof of a problem counts.
+    ([("fast", 4.0, 10, "fma_peak"), ("tf32", 1.0, 5, "tf32_peak")], 160)])
+def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path, others, roof):
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5, roof="fma_peak"),
-        summary_row("fast", 4.0, technique="simd", builds_on="serial", speedup_vs_serial=2,
-                    percent_of_roof=10, roof="fma_peak"),
-        summary_row("tf32", 1.0, technique="simd", builds_on="fast", speedup_vs_serial=8,
-                    percent_of_roof=5, roof="tf32_peak")])
+        *(summary_row(name, seconds, technique="simd", builds_on="serial",
+                      speedup_vs_serial=8 / seconds, percent_of_roof=share, roof=of)
+          for name, seconds, share, of in others)])
     axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
-    roof, = {line.get_xdata()[0] for line in axes.lines
-             if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
-    assert roof == pytest.approx(160)
+    found, = {line.get_xdata()[0] for line in axes.lines
+              if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
+    assert found == pytest.approx(roof)
 
 
 def sweep(variant: str, seconds: float, size: int, **values) -> list[str]:
@@ -336,9 +329,12 @@ def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
     sizes = (3, 11, 31)
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row(name, seconds * size, primitive="convolution", suite="filters",
-                    problem=f"filters.{size}x{size}", flops=1e9 * size**2, gflops_per_s=size / seconds,
-                    shape=f"n4 c32 h56 w56 k32 r{size} s{size} stride1x1 pad1x1 g1", technique=technique, builds_on=base)
-        for name, technique, base, seconds in (("serial", "serial", "", 4.0), ("best", "simd", "serial", 1.0))
+                    problem=f"filters.{size}x{size}", flops=1e9 * size**2,
+                    gflops_per_s=size / seconds,
+                    shape=f"n4 c32 h56 w56 k32 r{size} s{size} stride1x1 pad1x1 g1",
+                    technique=technique, builds_on=base)
+        for name, technique, base, seconds in (("serial", "serial", "", 4.0),
+                                               ("best", "simd", "serial", 1.0))
         for size in sizes])
     page = drawn(tmp_path)["size-convolution"]
     axes = page.panels()[0]
@@ -367,14 +363,18 @@ def conversion_row(direction, shape, seconds, variant="transposed"):
 def layout_rows():
     return [
         layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
-        layout_row("winograd_avx2", "nchw", 0.4), layout_row("onednn", "nchw", 0.1, technique="vendor", builds_on=""),
-        layout_row("direct_chwn_avx2", "chwn", 0.5), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8),
+        layout_row("winograd_avx2", "nchw", 0.4),
+        layout_row("onednn", "nchw", 0.1, technique="vendor", builds_on=""),
+        layout_row("direct_chwn_avx2", "chwn", 0.5),
+        layout_row("direct_nchw16c_avx2", "nchw16c", 0.8),
         layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
-        layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER), layout_row("direct_nchw16c_avx2", "nchw16c", 0.8, DEEP_LAYER)]
+        layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER),
+        layout_row("direct_nchw16c_avx2", "nchw16c", 0.8, DEEP_LAYER)]
 
 
 def speedups(axes) -> list[float]:
-    return sorted(round(float(line.get_xdata()[0]), 3) for line in axes.lines if line.get_marker() not in ("None", "|"))
+    return sorted(round(float(line.get_xdata()[0]), 3)
+                  for line in axes.lines if line.get_marker() not in ("None", "|"))
 
 
 def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(tmp_path):
@@ -383,45 +383,54 @@ def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(
     axes = page.panels()[0]
     assert speedups(axes) == [0.25, 1.25, 1.25, 2.0]
     # The fastest rung in nchw of any algorithm, without libraries.
-    assert sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|") == [1.0, 2.5]
+    assert sorted(float(line.get_xdata()[0]) for line in axes.lines
+                  if line.get_marker() == "|") == [1.0, 2.5]
     # The shape on which chwn gains most is on top.
-    assert [label.get_text().splitlines()[0] for label in axes.get_yticklabels()] == ["small", "deep"]
+    assert [label.get_text().splitlines()[0]
+            for label in axes.get_yticklabels()] == ["small", "deep"]
     assert title_of(page) == "Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1"
-    caption, = (text.get_text() for text in page.figure.texts if text.get_gid() == "caption")
-    assert "the run has no rows of reorder" in " ".join(caption.split())
+    assert "the run has no rows of reorder" in " ".join(text_of(page, "caption").split())
 
 
 def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [
         *layout_rows(),
         conversion_row("nchw_to_chwn", "n64 c1 h28 w28", 0.25),
-        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5), conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 9.0, "slow"),
+        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5),
+        conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 9.0, "slow"),
         conversion_row("nchw_to_chwn", "n4 c96 h27 w27", 1.0),
         conversion_row("chwn_to_nchw", "n4 c256 h14 w14", 3.0),
         *(conversion_row(direction, shape, seconds) for seconds, shapes in (
-            (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")), (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
+            (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")),
+            (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
           for direction, shape in zip(("nchw_to_nchw16c", "nchw16c_to_nchw"), shapes))])
     page = drawn(tmp_path)["layouts-convolution"]
-    hollow = sorted(float(line.get_xdata()[0]) for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
-    assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25), 1 / (0.5 + 0.25 + 0.5), 1 / (0.8 + 0.05 + 0.05)])
-    assert " ".join(title_of(page).split()) == ("Fastest of 2 shapes, same algorithm: chwn on 1, nchw16c on 1; "
-                                                "with conversions nchw on 1, nchw16c on 1")
+    hollow = sorted(float(line.get_xdata()[0])
+                    for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
+    assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25),
+                                    1 / (0.5 + 0.25 + 0.5), 1 / (0.8 + 0.05 + 0.05)])
+    assert " ".join(title_of(page).split()) == ("Fastest of 2 shapes, same algorithm: chwn on 1, "
+                                                "nchw16c on 1; with conversions nchw on 1, nchw16c "
+                                                "on 1")
 
 
 def test_the_title_of_layouts_names_none_whose_interval_touches_another(tmp_path):
     rows = [layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
             layout_row("direct_chwn_avx2", "chwn", 0.985)]
     write_csv(tmp_path, columns.SUMMARY, rows)
-    assert title_of(drawn(tmp_path)["layouts-convolution"]) == "convolution: layouts against nchw, the same algorithm"
-    write_csv(tmp_path, columns.SUMMARY, [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
-                                          layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
+    assert (title_of(drawn(tmp_path)["layouts-convolution"])
+            == "convolution: layouts against nchw, the same algorithm")
+    write_csv(tmp_path, columns.SUMMARY,
+              [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+               layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
     assert title_of(drawn(tmp_path)["layouts-convolution"]) == (
         "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")
 
 
 def test_layouts_without_a_row_in_nchw_have_no_chart(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [layout_row("direct_chwn_avx2", "chwn", 0.5)])
-    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time in nchw")
+    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time "
+                                                             "in nchw")
 
 
 def test_size_charts_join_only_problems_of_sweeps(tmp_path):
@@ -430,7 +439,7 @@ def test_size_charts_join_only_problems_of_sweeps(tmp_path):
 
 
 def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys):
-    (tmp_path / "environment.json").write_text(json.dumps({"schema_version": 1}))
+    write_json(tmp_path / "environment.json")
     assert main(["charts", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("0 charts")
@@ -498,20 +507,16 @@ def test_the_peak_is_the_top_of_the_axis(pages):
 
 
 def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[ceiling("fma_peak", "GFLOP/s", 90.0)])
     write_csv(tmp_path, columns.SUMMARY, [
         sweep("fast", size / 1e11, size) for size in (10**9, 10**11)])
     assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
 
 
 def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 90.0},
-                {"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": "DRAM",
-                 "value": 9.0},
-                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L2", "value": 60.0},
-                {"name": "stream_read", "unit": "GB/s", "threads": 1, "level": "L1", "value": 66.0}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("fma_peak", "GFLOP/s", 90.0), ceiling("stream_copy", "GB/s", 9.0, "DRAM"),
+        ceiling("stream_read", "GB/s", 60.0, "L2"), ceiling("stream_read", "GB/s", 66.0, "L1")])
     work = {"flops": 1e9, "bytes": 1e8}  # 10 FLOP per byte
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, gflops_per_s=1, **work),
@@ -530,9 +535,9 @@ def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path)
 
 
 def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):
-    ceilings = [{"name": "stream_copy", "unit": "GB/s", "threads": 1, "level": level,
-                 "value": value} for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("stream_copy", "GB/s", value, level)
+        for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))])
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("simd", 1e-6 * size, primitive="sgd_update", problem=f"count.{size}",
                     suite="sweep", bytes=size, gbytes_per_s=rate)
@@ -574,16 +579,20 @@ def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
 
 def values_of(page, label):
     """The y values of the series of a line chart."""
-    found, = [container for container in page.panels()[0].containers if container.get_label() == label]
+    found, = [container for container in page.panels()[0].containers
+              if container.get_label() == label]
     return [float(y) for y in found[0].get_ydata()]
 
 
 def test_more_threads_that_take_less_time_have_a_speedup_above_one(tmp_path):
     write_csv(tmp_path, columns.SUMMARY, [
-        summary_row("openmp", 8.0, technique="openmp"), summary_row("openmp", 2.0, technique="openmp", threads=2)])
+        summary_row("openmp", 8.0, technique="openmp"),
+        summary_row("openmp", 2.0, technique="openmp", threads=2)])
     write_csv(tmp_path, columns.STEP, [
-        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1, device="cpu",
-            layer="total", phase="total", variant="best", median_s=seconds) for threads, seconds in ((1, 9), (2, 6))])
+        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1,
+            device="cpu",
+            layer="total", phase="total", variant="best", median_s=seconds)
+        for threads, seconds in ((1, 9), (2, 6))])
     found = drawn(tmp_path)
     assert values_of(found["scaling-matmul"], "openmp") == pytest.approx([1, 4])
     assert values_of(found["scaling-step"], "best") == pytest.approx([1, 1.5])

@@ -13,24 +13,29 @@ import matplotlib.colors
 import mode_run
 import pytest
 from matplotlib.colors import to_hex
-from text_boxes import faults
+from text_boxes import faults, text_of
 
-from plots import blocks, charts, modes, modes_screen, style
 from plots.__main__ import main
-from plots.modes import compare, labels_of, most_ranks
-from plots.page import Page
-from plots.reading import load_run
-from plots.tables import render
-from plots.text import WIDTH
-from plots.trainings import groups_of, latest_trainings, split_trainings
+from plots.charts import draw, style
+from plots.charts.figure import Page
+from plots.data import modes
+from plots.data.modes import compare, labels_of, most_ranks
+from plots.data.reading import Run, load_run
+from plots.data.trainings import groups_of, latest_trainings, split_trainings
+from plots.screen import modes_screen
+from plots.screen.text import WIDTH
+from plots.tables import blocks
+from plots.tables.tables_md import render
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def evaluations(accuracies: list[float], **values) -> list[dict]:
     """A training with one row per evaluation: after 1 s and 100 samples, 2 s and 200 samples, …"""
-    common = {"network": "tiny", "use": "simd", "mode": "single", "threads": 1, "ranks": 1, "hosts": 1,
-              "device": "cpu", "seed": 1, "batch": 10, "optimizer": "sgd", "all_reduce": "", "loss": 0.5, "learning_rate": 0.1,
+    common = {"network": "tiny", "use": "simd", "mode": "single", "threads": 1, "ranks": 1,
+              "hosts": 1,
+              "device": "cpu", "seed": 1, "batch": 10, "optimizer": "sgd", "all_reduce": "",
+              "loss": 0.5, "learning_rate": 0.1,
               "bytes_per_step": 0, "compute_share": 1, "exposed_share": 0, "hidden_share": 0,
               "waiting_share": 0}
     return [common | {"step": 10 * k, "epoch": 1 + k // 3, "samples": 100 * k, "seconds": k,
@@ -57,7 +62,13 @@ def comparison(tmp_path_factory) -> Path:
 
 def drawn(folder: Path) -> dict[str, Page | str]:
     with matplotlib.rc_context(style.RC):
-        return dict(charts.modes.draw(load_run(folder)))
+        return dict(draw.modes.draw(load_run(folder)))
+
+
+def loss_of(run: Run) -> Page:
+    with matplotlib.rc_context(style.RC):
+        (_, loss), = draw.loss.draw(run)
+    return loss
 
 
 # --- trainings -----------------------------------------------------------------------------------
@@ -66,7 +77,8 @@ def drawn(folder: Path) -> dict[str, Page | str]:
 @pytest.mark.parametrize("column, value", [
     ("network", "other"), ("use", "openmp"), ("mode", "ssp,bound=2"), ("threads", 2), ("ranks", 4),
     ("hosts", 2), ("seed", 2), ("batch", 20), ("optimizer", "adam")])
-def test_trainings_that_differ_in_one_column_are_two_however_their_rows_mix(tmp_path, column, value):
+def test_trainings_that_differ_in_one_column_are_two_however_their_rows_mix(tmp_path,
+                                                                            column, value):
     one, other = evaluations([0.1, 0.2, 0.3]), evaluations([0.4, 0.5, 0.6], **{column: value})
     mixed = [row for pair in zip(one, other) for row in pair]
     found = split_trainings(load_run(mode_run.write(tmp_path, [mixed])).train)
@@ -84,17 +96,18 @@ def test_a_training_that_was_stopped_and_begun_again_counts_once(tmp_path):
 
 
 def test_files_of_earlier_versions_have_the_mode_only(tmp_path):
-    old = {"step": "integer", "seconds": "number", "loss": "number", "accuracy": "number", "mode": "text"}
+    old = {"step": "integer", "seconds": "number", "loss": "number", "accuracy": "number",
+           "mode": "text"}
     (tmp_path / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         "train": [{"name": name, "type": kind} for name, kind in old.items()]}}))
-    (tmp_path / "train.csv").write_text(",".join(old) + "\n1,1,2,,single\n2,2,1,0.5,single\n1,1,2,,\n1,1,2,,single\n")
+    (tmp_path / "train.csv").write_text("\n".join([
+        ",".join(old), "1,1,2,,single", "2,2,1,0.5,single", "1,1,2,,", "1,1,2,,single", ""]))
     run = load_run(tmp_path)
     assert [len(training) for training in split_trainings(run.train)] == [2, 1, 1]
     assert list(groups_of(run.train)) == ["single", "single (2)", "single (3)"]
     assert compare(run) == []
     assert drawn(tmp_path) == {"modes": "train.csv has no mode beside single"}
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(run)
+    loss = loss_of(run)
     assert [text.get_text() for text in loss.figure.legends[0].get_texts()] == [
         "single: 50.0 %", "single (2)", "single (3)"]
 
@@ -105,17 +118,22 @@ def test_names_of_groups_tell_networks_modes_and_ranks_apart(tmp_path):
         evaluations([0.5], mode="sharded", ranks=4, hosts=2), evaluations([0.5], network="other"),
         evaluations([0.5], batch=20), evaluations([0.5], batch=20, optimizer="adam")]))
     assert {name: len(group) for name, group in groups_of(run.train).items()} == {
-        "tiny, single, batch 10, sgd": 2, "tiny, sharded, 4 ranks": 1, "tiny, sharded, 4 ranks on 2 hosts": 1,
+        "tiny, single, batch 10, sgd": 2, "tiny, sharded, 4 ranks": 1,
+        "tiny, sharded, 4 ranks on 2 hosts": 1,
         "other, single": 1, "tiny, single, batch 20, sgd": 1, "tiny, single, batch 20, adam": 1}
     assert len(latest_trainings(run.train)) == 7
 
 
 def simulated(folder: Path, nodes=(8, 16)) -> Path:
-    """Rows as `make simulate-training` writes them: 50 or, with a slow rank, 25 samples/s per node."""
+    """Rows as `make simulate-training` writes them: 50 or, with a slow rank, 25 samples/s per
+    node."""
     tables = [[row | {"platform": "fattree-100g", "slow": slow} for row in evaluations(
-        [0.5, 0.8], mode=mode, ranks=count, hosts=count, samples_per_s=count * (50 if slow == "none" else 25))]
-        for mode in ("synchronous", "downpour") for slow in ("none", "permanent") for count in nodes]
-    return mode_run.write(folder, tables, columns={"platform": "text", "slow": "text"} | mode_run.TRAIN)
+        [0.5, 0.8], mode=mode, ranks=count, hosts=count,
+        samples_per_s=count * (50 if slow == "none" else 25))]
+        for mode in ("synchronous", "downpour") for slow in ("none", "permanent")
+              for count in nodes]
+    return mode_run.write(folder, tables,
+                          columns={"platform": "text", "slow": "text"} | mode_run.TRAIN)
 
 
 def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
@@ -124,24 +142,25 @@ def test_simulated_trainings_have_a_chart_of_their_own(tmp_path):
     assert "tiny, downpour, 16 nodes of fattree-100g, slow rank: permanent" in groups_of(run.train)
     assert compare(run) == []
     with matplotlib.rc_context(style.RC):
-        (name, page), = charts.simulated_trainings.draw(run)
-        assert dict(charts.loss.draw(run)) == {"loss": "the trainings are simulated"}
+        (name, page), = draw.simulated_trainings.draw(run)
+        assert dict(draw.loss.draw(run)) == {"loss": "the trainings are simulated"}
     assert name == "simulated-trainings-fattree-100g"
     rates = [[list(line.get_ydata()) for line in axes.lines] for axes in page.axes[0]]
     assert rates == [[[400, 800]] * 2, [[200, 400]] * 2]
-    assert [axes.get_title("left") for axes in page.axes[0]] == ["no slow rank", "rank 1 three times slower"]
+    assert [axes.get_title("left") for axes in page.axes[0]] == ["no slow rank",
+                                                                 "rank 1 three times slower"]
 
 
 def test_simulated_trainings_on_one_number_of_nodes_are_not_drawn(tmp_path):
-    assert dict(charts.simulated_trainings.draw(load_run(simulated(tmp_path, (8,))))) \
+    assert dict(draw.simulated_trainings.draw(load_run(simulated(tmp_path, (8,))))) \
         == {"simulated-trainings-fattree-100g": "fewer than two numbers of nodes"}
 
 
 def test_optimizers_of_one_mode_have_colours_of_their_own(tmp_path):
     run = load_run(mode_run.write(tmp_path, [evaluations([0.5, 0.75], optimizer=name)
-                                             for name in ("sgd", "adam", "momentum,learning_rate=0.1")]))
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(run)
+                                             for name in ("sgd", "adam",
+                                                          "momentum,learning_rate=0.1")]))
+    loss = loss_of(run)
     legend, = loss.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "single, sgd: 75.0 %", "single, adam: 75.0 %", "single, momentum,learning_rate=0.1: 75.0 %"]
@@ -166,10 +185,12 @@ def test_with_five_seeds_the_interval_is_the_range(tmp_path):
     assert one.to_target("seconds") == (5, 3, 7)
 
 
-@pytest.mark.parametrize("reached, median, high", [(5, 2, 2), (4, 2, None), (3, 2, None), (2, None, None)])
+@pytest.mark.parametrize("reached, median, high",
+                         [(5, 2, 2), (4, 2, None), (3, 2, None), (2, None, None)])
 def test_a_seed_that_did_not_reach_the_target_counts_as_infinite(tmp_path, reached, median, high):
-    run = load_run(mode_run.write(tmp_path, [evaluations([0.5, 0.95 if seed < reached else 0.6], seed=seed)
-                                             for seed in range(5)]))
+    run = load_run(mode_run.write(tmp_path,
+                                  [evaluations([0.5, 0.95 if seed < reached else 0.6], seed=seed)
+                                   for seed in range(5)]))
     found = compare(run, 0.9)
     modes.write(run, found)
     written, = rows_of(tmp_path)
@@ -180,8 +201,11 @@ def test_a_seed_that_did_not_reach_the_target_counts_as_infinite(tmp_path, reach
 
 def test_the_speedup_refers_to_single_with_the_same_rungs_and_threads(tmp_path):
     found = compared(
-        tmp_path, *(evaluations([0.5], seed=seed, samples_per_s=rate) for seed, rate in enumerate((90, 100, 500))),
-        evaluations([0.5], threads=2, samples_per_s=180), evaluations([0.5], use="openmp", samples_per_s=40),
+        tmp_path,
+        *(evaluations([0.5], seed=seed, samples_per_s=rate)
+          for seed, rate in enumerate((90, 100, 500))),
+        evaluations([0.5], threads=2, samples_per_s=180),
+        evaluations([0.5], use="openmp", samples_per_s=40),
         evaluations([0.5], network="other", samples_per_s=7),
         evaluations([0.5], mode="sharded", ranks=4, samples_per_s=250),
         evaluations([0.5], mode="sharded", ranks=4, threads=2, samples_per_s=270),
@@ -191,13 +215,15 @@ def test_the_speedup_refers_to_single_with_the_same_rungs_and_threads(tmp_path):
 
 
 def test_shares_are_means_and_come_from_the_last_row_that_has_them(tmp_path):
-    first = evaluations([0.5, 0.6], mode="downpour", exposed_share=0.2, staleness_mean=1, staleness_max=3)
-    first.append(first[-1] | {"step": 30, "exposed_share": None, "accuracy": None, "staleness_mean": None,
-                              "staleness_max": None})
+    first = evaluations([0.5, 0.6], mode="downpour", exposed_share=0.2, staleness_mean=1,
+                        staleness_max=3)
+    first.append(first[-1] | {"step": 30, "exposed_share": None, "accuracy": None,
+                              "staleness_mean": None, "staleness_max": None})
     one, = compared(tmp_path, first, evaluations([0.5], mode="downpour", seed=2, exposed_share=0.4,
                                                  staleness_mean=2, staleness_max=9))
     written = modes.row_of(one, [one])
-    assert (written["exposed_share"], written["staleness_mean"], written["staleness_max"]) == (0.3, 1.5, 9)
+    assert (written["exposed_share"], written["staleness_mean"],
+            written["staleness_max"]) == (0.3, 1.5, 9)
 
 
 def test_the_final_loss_is_the_mean_over_the_last_epoch(tmp_path):
@@ -217,15 +243,18 @@ def test_the_files_agree_with_the_declared_columns_and_the_documents(comparison)
     for text, value in zip(written, content["rows"]):
         assert list(value) == names
         for name, kind, _, _ in modes.COLUMNS:
-            assert text[name] == ("" if value[name] is None else modes.number_text(value[name])), name
+            assert text[name] == ("" if value[name] is None
+                                  else modes.number_text(value[name])), name
             assert value[name] is None or isinstance(value[name], {"text": str, "integer": int,
                                                                    "number": float}[kind]), name
     described = json.loads((comparison / "columns.json").read_text())["tables"]
-    assert [(c["name"], c["type"], c.get("unit", ""), c["meaning"]) for c in described["modes"]] == list(modes.COLUMNS)
+    assert [(c["name"], c["type"], c.get("unit", ""), c["meaning"])
+            for c in described["modes"]] == list(modes.COLUMNS)
     assert list(described) == ["train", "staleness", "modes"]
-    table = re.search(r"^### modes\.csv\n\n((?:\|.*\n)+)", (ROOT / "docs/results-format.md").read_text(),
-                      re.MULTILINE)[1]
-    documented = [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in table.splitlines()[2:]]
+    table = re.search(r"^### modes\.csv\n\n((?:\|.*\n)+)",
+                      (ROOT / "docs/results-format.md").read_text(), re.MULTILINE)[1]
+    documented = [tuple(cell.strip() for cell in line.split("|")[1:-1])
+                  for line in table.splitlines()[2:]]
     assert documented == [(f"`{c[0]}`", *c[1:]) for c in modes.COLUMNS]
 
 
@@ -261,8 +290,10 @@ def test_a_run_without_trainings_is_an_error_and_writes_nothing(tmp_path, capsys
 @pytest.fixture(scope="module")
 def pages(comparison) -> dict[str, Page]:
     found = drawn(comparison)
-    assert found.pop("modes-scaling-mnist_cnn") == "no mode was trained on two or more numbers of ranks"
-    assert set(found) == {f"modes-{kind}-mnist_cnn" for kind in ("convergence", "time", "staleness")}
+    assert found.pop(
+        "modes-scaling-mnist_cnn") == "no mode was trained on two or more numbers of ranks"
+    assert set(found) == {f"modes-{kind}-mnist_cnn"
+                          for kind in ("convergence", "time", "staleness")}
     return found
 
 
@@ -270,9 +301,10 @@ def test_pages_fit_and_say_where_the_numbers_come_from(pages):
     for name, page in pages.items():
         width, height = page.figure.get_size_inches()
         assert width <= 7.2 and height <= 7.1, name
-        caption, = (text for text in page.figure.texts if text.get_gid() == "caption")
-        for fact in ("Platinum 8481C", "commit 0123456789ab", "data: mnist-5k", "4 ranks", "5 seeds"):
-            assert fact in caption.get_text(), (name, fact)
+        caption = text_of(page, "caption")
+        for fact in ("Platinum 8481C", "commit 0123456789ab", "data: mnist-5k", "4 ranks",
+                     "5 seeds"):
+            assert fact in caption, (name, fact)
 
 
 def test_every_mode_has_one_colour_of_its_own():
@@ -281,8 +313,8 @@ def test_every_mode_has_one_colour_of_its_own():
     looks = style.mode_styles(["ssp,bound=2", "ssp,bound=8", "ssp", "token_ring/downpour"])
     assert len({looks[mode].colour for mode in ("ssp", "ssp,bound=2", "ssp,bound=8")}) == 3
     assert looks["token_ring/downpour"].colour == style.HYBRID_COLOUR
-    assert style.mode_family("token_ring/downpour") == "hybrid"
-    assert style.mode_family("ssp,bound=8") == style.mode_family("downpour")
+    assert modes.family_of("token_ring/downpour") == "hybrid"
+    assert modes.family_of("ssp,bound=8") == modes.family_of("downpour")
     hues = {mode: matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(look.colour))[0]
             for mode, look in looks.items()}
     assert hues["ssp,bound=8"] == pytest.approx(hues["ssp"], abs=0.01)
@@ -299,21 +331,21 @@ def test_a_mode_has_the_same_colour_in_every_chart(comparison, pages):
         assert to_hex(handle.get_color()) == looks[mode].colour.lower(), handle.get_label()
     to_target, rates, *_ = pages["modes-time-mnist_cnn"].panels()
     labels = [label.get_text() for label in to_target.get_yticklabels()]
-    assert [to_hex(bar.get_facecolor()) for bar in rates.patches] == [looks[mode].colour.lower() for mode in labels]
+    assert [to_hex(bar.get_facecolor())
+            for bar in rates.patches] == [looks[mode].colour.lower() for mode in labels]
 
 
 def test_the_loss_of_many_trainings_has_the_colours_of_their_families(comparison):
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(load_run(comparison))
+    loss = loss_of(load_run(comparison))
     families = style.family_styles()
-    legend = {handle.get_label(): to_hex(handle.get_color()) for handle in loss.figure.legends[0].legend_handles}
-    shown = {style.mode_family(mode) for mode in mode_run.MODES}
+    legend = {handle.get_label(): to_hex(handle.get_color())
+              for handle in loss.figure.legends[0].legend_handles}
+    shown = {modes.family_of(mode) for mode in mode_run.MODES}
     assert legend == {family: families[family].colour.lower() for family in shown}
 
 
 def test_no_text_of_the_modes_overlaps_another(pages, comparison):
-    with matplotlib.rc_context(style.RC):
-        (_, loss), = charts.loss.draw(load_run(comparison))
+    loss = loss_of(load_run(comparison))
     assert {name: faults(page) for name, page in (pages | {"loss": loss}).items()} \
         == dict.fromkeys([*pages, "loss"], [])
 
@@ -321,10 +353,12 @@ def test_no_text_of_the_modes_overlaps_another(pages, comparison):
 def test_convergence_shows_each_family_beside_single(pages):
     page = pages["modes-convergence-mnist_cnn"]
     panels = {axes.get_title(loc="left"): axes for axes in page.axes[:, 0]}
-    assert list(panels) == [family for family in style.MODE_FAMILIES if family not in ("one replica", "hybrid")]
+    assert list(panels) == [family for family in modes.FAMILIES
+                            if family not in ("one replica", "hybrid")]
     for (family, by_time), by_samples in zip(panels.items(), page.axes[:, 1]):
         names = [handle.get_label() for handle in by_samples.get_legend().legend_handles]
-        assert "single" in names and all(style.mode_family(name) in (family, "one replica") for name in names)
+        assert "single" in names and all(modes.family_of(name) in (family, "one replica")
+                                         for name in names)
         assert by_time.get_xscale() == by_time.get_yscale() == "log"
         target, = (line for line in by_time.lines if len(line.get_xdata()) == 2)
         assert list(target.get_ydata()) == pytest.approx([3, 3])
@@ -335,9 +369,12 @@ def test_convergence_shows_each_family_beside_single(pages):
 def test_the_line_is_the_median_of_the_seeds_and_the_band_their_range(tmp_path):
     page = drawn(mode_run.write(tmp_path, [
         evaluations([0.5, accuracy], mode=mode, seed=seed)
-        for mode in ("single", "ssp") for seed, accuracy in enumerate((0.9, 0.7, 0.6))]))["modes-convergence-tiny"]
+        for mode in ("single", "ssp")
+        for seed, accuracy in enumerate((0.9, 0.7, 0.6))]))["modes-convergence-tiny"]
     by_time = page.axes[0, 0]
-    line, = (line for line in by_time.lines if to_hex(line.get_color()) == style.mode_styles([])["ssp"].colour.lower())
+    line, = (line
+             for line in by_time.lines
+             if to_hex(line.get_color()) == style.mode_styles([])["ssp"].colour.lower())
     assert list(line.get_ydata()) == pytest.approx([50, 30])
     band = by_time.collections[0].get_paths()[0].vertices
     at_end = band[band[:, 0] == 2, 1]
@@ -357,7 +394,8 @@ def test_modes_are_in_the_order_of_their_time_to_the_target(comparison, pages):
     bars = [bar for bar in shares.patches if round(bar.get_y() + bar.get_height() / 2) == y]
     compute, exposed, waiting, hidden = bars
     assert [bar.get_width() for bar in bars] == pytest.approx([70, 18, 10, 10])
-    assert hidden.get_x() + hidden.get_width() == pytest.approx(compute.get_width()) == exposed.get_x()
+    assert hidden.get_x() + hidden.get_width() == pytest.approx(
+        compute.get_width()) == exposed.get_x()
     assert waiting.get_x() == pytest.approx(88)
 
 
@@ -374,7 +412,8 @@ def test_several_numbers_of_ranks_show_the_scaling(tmp_path):
     rates = {2: 150, 4: 280}
     page = drawn(mode_run.write(tmp_path, [
         evaluations([0.5]),
-        *(evaluations([0.5], mode="sharded", ranks=ranks, samples_per_s=rate) for ranks, rate in rates.items()),
+        *(evaluations([0.5], mode="sharded", ranks=ranks, samples_per_s=rate)
+          for ranks, rate in rates.items()),
         *(evaluations([0.5], mode="sharded", ranks=ranks, batch=10 * ranks, samples_per_s=2 * rate)
           for ranks, rate in rates.items()),
         evaluations([0.5], mode="downpour", ranks=4)]))["modes-scaling-tiny"]
@@ -405,8 +444,10 @@ def test_single_alone_needs_no_charts(tmp_path):
 
 @pytest.mark.parametrize("accuracies", [[], [None, None], [0.0], [1.0, 1.0]])
 def test_extreme_trainings_are_drawn(tmp_path, accuracies):
-    folder = mode_run.write(tmp_path, [evaluations(accuracies or [None], loss=0.1 if accuracies else None, mode=mode)
-                                       for mode in ("single", "ssp")])
+    folder = mode_run.write(tmp_path,
+                            [evaluations(accuracies or [None], loss=0.1 if accuracies else None,
+                                         mode=mode)
+                             for mode in ("single", "ssp")])
     for result in drawn(folder).values():
         if isinstance(result, Page):
             result.figure.draw_without_rendering()
@@ -421,7 +462,9 @@ def test_the_screen_fits_and_is_sorted(comparison, capsys):
     assert all(len(line) <= WIDTH or str(comparison) in line for line in lines) and len(lines) <= 40
     table = [line.split() for line in lines if line.startswith("  ")]
     assert [line[0] for line in table[1:]] == \
-        [row["mode"] for row in sorted(rows_of(comparison), key=lambda row: float(row["time_to_target_s"] or math.inf))]
+        [row["mode"]
+         for row in sorted(rows_of(comparison),
+                           key=lambda row: float(row["time_to_target_s"] or math.inf))]
     single, = (line for line in table if line[0] == "single")
     assert single[2] == "1.00x" and single[-3:] == ["s", "97.6", "%"]
     downpour, = (line for line in table if line[0] == "downpour")
@@ -430,10 +473,13 @@ def test_the_screen_fits_and_is_sorted(comparison, capsys):
 
 
 def test_the_screen_names_network_and_charts(tmp_path, monkeypatch):
-    folder = mode_run.write(tmp_path / "run", [evaluations([0.95]), evaluations([0.95], mode="ssp", ranks=4, hosts=4)])
+    folder = mode_run.write(tmp_path / "run",
+                            [evaluations([0.95]),
+                             evaluations([0.95], mode="ssp", ranks=4, hosts=4)])
     environment = json.loads((folder / "environment.json").read_text())
-    (folder / "environment.json").write_text(json.dumps(environment | {"network": "4 hosts, 1gbit"}))
-    charts.write_all(load_run(folder))
+    (folder / "environment.json").write_text(
+        json.dumps(environment | {"network": "4 hosts, 1gbit"}))
+    draw.write_all(load_run(folder))
     monkeypatch.chdir(tmp_path)
     text = modes_screen.render(load_run(Path("run")), compare(load_run(folder)))
     assert "Network: 4 hosts, 1gbit" in text
@@ -441,17 +487,21 @@ def test_the_screen_names_network_and_charts(tmp_path, monkeypatch):
 
 
 def test_networks_that_differ_after_a_point_have_charts_of_their_own(tmp_path):
-    folder = mode_run.write(tmp_path / "run", [evaluations([0.95]), evaluations([0.95], mode="ssp", ranks=4)])
+    folder = mode_run.write(tmp_path / "run",
+                            [evaluations([0.95]), evaluations([0.95], mode="ssp", ranks=4)])
     header, rows = (folder / "train.csv").read_text().split("\n", 1)
     assert "tiny" in rows
-    (folder / "train.csv").write_text("\n".join([header, rows.replace("tiny", "tiny.v1") + rows.replace("tiny", "tiny.v2")]))
-    names = [name for name, _ in charts.modes.draw(load_run(folder))]
-    assert names == [f"modes-{kind}-tiny.v{i}" for i in (1, 2) for kind in ("convergence", "time", "staleness", "scaling")]
+    (folder / "train.csv").write_text(
+        "\n".join([header, rows.replace("tiny", "tiny.v1") + rows.replace("tiny", "tiny.v2")]))
+    names = [name for name, _ in draw.modes.draw(load_run(folder))]
+    assert names == [f"modes-{kind}-tiny.v{i}" for i in (1, 2)
+                     for kind in ("convergence", "time", "staleness", "scaling")]
 
 
 def test_tables_and_blocks_have_the_modes(comparison, tmp_path):
     text = render(load_run(comparison))
-    assert "| `synchronous,compressed=one_bit` |" in text.split("## Training modes")[1].split("## Training\n")[0]
+    assert "| `synchronous,compressed=one_bit` |" in text.split("## Training modes")[1].split(
+        "## Training\n")[0]
     assert "| mnist_cnn, sharded, 4 ranks, seed 3 |" in text
     assert "[modes.csv](modes.csv)" in text
     block = blocks.known_blocks(load_run(comparison), ())["modes"](comparison)
@@ -469,4 +519,5 @@ def test_a_family_of_modes_is_a_block_with_single(comparison):
         "single", "pipeline", "model_parallel"}
     assert blocks.training_modes(load_run(comparison), "missing") is None
     known = blocks.known_blocks(load_run(comparison), ())
-    assert {"modes", "modes-hosts", "modes-synchronous", "modes-asynchronous-and-local-steps", "modes-hybrid"} <= set(known)
+    assert {"modes", "modes-hosts", "modes-synchronous", "modes-asynchronous-and-local-steps",
+            "modes-hybrid"} <= set(known)

@@ -20,15 +20,16 @@ import pytest
 
 import run_folder
 from plots.__main__ import main
-from plots.numbers import times
-from plots.ratios import ladders
-from plots.reading import load_run
-from plots.report_page import (clocks, explorer, first_screen, instructions, markup, shapes, sources, svg, swap,
-                               verdicts, write)
+from plots.data.numbers import times
+from plots.data.ratios import ladders
+from plots.data.reading import load_run
+from plots.page import (clocks, explorer, first_screen, instructions, markup, shapes, sources, svg,
+                        swap, verdicts, write)
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ("answer", "swap", "rungs", "explorer", "sources", "convergence", "replicas", "clocks", "measured")
+SECTIONS = ("answer", "swap", "rungs", "explorer", "sources", "convergence", "replicas", "clocks",
+            "measured")
 VOID = {"meta", "link", "input", "br"}
 
 
@@ -64,6 +65,12 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    """A copy that a test may change."""
+    return shutil.copytree(made, tmp_path / "run")
+
+
 @pytest.fixture(scope="module")
 def text(made) -> str:
     return (made / write.FILE).read_text()
@@ -75,7 +82,8 @@ def elements(text) -> Elements:
 
 
 def data_of(text: str, name: str) -> dict:
-    packed = re.search(rf'<script type="application/gzip" id="{name}">(.*?)</script>', text, re.S)[1]
+    packed = re.search(rf'<script type="application/gzip" id="{name}">(.*?)</script>', text,
+                       re.S)[1]
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
@@ -89,7 +97,8 @@ def test_the_page_is_below_its_limit_and_has_all_sections(made, elements):
 def test_it_asks_for_nothing_outside(text, elements):
     for tag, attributes in elements.found:
         for name in ("src", "href", "srcset", "action", "data", "poster"):
-            assert (attributes.get(name) or "#")[0] == "#" or attributes[name] == "data:,", (tag, attributes)
+            assert (attributes.get(name)
+                    or "#")[0] == "#" or attributes[name] == "data:,", (tag, attributes)
     style = re.search(r"<style>(.*?)</style>", text, re.S)[1]
     assert "url(" not in style and "@import" not in style
     script = re.findall(r"<script>(.*?)</script>", text, re.S)[-1]
@@ -98,7 +107,8 @@ def test_it_asks_for_nothing_outside(text, elements):
 
 def test_every_link_has_its_target(elements):
     ids = set(elements.ids())
-    missing = {a["href"] for tag, a in elements.found if tag == "a" and a.get("href", "#")[1:] not in ids
+    missing = {a["href"] for tag, a in elements.found if tag == "a"
+               and a.get("href", "#")[1:] not in ids
                and a.get("href")}
     assert not missing
 
@@ -129,7 +139,8 @@ def test_what_the_techniques_bought_multiplies_to_the_whole(made):
 
 def test_the_ceiling_is_the_first_rungs_time_over_the_time_at_the_roof(ladder_of):
     rows = [run_folder.summary_row("serial_ijk", 1.0, percent_of_roof=2, speedup_vs_serial=1),
-            run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", percent_of_roof=20, speedup_vs_serial=10)]
+            run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", percent_of_roof=20,
+                                   speedup_vs_serial=10)]
     chain = first_screen.chain_of(ladder_of(rows))
     assert chain.ceiling == pytest.approx(50) and chain.of_ceiling == pytest.approx(20)
 
@@ -140,33 +151,39 @@ def test_a_missing_ceiling_has_its_reason(ladder_of):
     chain = first_screen.chain_of(ladder_of(rows))
     assert chain.of_ceiling is None
     threads = chain.resource.threads
-    assert "(no ceiling was measured)" in first_screen.sentence(chain, None, {threads + 1: "a neighbour"})
-    assert "(the ceilings were refused: a neighbour)" in first_screen.sentence(chain, None, {threads: "a neighbour"})
+    assert "(no ceiling was measured)" in first_screen.sentence(chain, None,
+                                                                {threads + 1: "a neighbour"})
+    assert "(the ceilings were refused: a neighbour)" in first_screen.sentence(
+        chain, None, {threads: "a neighbour"})
 
 
 def chain_on(ladder_of, rows):
-    return first_screen.chain_of(ladder_of([run_folder.summary_row(name, seconds, problem=problem, threads=threads,
-                                                                   technique=technique, builds_on=below)
-                                            for name, technique, below, threads, problem, seconds in rows]))
+    return first_screen.chain_of(
+        ladder_of([run_folder.summary_row(name, seconds, problem=problem, threads=threads,
+                                          technique=technique, builds_on=below)
+                   for name, technique, below, threads, problem, seconds in rows]))
 
 
 def test_a_chain_is_judged_on_the_problems_of_all_its_rungs(ladder_of):
     chain = chain_on(ladder_of, [
-        ("a", "serial", "", 1, "p", 8.0), ("a", "serial", "", 1, "q", 8.0), ("b", "simd", "a", 1, "p", 4.0),
+        ("a", "serial", "", 1, "p", 8.0), ("a", "serial", "", 1, "q", 8.0),
+        ("b", "simd", "a", 1, "p", 4.0),
         ("c", "simd", "b", 1, "p", 1.0), ("c", "simd", "b", 1, "q", 0.1)])
     assert [round(bar.total.value, 6) for bar in chain.bars] == [1, 2, 8]
     assert first_screen.bought(chain)[0].gain.value == pytest.approx(8)
 
 
 def test_a_better_algorithm_on_the_same_threads_is_not_a_gain_of_threads(ladder_of):
-    chain = chain_on(ladder_of, [("a", "serial", "", 1, "p", 8.0), ("b", "openmp", "a", 2, "p", 4.0),
-                                 ("c", "openmp", "b", 2, "p", 1.0)])
+    chain = chain_on(ladder_of,
+                     [("a", "serial", "", 1, "p", 8.0), ("b", "openmp", "a", 2, "p", 4.0),
+                      ("c", "openmp", "b", 2, "p", 1.0)])
     assert [(b.name, b.gain.value) for b in first_screen.bought(chain)] == [
         ("Better threaded code", 4), ("OpenMP threads", 2)]
 
 
 def test_the_rung_that_the_model_chooses_is_no_first_rung(ladder_of):
-    ladder = ladder_of([run_folder.summary_row("by_model", 1.0), run_folder.summary_row("ring", 2.0)])
+    ladder = ladder_of([run_folder.summary_row("by_model", 1.0),
+                        run_folder.summary_row("ring", 2.0)])
     assert ladder.first_rung.name == "ring"
 
 
@@ -197,35 +214,38 @@ def test_rows_whose_intervals_overlap_share_a_place(ladder_of):
                         for name, (low, high) in spans.items()]
                        + [run_folder.summary_row("other", 9.0, problem="q"),
                           run_folder.summary_row("none", 9.0, status="failed", median_s=None)])
-    assert explorer.ranks(ladder.rows) == [(1, True), (1, True), (2, False), (4, False), (1, False), None]
+    assert explorer.ranks(ladder.rows) == [(1, True), (1, True), (2, False), (4, False),
+                                           (1, False), None]
 
 
 def test_a_usual_command_is_made_again_and_another_is_kept(made):
-    row = {"primitive": "matmul", "variant": "a", "suite": "layers", "problem": "p", "direction": "forward",
-           "threads": 2, "ranks": 1}
+    row = {"primitive": "matmul", "variant": "a", "suite": "layers", "problem": "p",
+           "direction": "forward", "threads": 2, "ranks": 1}
     usual = explorer.usual_command(row)
-    assert usual == ("build/stepladder bench matmul --variant a --suite layers --problem p --direction forward "
-                     "--threads 2")
+    assert usual == ("build/stepladder bench matmul --variant a --suite layers --problem p "
+                     "--direction forward --threads 2")
     assert explorer.usual_command(row | {"ranks": 4}) == f"mpirun -np 4 {usual}"
 
 
 def test_swapping_has_measured_steps_and_times_alone(made, text):
     network = data_of(text, "swap-data")["networks"]["mlp"]["2 threads"]
     run = load_run(made)
-    total = next(row["median_s"] for row in run.step if row["layer"] == "total" and row["use"] == "best"
+    total = next(row["median_s"] for row in run.step if row["layer"] == "total"
+                 and row["use"] == "best"
                  and row["network"] == "mlp" and row["threads"] == 2)
     assert network["uses"]["best"]["total"] == pytest.approx(total, rel=1e-4)
     forward = network["operations"][network["keys"].index("fc1|forward")]
     assert (forward["primitive"], forward["problem"]) == ("matmul", "mlp.fc1.forward")
-    of = {row["variant"]: row["median_s"] for row in run.summary if row["problem"] == "mlp.fc1.forward"
+    of = {row["variant"]: row["median_s"] for row in run.summary
+          if row["problem"] == "mlp.fc1.forward"
           and row["threads"] == 1}
     # blocked ran on one thread only, and counts on two as well.
-    assert network["alone"]["matmul"]["blocked"]["mlp.fc1.forward"] == pytest.approx(of["blocked"], rel=1e-3)
+    assert network["alone"]["matmul"]["blocked"]["mlp.fc1.forward"] == pytest.approx(
+        of["blocked"], rel=1e-3)
     assert {o["primitive"] for o in network["operations"]} == {"matmul", None}
 
 
-def test_a_run_without_steps_says_what_adds_them(made, tmp_path):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_a_run_without_steps_says_what_adds_them(folder):
     (folder / "step.csv").unlink()
     (folder / "train.csv").unlink()
     (folder / "ceilings.json").unlink()
@@ -251,16 +271,18 @@ def test_a_run_of_trainings_alone_has_a_page(tmp_path):
 
 def test_sources_and_differences_are_those_of_the_repository(text):
     listing = (ROOT / "kernels/matmul/cpu/serial_ikj.cpp").read_text()
-    shown = re.search(r'<details id="src-kernels-matmul-cpu-serial_ikj.cpp">.*?<code>(.*?)</code>', text, re.S)[1]
+    shown = re.search(r'<details '
+                      r'id="src-kernels-matmul-cpu-serial_ikj.cpp">.*?<code>(.*?)</code>', text,
+                      re.S)[1]
     plain = re.sub(r"</?b[^>]*>", "", shown)
     assert html.unescape(plain) == listing.rstrip("\n")
     assert "Difference to serial_ijk" in text and 'class=plus' in text and 'class=minus' in text
 
 
-def test_missing_sources_are_said(made, tmp_path):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_missing_sources_are_said(folder, tmp_path):
     assert main(["page", str(folder), "--root", str(tmp_path)]) == 0
-    assert "No file below kernels/matmul of this repository registers serial_ijk" in (folder / write.FILE).read_text()
+    assert "No file below kernels/matmul of this repository registers serial_ijk" in (
+        folder / write.FILE).read_text()
 
 
 def test_differences_mark_what_changed():
@@ -273,14 +295,14 @@ def test_long_sources_are_cut_and_counted():
     assert left_out == 7 and html_text.count("\n") == sources.MOST_LINES - 1
 
 
-def test_code_beyond_the_budget_is_named(made, tmp_path, monkeypatch, capsys):
+def test_code_beyond_the_budget_is_named(made, folder, monkeypatch, capsys):
     limit = (made / write.FILE).stat().st_size - 100_000
-    monkeypatch.setattr("plots.report_page.write.LIMIT", limit)
-    folder = shutil.copytree(made, tmp_path / "run")
+    monkeypatch.setattr("plots.page.write.LIMIT", limit)
     assert main(["page", str(folder)]) == 0
     assert limit - 50_000 < (folder / write.FILE).stat().st_size <= limit
     error = capsys.readouterr().err
-    assert "left out to keep the page small: " in error and "kernels/all_reduce/mpi/group.hpp" in error
+    assert "left out to keep the page small: " in error
+    assert "kernels/all_reduce/mpi/group.hpp" in error
     assert "left out to keep this page small" in (folder / write.FILE).read_text()
 
 
@@ -322,15 +344,15 @@ def test_figures_and_tables(made):
         rows = list(csv.DictReader(file))
     assert [row["variant"] for row in rows][:2] == ["serial_ijk", "serial_ikj"]
     tex = (tables / "matmul-forward.tex").read_text()
-    assert r"\begin{tabular}{ll" in tex and r"\toprule" in tex and r"\texttt{serial\_ijk} & serial &" in tex
+    for part in (r"\begin{tabular}{ll", r"\toprule", r"\texttt{serial\_ijk} & serial &"):
+        assert part in tex
     assert len(tex.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()) == len(rows)
     assert not [p for p in made.iterdir() if p.name.startswith(".")]
 
 
-def test_charts_older_than_the_results_are_drawn_again(made, tmp_path, monkeypatch):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_charts_older_than_the_results_are_drawn_again(folder, monkeypatch):
     drawn = []
-    monkeypatch.setattr("plots.charts.write_all", lambda run: drawn.append(run.folder))
+    monkeypatch.setattr("plots.charts.draw.write_all", lambda run: drawn.append(run.folder))
     (folder / "summary.csv").touch()
     assert main(["page", str(folder)]) == 0
     assert drawn == [folder]
@@ -338,7 +360,8 @@ def test_charts_older_than_the_results_are_drawn_again(made, tmp_path, monkeypat
 
 def test_latex_characters_are_escaped():
     table = markup.Table("t", ["`a_b`", "50 % & more"], [["{x}", "1–2"]], 1)
-    assert r"\texttt{a\_b} & 50 \% \& more \\" in write.latex(table) and r"\{x\} & 1--2 \\" in write.latex(table)
+    assert r"\texttt{a\_b} & 50 \% \& more \\" in write.latex(
+        table) and r"\{x\} & 1--2 \\" in write.latex(table)
 
 
 def test_tables_are_read_back_from_markdown():
@@ -351,7 +374,8 @@ def test_tables_are_read_back_from_markdown():
 
 def program(folder: Path, answer: dict | str, status: int = 0) -> Path:
     path = folder / "stepladder"
-    body = answer if isinstance(answer, str) else f"cat <<'JSON'\n{json.dumps(answer)}\nJSON\nexit {status}"
+    body = answer if isinstance(answer,
+                                str) else f"cat <<'JSON'\n{json.dumps(answer)}\nJSON\nexit {status}"
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
@@ -359,10 +383,12 @@ def program(folder: Path, answer: dict | str, status: int = 0) -> Path:
 
 def test_with_a_base_rows_have_the_verdicts_of_compare(made, tmp_path):
     folder, base = shutil.copytree(made, tmp_path / "new"), page_run.write(tmp_path / "old", seed=2)
-    row = {"primitive": "matmul", "direction": "forward", "problem": "mlp.fc1.forward", "variant": "blocked",
+    row = {"primitive": "matmul", "direction": "forward", "problem": "mlp.fc1.forward",
+           "variant": "blocked",
            "threads": 1, "ranks": 1, "old_s": 1, "new_s": 2, "ratio": 2.0, "verdict": "slower"}
     answer = {"schema_version": 2, "rows": [row], "rungs": [],
-              "totals": {"slower": 1, "faster": 0, "same": 0, "cannot_tell": 4, "in_one_run_only": 7}}
+              "totals": {"slower": 1, "faster": 0, "same": 0, "cannot_tell": 4,
+                         "in_one_run_only": 7}}
     fake = program(tmp_path, answer, status=1)
     assert main(["page", str(folder), "--base", str(base), "--program", str(fake)]) == 0
     text = (folder / write.FILE).read_text()
@@ -375,8 +401,10 @@ def test_with_a_base_rows_have_the_verdicts_of_compare(made, tmp_path):
 
 
 @pytest.mark.parametrize("body, reason", [
-    (None, "there is no program"), ("echo 'error: no row in common' >&2; exit 2", "no row in common"),
-    ("echo nonsense", "wrote no JSON"), ("echo '{\"schema_version\": 1}'", "wrote schema_version 1")])
+    (None, "there is no program"),
+    ("echo 'error: no row in common' >&2; exit 2", "no row in common"),
+    ("echo nonsense", "wrote no JSON"),
+    ("echo '{\"schema_version\": 1}'", "wrote schema_version 1")])
 def test_without_the_program_there_are_ratios_but_no_verdicts(made, tmp_path, body, reason):
     base = page_run.write(tmp_path / "old")
     fake = program(tmp_path, body) if body else tmp_path / "nothing"
@@ -395,20 +423,20 @@ def one_sentence(capsys) -> str:
     return error
 
 
-def test_bad_input_is_one_sentence_and_leaves_the_old_page(made, tmp_path, capsys):
-    folder = shutil.copytree(made, tmp_path / "run")
-    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "summary.csv"}
+def test_bad_input_is_one_sentence_and_leaves_the_old_page(folder, capsys):
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()
+              and p.name != "summary.csv"}
     lines = (folder / "summary.csv").read_text().splitlines()
     lines[5] = lines[5].replace(",ok,", ",ok", 1)
     (folder / "summary.csv").write_text("\n".join(lines) + "\n")
     capsys.readouterr()
     assert main(["page", str(folder)]) == 2
     assert "summary.csv:6: " in one_sentence(capsys)
-    assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "summary.csv"}
+    assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()
+                      and p.name != "summary.csv"}
 
 
-def test_no_half_written_page_is_left(made, tmp_path, monkeypatch, capsys):
-    folder = shutil.copytree(made, tmp_path / "run")
+def test_no_half_written_page_is_left(folder, monkeypatch, capsys):
     old = (folder / write.FILE).read_bytes()
 
     def full(self, *_, **__):
@@ -442,12 +470,13 @@ def test_colours_stand_out_in_both_themes():
     for technique, (light, dark) in svg.technique_colours().items():
         assert svg.contrast(light, svg.LIGHT) >= svg.LEAST_CONTRAST, technique
         assert svg.contrast(dark, svg.DARK) >= svg.LEAST_CONTRAST, technique
-        assert svg.contrast(svg.text_on(light), light) >= 4.5 and svg.contrast(svg.text_on(dark), dark) >= 4.5
+        assert svg.contrast(svg.text_on(light),
+                            light) >= 4.5 and svg.contrast(svg.text_on(dark), dark) >= 4.5
     assert svg.contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
 def test_the_backgrounds_are_those_of_the_style_sheets():
-    folder = Path(sys.modules["plots.report_page"].__file__).parent / "templates"
+    folder = Path(sys.modules["plots.page"].__file__).parent / "templates"
     assert f"--bg: {svg.DARK};" in (folder / "dark.css").read_text()
     assert "--bg: #fff;" in (folder / "style.css").read_text() and svg.LIGHT == "#ffffff"
 
@@ -490,10 +519,12 @@ LISTING = """
 
 
 def test_innermost_loops_are_found_without_the_loops_around_them():
-    loops = [loop for code in instructions.functions(LISTING) for loop in instructions.innermost_loops(code)]
+    loops = [loop for code in instructions.functions(LISTING)
+             for loop in instructions.innermost_loops(code)]
     assert [(len(loop.instructions), loop.arithmetic) for loop in loops] == [(4, 1), (2, 0)]
-    assert loops[0].instructions == ["vmovups zmm1,ZMMWORD PTR [rax]", "vfmadd231ps zmm0,zmm1,zmm2", "add rax,0x40",
-                                     "jne 1"]
+    assert loops[0].instructions == ["vmovups zmm1,ZMMWORD PTR [rax]",
+                                     "vfmadd231ps zmm0,zmm1,zmm2",
+                                     "add rax,0x40", "jne 1"]
 
 
 def test_instructions_belong_to_the_source_that_is_shown(tmp_path, monkeypatch):
@@ -510,7 +541,8 @@ def test_instructions_belong_to_the_source_that_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tool.parent))
 
     def loop(variant):
-        return instructions.inner_loop(tmp_path / "build", tmp_path, "kernels/p/cpu/simd.cpp", (), variant)
+        return instructions.inner_loop(tmp_path / "build", tmp_path, "kernels/p/cpu/simd.cpp", (),
+                                       variant)
 
     assert loop("simd_avx2").arithmetic == 1
     assert "no object file" in loop("simd_avx512")

@@ -10,12 +10,15 @@ import page_run
 import pytest
 
 from plots.__main__ import main
-from plots.report_page import write
+from plots.page import write
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no playwright (scripts/setup.sh test)")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (scripts/setup.sh test)")
+playwright = pytest.importorskip("playwright.sync_api",
+                                 reason="no playwright (scripts/setup.sh test)")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright",
+                          reason="no axe (scripts/setup.sh test)")
 
-BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
+BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome")
+                if (path := shutil.which(name))),
                None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium (scripts/setup.sh test)")
 TIMEOUT_MS = 5000
@@ -32,14 +35,16 @@ def address(tmp_path_factory) -> str:
 def browser():
     with playwright.sync_playwright() as runner:
         # A container has neither user namespaces for the sandbox nor a large /dev/shm.
-        found = runner.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        found = runner.chromium.launch(executable_path=BROWSER,
+                                       args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield found
         found.close()
 
 
 @pytest.fixture
 def opened(browser, address):
-    """Opens the page; fails on an error in its console and on any request but the one for the file."""
+    """Opens the page; fails on an error in its console and on any request but the one for the
+    file."""
     contexts, errors, requests = [], [], []
 
     def open_page(fragment: str = "", **options):
@@ -47,7 +52,8 @@ def opened(browser, address):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error"
+                else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(address + fragment)
@@ -67,7 +73,8 @@ def result_ms(page) -> float:
 
 def column(page, label: str) -> list[str]:
     labels = page.locator("#e-table thead th").all_inner_texts()
-    return page.locator(f"#e-table tbody tr td:nth-child({labels.index(label) + 1})").all_inner_texts()
+    return page.locator(
+        f"#e-table tbody tr td:nth-child({labels.index(label) + 1})").all_inner_texts()
 
 
 def test_choosing_rungs_moves_the_step(opened):
@@ -101,7 +108,8 @@ def test_a_rung_in_one_layer_moves_that_layer_alone(opened):
     page.select_option("#s-network", "mlp")
     page.locator("#swapper summary").click()
     before = column_of_layers(page)
-    page.locator("#s-table tbody tr", has_text="fc1").first.locator("select").select_option("serial_ijk")
+    page.locator("#s-table tbody tr",
+                 has_text="fc1").first.locator("select").select_option("serial_ijk")
     after = column_of_layers(page)
     assert [i for i, (a, b) in enumerate(zip(before, after)) if a != b] == [0]
     assert page.locator("#s-table tbody tr").first.inner_text().endswith("alone")
@@ -153,7 +161,8 @@ def test_pages_of_rows_follow_each_other(opened):
 def test_the_peak_is_on_top_of_the_rates(opened):
     page = opened()
     page.select_option("[data-filter=primitive]", "matmul")
-    tops = page.evaluate("""[...document.querySelectorAll('#e-chart circle')].map(c => +c.getAttribute('cy'))""")
+    tops = page.evaluate(
+        """[...document.querySelectorAll('#e-chart circle')].map(c => +c.getAttribute('cy'))""")
     peak = page.locator("#e-chart .guide").first.get_attribute("d")
     assert len(tops) > 50 and min(tops) >= float(re.match(r"M54 ([\d.]+)", peak)[1])
 
@@ -196,7 +205,8 @@ def test_without_javascript_everything_but_the_interactive_parts_is_there(opened
     assert page.locator("#answer .ladder").is_visible() and page.locator(".answer").is_visible()
     assert not page.locator("#swapper").is_visible() and not page.locator("#explore").is_visible()
     assert page.get_by_text("Sorting and filtering need JavaScript").is_visible()
-    assert page.locator("#failed").is_visible() and page.get_by_text("Choosing rungs needs JavaScript").is_visible()
+    assert page.locator("#failed").is_visible() and page.get_by_text("Choosing rungs needs "
+                                                                     "JavaScript").is_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -209,7 +219,8 @@ def test_on_paper_there_are_no_controls_and_a_light_background(opened):
     page = opened(color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not page.locator("#explore").is_visible() and page.locator("#answer .ladder").is_visible()
+    assert not page.locator("#explore").is_visible() and page.locator(
+        "#answer .ladder").is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from run_folder import row, summary_row
 
-from plots.names import Rung
-from plots.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
-                          rate_bounds)
-from plots.reading import load_run
-from plots.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
+from plots.data.names import Rung
+from plots.data.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
+                               rate_bounds)
+from plots.data.reading import load_run
+from plots.data.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,11 +189,13 @@ def test_the_interval_over_visits_is_that_of_the_formula():
     assert median_over_visits([[1, 2, 3]] * 2, 0) == median_with_interval([1, 2, 3] * 2)
 
 
-PUBLISHED = [folder for folder in sorted((ROOT / "results").glob("*")) if (folder / "samples.csv.gz").exists()]
+PUBLISHED = [folder for folder in sorted((ROOT / "results").glob("*"))
+             if (folder / "samples.csv.gz").exists()]
 
 
 def ratios_of_neighbours(samples):
-    """Of every two rungs that are neighbours by name, on each problem: the rounds that both have."""
+    """Of every two rungs that are neighbours by name, on each problem: the rounds that both
+    have."""
     problems = {}
     for key in sorted(samples.rounds):
         problems.setdefault((*key[:2], *key[3:]), []).append(key)
@@ -211,21 +213,25 @@ def test_ratios_of_published_runs_cover_what_the_next_visit_gave():
             visits = sorted({samples.rounds[a][i].visit for i in common})
             if len(visits) < 3:
                 continue
-            former = {i: t for i, t in samples.rounds[a].items() if i in common and t.visit != visits[-1]}
+            former = {i: t for i, t in samples.rounds[a].items() if i in common
+                      and t.visit != visits[-1]}
             if len(former) < 6:
                 continue
-            _, low, high = Samples({a: former, b: samples.rounds[b]}, samples.usual_spread).paired_ratio(a, b)
+            _, low, high = Samples({a: former, b: samples.rounds[b]},
+                                   samples.usual_spread).paired_ratio(a, b)
             _, old_low, old_high = median_with_interval([t.seconds / samples.rounds[b][i].seconds
                                                          for i, t in former.items()])
-            following = statistics.median(samples.rounds[a][i].seconds / samples.rounds[b][i].seconds
-                                          for i in common if i not in former)
+            following = statistics.median(
+                samples.rounds[a][i].seconds / samples.rounds[b][i].seconds
+                for i in common if i not in former)
             count += 1
             outside += not low <= following <= high
             old_outside += not old_low <= following <= old_high
         if count < 500:
             continue
         runs += 1
-        print(f"{folder.name}: {count} ratios, outside {outside}, of pooled repetitions {old_outside}")
+        print(f"{folder.name}: {count} ratios, outside {outside}, of pooled repetitions "
+              f"{old_outside}")
         assert outside <= 0.12 * count, folder
         assert outside < 0.6 * old_outside, folder
     assert runs >= 2

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
-from run_folder import csv_text, row, summary_row, write_csv
+from run_folder import ceiling, csv_text, row, summary_row, write_csv, write_json
 
-from plots.errors import InputError
-from plots.reading import load_run, read_table, read_tables
+from plots.data.errors import InputError
+from plots.data.reading import load_run, read_table, read_tables
 from tests import columns
 
 
@@ -32,7 +31,7 @@ def test_columns_and_their_types_are_those_of_columns_json(tmp_path):
     described = {"step": [{"name": "layer", "type": "text", "meaning": "a name"},
                           {"name": "legs", "type": "integer"},
                           {"name": "weight", "type": "number", "unit": "kg"}]}
-    (tmp_path / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": described}))
+    write_json(tmp_path / "columns.json", tables=described)
     (tmp_path / "step.csv").write_text("layer,legs,weight\n4,4,4\n,,\n")
     full, empty = load_run(tmp_path).step
     assert list(full.items()) == [("layer", "4"), ("legs", 4), ("weight", 4.0)]
@@ -71,7 +70,8 @@ PUBLISHED = [path.parent for path in Path(__file__).parents[2].glob("results/*/*
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
 def test_published_results_can_be_read(folder):
     names = {path.name.removesuffix(".gz") for path in folder.glob("*.csv*")}
-    read = [read_table(folder / name, []) for name in names if name.removesuffix(".csv") in read_tables(folder)]
+    read = [read_table(folder / name, []) for name in names
+            if name.removesuffix(".csv") in read_tables(folder)]
     assert read and all(read)
 
 
@@ -169,7 +169,8 @@ def test_lines_are_counted_through_quoted_newlines(tmp_path):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("change", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")],
+@pytest.mark.parametrize("change",
+                         [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")],
                          ids=["byte order mark", "carriage returns"])
 def test_a_table_that_a_spreadsheet_saved(tmp_path, change):
     write_train(tmp_path, "")
@@ -184,8 +185,10 @@ def test_large_whole_numbers_are_exact(tmp_path):
 
 
 @pytest.mark.parametrize("column, value, expected", [
-    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number"), ("seconds", "1_0.5", "a number"),
-    ("step", "1_0", "a whole number"), ("seconds", " 1", "a number"), ("seconds", "infinity", "a number"),
+    ("seconds", "soon", "a number"), ("step", "1.5", "a whole number"),
+    ("seconds", "1_0.5", "a number"),
+    ("step", "1_0", "a whole number"), ("seconds", " 1", "a number"),
+    ("seconds", "infinity", "a number"),
     ("seconds", "1e999", "a number"), ("seconds", "\u0661", "a number")])
 def test_a_wrong_value_is_an_error(tmp_path, column, value, expected):
     write_train(tmp_path, train_text(row(columns.TRAIN, **{column: value})))
@@ -217,27 +220,27 @@ def test_a_malformed_environment(tmp_path, text, message):
 
 
 def test_a_ceiling_that_was_not_measured_is_left_out(tmp_path):
-    ceiling = {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": None}
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": [ceiling, ceiling | {"value": 2.5}]}))
+    write_json(tmp_path / "ceilings.json",
+               ceilings=[ceiling("fma_peak", "GFLOP/s", value) for value in (None, 2.5)])
     assert [c["value"] for c in load_run(tmp_path).ceilings] == [2.5]
 
 
 def test_refused_ceilings_and_why(tmp_path):
     low = "the FMA peak is 117.3 GFLOP/s on 4 threads and 117.2 on one"
-    refused = [{"threads": 2, "cores_of_others": 0.75}, {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": refused}))
+    refused = [{"threads": 2, "cores_of_others": 0.75},
+               {"threads": 4, "cores_of_others": 0.0, "inconsistent": low}]
+    write_json(tmp_path / "ceilings.json", ceilings=[], refused=refused)
     assert load_run(tmp_path).refused_ceilings == {
         2: "other processes used 0.8 cores while they were measured", 4: low}
-    (tmp_path / "ceilings.json").write_text(json.dumps({"schema_version": 1, "ceilings": [], "refused": [3]}))
-    with pytest.raises(InputError, match="'refused' is no list of objects with threads and cores_of_others"):
+    write_json(tmp_path / "ceilings.json", ceilings=[], refused=[3])
+    with pytest.raises(InputError, match="'refused' is no list of objects with threads and "
+                                         "cores_of_others"):
         load_run(tmp_path)
 
 
 def test_a_malformed_ceiling(tmp_path):
-    ceilings = [{"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": "", "value": 1.0},
-                {"name": "fma_peak", "unit": "GFLOP/s", "threads": 1, "level": ""}]
-    (tmp_path / "ceilings.json").write_text(
-        json.dumps({"schema_version": 1, "ceilings": ceilings}))
+    whole = ceiling("fma_peak", "GFLOP/s", 1.0)
+    write_json(tmp_path / "ceilings.json",
+               ceilings=[whole, {name: whole[name] for name in whole if name != "value"}])
     with pytest.raises(InputError, match=r"ceilings\[1\] has no proper 'value'"):
         load_run(tmp_path)

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from run_folder import row, summary_row, write_csv
+from run_folder import summary_row, table_row, total, write_csv, write_json
 
 from plots.__main__ import main
-from plots.blocks import data_parallel_peers, peers, sweep
-from plots.errors import InputError
-from plots.reading import load_run
-from plots.report import rewrite
+from plots.data.errors import InputError
+from plots.data.reading import load_run
+from plots.tables import markdown
+from plots.tables.blocks import data_parallel_peers, known_blocks, peers, sweep
+from plots.tables.report import rewrite
 from tests import columns
 
 
@@ -19,6 +19,8 @@ def block(name: str, content: str = "") -> str:
 
 
 OLD = "old text\n"
+PUBLISHED = [path.parent for path in sorted(columns.FOLDER.parent.glob("*/columns.json"))
+             if path.parent.name != "local"]
 
 
 @pytest.fixture
@@ -38,14 +40,6 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def table_row(text: str, *start: str) -> list[str]:
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[:len(start)] == list(start):
-            return cells
-    raise AssertionError(f"no row {start} in\n{text}")
-
-
 def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
     outcome = rewrite(load_run(run_dir), root)
     assert sorted(path.relative_to(root).as_posix() for path in outcome.changed) \
@@ -56,7 +50,7 @@ def test_text_between_markers_is_replaced_and_the_rest_stays(run_dir, root):
     assert OLD not in text
     assert text.startswith("# Title\n\n<!-- results:summary begin -->\n\n")
     assert "\n\n<!-- results:summary end -->\ntail\n" in text
-    assert "| mnist_cnn | `best,convolution=direct` | 2 threads |" in text
+    assert "| `best,convolution=direct` | 2 threads |" in text.split("**mnist_cnn**")[1]
     assert "0123456789ab" in text
     ladder = (root / "kernels/matmul/README.md").read_text()
     assert ladder.startswith("intro\n") and ladder.endswith("reasons\n")
@@ -83,15 +77,33 @@ def test_the_table_of_a_ladder(tmp_path, root):
         summary_row("mkl", 0, technique="vendor", status="unavailable", median_s="")])
     rewrite(load_run(tmp_path), root)
     text = (root / "kernels/matmul/README.md").read_text()
-    # rung, technique, builds on, then gain, over serial, over vendor, share of roof (each on one
-    # and two threads), problems
-    assert table_row(text, "`blocked`") == ["`blocked`", "serial", "–", "–", "–", "1.00x", "–", "–",
-                                           "–", "4.0 %", "–", "2"]
-    assert table_row(text, "`simd_avx2`") == ["`simd_avx2`", "simd", "`blocked`", "4.00x", "–",
-                                             "4.00x", "–", "0.50x", "–", "–", "–", "2"]
-    assert table_row(text, "`openmp`") == ["`openmp`", "openmp", "`simd_avx2`", "–", "2.00x", "–",
-                                          "4.00x", "–", "–", "–", "–", "1"]
+    assert table_row(text, "rung") == ["rung", "builds on", "on", "gain", "over serial",
+                                       "over vendor", "of roof", "problems"]
+    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "4.0 %", "2"]
+    assert table_row(text, "`simd_avx2`")[1:] == ["`blocked`", "1 thread", "4.00x", "4.00x",
+                                                 "0.50x", "–", "2"]
+    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–",
+                                              "1"]
     assert "mkl" not in text
+
+
+def test_wide_text_becomes_several_lines_and_a_wide_table_several_tables():
+    labels, rows = ["a", "b", *"cdef"], [["x", str(i), *["y" * 21] * 4] for i in range(2)]
+    text = markdown.narrow(f"{'word ' * 30}\n\n{markdown.table(labels, rows, 2)}")
+    assert max(map(len, text.splitlines())) <= markdown.NARROW < 30 * 5
+    first, second = (part.splitlines() for part in text.split("\n\n")[1:])
+    assert first[:3] == ["| a | b | c | d |", "| :-- | :-- | --: | --: |",
+                         f"| x | 0 | {'y' * 21} | {'y' * 21} |"]
+    assert second[0] == "| a | b | e | f |" and len(first) == len(second) == 4
+
+
+@pytest.mark.parametrize("machine", PUBLISHED, ids=lambda path: path.name)
+def test_no_block_of_a_published_run_is_too_wide(machine, tmp_path):
+    known = known_blocks(load_run(machine, ("environment", "summary", "step", "train")), ())
+    made = [text for name, block in known.items() if (text := block(tmp_path))
+            and not name.startswith("chart-")]
+    assert made
+    assert max(len(line) for text in made for line in markdown.narrow(text).splitlines()) <= 100
 
 
 def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
@@ -143,7 +155,9 @@ def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
 
 @pytest.mark.parametrize("text, line, message", [
     (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
-    (block("zzz"), 1, "expected one of all-reduce, all-reduce-network, all-reduce-peers, data-parallel-peers, directions, ladder-"),
+    (block("zzz"), 1,
+     "expected one of all-reduce, all-reduce-network, all-reduce-peers, data-parallel-peers, "
+     "directions, ladder-"),
     ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
     ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
     ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,
@@ -173,13 +187,12 @@ def test_the_command(run_dir, root, capsys):
 
 
 def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tmp_path):
-    def total(network, mode, threads, seconds):
-        return row(columns.STEP, network=network, use="openmp", mode=mode, threads=threads, ranks=1,
-                   device="cpu", layer="total", phase="total", median_s=seconds)
     write_csv(tmp_path, columns.STEP, [
-        total("mlp", "inter=1", 1, 0.008), total("mlp", "inter=2", 1, 0.004),
-        total("mlp", "inter=1", 2, 0.002), total("mnist_cnn", "inter=1", 1, 0.09),
-        total("mnist_cnn", "single", 2, 0.01)])
+        total(network, "openmp", seconds, threads, mode=mode)
+        for network, mode, threads, seconds in (
+            ("mlp", "inter=1", 1, 0.008), ("mlp", "inter=2", 1, 0.004),
+            ("mlp", "inter=1", 2, 0.002), ("mnist_cnn", "inter=1", 1, 0.09),
+            ("mnist_cnn", "single", 2, 0.01))])
     text = sweep(load_run(tmp_path))
     assert table_row(text, "operations at once")[2:] == ["mlp, `openmp`", "mnist_cnn, `openmp`"]
     assert table_row(text, "1", "1")[2:] == ["8.00 (1.00x)", "90.0 (1.00x)"]
@@ -188,18 +201,13 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tm
 
 
 def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
-    def total(use, mode, threads, seconds):
-        return row(columns.STEP, network="mlp", use=use, mode=mode, threads=threads, ranks=1,
-                   device="cpu", layer="total", phase="total", median_s=seconds)
-    write_csv(tmp_path, columns.STEP, [total("best", "single", 1, 0.002)])
+    write_csv(tmp_path, columns.STEP, [total(seconds=0.002)])
     assert peers(load_run(tmp_path)) is None
-    (tmp_path / "peers").mkdir()
-    (tmp_path / "peers/environment.json").write_text(
-        '{"schema_version": 1, "rounds": 3, "pytorch": "2.9"}')
+    write_json(tmp_path / "peers/environment.json", rounds=3, pytorch="2.9")
     write_csv(tmp_path / "peers", columns.STEP, [
-        total("best", "single", 1, 0.002), total("vendor", "single", 1, 0.004),
-        total("pytorch", "eager", 1, 0.008), total("pytorch", "compile", 1, 0.006),
-        total("best", "single", 2, 0.002)])
+        total(seconds=0.002), total(use="vendor", seconds=0.004),
+        total(use="pytorch", mode="eager", seconds=0.008),
+        total(use="pytorch", mode="compile", seconds=0.006), total(seconds=0.002, threads=2)])
     text = peers(load_run(tmp_path))
     assert "PyTorch 2.9; medians of 3 rounds" in text
     assert table_row(text, "mlp")[1:] == ["1 thread", "2.00", "4.00", "6.00", "compile", "3.00x"]
@@ -207,18 +215,17 @@ def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
 
 
 def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
-    (tmp_path / "environment.json").write_text('{"schema_version": 1}')
+    write_json(tmp_path / "environment.json")
     write_csv(tmp_path, columns.STEP, [])
     assert data_parallel_peers(load_run(tmp_path)) is None
     folder = tmp_path / "modes/peers"
-    folder.mkdir(parents=True)
-    (folder / "environment.json").write_text('{"schema_version": 1, "rounds": 5, "pytorch": "2.9"}')
+    write_json(folder / "environment.json", rounds=5, pytorch="2.9")
     kinds = dict.fromkeys(("threads", "ranks", "batch", "rounds"), "integer") \
         | dict.fromkeys(("network", "use", "mode", "status", "reason"), "text")
-    header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,samples_per_s,ratio,ratio_ci_low,"
-              "ratio_ci_high,exposed_share,status,reason")
-    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {"peers_data_parallel": [
-        {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]}}))
+    header = ("network,use,mode,threads,ranks,batch,rounds,median_s,ci_low_s,ci_high_s,"
+              "samples_per_s,ratio,ratio_ci_low,ratio_ci_high,exposed_share,status,reason")
+    write_json(folder / "columns.json", tables={"peers_data_parallel": [
+        {"name": name, "type": kinds.get(name, "number")} for name in header.split(",")]})
     (folder / "peers_data_parallel.csv").write_text(
         header + "\n"
         "mlp,best,synchronous,1,2,64,5,0.002,0.001,0.003,64000,,,,0.04,ok,\n"
@@ -226,6 +233,9 @@ def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
         "mlp,pytorch,compile,1,2,64,,,,,,,,,,failed,no compiler\n")
     text = data_parallel_peers(load_run(tmp_path))
     assert "PyTorch 2.9" in text and "5 rounds" in text
-    assert table_row(text, "mlp", "2", "`best`, synchronous")[3:] == ["2.00", "64,000", "4.0 %", "–"]
-    assert table_row(text, "mlp", "2", "PyTorch, eager")[3:] == ["4.00", "32,000", "30 %", "2.00x (1.50x to 2.50x)"]
-    assert table_row(text, "mlp", "2", "PyTorch, compile")[3:] == ["failed: no compiler", "–", "–", "–"]
+    assert table_row(text, "mlp", "2",
+                     "`best`, synchronous")[3:] == ["2.00", "64,000", "4.0 %", "–"]
+    assert table_row(text, "mlp", "2", "PyTorch, eager")[3:] == ["4.00", "32,000", "30 %",
+                                                                 "2.00x (1.50x to 2.50x)"]
+    assert table_row(text, "mlp", "2", "PyTorch, compile")[3:] == ["failed: no "
+                                                                   "compiler", "–", "–", "–"]

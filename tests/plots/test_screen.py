@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from run_folder import environment, row, summary_row, unavailable_row, write_csv, write_run
+from run_folder import environment, summary_row, total, unavailable_row, write_csv, write_run
 
 from plots.__main__ import main
-from plots.ratios import Resource
-from plots.reading import load_run
-from plots.screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
+from plots.data.ratios import Resource
+from plots.data.reading import load_run
+from plots.screen.bench_screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,12 +36,6 @@ def block(text: str, title: str) -> list[list[str]]:
 
 def commands(text: str) -> list[str]:
     return [line.partition("  #")[0].strip() for line in text.split("Next:\n")[1].splitlines()]
-
-
-def total(network="mlp", use="best", seconds=0.001, threads=1, **values) -> list[str]:
-    where = {"network": network, "use": use, "mode": "single", "threads": threads, "ranks": 1,
-             "device": "cpu", "layer": "total", "phase": "total", "median_s": seconds}
-    return row(columns.STEP, **(where | values))
 
 
 def test_a_full_run(run_dir, monkeypatch):
@@ -172,7 +166,8 @@ def test_charts_and_tables_are_named_where_they_are(run_dir, monkeypatch):
     (run_dir / "charts/step-mlp.svg").touch()
     monkeypatch.chdir(run_dir.parent)
     lines = screen(run_dir).splitlines()
-    assert "Charts: run/charts (1); start with step-mlp.svg: time of a step by phase and layer" in lines
+    assert ("Charts: run/charts (1); start with step-mlp.svg: time of a step by phase and layer"
+            in lines)
     assert "Tables: run/tables.md" in lines
 
 
@@ -224,7 +219,8 @@ def test_step_rows_of_the_thread_sweep_do_not_count(tmp_path):
 
 
 def test_of_many_resources_the_most_threads_of_one_process_stay():
-    one, two, ranks, more, gpu = (Resource("cpu", 1, 1), Resource("cpu", 1, 2), Resource("cpu", 2, 1),
+    one, two, ranks, more, gpu = (Resource("cpu", 1, 1), Resource("cpu", 1, 2),
+                                  Resource("cpu", 2, 1),
                                   Resource("cpu", 4, 1), Resource("GPU", 1, 0))
     assert set(most_of_each_device([one, two, ranks, more, gpu])) == {two, gpu}
     assert most_of_each_device([ranks, more]) == [more]

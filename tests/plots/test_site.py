@@ -27,7 +27,8 @@ def test_every_published_run_has_its_page_and_a_link_to_it(results, tmp_path, ca
     files = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
     assert files == {"index.html", "machine/report.html", "machine/inside/report.html"}
     index = (site / "index.html").read_text()
-    assert {link for link in re.findall(r'<h2[^>]*><a href="([^"]+)"', index)} == files - {"index.html"}
+    assert {link
+            for link in re.findall(r'<h2[^>]*><a href="([^"]+)"', index)} == files - {"index.html"}
     assert "<code>sgd_update</code>" not in index and ">sgd_update</th>" in index
     assert "http" not in re.sub(r"xmlns=\S+", "", index)  # asks for nothing outside
 
@@ -38,7 +39,8 @@ def test_pages_of_runs_that_are_gone_are_removed(results, tmp_path):
     (results / "machine" / "inside" / "summary.csv").unlink()
     (results / "machine" / "inside" / "train.csv").unlink(missing_ok=True)
     assert main(["site", str(results), str(site)]) == 0
-    assert not (site / "machine" / "inside").exists() and (site / "machine" / "report.html").exists()
+    assert not (site / "machine" / "inside").exists() and (
+        site / "machine" / "report.html").exists()
 
 
 def test_a_folder_with_other_files_is_left_alone(results, tmp_path, capsys):

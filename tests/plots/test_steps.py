@@ -6,11 +6,11 @@ import re
 import pytest
 from run_folder import csv_text, row, write_csv
 
-from plots.numbers import MISSING
-from plots.reading import load_run, read_tables
-from plots.report_page import first_screen, then_and_now
-from plots.steps import baseline, configurations, thread_sweep
-from plots.trainings import split_trainings
+from plots.data.numbers import MISSING
+from plots.data.reading import load_run, read_tables
+from plots.data.steps import baseline, configurations, thread_sweep
+from plots.data.trainings import split_trainings
+from plots.page import first_screen, then_and_now
 from tests import columns
 
 
@@ -49,7 +49,8 @@ def write_a_sweep(folder, **values):
             described["tables"]["step"].append({"name": name, "type": "number", "meaning": name})
     (folder / "columns.json").write_text(json.dumps(described))
     table = read_tables(folder)["step"]
-    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1, "device": "cpu",
+    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1,
+               "device": "cpu",
                "layer": "total", "phase": "total", "variant": "", "predicted_s": 0.006}
     (folder / table.file).write_text(csv_text(table, [row(table, **values)]))
 

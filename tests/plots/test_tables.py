@@ -1,21 +1,15 @@
 from __future__ import annotations
 
 import pytest
-from run_folder import LAYERS, VARIANTS, row, summary_row, unavailable_row, write_csv
+from run_folder import (LAYERS, VARIANTS, summary_row, table_row, total, unavailable_row,
+                        write_csv)
 
-from plots import blocks
 from plots.__main__ import main
-from plots.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
-from plots.reading import load_run
-from plots.tables import render
+from plots.data.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
+from plots.data.reading import load_run
+from plots.tables import blocks
+from plots.tables.tables_md import render
 from tests import columns
-
-
-def line_of(text: str, start: str) -> list[str]:
-    """Cells of the first table row whose first cell is `start`."""
-    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
-            if line.startswith("|"))
-    return next(cells for cells in rows if cells[0] == start)
 
 
 def section(text: str, heading: str) -> str:
@@ -37,14 +31,14 @@ def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
                     reason="not found")])
     text = render(load_run(tmp_path))
     # variant, technique, over serial on 1 and 2, over vendor on 1 and 2, then the counts
-    assert line_of(text, "`openmp`") == ["`openmp`", "openmp", "4.00x", "16.0x", "0.50x", "1.25x",
+    assert table_row(text, "`openmp`") == ["`openmp`", "openmp", "4.00x", "16.0x", "0.50x", "1.25x",
                                          "3", "0", "0", "0", "0"]
-    assert line_of(text, "`serial`") == ["`serial`", "serial", "1.00x", "–", "0.25x", "–",
+    assert table_row(text, "`serial`") == ["`serial`", "serial", "1.00x", "–", "0.25x", "–",
                                          "2", "0", "0", "0", "1"]
-    assert line_of(text, "`broken`")[-5:] == ["0", "1", "0", "0", "0"]
+    assert table_row(text, "`broken`")[-5:] == ["0", "1", "0", "0", "0"]
     assert "7 rows: 5 ok, 1 failed, 1 unavailable, 0 skipped; 1 of the ok rows noisy" in text
-    assert line_of(section(text, "## Failed"), "matmul")[1:] == ["`broken`", "1", "wrong tail"]
-    assert line_of(section(text, "## Unavailable"), "matmul")[1:] == ["`mkl`", "1", "not found"]
+    assert table_row(section(text, "## Failed"), "matmul")[1:] == ["`broken`", "1", "wrong tail"]
+    assert table_row(section(text, "## Unavailable"), "matmul")[1:] == ["`mkl`", "1", "not found"]
 
 
 def test_a_variant_that_cannot_run_here_is_named_once(tmp_path):
@@ -53,7 +47,7 @@ def test_a_variant_that_cannot_run_here_is_named_once(tmp_path):
         summary_row("serial", 8.0, speedup_vs_serial=1)])
     text = render(load_run(tmp_path))
     assert text.count("`cublas`") == 1
-    assert line_of(section(text, "## Unavailable"), "matmul")[1:] \
+    assert table_row(section(text, "## Unavailable"), "matmul")[1:] \
         == ["`cublas`", "1", "cublas was not found"]
     assert [line for line in text.splitlines() if line.startswith("###")] == ["### forward"]
 
@@ -69,7 +63,7 @@ def test_a_whole_run_is_written_to_tables_md(run_dir, capsys):
     assert {"### forward", "### backward_data", "### adam", "### sum"} <= set(headings)
     for network in LAYERS:
         assert f"## Training step of {network}" in headings
-    assert line_of(text, "`best,max_pool=serial`")[1] == "ablate"
+    assert table_row(text, "`best,max_pool=serial`")[1] == "ablate"
     assert "- [step.csv](step.csv)" in text.splitlines()
 
 
@@ -82,16 +76,15 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
 
 
 def test_the_speedup_of_a_step_is_that_over_the_baseline(tmp_path):
-    def total(use, seconds, predicted):
-        return row(columns.STEP, network="mlp", use=use, mode="single", threads=1, ranks=1, device="cpu",
-                   layer="total", phase="total", variant=use, median_s=seconds, predicted_s=predicted)
-
-    write_csv(tmp_path, columns.STEP, [total("serial", 0.008, 0.008), total("best", 0.002, 0.001)])
+    write_csv(tmp_path, columns.STEP, [
+        total(use="serial", seconds=0.008, predicted_s=0.008),
+        total(use="best", seconds=0.002, predicted_s=0.001)])
     run = load_run(tmp_path)
-    line = line_of(section(render(run), "## Training step of mlp"), "`best`")
+    line = table_row(section(render(run), "## Training step of mlp"), "`best`")
     assert line[-3:] == ["1.00", "2.00x", "4.00x"]  # plans alone, step / alone, over serial
     line, = [line for line in blocks.steps(run).splitlines() if "`best`" in line]
-    assert [cell.strip() for cell in line.strip("|").split("|")][-2:] == ["4.00x over `serial`", "2.00"]
+    assert [cell.strip() for cell in line.strip("|").split("|")][-2:] == ["4.00x", "2.00"]
+    assert "| over `serial` | measured / predicted |" in blocks.steps(run)
 
 
 def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):

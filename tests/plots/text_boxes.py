@@ -11,9 +11,9 @@ from matplotlib.axis import Axis
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from plots import style
-from plots.labels import parts_of
-from plots.page import Page
+from plots.charts import style
+from plots.charts.figure import Page
+from plots.charts.labels import parts_of
 
 TOLERANCE = 0.7  # pixels at 100 dots per inch: boxes have a margin around the letters
 
@@ -22,14 +22,26 @@ def faults(page: Page) -> list[str]:
     measurable(page)
     texts = list(visible_texts(page))
     boxes = {text: parts_of(text) for text in texts}
-    found = [f"'{one.get_text()}' overlaps '{other.get_text()}'" for one, other in combinations(texts, 2)
+    found = [f"'{one.get_text()}' overlaps '{other.get_text()}'"
+             for one, other in combinations(texts, 2)
              if any(overlap(a, b) for a in boxes[one] for b in boxes[other])]
     whole = page.figure.bbox.padded(TOLERANCE)
     found += [f"'{text.get_text()}' is cut" for text in texts
-              if any(part.x0 < whole.x0 or part.x1 > whole.x1 or part.y0 < whole.y0 or part.y1 > whole.y1
+              if any(part.x0 < whole.x0 or part.x1 > whole.x1 or part.y0 < whole.y0
+                     or part.y1 > whole.y1
                      for part in boxes[text])]
     return found + [f"'{text.get_text()}' has {text.get_fontsize()} points" for text in texts
                     if text.get_fontsize() < style.SMALL]
+
+
+def text_of(page: Page, name: str) -> str:
+    """The title, subtitle or caption."""
+    text, = (text.get_text() for text in page.figure.texts if text.get_gid() == name)
+    return text
+
+
+def title_of(page: Page) -> str:
+    return text_of(page, "title")
 
 
 def measurable(page: Page) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import schema
+from plots.data import schema
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]

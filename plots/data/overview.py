@@ -1,0 +1,89 @@
+"""The results in one line each: the best rung of a primitive, the training step of a network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from plots.data import schema
+from plots.data.names import Rung
+from plots.data.ratios import Ladder, Resource, geometric_mean, mean_ratio
+from plots.data.reading import Row
+from plots.data.steps import Configuration, networks
+
+
+class BestRung(NamedTuple):
+    """Geometric means over `problems` problems; None where the run has no such column."""
+    rung: Rung
+    over_first: float | None
+    over_vendor: float | None
+    percent_of_roof: float | None
+    problems: int
+
+
+def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> BestRung | None:
+    """Our own rung that gains most among those measured on the most problems. Rungs with prepacked
+    weights, and all-reduces that compress, do not count. Without a first rung to compare with, the
+    shortest times decide."""
+    found = []
+    for rung in ladder.measured_rungs:
+        rows = ladder.of(rung, direction, resource)
+        if (not rows or rung.technique == "vendor" or ladder.is_prepacked(rung)
+                or any(row.get("message_share") for row in rows)):
+            continue
+        mean = mean_ratio(ladder.speedups(rung, direction, resource))
+        seconds = geometric_mean(row["median_s"] for row in rows)
+        rank = ((mean.count, mean.value) if mean else (0, 0.0), len(rows), -seconds)
+        best = BestRung(rung, mean.value if mean else None,
+                        ladder.column_mean("speedup_vs_vendor", rung, direction, resource),
+                        ladder.column_mean("percent_of_roof", rung, direction, resource),
+                        mean.count if mean else len(rows))
+        found.append((rank, best))
+    return max(found, key=lambda entry: entry[0])[1] if found else None
+
+
+class StepComparison(NamedTuple):
+    """Our step of a network on one resource, beside the libraries' and the first rung's."""
+    own: Configuration
+    vendor: Configuration | None
+    first: Configuration | None  # `serial` or else `simd`, on the fewest threads
+
+
+def step_comparisons(found: Sequence[Configuration]) -> list[StepComparison]:
+    """One per network and resource: `best`, or else `cuda`, or else the fastest of our own."""
+    lines = []
+    plain = [c for c in found if c.mode != "ablate"]
+    for network in networks(plain):
+        of_network = [c for c in plain if c.network == network]
+        first = first_of(of_network, "serial") or first_of(of_network, "simd")
+        for resource in sorted({c.resource for c in of_network}):
+            here = [c for c in of_network if c.resource == resource]
+            own = (fastest(c for c in here if c.use == "best")
+                   or fastest(c for c in here if c.use == "cuda")
+                   or fastest(c for c in here if c.use != "vendor"))
+            vendor = fastest(c for c in here if c.use == "vendor")
+            if own:
+                lines.append(StepComparison(own, vendor, first))
+    return lines
+
+
+def fastest(found: Iterable[Configuration]) -> Configuration | None:
+    return min(found, key=lambda c: c.total_s, default=None)
+
+
+def first_of(found: Iterable[Configuration], use: str) -> Configuration | None:
+    """The configuration of this use on the fewest threads."""
+    return min((c for c in found if c.use == use), key=lambda c: c.resource, default=None)
+
+
+def is_noisy(row: Row) -> bool:
+    """A measured row whose repetitions spread widely; bench writes so in the reason."""
+    return row["status"] == "ok" and "noisy" in row["reason"]
+
+
+def counts(rows: Sequence[Row]) -> dict[str, int]:
+    """Rows of each status in the order of schema.STATUSES, and the noisy ones of the ok rows."""
+    by_status = Counter(row["status"] for row in rows)
+    return ({status: by_status[status] for status in schema.STATUSES}
+            | {"noisy": sum(map(is_noisy, rows))})

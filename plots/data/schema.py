@@ -1,0 +1,58 @@
+"""The files of a run folder. Its columns.json describes the columns of its CSV files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SCHEMA_VERSION = 1
+
+ENVIRONMENT_FILE = "environment.json"
+CEILINGS_FILE = "ceilings.json"
+COLUMNS_FILE = "columns.json"
+SUMMARY_FILE = "summary.csv"
+SAMPLES_FILE = "samples.csv"
+SPREAD_FILE = "spread.json"  # of several runs
+CHARTS_FOLDER = "charts"
+TABLES_FILE = "tables.md"
+REPORT_FILE = "report.html"
+
+# The CSV files, by name.
+TABLES = ("summary", "step", "train", "samples")
+MODE_TABLES = ("staleness",)  # of asynchronous trainings
+SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder of its own
+
+# What a run folder may hold, in the order in which tables.md lists it.
+RUN_FILES = (ENVIRONMENT_FILE, CEILINGS_FILE, "benchmark.json", COLUMNS_FILE, SUMMARY_FILE,
+             "summary.json", SAMPLES_FILE, "step.csv", "step.json", "train.csv")
+MODE_FILES = ("staleness.csv", "modes.csv", "modes.json")
+SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
+
+CEILING_FIELDS = {"name": str, "unit": str, "threads": int, "level": str, "value": (int, float)}
+
+TECHNIQUES = ("serial", "simd", "openmp", "pthread", "mpi", "cuda", "vendor")
+
+STATUSES = ("ok", "failed", "unavailable", "skipped")
+
+PHASES = ("forward", "backward", "update", "all_reduce", "other")
+
+# step.csv: the row of a whole configuration has this as its layer.
+TOTAL = "total"
+
+# The types of columns.json. An integer or number is None where it does not apply.
+TYPES = {"text": str, "integer": int, "number": float}
+
+
+class Column(NamedTuple):
+    name: str
+    kind: type  # str, int or float
+
+
+@dataclass(frozen=True)
+class Table:
+    file: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]

@@ -1,0 +1,73 @@
+"""Cycles, instructions and CPI; else reference cycles of the time-stamp counter per FLOP."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from plots.data.names import ladder_order
+from plots.data.numbers import number
+from plots.data.ratios import Ladder, geometric_mean, resource_of
+from plots.data.reading import Run
+from plots.data.samples import key_of
+from plots.page.markup import html_table
+
+
+def clocks(run: Run, ladders: Sequence[Ladder]) -> tuple[str, Markup | None]:
+    """A sentence, and a table if there is one."""
+    counted = counter_lines(ladders)
+    if counted:
+        return ("Cycles and instructions of one call in user mode, geometric means over the "
+                "problems.", html_table(
+            ["primitive", "rung", "on", "cycles per FLOP", "instructions per FLOP", "CPI",
+             "problems"], counted, 3))
+    why = str((run.environment or {}).get("counters") or "")
+    why = (f"This machine shows no hardware counters ({why})." if why
+           else "This run has no hardware counters.")
+    lines = tsc_lines(run, ladders)
+    if lines:
+        return (f"{why} Instead: reference cycles of the time-stamp counter per FLOP. It counts at "
+                "a constant rate, so they are time in another unit, not core cycles, and there is "
+                "no CPI.", html_table(
+                    ["primitive", "rung", "on", "reference cycles per FLOP", "problems"], lines, 3))
+    return (f"{why} The columns cycles, instructions and cpi are filled where perf_event_open "
+            "works.", None)
+
+
+def counter_lines(ladders: Sequence[Ladder]) -> list[list[str]]:
+    lines = []
+    for ladder in ladders:
+        for rung in ladder.measured_rungs:
+            for resource in sorted({resource_of(row) for row in ladder.of(rung)}):
+                rows = [row for row in ladder.of(rung, None, resource) if row["cpi"]
+                        and row["flops"] and row["cycles"]]
+                if rows:
+                    lines.append([ladder.primitive, f"`{rung.name}`", resource.label,
+                                  number(geometric_mean(row["cycles"] / row["flops"]
+                                                        for row in rows), ".3g"),
+                                  number(geometric_mean(row["instructions"] / row["flops"]
+                                                        for row in rows
+                                                        if row["instructions"]), ".3g"),
+                                  number(geometric_mean(row["cpi"] for row in rows), ".2f"),
+                                  str(len(rows))])
+    return lines
+
+
+def tsc_lines(run: Run, ladders: Sequence[Ladder]) -> list[list[str]]:
+    cycles: dict[tuple, list[float]] = {}
+    for row in run.samples or []:
+        if row["tsc_cycles"]:
+            cycles.setdefault(key_of(row), []).append(row["tsc_cycles"])
+    lines = []
+    for ladder in ladders:
+        for rung in ladder_order(ladder.measured_rungs):
+            for resource in sorted({resource_of(row) for row in ladder.of(rung)}):
+                found = [statistics.median(cycles[key_of(row)]) / row["flops"]
+                         for row in ladder.of(rung, None, resource) if row["flops"]
+                         and key_of(row) in cycles]
+                if found:
+                    lines.append([ladder.primitive, f"`{rung.name}`", resource.label,
+                                  number(geometric_mean(found), ".3g"), str(len(found))])
+    return lines

@@ -1,0 +1,128 @@
+"""The published runs as a folder for any static web server: index.html and one page for each
+run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from plots.data import schema
+from plots.data.errors import InputError
+from plots.data.files import replace_file
+from plots.data.numbers import percent, plural, times
+from plots.data.overview import best_rung, counts
+from plots.data.provenance import Provenance, provenance
+from plots.data.ratios import Ladder, ladders, latest
+from plots.data.reading import Run, load_run
+from plots.page import first_screen, svg, write
+
+INDEX = "index.html"
+LOCAL = "local"  # everyday runs, which are not published
+
+
+class Line(NamedTuple):
+    """The best rung of a primitive on one resource of a run. Geometric means over the problems."""
+    primitive: str
+    on: str
+    rung: str
+    technique: str
+    over_first: str
+    over_vendor: str
+    of_roof: str
+    problems: int
+
+
+class Entry(NamedTuple):
+    name: str           # of the folder, below the folder of results
+    link: str
+    date: str
+    provenance: Provenance
+    cores: str
+    quiet: str
+    sentence: Markup    # empty without two rungs of a ladder
+    trainings: str      # empty if there are none
+    statuses: dict[str, int]
+    lines: list[Line]
+
+
+@dataclass
+class Outcome:
+    index: Path
+    runs: int
+    warnings: list[str] = field(default_factory=list)
+
+
+def published_runs(results: Path) -> list[Path]:
+    """The folders below `results` that hold a summary or a training, except local/."""
+    found = {path.parent for name in (schema.SUMMARY_FILE, "train.csv")
+             for path in results.rglob(name)}
+    return sorted(folder for folder in found if folder.relative_to(results).parts[:1] != (LOCAL,)
+                  and (folder / schema.ENVIRONMENT_FILE).is_file())
+
+
+def write_site(results: Path, site: Path, root: Path, program: Path) -> Outcome:
+    """Every page is made before anything is written. Pages of runs that are gone are removed."""
+    if not results.is_dir():
+        raise InputError(f"{results}: is not a folder; expected the published runs, one folder "
+                         "each")
+    if site.exists() and any(site.iterdir()) and not (site / INDEX).is_file():
+        raise InputError(f"{site}: has files of its own; expected an empty folder or an earlier "
+                         "site")
+    folders = published_runs(results)
+    if not folders:
+        raise InputError(f"{results}: holds no published run; expected folders with "
+                         f"{schema.ENVIRONMENT_FILE} and {schema.SUMMARY_FILE} or train.csv")
+    pages: dict[Path, str] = {}
+    entries, warnings = [], []
+    for folder in folders:
+        run = load_run(folder)
+        html, of_page = write.render(run, None, root, program)
+        warnings += run.warnings + of_page
+        name = folder.relative_to(results)
+        pages[name / write.FILE] = html
+        entries.append(entry_of(run, str(name), (name / write.FILE).as_posix()))
+    index = write.templates().get_template("site.html").render(
+        entries=entries, colours=svg.technique_colours())
+
+    def fill(new: Path) -> int:
+        for path, html in pages.items():
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(new / path, html)
+        replace_file(new / INDEX, index)
+        return len(pages)
+
+    site.parent.mkdir(parents=True, exist_ok=True)
+    return Outcome(site / INDEX, write.replace_folder(site, fill), warnings)
+
+
+def entry_of(run: Run, name: str, link: str) -> Entry:
+    found = ladders(run)
+    environment = run.environment or {}
+    chain, step = first_screen.main_chain(found), first_screen.main_step(run)
+    return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
+                 plural(environment["cores"], "core") if environment.get("cores") else "",
+                 environment.get("quiet_sentence") or "",
+                 first_screen.sentence(chain, step, run.refused_ceilings) if chain or step
+                 else Markup(""), trainings(run),
+                 counts(latest(run.summary or [])),
+                 [line for ladder in found if (line := line_of(ladder))])
+
+
+def line_of(ladder: Ladder) -> Line | None:
+    resource = first_screen.main_resource(ladder)
+    best = best_rung(ladder, None, resource) if resource else None
+    if best is None:
+        return None
+    return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique,
+                times(best.over_first),
+                times(best.over_vendor), percent(best.percent_of_roof), best.problems)
+
+
+def trainings(run: Run) -> str:
+    rows = run.train or []
+    networks, modes = ({row[name] for row in rows if row.get(name)} for name in ("network", "mode"))
+    named = ", ".join(sorted(networks))
+    return f"Trainings of {named} in {plural(len(modes), 'mode')}." if networks else ""

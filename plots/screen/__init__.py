@@ -1,0 +1,1 @@
+"""The last screens of the make targets."""

@@ -1,0 +1,157 @@
+"""The last screen of `make bench`: the main results, failures and next commands of a run.
+
+At most MOST_LINES lines of WIDTH columns; tables.md has everything else. Only a long path can make
+a line wider.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from plots.data import schema
+from plots.data.numbers import milliseconds, percent, plural, times
+from plots.data.overview import BestRung, StepComparison, best_rung, counts, step_comparisons
+from plots.data.provenance import provenance
+from plots.data.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
+from plots.data.reading import Row, Run
+from plots.data.steps import Configuration, configurations
+from plots.screen import next_commands
+from plots.screen.next_commands import shown_path
+from plots.screen.text import WIDTH, clipped, columns
+
+MOST_LINES = 40
+MOST_RUNGS = 11
+MOST_STEPS = 6
+MOST_FAILED = 3
+LONGEST_NETWORK = 16  # characters; longer names are clipped
+LONGEST_RESOURCE = 20
+LONGEST_RUNG = 24
+
+# The first chart to look at: the first of these that was drawn, and the question that it answers.
+FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of each rung",
+                "step-*": "time of a step by phase and layer", "loss": "loss against time"}
+
+
+def render(run: Run) -> str:
+    found = ladders(run)
+    blocks = [heading(run), rungs_block(found), steps_block(configurations(run.step or []))]
+    if run.summary is not None:
+        blocks.append(rows_block(latest(run.summary), shown_path(run.folder)))
+    blocks += [files_block(run.folder), next_commands.block(run, found, WIDTH)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def heading(run: Run) -> str:
+    source = provenance(run)
+    line = f"{source.machine}; commit {source.commit}; data: {source.data}"
+    sentence = (run.environment or {}).get("quiet_sentence") or ""
+    return "\n".join([clipped(line, WIDTH),
+                      *textwrap.wrap(sentence, WIDTH, max_lines=2, placeholder=" …")])
+
+
+def rungs_block(found: Sequence[Ladder]) -> str:
+    """The best rung of our own per primitive, on the fewest and the most threads and ranks."""
+    chosen = [(ladder, first_and_last_ranks(resources_of(ladder.measured))) for ladder in found]
+    lines = rung_lines(chosen)
+    if len(lines) > MOST_RUNGS:
+        lines = rung_lines([(ladder, most_of_each_device(on)) for ladder, on in chosen])
+    if not lines:
+        return ""
+    labels = ("primitive", "on", "rung", "over first rung", "over vendor", "of roof", "problems")
+    return ("Our best rung, geometric means over the problems (vendor: the fastest library)\n"
+            + columns(labels, limited(lines, MOST_RUNGS), 3))
+
+
+def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str]]:
+    found = [(ladder.primitive, resource, best_rung(ladder, None, resource))
+             for ladder, on in chosen for resource in on]
+    return [rung_line(primitive, resource, best) for primitive, resource, best in found if best]
+
+
+def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
+    return [primitive, clipped(resource.label, LONGEST_RESOURCE),
+            clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), times(best.over_vendor),
+            percent(best.percent_of_roof), str(best.problems)]
+
+
+def first_and_last_ranks(resources: Sequence[Resource]) -> list[Resource]:
+    """The fewest and the most threads, and the fewest and the most ranks above one."""
+    chosen = first_and_last(resources)
+    several = sorted({resource.ranks for resource in chosen if resource.ranks > 1})
+    return [r for r in chosen if r.ranks == 1 or r.ranks in (several[0], several[-1])]
+
+
+def most_of_each_device(resources: Sequence[Resource]) -> list[Resource]:
+    """The most threads of one process; where there is none, the most ranks."""
+    ordered = sorted(resources, key=lambda resource: (resource.ranks == 1, resource))
+    return list({resource.device: resource for resource in ordered}.values())
+
+
+def steps_block(found: Sequence[Configuration]) -> str:
+    """Our step beside the vendors' per network, on as many resources as fit."""
+    chosen = step_comparisons(found)
+    if not chosen:
+        return ""
+    if len(chosen) > MOST_STEPS:
+        last = {(c.own.network, c.own.resource.device): c for c in chosen}
+        chosen = [c for c in chosen if last[c.own.network, c.own.resource.device] is c]
+    labels = ("network", "on", "rungs", "ours", "vendor", "vendor / ours", "speedup")
+    return ("Training step, milliseconds (best: our fastest rung for each layer)\n"
+            + columns(labels, limited([step_line(c) for c in chosen], MOST_STEPS), 3))
+
+
+def step_line(comparison: StepComparison) -> list[str]:
+    own, vendor, first = comparison
+    gain = f"{times(first.total_s / own.total_s)} over {first.use}" if first else times(None)
+    return [clipped(own.network, LONGEST_NETWORK), clipped(own.resource.label, LONGEST_RESOURCE),
+            clipped(own.use, LONGEST_RUNG), milliseconds(own.total_s),
+            milliseconds(vendor.total_s if vendor else None),
+            times(vendor.total_s / own.total_s if vendor else None), gain]
+
+
+def limited(lines: list[list[str]], most: int) -> list[list[str]]:
+    """If there are more lines, the last one is their number."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most - 1], [f"{len(lines) - most + 1} more", "", "", "", "", "", ""]]
+
+
+def rows_block(summary: Sequence[Row], folder: str) -> str:
+    found = counts(summary)
+    parts = [f"{found['ok']} ok ({found['noisy']} noisy)",
+             *(f"{found[status]} {status}" for status in schema.STATUSES[1:] if found[status])]
+    lines = [f"{plural(len(summary), 'row')}: {', '.join(parts)}"]
+    failed = [row for row in summary if row["status"] == "failed"]
+    for row in failed[:MOST_FAILED]:
+        name = " ".join(row[key] for key in ("primitive", "direction", "variant", "problem"))
+        reason = row["reason"] or "no reason given"
+        lines.append(clipped(f"  FAILED {name}: {reason}".replace("\n", " "), WIDTH))
+    if len(failed) > MOST_FAILED:
+        lines.append(f"  {len(failed) - MOST_FAILED} more failed rows: "
+                     f"{folder}/{schema.SUMMARY_FILE}")
+    return "\n".join(lines)
+
+
+def files_block(folder: Path) -> str:
+    shown = shown_path(folder)
+    charts = list((folder / schema.CHARTS_FOLDER).glob("*.svg"))
+    lines = []
+    if (folder / schema.REPORT_FILE).exists():
+        lines.append(f"Report: {shown}/{schema.REPORT_FILE}: open it in a browser")
+    if charts:
+        line = f"Charts: {shown}/{schema.CHARTS_FOLDER}"
+        first, question = first_chart(folder / schema.CHARTS_FOLDER)
+        hint = f" ({len(charts)})" + (f"; start with {first}: {question}" if first else "")
+        lines.append(line + hint if len(line + hint) <= WIDTH else line)
+    if (folder / schema.TABLES_FILE).exists():
+        lines.append(f"Tables: {shown}/{schema.TABLES_FILE}")
+    return "\n".join(lines)
+
+
+def first_chart(folder: Path) -> tuple[str, str]:
+    for pattern, question in FIRST_CHARTS.items():
+        for path in sorted(folder.glob(f"{pattern}.svg")):
+            return path.name, question
+    return "", ""

@@ -1,0 +1,1 @@
+"""Tables in Markdown: those of tables.md, and the blocks of the READMEs."""

@@ -1,0 +1,136 @@
+"""tables.md of a run folder: every table of a run as Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from plots.data import modes, schema
+from plots.data.names import Rung
+from plots.data.numbers import milliseconds, plural, times
+from plots.data.overview import counts
+from plots.data.provenance import provenance
+from plots.data.ratios import Ladder, Resource, ladders, latest, mean_ratio, resources_of
+from plots.data.reading import Row, Run
+from plots.data.steps import Configuration, baseline, configurations, networks
+from plots.tables import blocks, markdown, mode_tables
+
+
+def write(run: Run) -> Path:
+    path = run.folder / schema.TABLES_FILE
+    path.write_text(render(run), encoding="utf-8")
+    return path
+
+
+def render(run: Run) -> str:
+    parts = [heading(run)]
+    found_ladders = ladders(run)
+    best = blocks.summary_table(found_ladders, by_direction=True)
+    if best:
+        parts.append(f"## Best rungs\n\n{best}")
+    for ladder in found_ladders:
+        parts.append(f"## {ladder.primitive}")
+        parts += [ladder_section(ladder, direction) for direction in ladder.directions]
+    if run.summary is not None:
+        rows = latest(run.summary)
+        parts += [rows_section(rows), *reason_sections(rows)]
+    if run.step is not None:
+        found = configurations(run.step)
+        parts += [step_section(found, network) for network in networks(found)]
+    sweep = blocks.sweep_table(run)
+    if sweep:
+        parts.append(f"## Thread sweep\n\n{sweep}")
+    compared = mode_tables.markdown_tables(modes.compare(run))
+    if compared:
+        parts.append(f"## Training modes\n\n{compared}")
+    training = blocks.training_table(run)
+    if training:
+        parts.append(f"## Training\n\n{training}")
+    parts.append(files_section(run.folder))
+    return "\n\n".join(parts) + "\n"
+
+
+def heading(run: Run) -> str:
+    source = provenance(run)
+    lines = ["# Results", f"{source.machine}; commit {source.commit}; data: {source.data}.",
+             (run.environment or {}).get("quiet_sentence") or "",
+             "Ratios are geometric means over the problems. The columns ok to skipped count rows "
+             "by status; noisy counts the ok rows with a wide confidence interval."]
+    return "\n\n".join(line for line in lines if line)
+
+
+def ladder_section(ladder: Ladder, direction: str) -> str:
+    measured = [row for row in ladder.measured if row["direction"] == direction]
+    resources = resources_of(measured)
+    with_vendor = resources_of(row for row in measured if row["speedup_vs_vendor"])
+    labels = ["variant", "technique",
+              *(f"over {ladder.baseline}, {r.label}" for r in resources),
+              *(f"over vendor, {r.label}" for r in with_vendor), *schema.STATUSES, "noisy"]
+    lines = []
+    for rung in ladder.rungs:
+        rows = [row for row in ladder.rows
+                if row["variant"] == rung.name and row["direction"] == direction]
+        if rows:
+            lines.append([f"`{rung.name}`", rung.technique,
+                          *(speedup(ladder, rung, direction, r) for r in resources),
+                          *(times(ladder.column_mean("speedup_vs_vendor", rung, direction, r))
+                            for r in with_vendor), *map(str, counts(rows).values())])
+    return ((f"### {direction}\n\n" if direction else "")
+            + markdown.table(labels, lines, 2))
+
+
+def speedup(ladder: Ladder, rung: Rung, direction: str, resource: Resource) -> str:
+    mean = mean_ratio(ladder.speedups(rung, direction, resource))
+    return times(mean.value if mean else None)
+
+
+def rows_section(summary: Sequence[Row]) -> str:
+    found = counts(summary)
+    parts = [f"{found[status]} {status}" for status in schema.STATUSES]
+    return (f"## Rows\n\n{plural(len(summary), 'row')}: {', '.join(parts)}; "
+            f"{found['noisy']} of the ok rows noisy.")
+
+
+def reason_sections(summary: Sequence[Row]) -> list[str]:
+    """Why rows have no time, one line for each variant and reason."""
+    sections = []
+    for status in schema.STATUSES:
+        found = Counter((row["primitive"], row["variant"], row["reason"])
+                        for row in summary if row["status"] == status != "ok")
+        if found:
+            lines = [[primitive, f"`{variant}`", str(count),
+                      markdown.cell(reason or "no reason given")]
+                     for (primitive, variant, reason), count in found.items()]
+            sections.append(f"## {status.capitalize()}\n\n"
+                            + markdown.table(("primitive", "variant", "rows", "reason"), lines, 4))
+    return sections
+
+
+def step_section(found: Sequence[Configuration], network: str) -> str:
+    here = [c for c in found if c.network == network]
+    phases = sorted({phase for c in here for phase in c.phases},
+                    key=lambda phase: (*schema.PHASES, phase).index(phase))
+    modes = {c.mode for c in here} != {here[0].mode}
+    base = baseline(network, found)
+    labels = ["use", *(["mode"] if modes else []), "on", "step", *phases, "plans alone",
+              "step / alone", f"over {base.use}"]
+    lines = []
+    for c in here:
+        lines.append([f"`{c.use}`", *([c.mode] if modes else []), c.resource.label,
+                      milliseconds(c.total_s), *(milliseconds(c.phase_s(p)) for p in phases),
+                      milliseconds(c.predicted_s),
+                      times(c.total_s / c.predicted_s if c.predicted_s else None),
+                      times(base.total_s / c.total_s)])
+    return (f"## Training step of {network}\n\nMilliseconds.\n\n"
+            + markdown.table(labels, lines, 3 if modes else 2))
+
+
+def files_section(folder: Path) -> str:
+    lines = [f"- [{name}]({name})" for name in (*schema.RUN_FILES, *schema.MODE_FILES)
+             if (folder / name).exists()]
+    charts = sorted((folder / schema.CHARTS_FOLDER).glob("*.svg"))
+    if charts:
+        lines.append(f"- [{schema.CHARTS_FOLDER}]({schema.CHARTS_FOLDER}): "
+                     f"{plural(len(charts), 'chart')} as SVG, PDF and PNG")
+    return "\n".join(["## Files", "", *lines])
