@@ -60,7 +60,8 @@ PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
 .PHONY: help setup data build test fuzz faults mutate bench bench-network cost-model compare-modes \
-	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format lint clean
+	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format \
+	lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -117,7 +118,7 @@ peers: build ## measure the same training steps in PyTorch (installs it into .ve
 
 # OUT is the run folder only where it stands on the command line; in the environment it is where
 # the archive goes.
-gpu: ## on a GPU machine: verify and measure the CUDA rungs beside PyTorch (PART=check, measure)
+gpu: ## on a GPU machine: verify and measure the CUDA rungs beside PyTorch (PART)
 	@scripts/gpu.sh $(if $(filter command,$(origin OUT)),"$$OUT")
 
 gpu-bundle: setup ## pack the program and libraries to take to a GPU machine: build/gpu-bundle
@@ -141,8 +142,8 @@ results-site: setup ## write the pages of all published runs and an index (OUT=F
 ab: build ## two builds in turns, exit 1 on a slowdown (BASE=COMMIT or build folder)
 	@[ -n "$$BASE" ] || { echo 'make ab: name a commit or a build folder with BASE=…' >&2; exit 2; }
 	@$(PYTHON) scripts/ab.py --base "$$BASE" --program "$$BUILD/stepladder" \
-	  --limit "$(or $(LIMIT),120)" $(if $(OUT),--out "$$OUT") -- $(subst $(comma), ,$(PRIMITIVE)) \
-	  --suite "$(or $(SUITE),quick)" $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
+	  --limit "$(or $(LIMIT),120)" $(if $(OUT),--out "$$OUT") -- \
+	  $(subst $(comma), ,$(PRIMITIVE)) --suite "$(or $(SUITE),quick)" $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
 
 compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
 	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { \

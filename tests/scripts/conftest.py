@@ -148,7 +148,8 @@ def project(tmp_path, capsys, monkeypatch):
         " ".join(command[3:])) or 0)
     monkeypatch.setattr(runner.Run, "to_end", lambda run, command: made.to_end(run, command))
     monkeypatch.setattr(runner.signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in made.tools else None)
+    monkeypatch.setattr(
+        shutil, "which", lambda name: f"/bin/{name}" if name in made.tools else None)
     monkeypatch.setattr(subprocess, "run", lambda *command, **options: SimpleNamespace(
         stdout="mpirun (Open MPI) 4.1.4", returncode=0))
     exported = [word for line in (ROOT / "Makefile").read_text().splitlines()
