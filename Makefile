@@ -143,7 +143,8 @@ ab: build ## two builds in turns, exit 1 on a slowdown (BASE=COMMIT or build fol
 	@[ -n "$$BASE" ] || { echo 'make ab: name a commit or a build folder with BASE=…' >&2; exit 2; }
 	@$(PYTHON) scripts/ab.py --base "$$BASE" --program "$$BUILD/stepladder" \
 	  --limit "$(or $(LIMIT),120)" $(if $(OUT),--out "$$OUT") -- \
-	  $(subst $(comma), ,$(PRIMITIVE)) --suite "$(or $(SUITE),quick)" $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
+	  $(subst $(comma), ,$(PRIMITIVE)) --suite "$(or $(SUITE),quick)" \
+	  $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
 
 compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
 	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { \
