@@ -125,11 +125,11 @@ def libraries(folder, build, ranks, cores):
 
 
 def why_not_installed(folder):
-    """What scripts/peers.sh wrote down."""
+    """What scripts/run_peers.py wrote down."""
     try:
         return (folder / "unavailable").read_text().strip()
     except OSError:
-        return f"not installed in {folder} (scripts/peers.sh installs it)"
+        return f"not installed in {folder} (scripts/run_peers.py installs it)"
 
 
 def gloo_reason(python):
