@@ -1,7 +1,8 @@
 # Finds the kernels. A variant is a file anywhere below kernels/<primitive>/ with a line
 #     const Registration registration{info, ...};
 # Adding a variant changes no list. The file decides how it is built:
-#   .isa = build_isa           once per ISA, with the flags of that ISA
+#   .isa = build_isa           once per ISA of STEPLADDER_ISAS, with the flags of that ISA;
+#                              simd.cpp for all ISAS, so that a ladder shows what a width buys
 #   includes a missing library not built; a stub registers its VariantInfo with the reason
 #   *.cu                       built by nvcc; without CUDA, a stub
 #   STEPLADDER_FUZZ            a stub: the readers need only the names of the variants
@@ -13,6 +14,30 @@ set(isa_avx2_flags -mavx2 -mfma)
 # GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on purpose.
 set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
                      -Wno-maybe-uninitialized -Wno-uninitialized)
+
+set(STEPLADDER_ISAS native CACHE STRING
+  "ISAs that kernels are built for: native (the widest of this CPU), all, or names as sse42;avx2")
+set(all_isas sse42 avx2 avx512)
+set(built_isas ${STEPLADDER_ISAS})
+if(STEPLADDER_ISAS STREQUAL "all")
+  set(built_isas ${all_isas})
+elseif(STEPLADDER_ISAS STREQUAL "native")
+  file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^flags[ \t]*:(.*)" "\\1 " cpu_flags "${cpu_flags}")
+  set(built_isas sse42)
+  if(cpu_flags MATCHES " avx2 " AND cpu_flags MATCHES " fma ")
+    set(built_isas avx2)
+    if(cpu_flags MATCHES " avx512f " AND cpu_flags MATCHES " avx512bw " AND
+       cpu_flags MATCHES " avx512dq " AND cpu_flags MATCHES " avx512vl ")
+      set(built_isas avx512)
+    endif()
+  endif()
+endif()
+foreach(isa IN LISTS built_isas)
+  if(NOT isa IN_LIST all_isas)
+    message(FATAL_ERROR "STEPLADDER_ISAS: ${isa}: expected native, all or some of ${all_isas}")
+  endif()
+endforeach()
 
 # Included file | variable that is true if the library was found | reason if it was not.
 set(needs
@@ -112,7 +137,9 @@ function(add_kernels)
   # Narrow ISAs come first on the link line. Code of the project has a namespace per ISA; this order is
   # for inline functions of the standard library, of which the linker keeps the first copy.
   set(objects "")
-  set(isas any sse42 avx2 avx512)
+  set(isas any ${all_isas})
+  set(at_all_widths ${per_isa})
+  list(FILTER at_all_widths INCLUDE REGEX "/simd\\.cpp$")
   if(STEPLADDER_FUZZ)  # stubs alone, each built once
     set(isas any)
   endif()
@@ -121,7 +148,11 @@ function(add_kernels)
     if(isa STREQUAL "any")
       target_sources(stepladder_kernels_any PRIVATE ${baseline})
     else()
-      target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa})
+      if(isa IN_LIST built_isas)
+        target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa})
+      else()
+        target_sources(stepladder_kernels_${isa} PRIVATE ${at_all_widths})
+      endif()
       target_compile_options(stepladder_kernels_${isa} PRIVATE ${isa_${isa}_flags})
       target_compile_definitions(stepladder_kernels_${isa} PRIVATE STEPLADDER_ISA=${isa})
       target_precompile_headers(stepladder_kernels_${isa} PRIVATE <memory> <string> <vector> <xsimd/xsimd.hpp>)

@@ -2,8 +2,9 @@
 # Configures a CMake preset in a folder and builds it.
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
-# The variables WERROR, CUDA (AUTO, ON, OFF), CUDA_ARCHITECTURES (90a) and, for the preset sanitize,
-# SANITIZE set the CMake options of those names.
+# The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
+# CUDA_ARCHITECTURES (90a) and, for the preset sanitize, SANITIZE set the CMake options of those
+# names.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -24,7 +25,7 @@ if [[ -f $cache ]]; then
   fi
 fi
 
-options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
+options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_ISAS=${ISAS:-native}" "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")

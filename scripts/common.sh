@@ -1,6 +1,6 @@
 # Sourced by the other scripts: changes to the root of the project and defines common functions.
 # shellcheck shell=bash
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P) # one folder, by whatever link
 cd "$root" || exit
 
 say() { printf '%s\n' "$*"; }

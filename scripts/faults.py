@@ -160,7 +160,8 @@ class Copy:
     def build_clean(self, targets):
         if not targets:
             return
-        self.configure(CMAKE_BUILD_TYPE="Release", STEPLADDER_WERROR="OFF", STEPLADDER_SANITIZE="",
+        self.configure(CMAKE_BUILD_TYPE="Release", STEPLADDER_WERROR="OFF", STEPLADDER_ISAS="all",
+                       STEPLADDER_SANITIZE="",
                        CMAKE_EXPORT_COMPILE_COMMANDS="ON")
         status, output = self.make(targets)
         if status != 0:

@@ -4,6 +4,7 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
+export ISAS=all # for the build
 preset=release
 folder=${BUILD:-build}
 if [[ -n ${SANITIZE:-} ]]; then
