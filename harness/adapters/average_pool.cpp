@@ -67,7 +67,7 @@ struct AveragePoolAdapter {
   static double positions(const Problem& p) {
     return static_cast<double>(p.window_h) * static_cast<double>(p.window_w);
   }
-  // Of ones, in units of the last place: backward, a one has as many of them as there are positions.
+  // The sum counts ones, in units of the last place: backward, a one has as many as positions.
   static double largest_sum(const Problem& p) {
     return positions(p) * (p.direction == Direction::forward ? 1 : positions(p));
   }

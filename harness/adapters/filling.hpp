@@ -72,17 +72,17 @@ inline float between_narrow_values(float value) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) & ~zeros) | ones);
 }
 
-// A whole number of magnitude `largest` at most. Without 0 where only -1 and 1 are left, so that no term
-// of a long sum can be lost unseen.
+// A whole number of magnitude `largest` at most. Without 0 where only -1 and 1 are left, so that no
+// term of a long sum can be lost unseen.
 inline float small_integer(Random& random, std::int64_t largest) {
   if (largest == 1) return random.coin() ? 1.0F : -1.0F;
   return static_cast<float>(random.integer(-largest, largest));
 }
 
-// Exact tier: integers so small that `terms` products of two of them sum without rounding in fp32. Signs
-// are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not depend on
-// them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never, for what fits
-// into memory.
+// Exact tier: integers so small that `terms` products of two of them sum without rounding in fp32.
+// Signs are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not
+// depend on them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never,
+// for what fits into memory.
 // Accuracy tier: uniform(-0.5, 1), so that sums grow with their length as the errors of operands in
 // a narrower format do: errors that the bound of a long sum would hide otherwise.
 inline void fill_values(Tier tier, double terms, Random& random, float* values,
@@ -100,9 +100,9 @@ inline std::uint64_t stream_of_ranks(Random random) {
       random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
 }
 
-// A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the values
-// of the others. Exact tier: multiples of `multiple`, up to 16 of them. Accuracy tier: [-1, 1] with
-// all bits of a float, so that the sum of three values depends on their order.
+// A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
+// values of the others. Exact tier: multiples of `multiple`, up to 16 of them. Accuracy tier: all
+// bits of a float in [-1, 1], so that the sum of three values depends on their order.
 inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t stream, int rank,
                            std::int64_t i) {
   std::uint64_t h =

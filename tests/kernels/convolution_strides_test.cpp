@@ -1,6 +1,6 @@
-// The rungs that gather strided pixels or have several short rows in a tile, with every stride up to one
-// more than the vector code takes, and rows that end before, at and after whole vectors. Random
-// problems have strides of 1 to 4.
+// The rungs that gather strided pixels or have several short rows in a tile, with every stride up
+// to one more than the vector code takes, and rows that end before, at and after whole vectors.
+// Random problems have strides of 1 to 4.
 #include <gtest/gtest.h>
 
 #include <memory>

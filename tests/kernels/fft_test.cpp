@@ -1,5 +1,5 @@
-// The transforms, products and tiles of the rung fft, here on vectors of the baseline; and the rungs
-// fft and fftw on problems that random ones leave out: large and oblong filters, every tile size.
+// The transforms, products and tiles of the rung fft on vectors of the baseline, and the rungs fft
+// and fftw on what random problems leave out: large and oblong filters, every tile size.
 #include <gtest/gtest.h>
 
 #include <cmath>

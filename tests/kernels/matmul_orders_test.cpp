@@ -1,5 +1,5 @@
-// The rungs packed, packed_openmp, fused, skinny and short_k on sizes that take each of their loop orders,
-// tiles and sources of B. Random problems meet some of them rarely.
+// The rungs packed, packed_openmp, fused, skinny and short_k on sizes that take each of their loop
+// orders, tiles and sources of B. Random problems meet some of them rarely.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Zero, denormal, infinite and NaN values behave in every rung as in serial or as the contract says, next to ordinary values
-// and in vectors of their own.
+// Zero, denormal, infinite and NaN values behave in every rung as in serial or as the contract
+// says, next to ordinary values and in vectors of their own.
 #include <gtest/gtest.h>
 
 #include <cmath>

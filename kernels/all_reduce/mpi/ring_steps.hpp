@@ -1,5 +1,5 @@
-// The two halves of the ring, for ring and for the rungs that need one half alone. The schedule is in
-// kernels/all_reduce/ring_schedule.hpp.
+// The two halves of the ring, for ring and for the rungs that need one half alone. The schedule is
+// in kernels/all_reduce/ring_schedule.hpp.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // of C with the loops of `simd`, and the caller joins them. No data are shared but the operands, so
 // there is nothing to lock.
 //
-// Expected: threads, minus 20 to 60 microseconds per run for creating and joining a thread. Products
-// that take less than that are slower than `simd`.
+// Expected: threads, minus 20 to 60 microseconds per run for creating and joining a thread.
+// Products that take less than that are slower than `simd`.
 #include <pthread.h>
 
 #include <system_error>

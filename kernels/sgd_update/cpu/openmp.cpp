@@ -1,7 +1,7 @@
-// simd_estimate on all cores, simd with SSE4.2 and where there are no estimates: each thread updates one
-// contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot use the full
-// memory bandwidth, and where the arrays fit into the caches of all cores together. Small arrays
-// stay on one thread: waking a second one costs more.
+// simd_estimate on all cores, simd with SSE4.2 and where there are no estimates: each thread
+// updates one contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot
+// use the full memory bandwidth, and where the arrays fit into the caches of all cores together.
+// Small arrays stay on one thread: waking a second one costs more.
 #include <algorithm>
 
 #include "kernels/common/cpu/partition.hpp"

@@ -74,8 +74,8 @@ class TopK final : public Plan {
   AlignedArray<std::byte> messages_;  // [ranks][bytes()]
 };
 
-// Measured, in roundings to bf16 in the caches: 13 to select, 0.6 for the zeros, 9 to add one element
-// at a random place, and 76 kB for the histogram of a selection.
+// Measured, in roundings to bf16 in the caches: 13 to select, 0.6 for the zeros, 9 to add one
+// element at a random place, and 76 kB for the histogram of a selection.
 double cost(const CommunicationCost& c) {
   const double selected = c.n / top_k_share;  // bytes of the values
   const double histogram = 76e3;

@@ -7,8 +7,8 @@
 //   add_columns     forward: y = sum of the columns of each window along a line / divisor
 //   spread_columns  backward: dx = sum of the windows along a line that contain the column
 //
-// Both read and write whole rows, without tests: lines have zeros on both sides, where windows reach
-// into padding. The lines of a pass stay in L1.
+// Both read and write whole rows, without tests: lines have zeros on both sides, where windows
+// reach into padding. The lines of a pass stay in L1.
 #pragma once
 
 #include <algorithm>
@@ -105,9 +105,9 @@ class SimdPooling {
     }
   }
 
-  // line[c] = sum of `count` rows of `length` elements, times the factors if weighted. known_count is
-  // 0 if the count is not a compile-time constant. The last vector overlaps the one before; a row
-  // shorter than a vector (partial) is loaded under a mask.
+  // line[c] = sum of `count` rows of `length` elements, times the factors if weighted. known_count
+  // is 0 if the count is not a compile-time constant. The last vector overlaps the one before; a
+  // row shorter than a vector (partial) is loaded under a mask.
   template <class V, bool weighted, bool partial, int known_count>
   void add(const float* rows, std::int64_t length, std::int64_t count, const float* factors,
            float* line) const {
@@ -335,7 +335,7 @@ class SimdPooling {
     prepare_lines(lead, p.out_w(), read, static_cast<std::int64_t>(ranges_.size()));
   }
 
-  // stride is 0 if it is not a compile-time constant; even and odd are the counts of_parity_, if known.
+  // stride is 0 if it is not a compile-time constant; even, odd: the counts of_parity_, if known.
   template <class V, int stride, int even, int odd>
   void backward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
     const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();

@@ -1,13 +1,13 @@
 // forward and backward_data: target [channels, pixels] = weights [channels, taps] · source [taps,
 // pixels], whose second operand is read from padded rows, not unfolded.
 //
-//   padded rows of a channel (pitch 8)     The pixels of a band of rows are numbered with the pitch of
-//     0 x x x x x x 0                      the padded rows. Then the source of tap (t, u) of 16 pixels
-//     0 x x x x x x 0                      is one vector, t · pitch + u after that of tap (0, 0). The
-//     0 x x x x x x 0                      pixels at the end of each row that mix two rows are dropped.
+//   padded rows of a channel (pitch 8)   The pixels of a band of rows are numbered with the pitch
+//     0 x x x x x x 0                    of the padded rows. Then the source of tap (t, u) of 16
+//     0 x x x x x x 0                    pixels is one vector, t · pitch + u after that of tap
+//     0 x x x x x x 0                    (0, 0). Pixels at row ends that mix two rows are dropped.
 //
-//   tile of the target: up to 8 channels x 3 vectors of pixels (or 1 x 8 to 6 x 4) in registers; per
-//   step of K = source channels · taps 3 loads of pixels, 8 broadcasts of weights, 24 FMAs
+//   tile of the target: up to 8 channels x 3 vectors of pixels (or 1 x 8 to 6 x 4) in registers;
+//   per step of K = source channels · taps 3 loads of pixels, 8 broadcasts of weights, 24 FMAs
 //
 // With a stride, rows and columns are sorted by their remainder, each remainder a plane of its own.
 // The classes of pixels of backward_data with a stride (axis.hpp) share the padded rows.
@@ -87,8 +87,8 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
  private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_band_floats = 96 << 10;  // 384 KiB
-  // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of pixels
-  // to hide the latency of the FMA.
+  // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of
+  // pixels to hide the latency of the FMA.
   static constexpr std::int64_t max_channels = lanes == 16 ? 8 : 6;
   static constexpr std::int64_t max_vectors(std::int64_t channels) {
     constexpr std::array<std::int64_t, 8> of_32{8, 8, 6, 6, 4, 4, 3, 3};
@@ -161,7 +161,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
     }
   }
 
-  // Copies what the pixels of `rows` rows read of all source channels, with zeros outside the source.
+  // Copies what the pixels of `rows` rows read of all source channels; zeros outside the source.
   void copy_rows(const float* source, std::int64_t row, std::int64_t rows, float* to) const {
     const std::int64_t plane = rows_.source * columns_.source;
     for (std::int64_t c = 0; c < source_channels_; ++c, source += plane)

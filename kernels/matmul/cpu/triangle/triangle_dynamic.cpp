@@ -1,7 +1,7 @@
 // schedule(dynamic, 1): a thread that is done takes the next row from a shared counter. Threads end
-// within one row of each other: T times as fast, 2 - 1/T over triangle_static, 1.5 with two threads.
-// Each row costs an atomic addition, whose cache line moves from core to core: about 0.1 µs. With
-// k = 64 that is a third of a row of 128 elements, and some percent of one of 1024.
+// within one row of each other: T times as fast, 2 - 1/T over triangle_static, 1.5 with two
+// threads. Each row costs an atomic addition, whose cache line moves from core to core: about 0.1
+// µs. With k = 64 that is a third of a row of 128 elements, and some percent of one of 1024.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/triangle/triangle_rows.hpp"
 

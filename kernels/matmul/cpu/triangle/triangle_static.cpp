@@ -1,6 +1,6 @@
-// schedule(static): thread t of T computes the rows from t m / T on. No thread asks for work, but the
-// rows differ: the last thread has (2 T - 1) / T² of the triangle, 3/4 with two threads, so the gain
-// is T² / (2 T - 1): 1.33 with two threads, T / 2 with many.
+// schedule(static): thread t of T computes the rows from t m / T on. No thread asks for work, but
+// the rows differ: the last thread has (2 T - 1) / T² of the triangle, 3/4 with two threads, so the
+// gain is T² / (2 T - 1): 1.33 with two threads, T / 2 with many.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/triangle/triangle_rows.hpp"
 
