@@ -208,7 +208,7 @@ class LayersType final : public PrimitiveType {
     p.rate = random.coin() ? 0.5F : 0.2F;
     p.seed = static_cast<std::uint64_t>(random.integer(0, 1 << 30));
     p.size = 2 * random.integer(0, 3) + 1;
-    return make_case<Layers>(p, "random", "random." + direction(p) + "." + shape(p));
+    return random_case_of<Layers>(p);
   }
 };
 

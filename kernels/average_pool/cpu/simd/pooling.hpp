@@ -16,6 +16,7 @@
 
 #include "kernels/average_pool/axis.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/cpu/strided.hpp"
 
 namespace stepladder::average_pool::inline STEPLADDER_ISA {
@@ -32,11 +33,11 @@ class SimdPooling {
     if (p.out_h() == 1 && p.out_w() == 1 && p.pad_h == 0 && p.pad_w == 0 &&
         p.window_h == p.height && p.window_w == p.width)
       prepare_global();
-    else if (is(2, 0))
+    else if (has_stride_2(p, 2, 0))
       prepare_stride_2<2, 0>();
-    else if (is(3, 0))
+    else if (has_stride_2(p, 3, 0))
       prepare_stride_2<3, 0>();
-    else if (is(3, 1))
+    else if (has_stride_2(p, 3, 1))
       prepare_stride_2<3, 1>();
     if (run_ != nullptr) return;
     if (p.direction == Direction::forward)
@@ -130,12 +131,6 @@ class SimdPooling {
       if constexpr (weighted) sum = sum * load(column_factors_.get() + at);
       sum.store_unaligned(line + at);
     }
-  }
-
-  // A square window with stride 2 and this padding all around.
-  bool is(std::int64_t window, std::int64_t pad) const {
-    return p_.window_h == window && p_.window_w == window && p_.stride_h == 2 && p_.stride_w == 2 &&
-           p_.pad_h == pad && p_.pad_w == pad;
   }
 
   // Rows that two vectors hold need no lines: all that a row of windows reads is in registers.

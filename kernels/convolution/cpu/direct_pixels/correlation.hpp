@@ -23,24 +23,18 @@
 #include "kernels/common/cpu/gemm_tile.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/strided_copy.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class DirectPixelsCorrelation final : public ThreadedConvolution {
+class DirectPixelsCorrelation final : public ThreadedCorrelation {
  public:
   DirectPixelsCorrelation(const Problem& problem, int threads)
-      : p_(problem), threads_(threads), forward_(problem.direction == Direction::forward) {
-    const Correlations correlations = correlations_of(p_);
-    source_channels_ = correlations.source_channels;
-    target_channels_ = correlations.target_channels;
-    panels_ = ceil_div(target_channels_, max_channels);
-    untouched_pixels_ = correlations.untouched_pixels;
-    for (const Correlation& each : correlations.all) {
+      : ThreadedCorrelation(problem, threads), panels_(ceil_div(target_channels_, max_channels)) {
+    for (const Correlation& each : correlations_.all) {
       subs_.push_back({each.h, each.w, packed_size_, {}});
       packed_size_ += p_.groups * target_channels_ * source_channels_ * each.h.taps * each.w.taps;
     }
@@ -70,21 +64,11 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
       bands_.push_back(panels_of_b(source_channels_ * channel_pitch_ + max_vectors(1) * lanes));
   }
 
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    const float* source = forward_ ? operands.x : operands.y;
-    float* target = forward_ ? operands.y : operands.x;
-    if (phase == 0) {
-      for (const SubCorrelation& sub : subs_) pack(sub, thread, operands.w);
-      if (untouched_pixels_) {
-        const Range part = partition(p_.x_count(), threads_, thread);
-        std::fill(target + part.begin, target + part.end, 0.0F);
-      }
-      return;
-    }
-    if (!subs_.empty()) correlate(thread, source, target);
+ private:
+  void pack(int thread, const float* weights) override {
+    for (const SubCorrelation& sub : subs_) pack(sub, thread, weights);
   }
 
- private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_band_floats = 96 << 10;  // 384 KiB
   // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of
@@ -147,7 +131,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
   }
 
   // Computes one thread's rows of all images and groups, band by band.
-  void correlate(int thread, const float* source, float* target) {
+  void correlate(int thread, const float* source, float* target) override {
     const Range part = partition(p_.batch * p_.groups * rows_.pixels, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end;) {
       const std::int64_t image_group = item / rows_.pixels, row = item % rows_.pixels;
@@ -268,12 +252,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
                                    channel_pitch, taps, x, weights, block);
   }
 
-  Problem p_;
-  int threads_;
-  bool forward_;
-  std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
-  std::int64_t panels_ = 0;
-  bool untouched_pixels_ = false;  // dx has pixels that no kernel element reaches
+  std::int64_t panels_;
   std::vector<SubCorrelation> subs_;
   PaddedAxis rows_{}, columns_{};
   std::int64_t band_rows_ = 0;      // of the target, at most
