@@ -153,7 +153,7 @@ class AllReduceType final : public PrimitiveType {
         gpus_here() > 1 && random.coin();  // else over processes, even if there is one
     const int gpus = over_gpus ? static_cast<int>(random.integer(2, gpus_here())) : 1;
     const all_reduce::Problem p = problem_of(operation, count, ranks, gpus);
-    return make_case<AllReduce>(p, "random", "random." + direction(p) + "." + shape(p));
+    return random_case_of<AllReduce>(p);
   }
 };
 

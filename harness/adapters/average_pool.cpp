@@ -1,7 +1,5 @@
 #include "kernels/average_pool/average_pool.hpp"
 
-#include <fmt/format.h>
-
 #include <bit>
 
 #include "harness/adapters/pooling.hpp"
@@ -35,10 +33,7 @@ struct AveragePoolAdapter {
   static void fill(const Problem& p, Tier tier, Random& random, Contents& contents) {
     const bool is_forward = p.direction == Direction::forward;
     float* values = floats(contents, is_forward ? x : y);
-    const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / largest_sum(p), 1.0, 64.0));
-    for (std::int64_t i = 0; i < (is_forward ? p.x_count() : p.y_count()); ++i)
-      values[i] =
-          tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
+    fill_terms(tier, largest_sum(p), random, values, is_forward ? p.x_count() : p.y_count());
     const std::int64_t plane = is_forward ? p.height * p.width : p.out_h() * p.out_w();
     clear_padding(p.layout, p.batch, p.channels, plane, values);
   }
@@ -67,7 +62,7 @@ struct AveragePoolAdapter {
   static double positions(const Problem& p) {
     return static_cast<double>(p.window_h) * static_cast<double>(p.window_w);
   }
-  // Of ones, in units of the last place: backward, a one has as many of them as there are positions.
+  // The sum counts ones, in units of the last place: backward, a one has as many as positions.
   static double largest_sum(const Problem& p) {
     return positions(p) * (p.direction == Direction::forward ? 1 : positions(p));
   }
@@ -111,16 +106,11 @@ class AveragePoolType final : public PrimitiveType {
   std::vector<std::string> optional_columns() const override { return {"count", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     auto p = read_pooling<average_pool::Problem>(row);
-    p.count = count(row);
-    p.layout = read_layout(row);
-    try {
-      average_pool::validate(p);
-    } catch (const std::invalid_argument& error) {
-      row.fail(error.what());
-    }
-    std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make_case<AveragePool>(p, row.text("suite"), row.text("name")));
-    return all;
+    p.count = read_name<Count>(row, "count",
+                               {{"", Count::include_padding},
+                                {"include_padding", Count::include_padding},
+                                {"exclude_padding", Count::exclude_padding}});
+    return case_of_row<AveragePool>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     auto p = random_pooling<average_pool::Problem>(random);
@@ -130,16 +120,7 @@ class AveragePoolType final : public PrimitiveType {
       p.pad_h = p.pad_w = 0;
     }
     if (random.coin()) p.count = Count::exclude_padding;
-    return make_case<AveragePool>(p, "random", random_name(p));
-  }
-
- private:
-  static Count count(const CsvRow& row) {
-    const std::string& name = row.text("count");
-    if (name.empty() || name == "include_padding") return Count::include_padding;
-    if (name == "exclude_padding") return Count::exclude_padding;
-    row.fail("column count holds \"" + name +
-             "\"; expected nothing, include_padding or exclude_padding");
+    return random_case_of<AveragePool>(p);
   }
 };
 

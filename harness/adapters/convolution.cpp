@@ -1,10 +1,7 @@
 #include "kernels/convolution/convolution.hpp"
 
-#include <fmt/format.h>
-
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
-#include "harness/io/nearest.hpp"
 
 namespace stepladder {
 
@@ -80,15 +77,6 @@ std::unique_ptr<Case> make_case<Convolution>(const convolution::Problem& p, std:
 
 namespace {
 
-Direction parse_direction(const CsvRow& row) {
-  const std::string& text = row.text("direction");
-  if (text == "forward") return Direction::forward;
-  if (text == "backward_data") return Direction::backward_data;
-  if (text == "backward_weights") return Direction::backward_weights;
-  row.fail(fmt::format(
-      "column direction holds \"{}\"; expected forward, backward_data or backward_weights", text));
-}
-
 class ConvolutionType final : public PrimitiveType {
  public:
   const char* name() const override { return Convolution::name; }
@@ -103,33 +91,30 @@ class ConvolutionType final : public PrimitiveType {
   std::vector<std::string> optional_columns() const override { return {"groups", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     constexpr std::int64_t most = 1 << 20;
-    const convolution::Problem p{.direction = parse_direction(row),
-                                 .batch = row.integer("batch", 1, most),
-                                 .in_channels = row.integer("in_channels", 1, most),
-                                 .height = row.integer("height", 1, most),
-                                 .width = row.integer("width", 1, most),
-                                 .out_channels = row.integer("out_channels", 1, most),
-                                 .kernel_h = row.integer("kernel_h", 1, most),
-                                 .kernel_w = row.integer("kernel_w", 1, most),
-                                 .stride_h = row.integer("stride_h", 1, most),
-                                 .stride_w = row.integer("stride_w", 1, most),
-                                 .pad_h = row.integer("pad_h", 0, most),
-                                 .pad_w = row.integer("pad_w", 0, most),
-                                 .groups = row.integer("groups", 1, most, 1),
-                                 .layout = read_layout(row)};
+    const convolution::Problem p{
+        .direction = read_name<Direction>(row, "direction",
+                                          {{"forward", Direction::forward},
+                                           {"backward_data", Direction::backward_data},
+                                           {"backward_weights", Direction::backward_weights}}),
+        .batch = row.integer("batch", 1, most),
+        .in_channels = row.integer("in_channels", 1, most),
+        .height = row.integer("height", 1, most),
+        .width = row.integer("width", 1, most),
+        .out_channels = row.integer("out_channels", 1, most),
+        .kernel_h = row.integer("kernel_h", 1, most),
+        .kernel_w = row.integer("kernel_w", 1, most),
+        .stride_h = row.integer("stride_h", 1, most),
+        .stride_w = row.integer("stride_w", 1, most),
+        .pad_h = row.integer("pad_h", 0, most),
+        .pad_w = row.integer("pad_w", 0, most),
+        .groups = row.integer("groups", 1, most, 1),
+        .layout = read_layout(row)};
     // The largest outputs: stride 1, kernel 1.
     const std::int64_t out_h = p.height + 2 * p.pad_h, out_w = p.width + 2 * p.pad_w;
     expect_countable(row, "x", {p.batch, p.in_channels, p.height, p.width});
     expect_countable(row, "w", {p.out_channels, p.in_channels, p.kernel_h, p.kernel_w});
     expect_countable(row, "y", {p.batch, p.out_channels, out_h, out_w});
-    try {
-      convolution::validate(p);
-    } catch (const std::invalid_argument& error) {
-      row.fail(error.what());
-    }
-    std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make_case<Convolution>(p, row.text("suite"), row.text("name")));
-    return all;
+    return case_of_row<Convolution>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     convolution::Problem p;
@@ -156,8 +141,7 @@ class ConvolutionType final : public PrimitiveType {
     if (thin == 0) p.height = std::max<std::int64_t>(1, p.kernel_h - 2 * p.pad_h);
     if (thin == 1) p.width = std::max<std::int64_t>(1, p.kernel_w - 2 * p.pad_w);
     draw_layout(random, p);
-    return make_case<Convolution>(
-        p, "random", fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p)));
+    return random_case_of<Convolution>(p);
   }
 
  private:

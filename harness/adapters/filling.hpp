@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,14 +27,51 @@ inline void expect_countable(const CsvRow& row, const char* operand,
     row.fail(fmt::format("{} has {:.3g} elements; expected 2.8e14 at most", operand, elements));
 }
 
-// Empty is NCHW.
-inline Layout read_layout(const CsvRow& row, const char* column = "layout") {
+// What the text of a column stands for.
+template <class Value>
+Value read_name(const CsvRow& row, const char* column,
+                std::initializer_list<std::pair<const char*, Value>> names) {
   const std::string& text = row.text(column);
-  if (text.empty()) return Layout::nchw;
-  for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::chwn, Layout::nchw16c})
-    if (text == name_of(layout)) return layout;
-  row.fail(fmt::format("column {} holds \"{}\"; expected nothing, nchw, nhwc, chwn or nchw16c",
-                       column, text));
+  std::string expected;
+  for (const auto& name : names) {
+    if (text == name.first) return name.second;
+    if (!expected.empty()) expected += &name == names.end() - 1 ? " or " : ", ";
+    expected += *name.first == '\0' ? "nothing" : name.first;
+  }
+  row.fail(fmt::format("column {} holds \"{}\"; expected {}", column, text, expected));
+}
+
+inline Layout read_layout(const CsvRow& row, const char* column = "layout") {
+  return read_name<Layout>(row, column,
+                           {{"", Layout::nchw},
+                            {"nchw", Layout::nchw},
+                            {"nhwc", Layout::nhwc},
+                            {"chwn", Layout::chwn},
+                            {"nchw16c", Layout::nchw16c}});
+}
+
+// The only problem of a line. A problem that its contract excludes is an error of the line.
+template <class Primitive>
+std::vector<std::unique_ptr<Case>> case_of_row(const CsvRow& row,
+                                               const typename Primitive::Problem& problem) {
+  if constexpr (requires { validate(problem); }) {
+    try {
+      validate(problem);
+    } catch (const std::invalid_argument& error) {
+      row.fail(error.what());
+    }
+  }
+  std::vector<std::unique_ptr<Case>> all;
+  all.push_back(make_case<Primitive>(problem, row.text("suite"), row.text("name")));
+  return all;
+}
+
+// A problem that was drawn, named after what distinguishes it.
+template <class Primitive>
+std::unique_ptr<Case> random_case_of(const typename Primitive::Problem& problem) {
+  std::string name = "random.";
+  if constexpr (requires { problem.layout; }) name += std::string(name_of(problem.layout)) + ".";
+  return make_case<Primitive>(problem, "random", name + direction(problem) + "." + shape(problem));
 }
 
 // Sets padding channels to 0. `values` is [outer, blocks, inner, 16] in layout nchw16c, for x, for
@@ -72,17 +112,25 @@ inline float between_narrow_values(float value) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) & ~zeros) | ones);
 }
 
-// A whole number of magnitude `largest` at most. Without 0 where only -1 and 1 are left, so that no term
-// of a long sum can be lost unseen.
+// A whole number of magnitude `largest` at most. Without 0 where only -1 and 1 are left, so that no
+// term of a long sum can be lost unseen.
 inline float small_integer(Random& random, std::int64_t largest) {
   if (largest == 1) return random.coin() ? 1.0F : -1.0F;
   return static_cast<float>(random.integer(-largest, largest));
 }
 
-// Exact tier: integers so small that `terms` products of two of them sum without rounding in fp32. Signs
-// are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not depend on
-// them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never, for what fits
-// into memory.
+// Terms of sums. Exact tier: integers so small that `largest_sum` of ones sums without rounding.
+inline void fill_terms(Tier tier, double largest_sum, Random& random, float* values,
+                       std::int64_t count) {
+  const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / largest_sum, 1.0, 64.0));
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
+}
+
+// Exact tier: integers so small that `terms` products of two of them sum without rounding in fp32.
+// Signs are random: more than 2^24 terms of -1 and 1 sum exactly too, in any order that does not
+// depend on them. A partial sum of n passes 2^24 with a probability below 2 exp(-2^47 / n): never,
+// for what fits into memory.
 // Accuracy tier: uniform(-0.5, 1), so that sums grow with their length as the errors of operands in
 // a narrower format do: errors that the bound of a long sum would hide otherwise.
 inline void fill_values(Tier tier, double terms, Random& random, float* values,
@@ -100,9 +148,9 @@ inline std::uint64_t stream_of_ranks(Random random) {
       random.integer(0, std::numeric_limits<std::int64_t>::max() - 1));
 }
 
-// A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the values
-// of the others. Exact tier: multiples of `multiple`, up to 16 of them. Accuracy tier: [-1, 1] with
-// all bits of a float, so that the sum of three values depends on their order.
+// A hash of (stream, rank, index), by the finalizer of SplitMix64: every rank can compute the
+// values of the others. Exact tier: multiples of `multiple`, up to 16 of them. Accuracy tier: all
+// bits of a float in [-1, 1], so that the sum of three values depends on their order.
 inline float value_of_rank(Tier tier, std::int64_t multiple, std::uint64_t stream, int rank,
                            std::int64_t i) {
   std::uint64_t h =

@@ -148,8 +148,8 @@ struct LayersAdapter {
     constexpr double u = 0x1p-24;
     // A few roundings, and a transcendental function with an error of a few units in the last
     // place. The absolute part covers the cancellation in 1 + e^x and in sums over channels.
-    // n u of the sum over channels in the divisor. Its terms are positive: roundings of small terms to
-    // a large partial sum do not have mean zero.
+    // n u of the sum over channels in the divisor. Its terms are positive: roundings of small terms
+    // to a large partial sum do not have mean zero.
     const double sum =
         u * static_cast<double>(p.layer == Layer::softmax_cross_entropy          ? p.channels
                                 : p.layer == Layer::local_response_normalization ? p.size
@@ -208,7 +208,7 @@ class LayersType final : public PrimitiveType {
     p.rate = random.coin() ? 0.5F : 0.2F;
     p.seed = static_cast<std::uint64_t>(random.integer(0, 1 << 30));
     p.size = 2 * random.integer(0, 3) + 1;
-    return make_case<Layers>(p, "random", "random." + direction(p) + "." + shape(p));
+    return random_case_of<Layers>(p);
   }
 };
 

@@ -7,6 +7,7 @@
 
 namespace stepladder {
 
+using matmul::Epilogue;
 using matmul::Matmul;
 
 namespace {
@@ -75,7 +76,7 @@ struct MatmulAdapter {
             .columns = of.columns.end - of.columns.begin,
             .stride = stride};
   }
-  static bool has_y(const Problem& p) { return p.epilogue == matmul::Epilogue::relu_gradient; }
+  static bool has_y(const Problem& p) { return p.epilogue == Epilogue::relu_gradient; }
   // Calls function(i) for the elements of C that must stay as they are.
   template <class Function>
   static void for_each_above_diagonal(const Problem& p, const Function& function) {
@@ -116,19 +117,22 @@ class MatmulType final : public PrimitiveType {
   std::vector<std::string> optional_columns() const override { return {"epilogue", "triangle"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int ranks) const override {
     constexpr std::int64_t most = 1 << 24;
-    const matmul::Problem p{.m = row.integer("m", 1, most),
-                            .n = row.integer("n", 1, most),
-                            .k = row.integer("k", 1, most),
-                            .transpose_a = row.integer("transpose_a", 0, 1) == 1,
-                            .transpose_b = row.integer("transpose_b", 0, 1) == 1,
-                            .epilogue = epilogue(row),
-                            .triangle = triangle(row),
-                            .ranks = ranks};
-    if (p.triangle && (p.m != p.n || p.epilogue != matmul::Epilogue::none))
+    const matmul::Problem p{
+        .m = row.integer("m", 1, most),
+        .n = row.integer("n", 1, most),
+        .k = row.integer("k", 1, most),
+        .transpose_a = row.integer("transpose_a", 0, 1) == 1,
+        .transpose_b = row.integer("transpose_b", 0, 1) == 1,
+        .epilogue = read_name<Epilogue>(row, "epilogue",
+                                        {{"", Epilogue::none},
+                                         {"bias", Epilogue::bias},
+                                         {"bias_relu", Epilogue::bias_relu},
+                                         {"relu_gradient", Epilogue::relu_gradient}}),
+        .triangle = read_name<bool>(row, "triangle", {{"", false}, {"lower", true}}),
+        .ranks = ranks};
+    if (p.triangle && (p.m != p.n || p.epilogue != Epilogue::none))
       row.fail(fmt::format("a triangle of {} x {}; expected m = n and no epilogue", p.m, p.n));
-    std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make_case<Matmul>(p, row.text("suite"), row.text("name")));
-    return all;
+    return case_of_row<Matmul>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
     // Mostly small, with odd tails; sometimes 1, or larger than a block of a few hundred.
@@ -142,30 +146,13 @@ class MatmulType final : public PrimitiveType {
                       .k = size(),
                       .transpose_a = random.coin(),
                       .transpose_b = random.coin(),
-                      .epilogue = static_cast<matmul::Epilogue>(epilogue),
+                      .epilogue = static_cast<Epilogue>(epilogue),
                       .ranks = ranks};
-    if (p.epilogue == matmul::Epilogue::none && random.integer(0, 5) == 0) {
+    if (p.epilogue == Epilogue::none && random.integer(0, 5) == 0) {
       p.n = p.m;
       p.triangle = true;
     }
     return make_case<Matmul>(p, "random", "random." + shape(p));
-  }
-
- private:
-  static matmul::Epilogue epilogue(const CsvRow& row) {
-    const std::string& name = row.text("epilogue");
-    if (name.empty()) return matmul::Epilogue::none;
-    if (name == "bias") return matmul::Epilogue::bias;
-    if (name == "bias_relu") return matmul::Epilogue::bias_relu;
-    if (name == "relu_gradient") return matmul::Epilogue::relu_gradient;
-    row.fail("column epilogue holds \"" + name +
-             "\"; expected nothing, bias, bias_relu or relu_gradient");
-  }
-  static bool triangle(const CsvRow& row) {
-    const std::string& name = row.text("triangle");
-    if (name.empty()) return false;
-    if (name == "lower") return true;
-    row.fail("column triangle holds \"" + name + "\"; expected nothing or lower");
   }
 };
 

@@ -1,7 +1,5 @@
 #include "kernels/max_pool/max_pool.hpp"
 
-#include <fmt/format.h>
-
 #include "harness/adapters/pooling.hpp"
 #include "harness/adapters/primitives.hpp"
 
@@ -58,10 +56,7 @@ struct MaxPoolAdapter {
     if (has_epilogue(p))
       std::transform(result.begin(), result.end(), floats(contents, forward_y),
                      [](double value) { return static_cast<float>(value); });
-    const auto largest = static_cast<std::int64_t>(std::clamp(0x1p24 / terms(p), 1.0, 64.0));
-    for (std::int64_t i = 0; i < p.y_count(); ++i)
-      floats(contents, y)[i] =
-          tier == Tier::exact ? small_integer(random, largest) : random.uniform(-1.0F, 1.0F);
+    fill_terms(tier, terms(p), random, floats(contents, y), p.y_count());
     clear_padding(p.layout, p.batch, p.channels, p.out_h() * p.out_w(), floats(contents, y));
   }
   static void expect(const Problem& p, Tier tier, const Random&, Contents& contents,
@@ -164,29 +159,14 @@ class MaxPoolType final : public PrimitiveType {
   std::vector<std::string> optional_columns() const override { return {"epilogue", "layout"}; }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     auto p = read_pooling<max_pool::Problem>(row);
-    p.epilogue = epilogue(row);
-    p.layout = read_layout(row);
-    try {
-      max_pool::validate(p);
-    } catch (const std::invalid_argument& error) {
-      row.fail(error.what());
-    }
-    std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make_case<MaxPool>(p, row.text("suite"), row.text("name")));
-    return all;
+    p.epilogue = read_name<Epilogue>(row, "epilogue",
+                                     {{"", Epilogue::none}, {"bias_relu", Epilogue::bias_relu}});
+    return case_of_row<MaxPool>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     auto p = random_pooling<max_pool::Problem>(random);
     if (p.layout == Layout::nchw && random.integer(0, 2) == 0) p.epilogue = Epilogue::bias_relu;
-    return make_case<MaxPool>(p, "random", random_name(p));
-  }
-
- private:
-  static Epilogue epilogue(const CsvRow& row) {
-    const std::string& name = row.text("epilogue");
-    if (name.empty()) return Epilogue::none;
-    if (name == "bias_relu") return Epilogue::bias_relu;
-    row.fail("column epilogue holds \"" + name + "\"; expected nothing or bias_relu");
+    return random_case_of<MaxPool>(p);
   }
 };
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "harness/adapters/filling.hpp"
@@ -31,20 +29,20 @@ template <class Problem>
 Problem read_pooling(const CsvRow& row) {
   constexpr std::int64_t most = 1 << 20;
   using Direction = decltype(Problem::direction);
-  const std::string& direction = row.text("direction");
-  if (direction != "forward" && direction != "backward")
-    row.fail(fmt::format("column direction holds \"{}\"; expected forward or backward", direction));
-  const Problem p{.direction = direction == "forward" ? Direction::forward : Direction::backward,
-                  .batch = row.integer("batch", 1, most),
-                  .channels = row.integer("channels", 1, most),
-                  .height = row.integer("height", 1, most),
-                  .width = row.integer("width", 1, most),
-                  .window_h = row.integer("window_h", 1, most),
-                  .window_w = row.integer("window_w", 1, most),
-                  .stride_h = row.integer("stride_h", 1, most),
-                  .stride_w = row.integer("stride_w", 1, most),
-                  .pad_h = row.integer("pad_h", 0, most),
-                  .pad_w = row.integer("pad_w", 0, most)};
+  const Problem p{
+      .direction = read_name<Direction>(
+          row, "direction", {{"forward", Direction::forward}, {"backward", Direction::backward}}),
+      .batch = row.integer("batch", 1, most),
+      .channels = row.integer("channels", 1, most),
+      .height = row.integer("height", 1, most),
+      .width = row.integer("width", 1, most),
+      .window_h = row.integer("window_h", 1, most),
+      .window_w = row.integer("window_w", 1, most),
+      .stride_h = row.integer("stride_h", 1, most),
+      .stride_w = row.integer("stride_w", 1, most),
+      .pad_h = row.integer("pad_h", 0, most),
+      .pad_w = row.integer("pad_w", 0, most),
+      .layout = read_layout(row)};
   expect_countable(row, "x, padding included,",
                    {p.batch, p.channels, p.height + 2 * p.pad_h, p.width + 2 * p.pad_w});
   return p;
@@ -86,11 +84,6 @@ Problem random_pooling(Random& random) {
   p.width = random.integer(std::max<std::int64_t>(1, p.window_w - 2 * p.pad_w), 80);
   draw_layout(random, p);
   return p;
-}
-
-template <class Problem>
-std::string random_name(const Problem& p) {
-  return fmt::format("random.{}.{}.{}", name_of(p.layout), direction(p), shape(p));
 }
 
 }  // namespace stepladder

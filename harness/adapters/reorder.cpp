@@ -1,7 +1,5 @@
 #include "kernels/reorder/reorder.hpp"
 
-#include <fmt/format.h>
-
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
 
@@ -70,14 +68,7 @@ class ReorderType final : public PrimitiveType {
                              .from = read_layout(row, "from"),
                              .to = read_layout(row, "to")};
     expect_countable(row, "x", {p.batch, p.channels, p.height, p.width});
-    try {
-      reorder::validate(p);
-    } catch (const std::invalid_argument& error) {
-      row.fail(error.what());
-    }
-    std::vector<std::unique_ptr<Case>> all;
-    all.push_back(make_case<Reorder>(p, row.text("suite"), row.text("name")));
-    return all;
+    return case_of_row<Reorder>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     reorder::Problem p;
@@ -89,7 +80,7 @@ class ReorderType final : public PrimitiveType {
     p.to = static_cast<Layout>(random.integer(0, 3));
     if (random.coin()) (random.coin() ? p.from : p.to) = Layout::nchw;
     if (p.from == p.to) p.to = p.from == Layout::nchw ? Layout::chwn : Layout::nchw;
-    return make_case<Reorder>(p, "random", "random." + direction(p) + "." + shape(p));
+    return random_case_of<Reorder>(p);
   }
 };
 

@@ -186,7 +186,7 @@ class SgdUpdateType final : public PrimitiveType {
     p.count = random.integer(0, 3) == 0 ? random.integer(1, 40000) : random.integer(1, 300);
     p.weight_decay = random.coin() ? 0.5F : 0.0F;
     p.momentum = random.coin() ? 0.5F : 0.9F;
-    return make_case<SgdUpdate>(p, "random", "random." + direction(p) + "." + shape(p));
+    return random_case_of<SgdUpdate>(p);
   }
 };
 

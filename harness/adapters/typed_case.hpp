@@ -75,9 +75,9 @@ concept Adapter = requires(const typename A::Primitive::Problem& problem,
   { A::has_exact_tier(problem) } -> std::same_as<bool>;
 };
 
-// An adapter of operands that are distributed in problems of several ranks: each rank has a block of
-// every operand, which depends on the variant. fill() and expect() are of the whole operands, with
-// the same values on all ranks.
+// An adapter of operands that are distributed in problems of several ranks: each rank has a block
+// of every operand, which depends on the variant. fill() and expect() are of the whole operands,
+// with the same values on all ranks.
 template <class A>
 concept DistributedAdapter = Adapter<A> &&
     requires(const typename A::Primitive::Problem& problem, const VariantInfo& info) {

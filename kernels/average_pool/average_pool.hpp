@@ -60,8 +60,8 @@ const char* name_of(Count count);               // include_padding, exclude_padd
 std::string direction(const Problem& problem);  // forward, backward
 // "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"; " exclude_padding" with that count
 std::string shape(const Problem& problem);
-// For each y, with n positions in a window: n - 1 additions and a division (forward), a division and
-// n additions (backward). Padding channels count as neither FLOPs nor bytes.
+// For each y, with n positions in a window: n - 1 additions and a division (forward), a division
+// and n additions (backward). Padding channels count as neither FLOPs nor bytes.
 double flops(const Problem& problem);
 double bytes_read(const Problem& problem);     // x or dy, once
 double bytes_written(const Problem& problem);  // y or dx, once

@@ -7,8 +7,7 @@ namespace stepladder::average_pool {
 
 namespace {
 
-// Calls visit(index in y, index in x, divisor) for every position of every window that is inside its
-// plane.
+// Calls visit(index in y, index in x, divisor) for every position of a window inside its plane.
 template <class Visit>
 void for_each_position(const Problem& p, const Visit& visit) {
   const auto is_inside = [](std::int64_t at, std::int64_t size) { return at >= 0 && at < size; };

@@ -6,9 +6,9 @@
 
 namespace stepladder {
 
-// result[i · step] += a[i · a_step] · b[i · b_step] for i < count, and the absolute products to magnitude.
-// Products and sums are fp64. The first two cases are the most frequent ones: a row of results, and a
-// dot product. Their steps are constants, so the compiler vectorizes them.
+// result[i · step] += a[i · a_step] · b[i · b_step] for i < count, and the absolute products to
+// magnitude. Products and sums are fp64. The first two cases are the most frequent ones: a row of
+// results, and a dot product. Their steps are constants, so the compiler vectorizes them.
 inline void add_products(std::int64_t count, double* __restrict result,
                          double* __restrict magnitude, std::int64_t step, const float* a,
                          std::int64_t a_step, const float* b, std::int64_t b_step) {

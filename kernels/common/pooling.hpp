@@ -12,14 +12,14 @@
 
 namespace stepladder {
 
-// "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"
-// Returns the problem without padding channels, whose counts are those of FLOPs and bytes.
+// The problem without padding channels, whose counts are those of FLOPs and bytes.
 template <class Problem>
 Problem unpadded(Problem p) {
   p.layout = Layout::nchw;
   return p;
 }
 
+// "n64 c32 h28 w28 r2 s2 stride2x2 pad0x0"
 template <class Problem>
 std::string pooling_shape(const Problem& p) {
   return fmt::format("n{} c{} h{} w{} r{} s{} stride{}x{} pad{}x{}", p.batch, p.channels, p.height,

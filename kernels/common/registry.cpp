@@ -36,8 +36,8 @@ int rung(const Entries& all, const VariantInfo& info) {
 void detail::add(const char* primitive, const Entry& entry) {
   Entries& all = table()[primitive];
   all.push_back(entry);
-  // Ladder order: CPU before CUDA, our variants before vendor libraries, those of one process before
-  // those of several, then rung, name and ISA.
+  // Ladder order: CPU before CUDA, our variants before vendor libraries, those of one process
+  // before those of several, then rung, name and ISA.
   using Key = std::tuple<Place, bool, bool, int, std::string_view, Isa>;
   std::vector<std::pair<Key, Entry>> keyed;
   for (const Entry& e : all)

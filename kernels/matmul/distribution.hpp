@@ -1,7 +1,7 @@
 // Which blocks of A, B and C a rank has, in problems of several ranks. Every element belongs to
 // exactly one rank. Blocks are those of the matrices as they are stored; part r of p of a dimension
-// is partition(size, p, r) (kernels/common/cpu/partition.hpp), empty where there are more parts than
-// elements.
+// is partition(size, p, r) (kernels/common/cpu/partition.hpp), empty where there are more parts
+// than elements.
 //
 //   by rows       rank r has part r of the rows of op(A) and C, and of the rows of the stored B
 //   by a grid     rank i · q + j of p x q has, where M is divided in p parts and N in q,

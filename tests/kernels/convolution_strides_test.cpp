@@ -1,14 +1,13 @@
-// The rungs that gather strided pixels or have several short rows in a tile, with every stride up to one
-// more than the vector code takes, and rows that end before, at and after whole vectors. Random
-// problems have strides of 1 to 4.
+// The rungs that gather strided pixels or have several short rows in a tile, with every stride up
+// to one more than the vector code takes, and rows that end before, at and after whole vectors.
+// Random problems have strides of 1 to 4.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
+#include <vector>
 
-#include "harness/problem/primitive_type.hpp"
 #include "kernels/convolution/convolution.hpp"
-#include "tests/verdict.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -17,35 +16,26 @@ class ConvolutionStrides : public testing::TestWithParam<const char*> {};
 
 TEST_P(ConvolutionStrides, Pass) {
   int ran = 0;
-  for (const Variant& variant : primitive(Convolution::name).variants()) {
-    if (std::string(variant.info->name) != GetParam() || !variant.why_unavailable.empty()) continue;
-    for (const Direction direction : {Direction::forward, Direction::backward_data})
-      for (std::int64_t stride = 1; stride <= 9; ++stride)
-        for (const std::int64_t columns : {1, 7, 8, 15, 16, 17, 33})
-          for (const std::int64_t kernel : {1, 3}) {
-            const Problem problem{.direction = direction,
-                                  .batch = 2,
-                                  .in_channels = 3,
-                                  .height = 5,
-                                  .width = (columns - 1) * stride + kernel - kernel / 2,
-                                  .out_channels = 9,
-                                  .kernel_h = kernel,
-                                  .kernel_w = kernel,
-                                  .stride_h = 2,
-                                  .stride_w = stride,
-                                  .pad_h = kernel / 2,
-                                  .pad_w = kernel / 2};
-            const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
-            for (int threads = 1; threads <= (variant.info->threaded ? 2 : 1); ++threads) {
-              const Verdict verdict = verdict_of(*owned, variant, threads);
-              if (verdict.outcome == Outcome::unavailable) continue;  // pointwise: 3 x 3
-              ++ran;
-              EXPECT_EQ(verdict.outcome, Outcome::passed)
-                  << variant.name << ", " << shape(problem) << ", " << threads
-                  << " threads: " << verdict.reason;
-            }
-          }
-  }
+  const std::vector<Variant> rungs = rungs_named(convolution_type(), GetParam());
+  for (const Direction direction : {Direction::forward, Direction::backward_data})
+    for (std::int64_t stride = 1; stride <= 9; ++stride)
+      for (const std::int64_t columns : {1, 7, 8, 15, 16, 17, 33})
+        for (const std::int64_t kernel : {1, 3}) {
+          const Problem problem{.direction = direction,
+                                .batch = 2,
+                                .in_channels = 3,
+                                .height = 5,
+                                .width = (columns - 1) * stride + kernel - kernel / 2,
+                                .out_channels = 9,
+                                .kernel_h = kernel,
+                                .kernel_w = kernel,
+                                .stride_h = 2,
+                                .stride_w = stride,
+                                .pad_h = kernel / 2,
+                                .pad_w = kernel / 2};
+          for (const int threads : {1, 2})  // pointwise does not take 3 x 3
+            ran += expect_passed<Convolution>(problem, rungs, threads);
+        }
   EXPECT_GE(ran, 2 * 9 * 7);
 }
 

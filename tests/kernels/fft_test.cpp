@@ -1,21 +1,19 @@
-// The transforms, products and tiles of the rung fft, here on vectors of the baseline; and the rungs
-// fft and fftw on problems that random ones leave out: large and oblong filters, every tile size.
+// The transforms, products and tiles of the rung fft on vectors of the baseline, and the rungs fft
+// and fftw on what random problems leave out: large and oblong filters, every tile size.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <complex>
-#include <memory>
 #include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "harness/problem/primitive_type.hpp"
 #include "harness/problem/random.hpp"
 #include "kernels/convolution/cpu/fft/complex_tile.hpp"
 #include "kernels/convolution/cpu/fft/tile_size.hpp"
 #include "kernels/convolution/cpu/fft/tile_transform.hpp"
-#include "tests/verdict.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -211,11 +209,8 @@ constexpr Shape shapes[] = {
 class FftRungs : public testing::TestWithParam<const char*> {};
 
 TEST_P(FftRungs, PassOnLargeAndOblongFilters) {
-  std::vector<Variant> variants;
-  for (const Variant& variant : primitive(Convolution::name).variants())
-    if (std::string(variant.info->name) == GetParam() && variant.why_unavailable.empty())
-      variants.push_back(variant);
-  if (variants.empty()) GTEST_SKIP() << GetParam() << " is not available here";
+  const std::vector<Variant> rungs = rungs_named(convolution_type(), GetParam());
+  if (rungs.empty()) GTEST_SKIP() << GetParam() << " is not available here";
   for (const Shape& s : shapes)
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
@@ -230,15 +225,8 @@ TEST_P(FftRungs, PassOnLargeAndOblongFilters) {
                             .pad_h = s.pad_h,
                             .pad_w = s.pad_w,
                             .groups = s.groups};
-      const std::unique_ptr<Case> owned = make_case<Convolution>(problem, "test", "test");
-      for (const int threads : {1, 3}) {
-        const std::vector<Verdict> verdicts = verdicts_of(*owned, variants, threads);
-        for (std::size_t v = 0; v < variants.size(); ++v)
-          EXPECT_EQ(verdicts[v].outcome, Outcome::passed)
-              << variants[v].name << ", " << threads << " threads, "
-              << convolution::direction(problem) << " " << shape(problem) << ": "
-              << verdicts[v].reason;
-      }
+      for (const int threads : {1, 3})
+        EXPECT_EQ(expect_passed<Convolution>(problem, rungs, threads), std::ssize(rungs));
     }
 }
 

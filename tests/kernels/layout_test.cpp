@@ -17,6 +17,13 @@
 namespace stepladder {
 namespace {
 
+template <class Problem>
+void expect_same_cost(const Problem& p, const Problem& nchw) {
+  EXPECT_EQ(flops(p), flops(nchw)) << name_of(p.layout);
+  EXPECT_EQ(bytes_read(p), bytes_read(nchw)) << name_of(p.layout);
+  EXPECT_EQ(bytes_written(p), bytes_written(nchw)) << name_of(p.layout);
+}
+
 struct Result {
   std::vector<double> value, magnitude;
 };
@@ -69,9 +76,7 @@ TEST(Layouts, AConvolutionIsTheSameInAll) {
       };
       EXPECT_EQ(result.value, expected(nchw.value)) << name_of(layout) << " " << shape(p);
       EXPECT_EQ(result.magnitude, expected(nchw.magnitude)) << name_of(layout) << " " << shape(p);
-      EXPECT_EQ(flops(other), flops(p)) << name_of(layout);
-      EXPECT_EQ(bytes_read(other), bytes_read(p)) << name_of(layout);
-      EXPECT_EQ(bytes_written(other), bytes_written(p)) << name_of(layout);
+      expect_same_cost(other, p);
     }
   }
 }
@@ -132,9 +137,7 @@ TEST(Layouts, MaxPoolIsTheSameInAll) {
           << name_of(layout) << " " << shape(p);
       EXPECT_EQ(backward(other, images_in(layout, dy, out), got), images_in(layout, dx, in))
           << name_of(layout) << " " << shape(p);
-      EXPECT_EQ(flops(other), flops(p)) << name_of(layout);
-      EXPECT_EQ(bytes_read(other), bytes_read(p)) << name_of(layout);
-      EXPECT_EQ(bytes_written(other), bytes_written(p)) << name_of(layout);
+      expect_same_cost(other, p);
     }
   }
 }
@@ -163,8 +166,7 @@ TEST(Layouts, AveragePoolIsTheSameInAll) {
           << name_of(layout) << " " << shape(p);
       EXPECT_EQ(run(other, false, images_in(layout, dy, out)), images_in(layout, dx, in))
           << name_of(layout) << " " << shape(p);
-      EXPECT_EQ(flops(other), flops(p)) << name_of(layout);
-      EXPECT_EQ(bytes_read(other) + bytes_written(other), bytes_read(p) + bytes_written(p));
+      expect_same_cost(other, p);
     }
   }
 }

@@ -1,5 +1,4 @@
-// Which blocks of A, B and C the ranks have: every element exactly one rank, in parts of nearly equal
-// size.
+// Every element of A, B and C has exactly one rank, and the blocks have nearly equal sizes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,13 +1,11 @@
-// The rungs packed, packed_openmp, fused, skinny and short_k on sizes that take each of their loop orders,
-// tiles and sources of B. Random problems meet some of them rarely.
+// The rungs packed, packed_openmp, fused, skinny and short_k on sizes that take each of their loop
+// orders, tiles and sources of B. Random problems meet some of them rarely.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 
-#include "harness/problem/primitive_type.hpp"
 #include "kernels/matmul/matmul.hpp"
-#include "tests/verdict.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -55,8 +53,7 @@ class MatmulOrders : public testing::TestWithParam<const char*> {};
 
 TEST_P(MatmulOrders, Pass) {
   int ran = 0;
-  for (const Variant& variant : primitive(Matmul::name).variants()) {
-    if (std::string(variant.info->name) != GetParam() || !variant.why_unavailable.empty()) continue;
+  for (const Variant& variant : rungs_named(matmul_type(), GetParam()))
     for (const Size& size : sizes)
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true}) {
@@ -67,16 +64,9 @@ TEST_P(MatmulOrders, Pass) {
               .transpose_a = transpose_a,
               .transpose_b = transpose_b,
               .epilogue = variant.info->epilogue ? Epilogue::bias_relu : Epilogue::none};
-          const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-          const int threads = variant.info->threaded ? 3 : 1;
-          const Verdict verdict = verdict_of(*owned, variant, threads);
-          if (verdict.outcome == Outcome::unavailable) continue;  // skinny: too many rows
-          ++ran;
-          EXPECT_EQ(verdict.outcome, Outcome::passed)
-              << variant.name << ", " << shape(problem) << " (" << size.takes
-              << "): " << verdict.reason;
+          ran += expect_passed<Matmul>(problem, {variant}, variant.info->threaded ? 3 : 1,
+                                       " (" + std::string(size.takes) + ")");
         }
-  }
   EXPECT_GE(ran, 18) << "too many sizes are unavailable";
 }
 

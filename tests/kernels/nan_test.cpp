@@ -6,24 +6,14 @@
 #include <limits>
 #include <vector>
 
-#include "harness/adapters/primitives.hpp"
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-// The variants of our own that can run here.
-std::vector<Variant> own_rungs(const PrimitiveType& type) {
-  std::vector<Variant> own;
-  for (const Variant& variant : type.variants())
-    if (variant.info->place == Place::cpu && variant.info->technique != Technique::vendor &&
-        variant.why_unavailable.empty())
-      own.push_back(variant);
-  return own;
-}
 
 TEST(NanPropagates, ThroughAReluInWholeVectorsAndTails) {
   constexpr std::int64_t count = 37;

@@ -1,5 +1,5 @@
-// Zero, denormal, infinite and NaN values behave in every rung as in serial or as the contract says, next to ordinary values
-// and in vectors of their own.
+// Zero, denormal, infinite and NaN values behave in every rung as in serial or as the contract
+// says, next to ordinary values and in vectors of their own.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/adapters/primitives.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder::sgd_update {
 namespace {
@@ -80,10 +80,7 @@ TEST(SgdUpdateSpecialValues, BehaveAsInSerialOrTheContract) {
         const Arrays before = special_values(optimizer, times);
         Arrays plain = before;
         plain.update(serial(), p);
-        for (const Variant& variant : sgd_update_type().variants()) {
-          if (variant.info->place != Place::cpu || variant.info->over_ranks ||
-              !variant.why_unavailable.empty())
-            continue;
+        for (const Variant& variant : own_rungs(sgd_update_type())) {
           Arrays got = before;
           try {
             got.update(variant.entry, p);
@@ -131,10 +128,7 @@ TEST(SgdUpdateSpecialValues, SmallRootsAreWithinTheBound) {
           const bool adam = optimizer == Optimizer::adam;
           before.append(times, 0, root / 16, adam ? 1 : root * root, root * root);
         }
-      for (const Variant& variant : sgd_update_type().variants()) {
-        if (variant.info->place != Place::cpu || variant.info->over_ranks ||
-            !variant.why_unavailable.empty())
-          continue;
+      for (const Variant& variant : own_rungs(sgd_update_type())) {
         Arrays got = before;
         got.update(variant.entry, p);
         int wrong = 0;
@@ -154,10 +148,7 @@ TEST(SgdUpdateSpecialValues, SmallRootsAreWithinTheBound) {
 
 // The lanes of a vector do not depend on each other.
 TEST(SgdUpdateSpecialValues, DoNotChangeTheirNeighbours) {
-  for (const Variant& variant : sgd_update_type().variants()) {
-    if (variant.info->place != Place::cpu || variant.info->over_ranks ||
-        !variant.why_unavailable.empty())
-      continue;
+  for (const Variant& variant : own_rungs(sgd_update_type())) {
     for (const Optimizer optimizer :
          {Optimizer::adagrad, Optimizer::adadelta, Optimizer::rmsprop, Optimizer::adam}) {
       Arrays clean;

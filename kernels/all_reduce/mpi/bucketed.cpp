@@ -19,7 +19,7 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
-#include "kernels/all_reduce/ring_schedule.hpp"
+#include "kernels/all_reduce/mpi/ring_steps.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/common/links.hpp"
@@ -28,9 +28,8 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr int slots = 4;                                 // K: buckets in flight
+constexpr int slots = 4;                                 // K: buckets in flight, each on a channel
 constexpr std::int64_t message = std::int64_t{1} << 15;  // floats of a long vector's chunk
-constexpr int first_tag = 16;  // of slot 0; a slot's messages must not be taken for another's
 
 std::int64_t buckets_of(std::int64_t count, std::int64_t ranks) {
   return std::max<std::int64_t>(1, count / (message * ranks));
@@ -53,10 +52,9 @@ class Bucketed final : public Plan {
       advance(slot, o);
     }
     for (;;) {
-      int done = 0;
-      MPI_Waitany(2 * slots, requests_.data(), &done, MPI_STATUS_IGNORE);
-      if (done == MPI_UNDEFINED) return;  // no message is left
-      const int slot = done / 2;
+      const std::size_t done = Group::wait_any(requests_);
+      if (done == requests_.size()) return;  // no message is left
+      const int slot = static_cast<int>(done / 2);
       if (done % 2 == 0) take(slot, o);
       if (!idle(slot)) continue;
       ++at_[slot].step;
@@ -80,9 +78,8 @@ class Bucketed final : public Plan {
 
   // The chunk of the bucket that `rank` receives at this step.
   Chunk chunk(const State& s, int rank) const {
-    const int index = reduces(s.step) ? reduce_scatter_chunk(rank, s.step)
-                                      : all_gather_chunk(rank, s.step - (group_.ranks() - 1));
-    return chunk_of(chunk_of({0, problem_.count}, buckets_, s.bucket), group_.ranks(), index);
+    return chunk_of(chunk_of({0, problem_.count}, buckets_, s.bucket), group_.ranks(),
+                    ring_index(rank, group_.ranks(), s.step));
   }
 
   // Starts the messages of the slot's step. A step without messages is complete at once; after the
@@ -100,20 +97,12 @@ class Bucketed final : public Plan {
 
   void start(int slot, const Operands& o) {
     const State& s = at_[slot];
-    const int ranks = group_.ranks();
-    const int next = (group_.rank() + 1) % ranks;
-    const int previous = (group_.rank() + ranks - 1) % ranks;
     const Chunk in = chunk(s, group_.rank());
-    const Chunk out = chunk(s, next);
+    const Chunk out = chunk(s, group_.next());
     float* const to = reduces(s.step) ? received(slot) : o.output + in.first;
     const float* const from = (s.step == 0 ? o.input : o.output) + out.first;
-    const int tag = first_tag + slot;
-    if (in.count > 0)
-      MPI_Irecv(to, static_cast<int>(in.count), MPI_FLOAT, previous, tag, group_.communicator(),
-                &receive_of(slot));
-    if (out.count > 0)
-      MPI_Isend(from, static_cast<int>(out.count), MPI_FLOAT, next, tag, group_.communicator(),
-                &send_of(slot));
+    receive_of(slot) = group_.start_receive(to, in.count, group_.previous(), slot);
+    send_of(slot) = group_.start_send(from, out.count, group_.next(), slot);
   }
 
   // Uses what the step received. The step may still be sending another chunk.

@@ -32,6 +32,8 @@ class Group {
   MPI_Comm communicator() const { return communicator_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  int next() const { return (rank_ + 1) % ranks_; }  // the neighbours in the ring
+  int previous() const { return (rank_ + ranks_ - 1) % ranks_; }
 
   // Blocking. Both sides know the count, in floats; a count of 0 sends no message.
   void send(const float* values, std::int64_t count, int to) const;

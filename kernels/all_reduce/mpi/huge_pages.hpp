@@ -11,8 +11,8 @@ namespace stepladder::all_reduce {
 std::size_t bytes_to_huge_page(const std::byte* memory);
 
 // A second mapping of [memory, memory + bytes), in huge pages. A huge page can begin at `memory`,
-// and `bytes` is a multiple of huge_page. nullptr where the system has no huge pages for that memory
-// (Linux before 6.1; a file on disk; memory that is not shared). munmap ends it.
+// and `bytes` is a multiple of huge_page. nullptr where the system has no huge pages for that
+// memory (Linux before 6.1; a file on disk; memory that is not shared). munmap ends it.
 std::byte* map_in_huge_pages(std::byte* memory, std::size_t bytes);
 
 }  // namespace stepladder::all_reduce

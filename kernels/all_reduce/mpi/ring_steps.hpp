@@ -1,5 +1,5 @@
-// The two halves of the ring, for ring and for the rungs that need one half alone. The schedule is in
-// kernels/all_reduce/ring_schedule.hpp.
+// The two halves of the ring, for ring and for the rungs that need one half alone. The schedule is
+// in kernels/all_reduce/ring_schedule.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,12 @@ namespace stepladder::all_reduce {
 
 // Everywhere: the vector is divided into `chunks` chunks, at most one for each rank; 0: one for
 // each. The remaining ranks own an empty one.
+
+// The index of the chunk that `rank` receives at step 0 … 2 p - 3, through both halves.
+inline int ring_index(int rank, int ranks, int step) {
+  const bool reduces = step < ranks - 1;
+  return reduces ? reduce_scatter_chunk(rank, step) : all_gather_chunk(rank, step - (ranks - 1));
+}
 
 // The chunk whose sum reduce_scatter leaves on this rank, and its index.
 Chunk own_chunk(const Group& group, std::int64_t count, int chunks = 0);

@@ -19,7 +19,7 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
-#include "kernels/all_reduce/ring_schedule.hpp"
+#include "kernels/all_reduce/mpi/ring_steps.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
@@ -78,28 +78,23 @@ class SegmentedRing final : public Plan {
 
   // The segment that `rank` receives as message i.
   Chunk incoming(int rank, std::int64_t i) const {
-    const int step = static_cast<int>(i / segments_);
-    const int reduce_steps = group_.ranks() - 1;
-    const int index = step < reduce_steps ? reduce_scatter_chunk(rank, step)
-                                          : all_gather_chunk(rank, step - reduce_steps);
+    const int index = ring_index(rank, group_.ranks(), static_cast<int>(i / segments_));
     const Chunk chunk = chunk_of({0, problem_.count}, group_.ranks(), index);
     return chunk_of(chunk, static_cast<int>(segments_), static_cast<int>(i % segments_));
   }
 
   void start_send(const Operands& o, std::int64_t i) {
-    const int next = (group_.rank() + 1) % group_.ranks();
-    const Chunk out = incoming(next, i);
+    const Chunk out = incoming(group_.next(), i);
     const float* source = i < segments_ ? o.input : o.output;
     Group::wait(sends_[slot(i)]);
-    sends_[slot(i)] = group_.start_send(source + out.first, out.count, next);
+    sends_[slot(i)] = group_.start_send(source + out.first, out.count, group_.next());
   }
 
   void start_receive(const Operands& o, std::int64_t i) {
-    const int previous = (group_.rank() + group_.ranks() - 1) % group_.ranks();
     const Chunk in = incoming(group_.rank(), i);
     const bool reduces = i < (group_.ranks() - 1) * segments_;
-    receives_[slot(i)] =
-        group_.start_receive(reduces ? workspace(i) : o.output + in.first, in.count, previous);
+    receives_[slot(i)] = group_.start_receive(reduces ? workspace(i) : o.output + in.first,
+                                              in.count, group_.previous());
   }
 
   void reduce(const Operands& o, std::int64_t i) {

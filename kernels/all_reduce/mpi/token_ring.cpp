@@ -32,8 +32,7 @@ class TokenRing final : public Plan {
     const int ranks = group_.ranks();
     const int rank = group_.rank();
     const int last = ranks - 1;
-    const int next = (rank + 1) % ranks;
-    const int previous = (rank + ranks - 1) % ranks;
+    const int next = group_.next(), previous = group_.previous();
 
     // Partial sums, from rank 0 to the last.
     if (rank == 0) {

@@ -16,8 +16,8 @@ class Window {
   // the segments together fill one. Throws Unsupported with what is missing, on every rank, if a
   // rank cannot allocate.
   Window(MPI_Comm communicator, std::size_t bytes);
-  // Collective. During an exception the memory stays until the process ends, because other ranks may
-  // not come here.
+  // Collective. During an exception the memory stays until the process ends, because other ranks
+  // may not come here.
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;

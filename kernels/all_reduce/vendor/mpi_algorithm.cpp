@@ -115,8 +115,8 @@ std::string mpi_library() {
 
 #ifdef OPEN_MPI
 
-CommunicatorOfAlgorithm::CommunicatorOfAlgorithm(MPI_Comm communicator, const char* algorithm,
-                                                 int segment_bytes) {
+MPI_Comm communicator_of_algorithm(MPI_Comm communicator, const char* algorithm,
+                                   int segment_bytes) {
   const bool works = tool_interface_works();
   const ControlVariable dynamic_rules(switch_variable);
   ControlVariable algorithms(algorithm_variable), segments(segment_variable);
@@ -134,20 +134,16 @@ CommunicatorOfAlgorithm::CommunicatorOfAlgorithm(MPI_Comm communicator, const ch
     why = cannot(": " + std::string(algorithm_variable) + " cannot be set");
   why = reason_on_any_rank(why, communicator);
   if (!why.empty()) throw Unsupported(why);
-  MPI_Comm_dup(communicator, &communicator_);
+  MPI_Comm of_algorithm = MPI_COMM_NULL;
+  MPI_Comm_dup(communicator, &of_algorithm);
+  return of_algorithm;
 }
 
 #else
 
-CommunicatorOfAlgorithm::CommunicatorOfAlgorithm(MPI_Comm, const char*, int) {
-  throw Unsupported(cannot(""));
-}
+MPI_Comm communicator_of_algorithm(MPI_Comm, const char*, int) { throw Unsupported(cannot("")); }
 
 #endif
-
-CommunicatorOfAlgorithm::~CommunicatorOfAlgorithm() {
-  if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
-}
 
 void MpiAlgorithm::run(const Operands& o) {
   const std::int64_t count = problem_.count;

@@ -3,6 +3,9 @@
 // needs MPI.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/common/mpi.hpp"
@@ -12,41 +15,36 @@ namespace stepladder::all_reduce {
 // "Open MPI v4.1.4"
 std::string mpi_library();
 
-// A duplicate of the communicator that runs MPI_Allreduce by one algorithm.
+// A duplicate of the communicator that runs MPI_Allreduce by one algorithm, a name in Open MPI's
+// list. 0 segment bytes: no segments. Collective. Throws Unsupported on every rank if a rank cannot
+// choose the algorithm.
 //
 // Open MPI reads its control variables coll_tuned_allreduce_algorithm and …_segmentsize whenever it
 // makes a communicator, if coll_tuned_use_dynamic_rules was set in the environment before MPI_Init.
-// The constructor sets them through MPI's tool interface (MPI_T), duplicates the communicator and
+// This function sets them through MPI's tool interface (MPI_T), duplicates the communicator and
 // sets them back: other communicators keep the library's choice.
-class CommunicatorOfAlgorithm {
- public:
-  // Collective. `algorithm` is a name in Open MPI's list; 0 segment bytes: no segments. Throws
-  // Unsupported on every rank if a rank cannot set them.
-  CommunicatorOfAlgorithm(MPI_Comm communicator, const char* algorithm, int segment_bytes);
-  ~CommunicatorOfAlgorithm();  // collective
-  CommunicatorOfAlgorithm(const CommunicatorOfAlgorithm&) = delete;
-  CommunicatorOfAlgorithm& operator=(const CommunicatorOfAlgorithm&) = delete;
+MPI_Comm communicator_of_algorithm(MPI_Comm communicator, const char* algorithm, int segment_bytes);
 
-  MPI_Comm get() const { return communicator_; }
-
- private:
-  MPI_Comm communicator_ = MPI_COMM_NULL;
-};
-
-class MpiAlgorithm : public Plan {
+class MpiAlgorithm final : public Plan {
  public:
   MpiAlgorithm(const Problem& problem, const Resources& resources, const char* algorithm,
-               int segment_bytes = 0)
+               int segment_bytes)
       : problem_(problem),
         group_(problem, resources),
-        communicator_(group_.communicator(), algorithm, segment_bytes) {}
+        communicator_(communicator_of_algorithm(group_.communicator(), algorithm, segment_bytes)) {}
 
   void run(const Operands& o) override;
 
  private:
   Problem problem_;
   Group group_;
-  CommunicatorOfAlgorithm communicator_;
+  OwnedCommunicator communicator_;
 };
+
+// The factory of a variant.
+template <const auto& algorithm, int segment_bytes = 0>
+std::unique_ptr<Plan> mpi_algorithm(const Problem& problem, const Resources& resources) {
+  return std::make_unique<MpiAlgorithm>(problem, resources, algorithm, segment_bytes);
+}
 
 }  // namespace stepladder::all_reduce

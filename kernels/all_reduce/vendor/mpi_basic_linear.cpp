@@ -11,11 +11,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-class MpiBasicLinear final : public MpiAlgorithm {
- public:
-  MpiBasicLinear(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "basic_linear") {}
-};
+constexpr char algorithm[] = "basic_linear";
 
 constexpr VariantInfo info{
     .name = "mpi_basic_linear",
@@ -23,7 +19,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's basic_linear: rank 0 adds all vectors and broadcasts the sum",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiBasicLinear>};
+const Registration registration{info, mpi_algorithm<algorithm>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

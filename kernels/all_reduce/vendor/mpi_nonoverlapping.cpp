@@ -12,11 +12,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-class MpiNonoverlapping final : public MpiAlgorithm {
- public:
-  MpiNonoverlapping(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "nonoverlapping") {}
-};
+constexpr char algorithm[] = "nonoverlapping";
 
 constexpr VariantInfo info{
     .name = "mpi_nonoverlapping",
@@ -24,7 +20,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's nonoverlapping: MPI_Reduce, then MPI_Bcast",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiNonoverlapping>};
+const Registration registration{info, mpi_algorithm<algorithm>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

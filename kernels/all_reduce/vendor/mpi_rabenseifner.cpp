@@ -12,11 +12,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-class MpiRabenseifner final : public MpiAlgorithm {
- public:
-  MpiRabenseifner(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "rabenseifner") {}
-};
+constexpr char algorithm[] = "rabenseifner";
 
 constexpr VariantInfo info{
     .name = "mpi_rabenseifner",
@@ -24,7 +20,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's rabenseifner: reduce-scatter by halving, all-gather by doubling",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiRabenseifner>};
+const Registration registration{info, mpi_algorithm<algorithm>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -11,11 +11,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-class MpiRecursiveDoubling final : public MpiAlgorithm {
- public:
-  MpiRecursiveDoubling(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "recursive_doubling") {}
-};
+constexpr char algorithm[] = "recursive_doubling";
 
 constexpr VariantInfo info{
     .name = "mpi_recursive_doubling",
@@ -23,7 +19,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's recursive_doubling: ranks at distance 1, 2, 4, … exchange vectors",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiRecursiveDoubling>};
+const Registration registration{info, mpi_algorithm<algorithm>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

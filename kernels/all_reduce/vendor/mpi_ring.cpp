@@ -11,11 +11,7 @@
 namespace stepladder::all_reduce {
 namespace {
 
-class MpiRing final : public MpiAlgorithm {
- public:
-  MpiRing(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "ring") {}
-};
+constexpr char algorithm[] = "ring";
 
 constexpr VariantInfo info{
     .name = "mpi_ring",
@@ -23,7 +19,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's ring: one chunk per rank travels round the ring",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiRing>};
+const Registration registration{info, mpi_algorithm<algorithm>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -17,12 +17,7 @@ namespace stepladder::all_reduce {
 namespace {
 
 constexpr int segment_bytes = 1 << 18;
-
-class MpiSegmentedRing final : public MpiAlgorithm {
- public:
-  MpiSegmentedRing(const Problem& problem, const Resources& resources)
-      : MpiAlgorithm(problem, resources, "segmented_ring", segment_bytes) {}
-};
+constexpr char algorithm[] = "segmented_ring";
 
 constexpr VariantInfo info{
     .name = "mpi_segmented_ring",
@@ -30,7 +25,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's segmented_ring: its ring on segments of the chunks",
 };
 
-const Registration registration{info, make_plan<AllReduce, MpiSegmentedRing>};
+const Registration registration{info, mpi_algorithm<algorithm, segment_bytes>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

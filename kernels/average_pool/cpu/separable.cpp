@@ -1,6 +1,6 @@
-// A window is the product of a range of rows and one of columns. The rows are added first, column by
-// column, into a line, and then the columns of each window along that line: r + s additions for an
-// output of stride 1 instead of r · s. The loops need no tests for padding, and products with
+// A window is the product of a range of rows and one of columns. The rows are added first, column
+// by column, into a line, and then the columns of each window along that line: r + s additions for
+// an output of stride 1 instead of r · s. The loops need no tests for padding, and products with
 // reciprocals replace the divisions. The bound is that of any order of summation: a running sum
 // would take fewer additions still, but its error grows along the row.
 #include <algorithm>

@@ -5,8 +5,7 @@
 namespace stepladder::average_pool {
 namespace {
 
-// Calls visit(address in x) for the positions of window (i, j) that are inside the plane, and returns
-// their number.
+// Calls visit(address in x) for the positions of window (i, j) inside the plane; their number.
 template <class Visit>
 std::int64_t for_window(const Problem& p, const Operands& o, std::int64_t plane, std::int64_t i,
                         std::int64_t j, const Visit& visit) {

@@ -103,9 +103,9 @@ struct GemmTile {
         k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n, accumulate, epilogue);
   }
 
-  // c[i, j] for i < m and j < panels * columns, from as many panels of b, one after the other. With few
-  // steps of k, calls and the wait for c would take longer than the arithmetic: there is one call, and
-  // the tile after the present one is prefetched for writing.
+  // c[i, j] for i < m and j < panels * columns, from as many panels of b, one after the other. With
+  // few steps of k, calls and the wait for c would take longer than the arithmetic: there is one
+  // call, and the tile after the present one is prefetched for writing.
   static void multiply_panels(std::int64_t k, const float* a, std::int64_t a_row,
                               std::int64_t a_step, const float* b_panels, std::int64_t panels,
                               float* c, std::int64_t ldc, std::int64_t m, bool accumulate) {
@@ -125,7 +125,7 @@ struct GemmTile {
   // has too few miss buffers for so many lines, L2 has enough.
   static constexpr std::int64_t panels_ahead = 2;
   // A narrow tile reads about as much of a as of b. Where rows of a run along k, four steps are
-  // unrolled, since their addresses would take as long as the arithmetic, and the rows of the next tile
+  // unrolled, since their addresses would take as long as the arithmetic, and rows of the next tile
   // are prefetched: 3 or 6 per four steps, so that all come by while a cache line of a is read.
   static constexpr std::int64_t narrow = lanes == 16 ? 2 : 1;
   template <std::int64_t Height>

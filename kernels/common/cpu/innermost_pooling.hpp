@@ -2,19 +2,19 @@
 // `inner` (images in chwn, 16 channels in nchw16c). All lanes of a vector have the same window, so
 // there are no shuffles, whatever the window, stride and padding. Threads share the planes.
 //
-// Pooling has what is done with a window:
+// Reduction(problem, window) is what is done with a window, on vectors of lanes:
 //
-//   forward(problem, operands, plane of x, window, inner, index of the first result in y)
-//   backward(the same), which adds to the plane of dx; it is zero before
+//   forward     running = start(x, position) of the first position; add(running, x, position) of
+//               all, the first included; store(operands, index in y, running, count of lanes)
+//   backward    gradient(operands, index in y, count of lanes); dx += part(gradient, position)
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "kernels/common/cpu/partial_vector.hpp"
-#include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/cpu/simd.hpp"
-#include "kernels/common/variant.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
 
@@ -35,57 +35,86 @@ inline void store_first(float* p, const Vector& v, std::int64_t count) {
     store_partial(p, v, count);
 }
 
-template <class Primitive, class Pooling>
+template <class Primitive, class Reduction>
 class InnermostPlan final : public PlanOf<Primitive> {
  public:
   using Problem = typename Primitive::Problem;
   using Operands = typename Primitive::Operands;
 
-  InnermostPlan(const Problem& p, const Resources& resources) : p_(p) {
-    const bool is_chwn = p.layout == Layout::chwn;
-    outer_ = is_chwn ? p.channels : p.planes() / block_channels;
-    inner_ = is_chwn ? p.batch : block_channels;
-    shares_ = static_cast<int>(std::clamp<std::int64_t>(
-        std::min(outer_, p.x_count() / min_elements_per_thread), 1, resources.threads));
-  }
+  InnermostPlan(const Problem& p, const Resources& resources)
+      : p_(p),
+        inner_(p.layout == Layout::chwn ? p.batch : block_channels),
+        outer_(p.layout == Layout::chwn ? p.channels : p.planes() / block_channels),
+        threads_(plane_threads(outer_, p.x_count(), resources.threads)) {}
 
   void run(const Operands& o) override {
-    if (shares_ == 1) return run_part(o, {0, outer_});
-#pragma omp parallel for num_threads(shares_) schedule(static, 1)
-    for (int share = 0; share < shares_; ++share) run_part(o, partition(outer_, shares_, share));
+    for_each_part(outer_, threads_, [&](const Range& planes, int) { pool(o, planes); });
   }
 
  private:
-  static constexpr std::int64_t min_elements_per_thread = 16384;  // of x: some microseconds
+  static constexpr std::int64_t lanes = Vector::size;
 
-  void run_part(const Operands& o, const Range& part) const {
+  void pool(const Operands& o, const Range& planes) const {
     const std::int64_t in = p_.height * p_.width * inner_, out_h = p_.out_h(), out_w = p_.out_w();
     const bool is_forward = p_.direction == decltype(p_.direction)::forward;
-    for (std::int64_t plane = part.begin; plane < part.end; ++plane) {
+    for (std::int64_t plane = planes.begin; plane < planes.end; ++plane) {
       float* x = o.x + plane * in;
       if (!is_forward) std::fill_n(x, in, 0.0F);
       for (std::int64_t i = 0; i < out_h; ++i)
         for (std::int64_t j = 0; j < out_w; ++j) {
+          const std::int64_t top = i * p_.stride_h - p_.pad_h, left = j * p_.stride_w - p_.pad_w;
+          const PoolingWindow at{top, left, inside(top, p_.window_h, p_.height),
+                                 inside(left, p_.window_w, p_.width)};
           const std::int64_t result = ((plane * out_h + i) * out_w + j) * inner_;
           if (is_forward)
-            Pooling::forward(p_, o, x, window(i, j), inner_, result);
+            forward(p_, o, x, at, inner_, result);
           else
-            Pooling::backward(p_, o, x, window(i, j), inner_, result);
+            backward(p_, o, x, at, inner_, result);
         }
     }
   }
 
-  PoolingWindow window(std::int64_t i, std::int64_t j) const {
-    const std::int64_t top = i * p_.stride_h - p_.pad_h, left = j * p_.stride_w - p_.pad_w;
-    return {top,
-            left,
-            {std::max<std::int64_t>(0, -top), std::min(p_.window_h, p_.height - top)},
-            {std::max<std::int64_t>(0, -left), std::min(p_.window_w, p_.width - left)}};
+  // Calls visit(x of the position, its number) for the positions of the window inside the plane.
+  template <class Visit>
+  static void for_each_position(const Problem& p, float* plane, const PoolingWindow& at,
+                                std::int64_t inner, const Visit& visit) {
+    for (std::int64_t r = at.rows.begin; r < at.rows.end; ++r)
+      for (std::int64_t s = at.columns.begin; s < at.columns.end; ++s)
+        visit(plane + ((at.top + r) * p.width + at.left + s) * inner,
+              Vector(static_cast<float>(r * p.window_w + s)));
+  }
+
+  static void forward(const Problem& p, const Operands& o, float* plane, const PoolingWindow& at,
+                      std::int64_t inner, std::int64_t result) {
+    const Reduction reduction(p, at);
+    for (std::int64_t l = 0; l < inner; l += lanes) {
+      const std::int64_t count = std::min(lanes, inner - l);
+      const std::int64_t r = at.rows.begin, s = at.columns.begin;
+      const float* first = plane + ((at.top + r) * p.width + at.left + s) * inner;
+      auto running = reduction.start(load_first(first + l, count),
+                                     Vector(static_cast<float>(r * p.window_w + s)));
+      for_each_position(p, plane, at, inner, [&](const float* x, const Vector& position) {
+        reduction.add(running, load_first(x + l, count), position);
+      });
+      reduction.store(o, result + l, running, count);
+    }
+  }
+
+  static void backward(const Problem& p, const Operands& o, float* plane, const PoolingWindow& at,
+                       std::int64_t inner, std::int64_t result) {
+    const Reduction reduction(p, at);
+    for (std::int64_t l = 0; l < inner; l += lanes) {
+      const std::int64_t count = std::min(lanes, inner - l);
+      const auto gradient = reduction.gradient(o, result + l, count);
+      for_each_position(p, plane, at, inner, [&](float* dx, const Vector& position) {
+        store_first(dx + l, load_first(dx + l, count) + reduction.part(gradient, position), count);
+      });
+    }
   }
 
   Problem p_;
-  std::int64_t outer_ = 0, inner_ = 0;
-  int shares_ = 1;
+  std::int64_t inner_, outer_;
+  int threads_;
 };
 
 }  // namespace stepladder::inline STEPLADDER_ISA

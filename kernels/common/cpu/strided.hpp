@@ -118,8 +118,8 @@ inline void store_within(float* p, const V& v, std::int64_t writable) {
   if (writable > 0) store_partial(p, v, writable);
 }
 
-// Calls `use` with a null pointer of the vector type for rows of `count` elements: the narrowest that
-// holds a whole row, otherwise the widest.
+// Calls `use` with a null pointer of the vector type for rows of `count` elements: the narrowest
+// that holds a whole row, otherwise the widest.
 template <class Use>
 inline void with_width([[maybe_unused]] std::int64_t count, const Use& use) {
 #if defined(__AVX512F__)

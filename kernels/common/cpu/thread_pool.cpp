@@ -37,14 +37,19 @@ void bind_to_place(int thread) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
+void throw_not_started(int error, int thread, int threads) {
+  throw std::system_error(error, std::generic_category(),
+                          "thread " + std::to_string(thread + 1) + " of " +
+                              std::to_string(threads) + " cannot be started");
+}
+
 ThreadPool::ThreadPool(int threads) : workers_(std::make_unique<std::thread[]>(threads - 1)) {
   try {
     for (; threads_ < threads; ++threads_)
       workers_[threads_ - 1] = std::thread(&ThreadPool::serve, this, threads_);
   } catch (const std::system_error& error) {  // those that have started end
     end();
-    throw std::system_error(error.code(), "thread " + std::to_string(threads_ + 1) + " of " +
-                                              std::to_string(threads) + " cannot be started");
+    throw_not_started(error.code().value(), threads_, threads);
   }
 }
 

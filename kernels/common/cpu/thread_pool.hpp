@@ -12,6 +12,9 @@ namespace stepladder {
 // inherits its creator's affinity, and OpenMP may have bound that one to one processor.
 void bind_to_place(int thread);
 
+// Throws std::system_error: "thread 2 of 4 cannot be started", for thread 1, and what `error` says.
+[[noreturn]] void throw_not_started(int error, int thread, int threads);
+
 class ThreadPool {
  public:
   // The caller is one of them; starts threads - 1 more, or throws std::system_error.

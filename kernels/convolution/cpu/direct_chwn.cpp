@@ -3,12 +3,12 @@
 //   tile of one output pixel: 6 output channels x 4 vectors of images, in registers (with fewer
 //   images 8 x 3, 12 x 2, 16 x 1)
 //
-//            x of a tap             AVX-512, per tap: 4 vector loads of x and 6 broadcasts of weights
-//            x0    x1    x2    x3   for 24 FMAs. 24 accumulators, 4 vectors of x and 1 weight take
-//      w0    acc   acc   acc   acc  29 of 32 registers (6 x 2 with 16 registers).
-//      …     …     …     …     …
-//      w5    acc   acc   acc   acc  w is [channels, kernel_h, kernel_w, out_channels]: the weights of
-//                                   a tap are neighbours, and nothing is packed or transposed.
+//          x of a tap             AVX-512, per tap: 4 vector loads of x and 6 broadcasts of weights
+//          x0    x1    x2    x3   for 24 FMAs. 24 accumulators, 4 vectors of x and 1 weight take
+//    w0    acc   acc   acc   acc  29 of 32 registers (6 x 2 with 16 registers).
+//    …     …     …     …     …
+//    w5    acc   acc   acc   acc  w is [channels, kernel_h, kernel_w, out_channels]: the weights of
+//                                 a tap are neighbours, and nothing is packed or transposed.
 //
 // All images read the same pixel: a tap in the padding is skipped for all lanes, whatever the
 // stride. Input channels are taken a few at a time, so that their window and their weights stay in
@@ -52,8 +52,8 @@ class DirectChwn final : public Plan {
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_vectors = lanes == 16 ? 4 : 2;
   static constexpr std::int64_t chunk_taps = 80;  // x and w: 20 KiB each, of 64 output channels
-  // Output channels of a tile: 24 accumulators with 32 registers, 12 with 16, and at most 16 weights
-  // of a tap, one cache line.
+  // Output channels of a tile: 24 accumulators with 32 registers, 12 with 16, and at most 16
+  // weights of a tap, one cache line.
   static constexpr std::int64_t max_channels(std::int64_t vectors) {
     return std::min<std::int64_t>(16, 6 * max_vectors / vectors);
   }

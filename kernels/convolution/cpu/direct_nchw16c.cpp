@@ -3,11 +3,11 @@
 //
 //   tile of the output: 14 pixels of a row x 2 vectors of channels, in registers
 //
-//       weights of a tap   AVX-512: two blocks of 16 channels. Per input channel and tap: 2 loads of
-//         w0  | w1         weights and, per pixel, 1 broadcast for 2 FMAs. AVX2: one block in two
-//   x0    acc | acc        vectors, SSE4.2: half a block, each on 6 pixels.
-//   …     …   | …
-//   x13   acc | acc        The tile of direct_tile, but the layout is that of the registers:
+//      weights of a tap   AVX-512: two blocks of 16 channels. Per input channel and tap: 2 loads of
+//        w0  | w1         weights and, per pixel, 1 broadcast for 2 FMAs. AVX2: one block in two
+//   x0   acc | acc        vectors, SSE4.2: half a block, each on 6 pixels.
+//   …    …   | …
+//   x13  acc | acc        The tile of direct_tile, but the layout is that of the registers:
 //
 // weights are packed once for all, 16 input channels of a pixel share the cache line that is
 // broadcast from, and the finished tile is stored as it is, without a transposition. Expected over

@@ -11,7 +11,7 @@
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 // to[c - sources.begin, t, u, i] = the weight of tap (t, u) from source channel c to target channel
-// targets.begin + i, of one group; rows of i are `pitch` apart. weights: [out, in, kernel_h, kernel_w]
+// targets.begin + i, of one group; rows of i are `pitch` apart. weights: [out, in, height, width]
 inline void pack_filters(const Problem& p, const Correlation& correlation, const float* weights,
                          std::int64_t group, const Range& sources, const Range& targets,
                          std::int64_t pitch, float* to) {

@@ -14,8 +14,8 @@
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 #if defined(__AVX512F__)
-// For 16 floats that are `step` <= max_step apart: element l is in the (l · step / 16)-th vector of the
-// source, at l · step % 16.
+// For 16 floats that are `step` <= max_step apart: element l is in the (l · step / 16)-th vector of
+// the source, at l · step % 16.
 struct StridedLanes {
   static constexpr std::int64_t max_step = 8;
   alignas(64) std::array<std::int32_t, 16> element{};

@@ -12,8 +12,8 @@
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-// The tiles of a batch, `rows` x `columns` of each image, grouped into blocks: some whole images, or
-// some rows of tiles of one image.
+// The tiles of a batch, `rows` x `columns` of each image, grouped into blocks: some whole images,
+// or some rows of tiles of one image.
 class TileGrid {
  public:
   struct Block {

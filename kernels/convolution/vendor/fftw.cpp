@@ -1,6 +1,6 @@
 // A convolution by two libraries: FFTW transforms whole images and filters, OpenBLAS multiplies the
-// spectra, one complex matrix product per frequency. It is what a user of libraries would write, and
-// the peer of `fft`, which differs in its tiles and in keeping them in the cache.
+// spectra, one complex matrix product per frequency. It is what a user of libraries would write,
+// and the peer of `fft`, which differs in its tiles and in keeping them in the cache.
 //
 // FFTW is fastest with the values of an image side by side, the products need those of a frequency
 // side by side, so spectra are transposed in between (FFTW can do it, at half the speed).

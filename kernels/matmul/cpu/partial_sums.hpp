@@ -1,4 +1,4 @@
-// Products whose threads divide K: the first writes to C, and each other one to partial sums of its own.
+// Products whose threads divide K: the first writes to C, each other one to its own partial sums.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,6 @@
 // sleeping thread, 5 to 50 microseconds.
 #include <pthread.h>
 
-#include <system_error>
 #include <vector>
 
 #include "kernels/common/cpu/simd.hpp"
@@ -27,7 +26,7 @@ class PthreadCondition final : public Plan {
       const int error = pthread_create(&id, nullptr, serve, &tasks_[thread]);
       if (error != 0) {
         end_threads();
-        throw std::system_error(error, std::generic_category(), "pthread_create");
+        throw_not_started(error, thread, threads_);
       }
       ids_.push_back(id);
     }

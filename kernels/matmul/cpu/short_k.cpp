@@ -1,4 +1,4 @@
-// A K of a few steps: writing C takes as long as the arithmetic, so it is written once and in memory
+// With a K of a few steps, writing C takes as long as the arithmetic: it is written once, in memory
 // order. All of K is unrolled; a strip of A stays in registers while a block of B passes from L1:
 //
 //   strip of A   [up to 4 rows, K]     one broadcast per element, in registers
@@ -52,7 +52,7 @@ class ShortK final : public Plan {
  private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_k = 16, block_columns = 512;
-  // Rows of a block are an odd number of cache lines apart: rows 2 KiB apart would share sets of L1.
+  // Rows of a block are an odd number of cache lines apart: those 2 KiB apart share sets of L1.
   static constexpr std::int64_t block_row = block_columns + line_floats;
   // Rows of a strip: its A, a vector of B and a sum for each row fit 32 or 16 registers.
   static constexpr std::int64_t strip_rows(std::int64_t k) {

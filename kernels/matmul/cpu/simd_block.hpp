@@ -1,4 +1,4 @@
-// The arithmetic of the rungs simd, openmp and pthread*, and its division among threads: the loops of `blocked` on vectors.
+// The loops of `blocked` on vectors, for simd, openmp and pthread*, and their division by threads.
 #pragma once
 
 #include <algorithm>

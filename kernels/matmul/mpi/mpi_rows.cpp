@@ -1,5 +1,5 @@
-// Rows of C, one strip per rank. A strip of C needs the same strip of op(A), which the rank has, and
-// all of B, of which it has 1/p: an all-gather of B comes first, then one packed product.
+// Rows of C, one strip per rank. A strip of C needs the same strip of op(A), which the rank has,
+// and all of B, of which it has 1/p: an all-gather of B comes first, then one packed product.
 //
 //     T = 2 m n k / p gamma + (p-1) (alpha + k n / p beta)      p ranks, a ring all-gather
 //

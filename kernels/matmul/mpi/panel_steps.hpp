@@ -32,8 +32,8 @@ struct Panels {
 // The panels of one operand.
 class PanelsOf {
  public:
-  // k: of this rank's block. other: its rows of op(A), or columns of op(B). by_k: stored [k, other];
-  // otherwise [other, k]. place: what this rank is called as an owner.
+  // k: of this rank's block. other: its rows of op(A), or columns of op(B). by_k: stored [k,
+  // other]; otherwise [other, k]. place: what this rank is called as an owner.
   PanelsOf(Range k, std::int64_t other, bool by_k, int place, std::int64_t width, int buffers)
       : k_(k),
         other_(other),

@@ -1,7 +1,7 @@
-// SUMMA with the next panels on their way while the present ones are multiplied. Two buffers for the
-// panels of each operand: the broadcasts of step s + 1 (MPI_Ibcast) start before the product of step
-// s and end after it. MPI libraries move messages inside MPI calls alone, so the product is computed
-// in strips of columns, with MPI_Testall after each.
+// SUMMA with the next panels on their way while the present ones are multiplied. Two buffers for
+// the panels of each operand: the broadcasts of step s + 1 (MPI_Ibcast) start before the product of
+// step s and end after it. MPI libraries move messages inside MPI calls alone, so the product is
+// computed in strips of columns, with MPI_Testall after each.
 //
 //     T = t_comm + (steps - 1) max(t_comm, t_product) + t_product        of one step each
 //

@@ -4,8 +4,10 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "kernels/common/shared_library.hpp"
+#include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
@@ -19,7 +21,7 @@ class BlasLibrary {
   // A function of the library; see SharedLibrary.
   SharedLibrary::Symbol operator[](const char* function) const { return library_[function]; }
 
-  // C = op(A) op(B) by cblas_sgemm. The dimensions must have passed require_blas_sizes().
+  // C = op(A) op(B) by cblas_sgemm.
   void multiply(const Problem& problem, const Operands& operands) const;
 
  private:
@@ -34,5 +36,34 @@ class BlasLibrary {
 
 // Throws Unsupported if a dimension does not fit the 32-bit integers of cblas_sgemm.
 void require_blas_sizes(const Problem& problem);
+
+// A product by cblas_sgemm and the epilogue after it. set_threads: the library's function that sets
+// the number of threads, an Integer.
+template <class Integer>
+class BlasPlan : public Plan {
+ public:
+  BlasPlan(const Problem& problem, const Resources& resources, BlasLibrary library,
+           const char* set_threads)
+      : library_(std::move(library)),
+        problem_(problem),
+        threads_(resources.threads),
+        set_threads_(library_[set_threads]) {
+    require_blas_sizes(problem);
+  }
+
+  void run(const Operands& operands) override {
+    set_threads_(threads_);  // another plan may have set a different number
+    library_.multiply(problem_, operands);
+    separate_epilogue(problem_, operands, threads_);
+  }
+
+ protected:
+  BlasLibrary library_;
+
+ private:
+  Problem problem_;
+  int threads_;
+  void (*set_threads_)(Integer);
+};
 
 }  // namespace stepladder::matmul

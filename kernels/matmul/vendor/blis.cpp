@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
@@ -32,27 +31,16 @@ void choose_kernels(const BlasLibrary& library) {
   }
 }
 
-class Blis final : public Plan {
+class Blis final : public BlasPlan<std::int64_t> {
  public:
   Blis(const Problem& problem, const Resources& resources)
-      : problem_(problem), threads_(resources.threads) {
-    require_blas_sizes(problem);
+      : BlasPlan(problem, resources,
+                 {{"libblis.so.4", "/usr/lib/x86_64-linux-gnu/blis-openmp/libblis.so.4",
+                   "/usr/lib/x86_64-linux-gnu/blis-pthread/libblis.so.4"},
+                  "Debian: libblis4-openmp"},
+                 "bli_thread_set_num_threads") {
     choose_kernels(library_);
   }
-
-  void run(const Operands& operands) override {
-    set_threads_(threads_);  // another plan may have set a different number
-    library_.multiply(problem_, operands);
-    separate_epilogue(problem_, operands, threads_);
-  }
-
- private:
-  Problem problem_;
-  int threads_;
-  BlasLibrary library_{{"libblis.so.4", "/usr/lib/x86_64-linux-gnu/blis-openmp/libblis.so.4",
-                        "/usr/lib/x86_64-linux-gnu/blis-pthread/libblis.so.4"},
-                       "Debian: libblis4-openmp"};
-  void (*set_threads_)(std::int64_t) = library_["bli_thread_set_num_threads"];
 };
 
 constexpr VariantInfo info{

@@ -1,33 +1,21 @@
 // Intel MKL. It is set to use GNU OpenMP, which this program already uses: two OpenMP runtimes in
 // one process would compete for the cores.
-#include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-class Mkl final : public Plan {
+class Mkl final : public BlasPlan<int> {
  public:
   Mkl(const Problem& problem, const Resources& resources)
-      : problem_(problem), threads_(resources.threads) {
-    require_blas_sizes(problem);
+      : BlasPlan(problem, resources,
+                 {{"libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"},
+                  "Debian non-free: intel-mkl; PyPI: mkl, its folder in LD_LIBRARY_PATH"},
+                 "MKL_Set_Num_Threads") {
     constexpr int gnu = 3;  // MKL_THREADING_GNU
     int (*set_threading_layer)(int) = library_["MKL_Set_Threading_Layer"];
     set_threading_layer(gnu);
   }
-
-  void run(const Operands& operands) override {
-    set_threads_(threads_);  // another plan may have set a different number
-    library_.multiply(problem_, operands);
-    separate_epilogue(problem_, operands, threads_);
-  }
-
- private:
-  Problem problem_;
-  int threads_;
-  BlasLibrary library_{{"libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"},
-                       "Debian non-free: intel-mkl; PyPI: mkl, its folder in LD_LIBRARY_PATH"};
-  void (*set_threads_)(int) = library_["MKL_Set_Num_Threads"];
 };
 
 constexpr VariantInfo info{

@@ -5,20 +5,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool {
 namespace {
-
-struct Range {  // [begin, end) of a window's rows or columns
-  std::int64_t begin, end;
-};
-
-// The part inside the plane of a window that starts at `start`, which may be negative.
-Range clip(std::int64_t start, std::int64_t window, std::int64_t plane) {
-  return {std::max<std::int64_t>(0, -start), std::min(window, plane - start)};
-}
 
 class Branchless final : public Plan {
  public:
@@ -46,13 +38,13 @@ class Branchless final : public Plan {
     for (std::int64_t plane = 0; plane < p.planes(); ++plane)
       for (std::int64_t i = 0; i < out_h; ++i) {
         const std::int64_t top = i * p.stride_h - p.pad_h;
-        const Range rows = clip(top, p.window_h, p.height);
+        const Range rows = inside(top, p.window_h, p.height);
         const float* row = o.x + (plane * p.height + top) * p.width - p.pad_w;  // of window (i, 0)
         float* y = o.y + (plane * out_h + i) * out_w;
         std::uint8_t* argmax = o.argmax + (plane * out_h + i) * out_w;
         const auto border = [&](std::int64_t j) {
           find_maximum(row + j * p.stride_w, rows,
-                       clip(j * p.stride_w - p.pad_w, p.window_w, p.width), y + j, argmax + j);
+                       inside(j * p.stride_w - p.pad_w, p.window_w, p.width), y + j, argmax + j);
         };
         for (std::int64_t j = 0; j < interior_.begin; ++j) border(j);
         for (std::int64_t j = interior_.begin; j < interior_.end; ++j)

@@ -1,6 +1,6 @@
 // One element after the other, in the order of nchw. One side is read or written along memory, the
-// other a whole row of its layout apart: a cache line of 16 elements is fetched for each of them, and
-// is often gone before its next element is needed.
+// other a whole row of its layout apart: a cache line of 16 elements is fetched for each of them,
+// and is often gone before its next element is needed.
 #include <algorithm>
 
 #include "kernels/reorder/reorder.hpp"

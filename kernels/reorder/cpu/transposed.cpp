@@ -4,9 +4,9 @@
 //   nhwc      one for each image    [channels, pixels]          <->  [pixels, channels]
 //   nchw16c   one for each block    [16 channels, pixels]       <->  [pixels, 16]
 //
-// Squares of 4 x 4 or 8 x 8 are transposed in registers (transpose.hpp), in blocks of 16 x 16: every
-// cache line of both sides is moved once and whole. Expected over serial: 4 and more, up to the copy
-// bandwidth of the cache level or memory. Threads share the matrices, in chunks of their columns.
+// Squares of 4 x 4 or 8 x 8 are transposed in registers (transpose.hpp), in blocks of 16 x 16:
+// every cache line of both sides is moved once and whole. Expected over serial: 4 and more, up to
+// the copy bandwidth of the cache level or memory. Threads divide the matrices by columns.
 #include <algorithm>
 
 #include "kernels/common/cpu/partition.hpp"

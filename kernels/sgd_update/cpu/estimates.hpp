@@ -1,11 +1,11 @@
-// The adaptive rules without square roots: an estimate instruction and a Newton step in their place, so
-// that the divider has one operation per vector and the multipliers compute the root beside it.
+// The adaptive rules with an estimate instruction and a Newton step in place of each square root:
+// the divider has one operation per vector, and the multipliers compute the root beside it.
 //
 //   r ≈ 1 / √s    a = s r              √s = a (3 − a r) / 2
 //
-// A step makes an error of 3/2 δ² from the estimate's relative error δ. In AVX-512 δ = 2^-14 and the
-// step is as good as exact; in AVX2 δ = 1.5 · 2^-12 [47], and it adds 3.4 roundings. The README adds
-// up all roundings: they are within the bound of the primitive.
+// A step makes an error of 3/2 δ² from the estimate's relative error δ. In AVX-512 δ = 2^-14 and
+// the step is as good as exact; in AVX2 δ = 1.5 · 2^-12 [47], and it adds 3.4 roundings. The README
+// adds up all roundings: they are within the bound of the primitive.
 #pragma once
 
 #include <immintrin.h>
@@ -46,9 +46,9 @@ class Estimates : public Constants<Vector> {
         twice_rate_(learning_rate + learning_rate),
         twice_epsilon_(epsilon + epsilon) {}
 
-  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the smallest normal number added, the root
-  // of 0 is 0, that of a denormal number is wrong by less than 2^-65 <= ε u, and from 2^-100 on
-  // nothing changes.
+  // The estimate for 0 is infinite, and 0 · ∞ = NaN. With the smallest normal number added, the
+  // root of 0 is 0, the root of a denormal number is wrong by less than 2^-65 <= ε u, and from
+  // 2^-100 on nothing changes.
   Vector step(const Vector& direction, const Vector& square) const {
     const Vector r = estimate_reciprocal_root(square + Vector(0x1p-126F));
     const Vector a = square * r;

@@ -1,10 +1,8 @@
-// simd_estimate on all cores, simd with SSE4.2 and where there are no estimates: each thread updates one
-// contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot use the full
-// memory bandwidth, and where the arrays fit into the caches of all cores together. Small arrays
-// stay on one thread: waking a second one costs more.
-#include <algorithm>
-
-#include "kernels/common/cpu/partition.hpp"
+// simd_estimate on all cores, simd with SSE4.2 and where there are no estimates: each thread
+// updates one contiguous chunk of the arrays, of whole cache lines. It helps where one core cannot
+// use the full memory bandwidth, and where the arrays fit into the caches of all cores together.
+// Small arrays stay on one thread: waking a second one costs more.
+#include "kernels/common/cpu/parts.hpp"
 #include "kernels/sgd_update/cpu/estimates.hpp"
 #include "kernels/sgd_update/cpu/update_range.hpp"
 
@@ -18,14 +16,13 @@ template <class AnyConstants>
 void update_chunks(const Problem& p, const Operands& o, int threads) {
   const AnyConstants constants(p, o);
   with_optimizer(p.optimizer, [&](auto optimizer) {
-    const auto chunks = std::min<std::int64_t>(threads, p.count / min_weights_per_thread);
-    if (chunks <= 1) return update_range<optimizer()>(constants, o, 0, p.count);
     constexpr std::int64_t line = 16;  // floats of a cache line
-#pragma omp parallel for num_threads(static_cast <int>(chunks)) schedule(static, 1)
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-      const auto [begin, end] = partition(p.count, chunks, chunk, line);
-      update_range<optimizer()>(constants, o, begin, end);
-    }
+    for_each_part(
+        p.count, parts_that_pay(p.count, p.count, min_weights_per_thread, threads),
+        [&](const Range& chunk, int) {
+          update_range<optimizer()>(constants, o, chunk.begin, chunk.end);
+        },
+        line);
   });
 }
 

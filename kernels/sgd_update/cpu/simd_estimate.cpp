@@ -3,9 +3,9 @@
 // work beside it. So the root starts from an estimate of 12 or 14 bits, and a Newton step doubles
 // its bits; the divider has the division alone, 10 cycles. sgd and momentum have no root.
 //
-// Expected: where the arrays are in cache, 1.1 to 2 with AVX-512 and 1 to 1.5 with AVX2; nothing where
-// simd is at the rate of the memory already; 0.6 to 0.8 with SSE4.2, where the divider needs 6 cycles
-// and the step, without FMA, is 12 instructions. Source of the cycles: uops.info [46].
+// Expected: where the arrays are in cache, 1.1 to 2 with AVX-512 and 1 to 1.5 with AVX2; nothing
+// where simd is at the rate of the memory already; 0.6 to 0.8 with SSE4.2, where the divider needs
+// 6 cycles and the step, without FMA, is 12 instructions. Source of the cycles: uops.info [46].
 #include "kernels/sgd_update/cpu/estimates.hpp"
 #include "kernels/sgd_update/cpu/update_range.hpp"
 

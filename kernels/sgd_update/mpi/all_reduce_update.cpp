@@ -1,11 +1,11 @@
 // Data parallelism as it is usually written: all ranks all-reduce the whole gradient, here by the
-// ring, and then every rank updates all weights. All ranks do the same update: p times the work, and
-// p times the state.
+// ring, and then every rank updates all weights. All ranks do the same update: p times the work,
+// and p times the state.
 //
 //     T = T_ring(n) + u n        p ranks, n bytes, u seconds per byte of weights updated
 //
-// Identical bits: the ring gives all ranks the same mean, and all do the same arithmetic on the same
-// weights and state.
+// Identical bits: the ring gives all ranks the same mean, and all do the same arithmetic on the
+// same weights and state.
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/all_reduce/mpi/ring_steps.hpp"

@@ -1,8 +1,8 @@
 // The update between the two halves of the all-reduce: after the reduce-scatter a rank has the mean
 // gradient of one shard, updates the weights of that shard, and the all-gather distributes weights
-// instead of gradients (ZeRO stage 1: Rajbhandari et al., ZeRO: Memory optimizations toward training
-// trillion parameter models, 2020). The messages are those of all_reduce_update; each rank updates
-// 1/p of the weights and touches 1/p of the state.
+// instead of gradients (ZeRO stage 1: Rajbhandari et al., ZeRO: Memory optimizations toward
+// training trillion parameter models, 2020). The messages are those of all_reduce_update; each rank
+// updates 1/p of the weights and touches 1/p of the state.
 //
 //     T = T_ring(n) + u n/p        p ranks, n bytes, u seconds per byte of weights updated
 //

@@ -26,8 +26,8 @@ inline void update_shard(const Problem& p, const Operands& o, const float* mean,
                  [&](auto optimizer) { update_range<optimizer()>(constants, shard, 0, count); });
 }
 
-// The time of updating weights of so many bytes by sgd, which reads two arrays and writes one, as an
-// addition does. The cost model knows no optimizer: one state makes it 5/3 of this, two 7/3.
+// The time of updating weights of so many bytes by sgd, which reads two arrays and writes one, as
+// an addition does. The cost model knows no optimizer: one state makes it 5/3 of this, two 7/3.
 inline double update_cost(const CommunicationCost& c, double bytes) { return c.l.add(bytes); }
 
 }  // namespace stepladder::sgd_update::inline STEPLADDER_ISA

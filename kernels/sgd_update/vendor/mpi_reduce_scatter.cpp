@@ -1,6 +1,6 @@
 // sharded_update with the collective operations of the MPI library: MPI_Reduce_scatter gives each
-// rank the sum of its shard, and MPI_Allgatherv distributes the new weights. The library chooses the
-// algorithms; the update itself is that of sharded_update. Shard r belongs to rank r.
+// rank the sum of its shard, and MPI_Allgatherv distributes the new weights. The library chooses
+// the algorithms; the update itself is that of sharded_update. Shard r belongs to rank r.
 //
 // Identical bits: each weight is updated on one rank and then copied.
 #include <limits>

@@ -70,8 +70,8 @@ class CompressedRing final : public Plan {
  private:
   Chunk chunk(int index) const { return chunk_of({0, problem_.count}, group_.ranks(), index); }
   std::int64_t exchange(std::int64_t length) const {
-    return exchange_bytes(group_, {outgoing_.get(), length, next_rank(group_)},
-                          {incoming_.get(), codec_.capacity(), previous_rank(group_)});
+    return exchange_bytes(group_, {outgoing_.get(), length, group_.next()},
+                          {incoming_.get(), codec_.capacity(), group_.previous()});
   }
 
   Problem problem_;

@@ -26,10 +26,4 @@ struct IncomingBytes {
 std::int64_t exchange_bytes(const Group& group, const OutgoingBytes& out, const IncomingBytes& in,
                             std::int64_t longest = longest_bytes);
 
-// The neighbours in the ring.
-inline int next_rank(const Group& group) { return (group.rank() + 1) % group.ranks(); }
-inline int previous_rank(const Group& group) {
-  return (group.rank() + group.ranks() - 1) % group.ranks();
-}
-
 }  // namespace stepladder::all_reduce

@@ -61,7 +61,7 @@ class OneBit final : public Plan {
     decode_signs(outgoing_.get(), own.count, o.output + own.first);
     for (int step = 0; step < ranks - 1; ++step) {
       const Chunk in = chunk(rank - 1 - step);
-      exchange(next_rank(group_), previous_rank(group_), chunk(rank - step).count);
+      exchange(group_.next(), group_.previous(), chunk(rank - step).count);
       decode_signs(incoming_.get(), in.count, o.output + in.first);
       std::swap(incoming_, outgoing_);
     }

@@ -50,8 +50,8 @@ class TopK final : public Plan {
     const int rank = group_.rank();
     largest_.take(o.input, residual_.get(), problem_.count, k_, indices(rank), values(rank));
     for (int step = 0; step < ranks - 1; ++step)
-      exchange_bytes(group_, {message((rank + ranks - step) % ranks), bytes(), next_rank(group_)},
-                     {message((rank + ranks - 1 - step) % ranks), bytes(), previous_rank(group_)});
+      exchange_bytes(group_, {message((rank + ranks - step) % ranks), bytes(), group_.next()},
+                     {message((rank + ranks - 1 - step) % ranks), bytes(), group_.previous()});
     std::fill_n(o.output, problem_.count, 0.0f);
     for (int r = 0; r < ranks; ++r)
       for (std::int64_t i = 0; i < k_; ++i) o.output[indices(r)[i]] += values(r)[i];
@@ -74,8 +74,8 @@ class TopK final : public Plan {
   AlignedArray<std::byte> messages_;  // [ranks][bytes()]
 };
 
-// Measured, in roundings to bf16 in the caches: 13 to select, 0.6 for the zeros, 9 to add one element
-// at a random place, and 76 kB for the histogram of a selection.
+// Measured, in roundings to bf16 in the caches: 13 to select, 0.6 for the zeros, 9 to add one
+// element at a random place, and 76 kB for the histogram of a selection.
 double cost(const CommunicationCost& c) {
   const double selected = c.n / top_k_share;  // bytes of the values
   const double histogram = 76e3;

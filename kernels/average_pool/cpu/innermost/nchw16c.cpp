@@ -1,5 +1,5 @@
-// Average pooling with the 16 channels of a block on lanes (pooling.hpp). Expected over openmp in nchw,
-// in cache: as chwn, and with every batch. Padding channels cost as much as others.
+// Average pooling with the 16 channels of a block on lanes (pooling.hpp). Expected over openmp in
+// nchw, in cache: as chwn, and with every batch. Padding channels cost as much as others.
 #include "kernels/average_pool/cpu/innermost/pooling.hpp"
 
 namespace stepladder::average_pool {

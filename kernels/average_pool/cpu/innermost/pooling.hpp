@@ -4,49 +4,32 @@
 //   backward   dx of each of these positions += dy · 1 / divisor
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/average_pool/average_pool.hpp"
 #include "kernels/common/cpu/innermost_pooling.hpp"
 
 namespace stepladder::average_pool::inline STEPLADDER_ISA {
 
 struct MeanOfWindow {
-  static constexpr std::int64_t lanes = Vector::size;
+  Vector factor;  // 1 / divisor
 
-  static void forward(const Problem& p, const Operands& o, const float* plane,
-                      const PoolingWindow& at, std::int64_t inner, std::int64_t result) {
-    const Vector factor = one_over_divisor(p, at);
-    for (std::int64_t l = 0; l < inner; l += lanes) {
-      const std::int64_t count = std::min(lanes, inner - l);
-      Vector sum(0.0F);
-      for (std::int64_t r = at.rows.begin; r < at.rows.end; ++r)
-        for (std::int64_t s = at.columns.begin; s < at.columns.end; ++s)
-          sum += load_first(plane + ((at.top + r) * p.width + at.left + s) * inner + l, count);
-      store_first(o.y + result + l, sum * factor, count);
-    }
+  MeanOfWindow(const Problem& p, const PoolingWindow& at) {
+    const std::int64_t positions =
+        p.count == Count::include_padding
+            ? p.window_h * p.window_w
+            : (at.rows.end - at.rows.begin) * (at.columns.end - at.columns.begin);
+    factor = Vector(1.0F / static_cast<float>(positions));
   }
 
-  static void backward(const Problem& p, const Operands& o, float* plane, const PoolingWindow& at,
-                       std::int64_t inner, std::int64_t result) {
-    const Vector factor = one_over_divisor(p, at);
-    for (std::int64_t l = 0; l < inner; l += lanes) {
-      const std::int64_t count = std::min(lanes, inner - l);
-      const Vector share = load_first(o.y + result + l, count) * factor;
-      for (std::int64_t r = at.rows.begin; r < at.rows.end; ++r)
-        for (std::int64_t s = at.columns.begin; s < at.columns.end; ++s) {
-          float* dx = plane + ((at.top + r) * p.width + at.left + s) * inner + l;
-          store_first(dx, load_first(dx, count) + share, count);
-        }
-    }
+  static Vector start(const Vector&, const Vector&) { return Vector(0.0F); }
+  static void add(Vector& sum, const Vector& x, const Vector&) { sum += x; }
+  void store(const Operands& o, std::int64_t result, const Vector& sum, std::int64_t count) const {
+    store_first(o.y + result, sum * factor, count);
   }
 
- private:
-  static Vector one_over_divisor(const Problem& p, const PoolingWindow& at) {
-    const std::int64_t inside = (at.rows.end - at.rows.begin) * (at.columns.end - at.columns.begin);
-    return Vector(1.0F / static_cast<float>(
-                             p.count == Count::include_padding ? p.window_h * p.window_w : inside));
+  Vector gradient(const Operands& o, std::int64_t result, std::int64_t count) const {
+    return load_first(o.y + result, count) * factor;
   }
+  static Vector part(const Vector& gradient, const Vector&) { return gradient; }
 };
 
 using InnermostPooling = InnermostPlan<AveragePool, MeanOfWindow>;

@@ -7,8 +7,8 @@
 //   add_columns     forward: y = sum of the columns of each window along a line / divisor
 //   spread_columns  backward: dx = sum of the windows along a line that contain the column
 //
-// Both read and write whole rows, without tests: lines have zeros on both sides, where windows reach
-// into padding. The lines of a pass stay in L1.
+// Both read and write whole rows, without tests: lines have zeros on both sides, where windows
+// reach into padding. The lines of a pass stay in L1.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "kernels/average_pool/axis.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/cpu/strided.hpp"
 
 namespace stepladder::average_pool::inline STEPLADDER_ISA {
@@ -32,11 +33,11 @@ class SimdPooling {
     if (p.out_h() == 1 && p.out_w() == 1 && p.pad_h == 0 && p.pad_w == 0 &&
         p.window_h == p.height && p.window_w == p.width)
       prepare_global();
-    else if (is(2, 0))
+    else if (has_stride_2(p, 2, 0))
       prepare_stride_2<2, 0>();
-    else if (is(3, 0))
+    else if (has_stride_2(p, 3, 0))
       prepare_stride_2<3, 0>();
-    else if (is(3, 1))
+    else if (has_stride_2(p, 3, 1))
       prepare_stride_2<3, 1>();
     if (run_ != nullptr) return;
     if (p.direction == Direction::forward)
@@ -105,9 +106,9 @@ class SimdPooling {
     }
   }
 
-  // line[c] = sum of `count` rows of `length` elements, times the factors if weighted. known_count is
-  // 0 if the count is not a compile-time constant. The last vector overlaps the one before; a row
-  // shorter than a vector (partial) is loaded under a mask.
+  // line[c] = sum of `count` rows of `length` elements, times the factors if weighted. known_count
+  // is 0 if the count is not a compile-time constant. The last vector overlaps the one before; a
+  // row shorter than a vector (partial) is loaded under a mask.
   template <class V, bool weighted, bool partial, int known_count>
   void add(const float* rows, std::int64_t length, std::int64_t count, const float* factors,
            float* line) const {
@@ -130,12 +131,6 @@ class SimdPooling {
       if constexpr (weighted) sum = sum * load(column_factors_.get() + at);
       sum.store_unaligned(line + at);
     }
-  }
-
-  // A square window with stride 2 and this padding all around.
-  bool is(std::int64_t window, std::int64_t pad) const {
-    return p_.window_h == window && p_.window_w == window && p_.stride_h == 2 && p_.stride_w == 2 &&
-           p_.pad_h == pad && p_.pad_w == pad;
   }
 
   // Rows that two vectors hold need no lines: all that a row of windows reads is in registers.
@@ -335,7 +330,7 @@ class SimdPooling {
     prepare_lines(lead, p.out_w(), read, static_cast<std::int64_t>(ranges_.size()));
   }
 
-  // stride is 0 if it is not a compile-time constant; even and odd are the counts of_parity_, if known.
+  // stride is 0 if it is not a compile-time constant; even, odd: the counts of_parity_, if known.
   template <class V, int stride, int even, int odd>
   void backward(const Operands& o, std::int64_t first, std::int64_t last, float* lines) const {
     const std::int64_t in = p_.height * p_.width, out = p_.out_h() * p_.out_w();

@@ -6,16 +6,6 @@
 namespace stepladder::average_pool {
 namespace {
 
-class Simd final : public Plan {
- public:
-  Simd(const Problem& p, const Resources&) : planes_(p.planes()), pooling_(p, 1) {}
-  void run(const Operands& o) override { pooling_.run(o, 0, planes_, 0); }
-
- private:
-  std::int64_t planes_;
-  SimdPooling pooling_;
-};
-
 constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
@@ -24,7 +14,8 @@ constexpr VariantInfo info{
     .isa = build_isa,
 };
 
-const Registration registration{info, make_plan<AveragePool, Simd>};
+const Registration registration{
+    info, make_plan<AveragePool, PlanesPlan<AveragePool, SimdPooling, false>>};
 
 }  // namespace
 }  // namespace stepladder::average_pool

@@ -1,13 +1,13 @@
 // forward and backward_data: target [channels, pixels] = weights [channels, taps] · source [taps,
 // pixels], whose second operand is read from padded rows, not unfolded.
 //
-//   padded rows of a channel (pitch 8)     The pixels of a band of rows are numbered with the pitch of
-//     0 x x x x x x 0                      the padded rows. Then the source of tap (t, u) of 16 pixels
-//     0 x x x x x x 0                      is one vector, t · pitch + u after that of tap (0, 0). The
-//     0 x x x x x x 0                      pixels at the end of each row that mix two rows are dropped.
+//   padded rows of a channel (pitch 8)   The pixels of a band of rows are numbered with the pitch
+//     0 x x x x x x 0                    of the padded rows. Then the source of tap (t, u) of 16
+//     0 x x x x x x 0                    pixels is one vector, t · pitch + u after that of tap
+//     0 x x x x x x 0                    (0, 0). Pixels at row ends that mix two rows are dropped.
 //
-//   tile of the target: up to 8 channels x 3 vectors of pixels (or 1 x 8 to 6 x 4) in registers; per
-//   step of K = source channels · taps 3 loads of pixels, 8 broadcasts of weights, 24 FMAs
+//   tile of the target: up to 8 channels x 3 vectors of pixels (or 1 x 8 to 6 x 4) in registers;
+//   per step of K = source channels · taps 3 loads of pixels, 8 broadcasts of weights, 24 FMAs
 //
 // With a stride, rows and columns are sorted by their remainder, each remainder a plane of its own.
 // The classes of pixels of backward_data with a stride (axis.hpp) share the padded rows.
@@ -23,24 +23,18 @@
 #include "kernels/common/cpu/gemm_tile.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/strided_copy.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class DirectPixelsCorrelation final : public ThreadedConvolution {
+class DirectPixelsCorrelation final : public ThreadedCorrelation {
  public:
   DirectPixelsCorrelation(const Problem& problem, int threads)
-      : p_(problem), threads_(threads), forward_(problem.direction == Direction::forward) {
-    const Correlations correlations = correlations_of(p_);
-    source_channels_ = correlations.source_channels;
-    target_channels_ = correlations.target_channels;
-    panels_ = ceil_div(target_channels_, max_channels);
-    untouched_pixels_ = correlations.untouched_pixels;
-    for (const Correlation& each : correlations.all) {
+      : ThreadedCorrelation(problem, threads), panels_(ceil_div(target_channels_, max_channels)) {
+    for (const Correlation& each : correlations_.all) {
       subs_.push_back({each.h, each.w, packed_size_, {}});
       packed_size_ += p_.groups * target_channels_ * source_channels_ * each.h.taps * each.w.taps;
     }
@@ -70,25 +64,15 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
       bands_.push_back(panels_of_b(source_channels_ * channel_pitch_ + max_vectors(1) * lanes));
   }
 
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    const float* source = forward_ ? operands.x : operands.y;
-    float* target = forward_ ? operands.y : operands.x;
-    if (phase == 0) {
-      for (const SubCorrelation& sub : subs_) pack(sub, thread, operands.w);
-      if (untouched_pixels_) {
-        const Range part = partition(p_.x_count(), threads_, thread);
-        std::fill(target + part.begin, target + part.end, 0.0F);
-      }
-      return;
-    }
-    if (!subs_.empty()) correlate(thread, source, target);
+ private:
+  void pack(int thread, const float* weights) override {
+    for (const SubCorrelation& sub : subs_) pack(sub, thread, weights);
   }
 
- private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_band_floats = 96 << 10;  // 384 KiB
-  // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of pixels
-  // to hide the latency of the FMA.
+  // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of
+  // pixels to hide the latency of the FMA.
   static constexpr std::int64_t max_channels = lanes == 16 ? 8 : 6;
   static constexpr std::int64_t max_vectors(std::int64_t channels) {
     constexpr std::array<std::int64_t, 8> of_32{8, 8, 6, 6, 4, 4, 3, 3};
@@ -147,7 +131,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
   }
 
   // Computes one thread's rows of all images and groups, band by band.
-  void correlate(int thread, const float* source, float* target) {
+  void correlate(int thread, const float* source, float* target) override {
     const Range part = partition(p_.batch * p_.groups * rows_.pixels, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end;) {
       const std::int64_t image_group = item / rows_.pixels, row = item % rows_.pixels;
@@ -161,7 +145,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
     }
   }
 
-  // Copies what the pixels of `rows` rows read of all source channels, with zeros outside the source.
+  // Copies what the pixels of `rows` rows read of all source channels; zeros outside the source.
   void copy_rows(const float* source, std::int64_t row, std::int64_t rows, float* to) const {
     const std::int64_t plane = rows_.source * columns_.source;
     for (std::int64_t c = 0; c < source_channels_; ++c, source += plane)
@@ -268,12 +252,7 @@ class DirectPixelsCorrelation final : public ThreadedConvolution {
                                    channel_pitch, taps, x, weights, block);
   }
 
-  Problem p_;
-  int threads_;
-  bool forward_;
-  std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
-  std::int64_t panels_ = 0;
-  bool untouched_pixels_ = false;  // dx has pixels that no kernel element reaches
+  std::int64_t panels_;
   std::vector<SubCorrelation> subs_;
   PaddedAxis rows_{}, columns_{};
   std::int64_t band_rows_ = 0;      // of the target, at most

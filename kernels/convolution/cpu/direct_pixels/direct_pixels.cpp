@@ -1,9 +1,9 @@
-// The direct convolution with pixels on lanes: an implicit matrix product, in which the source of a tap
-// is a vector of neighbouring pixels at a fixed offset in the padded rows (correlation.hpp).
+// The direct convolution with pixels on lanes: an implicit matrix product, in which the source of a
+// tap is a vector of neighbouring pixels at a fixed offset in the padded rows (correlation.hpp).
 //
-// Expected over direct_tile, whose lanes are channels: up to 16x with one channel of the target, half
-// of that in practice, since each multiply-add then loads its pixels; nothing with whole vectors of
-// channels; a loss where rows are so short that the padding between them fills the lanes.
+// Expected over direct_tile, whose lanes are channels: up to 16x with one channel of the target,
+// half of that in practice, since each multiply-add then loads its pixels; nothing with whole
+// vectors of channels; a loss where the padding between short rows fills the lanes.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/convolution/cpu/direct_pixels/correlation.hpp"
 #include "kernels/convolution/cpu/openmp_plan.hpp"

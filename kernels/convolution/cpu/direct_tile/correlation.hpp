@@ -26,41 +26,29 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class DirectTileCorrelation final : public ThreadedConvolution {
+class DirectTileCorrelation final : public ThreadedCorrelation {
  public:
-  DirectTileCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    const Correlations correlations = correlations_of(p_);
-    source_channels_ = correlations.source_channels;
-    target_channels_ = correlations.target_channels;
-    untouched_pixels_ = correlations.untouched_pixels;
-    for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
+  DirectTileCorrelation(const Problem& problem, int threads)
+      : ThreadedCorrelation(problem, threads) {
+    for (const Correlation& each : correlations_.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     std::fill_n(packed_.get(), packed_size_, 0.0F);
   }
 
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    const bool forward = p_.direction == Direction::forward;
-    const float* source = forward ? operands.x : operands.y;
-    float* target = forward ? operands.y : operands.x;
-    if (phase == 0) {
-      for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, operands.w);
-      if (untouched_pixels_) {
-        const Range part = partition(p_.x_count(), threads_, thread);
-        std::fill(target + part.begin, target + part.end, 0.0F);
-      }
-      return;
-    }
+ private:
+  void pack(int thread, const float* weights) override {
+    for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, weights);
+  }
+  void correlate(int thread, const float* source, float* target) override {
     for (const SubCorrelation& sub : sub_correlations_) correlate(sub, thread, source, target);
   }
 
- private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_pixels = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
   static constexpr std::int64_t panel = 2 * lanes;                  // channels of the target
@@ -286,10 +274,6 @@ class DirectTileCorrelation final : public ThreadedConvolution {
     store<Pixels, Vectors * lanes>(block, at, columns.columns);
   }
 
-  Problem p_;
-  int threads_;
-  std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
-  bool untouched_pixels_ = false;  // dx has pixels that no kernel element reaches
   std::vector<SubCorrelation> sub_correlations_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;

@@ -1,6 +1,6 @@
-// backward_weights by Fourier transforms: dw is the correlation of x with dy. A tile of dy takes the
-// place of the filter, and the first kernel_h x kernel_w values of a tile of results are the taps.
-// In three phases:
+// backward_weights by Fourier transforms: dw is the correlation of x with dy. A tile of dy replaces
+// the filter, and the first kernel_h x kernel_w values of a tile of results are the taps. The three
+// phases are:
 //
 //   x, dy -> half spectra                             columns of all tiles (spectra.hpp)
 //   for each row of the half spectra, by block of tiles:

@@ -22,20 +22,16 @@
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cpu/fft/complex_tile.hpp"
 #include "kernels/convolution/cpu/fft/spectra.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class FftCorrelation final : public ThreadedConvolution {
+class FftCorrelation final : public ThreadedCorrelation {
  public:
   FftCorrelation(const Problem& problem, const FftTile& tile, int threads)
-      : p_(problem),
+      : ThreadedCorrelation(problem, threads),
         tile_(tile),
         transform_(tile),
-        forward_(p_.direction == Direction::forward),
-        threads_(threads),
-        source_channels_(forward_ ? p_.group_in() : p_.group_out()),
-        target_channels_(forward_ ? p_.group_out() : p_.group_in()),
         target_vectors_(ceil_div(target_channels_, lanes)),
         panels_(ceil_div(target_channels_, ComplexTile::columns)),
         target_h_(forward_ ? p_.out_h() : p_.height),
@@ -46,13 +42,6 @@ class FftCorrelation final : public ThreadedConvolution {
               p_.group_in() * p_.group_out(), threads),
         filters_(aligned_array<float>(std::size_t(p_.groups * group_filters()))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
-  }
-
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    if (phase == 0)
-      transform_filters(thread, operands.w);
-    else
-      correlate(thread, forward_ ? operands.x : operands.y, forward_ ? operands.y : operands.x);
   }
 
  private:
@@ -115,7 +104,7 @@ class FftCorrelation final : public ThreadedConvolution {
 
   // Transforms one thread's part of the filters: one vector of target channels and some source
   // channels at a time. Row by row, because all frequencies of one filter are in different pages.
-  void transform_filters(int thread, const float* filters) {
+  void pack(int thread, const float* filters) override {
     Workspace& work = workspaces_[std::size_t(thread)];
     const std::int64_t taps = p_.kernel_h * p_.kernel_w, channel_filters = p_.group_in() * taps;
     const std::int64_t target_pitch = forward_ ? channel_filters : taps;
@@ -148,7 +137,7 @@ class FftCorrelation final : public ThreadedConvolution {
     }
   }
 
-  void correlate(int thread, const float* source, float* target) {
+  void correlate(int thread, const float* source, float* target) override {
     Workspace& work = workspaces_[std::size_t(thread)];
     const Range part = partition(p_.groups * grid_.blocks(), threads_, thread);
     for (std::int64_t item = part.begin; item < part.end; ++item) {
@@ -266,13 +255,9 @@ class FftCorrelation final : public ThreadedConvolution {
                 std::min(lanes, target_channels_ - v * lanes));
   }
 
-  Problem p_;
   FftTile tile_;
   TileTransform transform_;
-  bool forward_;
-  int threads_;
-  std::int64_t source_channels_, target_channels_;  // of one group
-  std::int64_t target_vectors_, panels_;            // of target channels
+  std::int64_t target_vectors_, panels_;  // of target channels
   std::int64_t target_h_, target_w_;
   std::int64_t outputs_h_, outputs_w_;  // of a tile
   TileGrid grid_;

@@ -48,9 +48,9 @@ class Spectra {
     std::fill_n(window_.get(), tile.rows * window_columns_ * lanes, 0.0F);
   }
 
-  // Floats between the rows of the half spectra of `image_rows` rows of tiles, and of all rows. They
-  // must be zero before columns(). One cache line more than needed: otherwise all rows could map to
-  // the same cache set.
+  // Floats between the rows of the half spectra of `image_rows` rows of tiles, and of all rows.
+  // They must be zero before columns(). One cache line more than needed: otherwise all rows could
+  // map to the same cache set.
   std::int64_t half_row(std::int64_t image_rows) const {
     return image_rows * vectors_ * line_ + lanes;
   }

@@ -24,46 +24,33 @@
 #include "kernels/common/cpu/gemm_tile.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/axis.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/strided_copy.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/tiled/pixel_block.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-class TiledCorrelation final : public ThreadedConvolution {
+class TiledCorrelation final : public ThreadedCorrelation {
  public:
-  TiledCorrelation(const Problem& problem, int threads) : p_(problem), threads_(threads) {
-    const Correlations correlations = correlations_of(p_);
-    source_channels_ = correlations.source_channels;
-    target_channels_ = correlations.target_channels;
-    untouched_pixels_ = correlations.untouched_pixels;
-    for (const Correlation& each : correlations.all) add_sub_correlation(each.h, each.w);
+  TiledCorrelation(const Problem& problem, int threads) : ThreadedCorrelation(problem, threads) {
+    for (const Correlation& each : correlations_.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) allocate(workspace);
   }
 
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    const bool forward = p_.direction == Direction::forward;
-    const float* source = forward ? operands.x : operands.y;
-    float* target = forward ? operands.y : operands.x;
-    if (phase == 0) {
-      for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, operands.w);
-      if (untouched_pixels_) {
-        const Range part = partition(p_.x_count(), threads_, thread);
-        std::fill(target + part.begin, target + part.end, 0.0F);
-      }
-      return;
-    }
+ private:
+  void pack(int thread, const float* weights) override {
+    for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, weights);
+  }
+  void correlate(int thread, const float* source, float* target) override {
     Workspace& workspace = workspaces_[static_cast<std::size_t>(thread)];
     for (const SubCorrelation& sub : sub_correlations_)
       correlate(sub, thread, source, target, workspace);
   }
 
- private:
   using Tile = GemmTile<>;
 
   // The unfolded block [taps, pixels] stays in L2: 256 KiB, a quarter of an L2 of 1 MiB.
@@ -308,10 +295,6 @@ class TiledCorrelation final : public ThreadedConvolution {
     }
   }
 
-  Problem p_;
-  int threads_;
-  std::int64_t source_channels_ = 0, target_channels_ = 0;  // of one group
-  bool untouched_pixels_ = false;  // dx has pixels that no kernel element reaches
   std::vector<SubCorrelation> sub_correlations_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;

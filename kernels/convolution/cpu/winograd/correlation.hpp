@@ -18,20 +18,16 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/cpu/threaded_convolution.hpp"
+#include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/winograd/tiles.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
 template <int pairs, int kernel>
-class WinogradCorrelation final : public ThreadedConvolution {
+class WinogradCorrelation final : public ThreadedCorrelation {
  public:
   WinogradCorrelation(const Problem& problem, int threads)
-      : p_(problem),
-        forward_(p_.direction == Direction::forward),
-        threads_(threads),
-        source_channels_(forward_ ? p_.group_in() : p_.group_out()),
-        target_channels_(forward_ ? p_.group_out() : p_.group_in()),
+      : ThreadedCorrelation(problem, threads),
         target_h_(forward_ ? p_.out_h() : p_.height),
         target_w_(forward_ ? p_.out_w() : p_.width),
         panels_(ceil_div(target_channels_, panel)),
@@ -40,13 +36,6 @@ class WinogradCorrelation final : public ThreadedConvolution {
         weights_(aligned_array<float>(
             static_cast<std::size_t>(p_.groups * panels_ * positions * source_channels_ * panel))) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
-  }
-
-  void run_phase(int phase, int thread, const Operands& operands) override {
-    if (phase == 0)
-      transform_weights(thread, operands.w);
-    else
-      correlate(thread, forward_ ? operands.x : operands.y, forward_ ? operands.y : operands.x);
   }
 
  private:
@@ -81,7 +70,7 @@ class WinogradCorrelation final : public ThreadedConvolution {
   };
 
   // Transforms one thread's part of the weights, one vector of target channels at a time.
-  void transform_weights(int thread, const float* weights) {
+  void pack(int thread, const float* weights) override {
     alignas(cache_line) float filter[taps * lanes] = {};
     alignas(cache_line) float half[tile * kernel * lanes];
     const std::int64_t target_pitch = forward_ ? p_.group_in() * taps : taps;
@@ -110,7 +99,7 @@ class WinogradCorrelation final : public ThreadedConvolution {
     }
   }
 
-  void correlate(int thread, const float* source, float* target) {
+  void correlate(int thread, const float* source, float* target) override {
     Workspace& work = workspaces_[static_cast<std::size_t>(thread)];
     const std::int64_t source_image = forward_ ? p_.x_count() / p_.batch : p_.y_count() / p_.batch;
     const Range part = partition(p_.groups * grid_.blocks(), threads_, thread);
@@ -175,10 +164,6 @@ class WinogradCorrelation final : public ThreadedConvolution {
                 target_h_ * target_w_, target_w_, channels);
   }
 
-  Problem p_;
-  bool forward_;
-  int threads_;
-  std::int64_t source_channels_, target_channels_;  // of one group
   std::int64_t target_h_, target_w_, panels_;
   TileGrid grid_;
   AlignedArray<float> weights_;  // [groups, panels, positions, source channels, panel]

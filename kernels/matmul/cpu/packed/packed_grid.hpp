@@ -1,4 +1,4 @@
-// The plan of packed_openmp and fused: a packed product on many cores, which divide C into a grid, or K.
+// The plan of packed_openmp and fused: a packed product on many cores. They divide C or K.
 #pragma once
 
 #include <algorithm>
@@ -53,8 +53,8 @@ class PackedGrid final : public Plan {
                       partition(p.n, grid_.columns, thread % grid_.columns, Tile::lanes), thread);
   }
 
-  // A small C with a long K: in a grid every thread would pack a B for few rows, or read a part of each
-  // row of B. Adding the partial sums, and a second barrier, cost about 5 microseconds.
+  // A small C with a long K: in a grid every thread would pack a B for few rows, or read a part of
+  // each row of B. Adding the partial sums, and a second barrier, cost about 5 microseconds.
   static bool pays_to_divide_k(const Problem& p, int threads) {
     constexpr double flops_of_a_thread = 1.5e7, k_over_side = 4.5;  // side: sqrt(m n)
     const double k = static_cast<double>(p.k) / threads;
@@ -85,9 +85,9 @@ class PackedGrid final : public Plan {
   }
 
   // The grid whose largest part costs least. Each thread packs B for its columns, which costs as
-  // much as some more rows, and reads A for its rows, which costs as much as some more columns. Threads
-  // side by side write to one cache line in each row of C, unless rows begin at cache lines: that
-  // takes as long as about 2,500 multiply-adds.
+  // much as some more rows, and reads A for its rows, which costs as much as some more columns.
+  // Threads side by side write to one cache line in each row of C, unless rows begin at cache
+  // lines: that takes as long as about 2,500 multiply-adds.
   static Grid grid_of(const Problem& p, int threads) {
     constexpr std::int64_t packing_rows = 8, reading_columns = 8;
     const double shared_line = p.n % line_floats == 0 ? 0 : 2500.0 / static_cast<double>(p.k);

@@ -4,13 +4,13 @@
 //   strip of A   [MR, KC]   read in place, one row per broadcast
 //   tile of C    [MR, NR]   registers (kernels/common/cpu/gemm_tile.hpp)
 //
-// Few rows: one panel of B at a time is in L1, and all strips of A pass by. Many rows, or a large C:
-// a block of several panels is in L2, and each strip passes along it, so that B is packed once and
-// rows of C are written in memory order. The first strip packs while it computes; a single strip
-// reads B in place, and so do all strips if B is as wide as a panel. A transposed B is packed before,
-// by transposing squares in registers. A transposed A is packed too, 240 rows at a time: steps of k
-// whole rows apart would conflict for the sets of L1. If that or unused lanes would cost more, the
-// transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
+// Few rows: one panel of B at a time is in L1, and all strips of A pass by. Many rows, or a large
+// C: a block of several panels is in L2, and each strip passes along it, so that B is packed once
+// and rows of C are written in memory order. The first strip packs while it computes; a single
+// strip reads B in place, and so do all strips if B is as wide as a panel. A transposed B is packed
+// before, by transposing squares in registers. A transposed A is packed too, 240 rows at a time:
+// steps of k whole rows apart would conflict for the sets of L1. If that or unused lanes would cost
+// more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
 #pragma once
 
 #include <unistd.h>
@@ -216,15 +216,15 @@ class PackedProduct {
     return std::min(Tile::vectors, ceil_div(p.n, Tile::lanes));
   }
 
-  // Rows of A that are a multiple of 1 KiB apart share few sets of L1: as many fit as a set has ways.
+  // Rows of A a multiple of 1 KiB apart share few sets of L1: as many fit as a set has ways.
   static std::int64_t most_rows_of_strip(const Problem& p) {
     constexpr std::int64_t kib = 256, usual_ways = 8;            // kib: floats
     const std::int64_t ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);  // 0 or -1: unknown
     return !p.transpose_a && p.k % kib == 0 ? ways > 0 ? ways : usual_ways : OneVector::rows;
   }
 
-  // Whole rows of B that are as long as those of a panel need not be packed. Then blocks of K may be
-  // longer: what matters is C, and the time until a tile is at full speed.
+  // Whole rows of B that are as long as those of a panel need not be packed. Then blocks of K may
+  // be longer: what matters is C, and the time until a tile is at full speed.
   static bool is_panel(const Problem& p) {
     return !p.transpose_b && p.n == vectors_of_tile(p) * Tile::lanes;
   }

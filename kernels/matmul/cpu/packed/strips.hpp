@@ -26,8 +26,8 @@ struct Strips {
 };
 
 // Packs the strips s in `packed` of a transposed a [steps, lda], each into [steps, tile_rows], one
-// after the other. A cache line of a belongs to several strips, and is read for all of them at once:
-// a few steps at a time, which stay in L1.
+// after the other. A cache line of a belongs to several strips, and is read for all of them at
+// once: a few steps at a time, which stay in L1.
 template <std::int64_t tile_rows>
 void pack_strips(const float* a, std::int64_t lda, std::int64_t steps, const Strips& strips,
                  Range packed, float* to) {

@@ -2,9 +2,9 @@
 // `packed` copies panels of it that only few tiles would read, and fills its vectors from the short
 // side. Here the layout of the long operand decides: rows along K are multiplied as dot products
 // (dot_products.hpp). Rows along C pass a wide tile of C in registers if the long operand fits L2,
-// or if one tile is all of C (stream_tiles.hpp); otherwise, whole rows are read in memory order, and
-// added to a C in L1 (stream_rows.hpp). If C has too few elements for all threads, they divide K, and
-// if the short operand of a long K has to be transposed: each thread does that with its own part.
+// or if one tile is all of C (stream_tiles.hpp); otherwise, whole rows are read in memory order,
+// and added to a C in L1 (stream_rows.hpp). Threads divide K if C has too few elements for all of
+// them, or if the short operand of a long K has to be transposed: each transposes its own part.
 //
 // Expected: with one row, the bandwidth of the memory or cache that holds the long operand; with 2
 // to 8 rows 1.1x to 3x over `packed`. From memory, nothing from about 16 rows on, where packing
@@ -84,8 +84,8 @@ class Skinny final : public Plan {
  private:
   // Dot products need both operands along K.
   bool packs_short() const { return !streams_ && !short_along_k_; }
-  // Floats from row to row of the packed short operand: an odd number of cache lines, since rows 4 KiB
-  // apart would share the sets of L1.
+  // Floats from row to row of the packed short operand: an odd number of cache lines, since rows 4
+  // KiB apart would share the sets of L1.
   std::int64_t packed_row() const {
     return ceil_div(problem_.k, line_floats) / 2 * 2 * line_floats + line_floats;
   }

@@ -58,8 +58,8 @@ class StreamRows {
     std::int64_t rows, columns, pitch;  // pitch: whole vectors, so that rows are aligned
   };
 
-  // 16 KiB of C, half of an L1. With at most 16 rows of C that is 1 KiB or more of each row of B, so
-  // that the next group of rows is prefetched early enough.
+  // 16 KiB of C, half of an L1. With at most 16 rows of C that is 1 KiB or more of each row of B,
+  // so that the next group of rows is prefetched early enough.
   static std::int64_t block_columns(std::int64_t rows) {
     constexpr std::int64_t block_floats = 4096;
     return block_floats / rows / lanes * lanes;

@@ -50,8 +50,8 @@ class StreamTiles {
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_rows = lanes == 16 ? 8 : 6, max_vectors = lanes == 16 ? 16 : 8;
 
-  // The prefetch to L1 runs 2 KiB of a tile's B ahead: consecutive rows are in different pages, where
-  // the hardware does not prefetch.
+  // The prefetch to L1 runs 2 KiB of a tile's B ahead: consecutive rows are in different pages,
+  // where the hardware does not prefetch.
   static constexpr std::int64_t vectors_ahead = 512 / lanes;
 
   // Accumulators and, for each row of B, one more vector fit the registers.

@@ -7,24 +7,10 @@
 namespace stepladder::matmul {
 namespace {
 
-class TriangleCyclic final : public Plan {
- public:
-  TriangleCyclic(const Problem& problem, const Resources& resources)
-      : rows_(problem), threads_(resources.threads) {}
-
-  void run(const Operands& o) override {
-#pragma omp parallel num_threads(threads_)
-    {
-      rows_.transpose_b(o);
+void multiply_rows(const TriangleRows& rows, const Operands& o) {
 #pragma omp for schedule(static, 1)
-      for (std::int64_t i = 0; i < rows_.count(); ++i) rows_.multiply_row(o, i);
-    }
-  }
-
- private:
-  TriangleRows rows_;
-  int threads_;
-};
+  for (std::int64_t i = 0; i < rows.count(); ++i) rows.multiply_row(o, i);
+}
 
 constexpr VariantInfo info{
     .name = "triangle_cyclic",
@@ -36,7 +22,7 @@ constexpr VariantInfo info{
     .triangle = true,
 };
 
-const Registration registration{info, make_plan<Matmul, TriangleCyclic>};
+const Registration registration{info, make_plan<Matmul, TrianglePlan<multiply_rows>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -1,31 +1,17 @@
 // schedule(dynamic, 1): a thread that is done takes the next row from a shared counter. Threads end
-// within one row of each other: T times as fast, 2 - 1/T over triangle_static, 1.5 with two threads.
-// Each row costs an atomic addition, whose cache line moves from core to core: about 0.1 µs. With
-// k = 64 that is a third of a row of 128 elements, and some percent of one of 1024.
+// within one row of each other: T times as fast, 2 - 1/T over triangle_static, 1.5 with two
+// threads. Each row costs an atomic addition, whose cache line moves from core to core: about 0.1
+// µs. With k = 64 that is a third of a row of 128 elements, and some percent of one of 1024.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/triangle/triangle_rows.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-class TriangleDynamic final : public Plan {
- public:
-  TriangleDynamic(const Problem& problem, const Resources& resources)
-      : rows_(problem), threads_(resources.threads) {}
-
-  void run(const Operands& o) override {
-#pragma omp parallel num_threads(threads_)
-    {
-      rows_.transpose_b(o);
+void multiply_rows(const TriangleRows& rows, const Operands& o) {
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t i = 0; i < rows_.count(); ++i) rows_.multiply_row(o, i);
-    }
-  }
-
- private:
-  TriangleRows rows_;
-  int threads_;
-};
+  for (std::int64_t i = 0; i < rows.count(); ++i) rows.multiply_row(o, i);
+}
 
 constexpr VariantInfo info{
     .name = "triangle_dynamic",
@@ -37,7 +23,7 @@ constexpr VariantInfo info{
     .triangle = true,
 };
 
-const Registration registration{info, make_plan<Matmul, TriangleDynamic>};
+const Registration registration{info, make_plan<Matmul, TrianglePlan<multiply_rows>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -48,4 +48,24 @@ class TriangleRows {
   AlignedArray<float> rows_of_b_;  // [k, n] if it is copied
 };
 
+// multiply_rows(rows, operands): each thread of the parallel region calls it and computes some rows.
+template <auto multiply_rows>
+class TrianglePlan final : public Plan {
+ public:
+  TrianglePlan(const Problem& problem, const Resources& resources)
+      : rows_(problem), threads_(resources.threads) {}
+
+  void run(const Operands& o) override {
+#pragma omp parallel num_threads(threads_)
+    {
+      rows_.transpose_b(o);
+      multiply_rows(rows_, o);
+    }
+  }
+
+ private:
+  TriangleRows rows_;
+  int threads_;
+};
+
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

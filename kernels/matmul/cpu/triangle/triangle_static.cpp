@@ -1,30 +1,16 @@
-// schedule(static): thread t of T computes the rows from t m / T on. No thread asks for work, but the
-// rows differ: the last thread has (2 T - 1) / T² of the triangle, 3/4 with two threads, so the gain
-// is T² / (2 T - 1): 1.33 with two threads, T / 2 with many.
+// schedule(static): thread t of T computes the rows from t m / T on. No thread asks for work, but
+// the rows differ: the last thread has (2 T - 1) / T² of the triangle, 3/4 with two threads, so the
+// gain is T² / (2 T - 1): 1.33 with two threads, T / 2 with many.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/triangle/triangle_rows.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
-class TriangleStatic final : public Plan {
- public:
-  TriangleStatic(const Problem& problem, const Resources& resources)
-      : rows_(problem), threads_(resources.threads) {}
-
-  void run(const Operands& o) override {
-#pragma omp parallel num_threads(threads_)
-    {
-      rows_.transpose_b(o);
+void multiply_rows(const TriangleRows& rows, const Operands& o) {
 #pragma omp for schedule(static)
-      for (std::int64_t i = 0; i < rows_.count(); ++i) rows_.multiply_row(o, i);
-    }
-  }
-
- private:
-  TriangleRows rows_;
-  int threads_;
-};
+  for (std::int64_t i = 0; i < rows.count(); ++i) rows.multiply_row(o, i);
+}
 
 constexpr VariantInfo info{
     .name = "triangle_static",
@@ -36,7 +22,7 @@ constexpr VariantInfo info{
     .triangle = true,
 };
 
-const Registration registration{info, make_plan<Matmul, TriangleStatic>};
+const Registration registration{info, make_plan<Matmul, TrianglePlan<multiply_rows>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

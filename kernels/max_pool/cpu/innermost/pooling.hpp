@@ -13,51 +13,32 @@
 namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
 struct LargestOfWindow {
-  static constexpr std::int64_t lanes = Vector::size;
+  struct Running {
+    Vector best, position;
+  };
+  struct Gradient {
+    Vector dy, argmax;
+  };
+  LargestOfWindow(const Problem&, const PoolingWindow&) {}
 
-  static void forward(const Problem& p, const Operands& o, const float* plane,
-                      const PoolingWindow& at, std::int64_t inner, std::int64_t result) {
-    for (std::int64_t l = 0; l < inner; l += lanes) {
-      const std::int64_t count = std::min(lanes, inner - l);
-      const auto value = [&](std::int64_t r, std::int64_t s) {
-        return load_first(plane + ((at.top + r) * p.width + at.left + s) * inner + l, count);
-      };
-      const auto position = [&](std::int64_t r, std::int64_t s) {
-        return Vector(static_cast<float>(r * p.window_w + s));
-      };
-      Vector best = value(at.rows.begin, at.columns.begin);
-      Vector best_position = position(at.rows.begin, at.columns.begin);
-      for (std::int64_t r = at.rows.begin; r < at.rows.end; ++r)
-        for (std::int64_t s = at.columns.begin; s < at.columns.end; ++s) {
-          const Vector x = value(r, s);
-          best_position = xsimd::select(x > best, position(r, s), best_position);
-          best = xsimd::max(x, best);
-        }
-      store_first(o.y + result + l, best, count);
-      store_argmax_within(o.argmax + result + l, best_position, count);
-    }
+  static Running start(const Vector& x, const Vector& position) { return {x, position}; }
+  static void add(Running& running, const Vector& x, const Vector& position) {
+    running.position = xsimd::select(x > running.best, position, running.position);
+    running.best = xsimd::max(x, running.best);
+  }
+  static void store(const Operands& o, std::int64_t result, const Running& running,
+                    std::int64_t count) {
+    store_first(o.y + result, running.best, count);
+    store_argmax_within(o.argmax + result, running.position, count);
   }
 
-  static void backward(const Problem& p, const Operands& o, float* plane, const PoolingWindow& at,
-                       std::int64_t inner, std::int64_t result) {
-    for (std::int64_t l = 0; l < inner; l += lanes) {
-      const std::int64_t count = std::min(lanes, inner - l);
-      const Vector dy = load_first(o.y + result + l, count);
-      const Vector largest = load_positions(o.argmax + result + l, count);
-      for (std::int64_t r = at.rows.begin; r < at.rows.end; ++r)
-        for (std::int64_t s = at.columns.begin; s < at.columns.end; ++s) {
-          float* dx = plane + ((at.top + r) * p.width + at.left + s) * inner + l;
-          const Vector position(static_cast<float>(r * p.window_w + s));
-          store_first(dx, load_first(dx, count) + where(largest == position, dy), count);
-        }
-    }
+  static Gradient gradient(const Operands& o, std::int64_t result, std::int64_t count) {
+    std::uint8_t argmax[Vector::size] = {};
+    std::copy_n(o.argmax + result, count, argmax);
+    return {load_first(o.y + result, count), load_argmax(argmax, static_cast<Vector*>(nullptr))};
   }
-
- private:
-  static Vector load_positions(const std::uint8_t* p, std::int64_t count) {
-    std::uint8_t bytes[lanes] = {};
-    std::copy_n(p, count, bytes);
-    return load_argmax(bytes, static_cast<Vector*>(nullptr));
+  static Vector part(const Gradient& gradient, const Vector& position) {
+    return where(gradient.argmax == position, gradient.dy);
   }
 };
 

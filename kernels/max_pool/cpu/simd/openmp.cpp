@@ -1,7 +1,7 @@
 // simd on every core: planes are independent, and each thread has a contiguous range of them.
 // Out of cache it gains only if one core cannot use the machine's full memory bandwidth. Small
 // problems run on one thread, because waking the others would cost more.
-#include "kernels/max_pool/cpu/simd/openmp_pooling.hpp"
+#include "kernels/max_pool/cpu/simd/pooling.hpp"
 
 namespace stepladder::max_pool {
 namespace {
@@ -15,7 +15,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenMpPooling<false>>};
+const Registration registration{info, make_plan<MaxPool, PlanesPlan<MaxPool, SimdPooling, true>>};
 
 }  // namespace
 }  // namespace stepladder::max_pool

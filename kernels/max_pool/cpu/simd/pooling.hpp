@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/max_pool/cpu/simd/backward.hpp"
 #include "kernels/max_pool/cpu/simd/forward.hpp"
@@ -23,11 +24,11 @@ class SimdPooling {
       : p_(p), threads_(threads), streaming_(streaming) {
     if (p.direction == Direction::forward)
       with_width(p.out_w(), [&]<class V>(V*) { prepare_forward<V>(); });
-    else if (is(2, 0))
+    else if (has_stride_2(p, 2, 0))
       with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 2, 0>(); });
-    else if (is(3, 0))
+    else if (has_stride_2(p, 3, 0))
       with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 3, 0>(); });
-    else if (is(3, 1))
+    else if (has_stride_2(p, 3, 1))
       with_width(ceil_div(p.width, 2), [&]<class V>(V*) { prepare_backward<V, 3, 1>(); });
     else
       prepare_scatter();
@@ -44,12 +45,6 @@ class SimdPooling {
   }
 
  private:
-  // A square window with stride 2 and this padding all around.
-  bool is(std::int64_t window, std::int64_t pad) const {
-    return p_.window_h == window && p_.window_w == window && p_.stride_h == 2 && p_.stride_w == 2 &&
-           p_.pad_h == pad && p_.pad_w == pad;
-  }
-
   // `count` elements, rounded up to whole vectors.
   template <class V>
   static std::int64_t whole_vectors(std::int64_t count) {
@@ -80,7 +75,7 @@ class SimdPooling {
     const bool padded = p.pad_h > 0 || p.pad_w > 0;
     if (!padded) {
       direct_planes_ = planes_within((line_rows_ - 1) * p.width + read, p.height * p.width);
-    } else if (is(3, p.pad_h)) {
+    } else if (has_stride_2(p, 3, p.pad_h)) {
       first_direct_ = 1;  // the first plane would be read before its start
       direct_planes_ = planes_within((p.height - 1) * p.width + read, p.height * p.width);
     }
@@ -96,9 +91,9 @@ class SimdPooling {
       }
     }
 
-    if (is(2, p.pad_h))
+    if (has_stride_2(p, 2, p.pad_h))
       run_ = &SimdPooling::forward<V, 2, 2>;
-    else if (is(3, p.pad_h))
+    else if (has_stride_2(p, 3, p.pad_h))
       run_ = &SimdPooling::forward<V, 2, 3>;
     else if (p.stride_w == 2)
       run_ = &SimdPooling::forward<V, 2, 0>;

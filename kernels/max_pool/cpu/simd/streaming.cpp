@@ -5,7 +5,7 @@
 //
 // Expected out of cache: forward up to read bandwidth, backward half the traffic. In cache it
 // loses: the prefetches cost a tenth, and the next reader of dx finds it in memory.
-#include "kernels/max_pool/cpu/simd/openmp_pooling.hpp"
+#include "kernels/max_pool/cpu/simd/pooling.hpp"
 
 namespace stepladder::max_pool {
 namespace {
@@ -19,7 +19,8 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenMpPooling<true>>};
+const Registration registration{info,
+                                make_plan<MaxPool, PlanesPlan<MaxPool, SimdPooling, true, true>>};
 
 }  // namespace
 }  // namespace stepladder::max_pool

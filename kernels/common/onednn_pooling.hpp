@@ -1,0 +1,68 @@
+// oneDNN's pooling on plain NCHW, for max_pool and average_pool.
+#pragma once
+
+#include <unordered_map>
+
+#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn.hpp"
+#include "kernels/common/variant.hpp"
+
+namespace stepladder {
+
+class OneDnnPooling {
+ public:
+  // The workspace of maxima must have the format of argmax, one byte per output: the operand is
+  // used as the workspace without conversion. Throws Unsupported where it has another.
+  template <class Problem>
+  OneDnnPooling(const Problem& p, const Resources& resources, dnnl::algorithm algorithm)
+      : threads_(resources.threads) {
+    const OpenMpThreads scope(threads_);
+    const bool is_forward = p.direction == decltype(p.direction)::forward;
+    const bool has_argmax = algorithm == dnnl::algorithm::pooling_max;
+    const dnnl::memory::dims outputs{p.batch, p.channels, p.out_h(), p.out_w()};
+    const auto f32 = dnnl::memory::data_type::f32;
+    const auto nchw = dnnl::memory::format_tag::nchw;
+    const dnnl::memory::desc x({p.batch, p.channels, p.height, p.width}, f32, nchw);
+    const dnnl::memory::desc y(outputs, f32, nchw);
+    const dnnl::memory::desc argmax(outputs, dnnl::memory::data_type::u8, nchw);
+    const dnnl::memory::dims stride{p.stride_h, p.stride_w}, window{p.window_h, p.window_w},
+        pad{p.pad_h, p.pad_w}, dilation{0, 0};
+
+    const auto forward =
+        describe<PoolingForward>(engine_, {}, dnnl::prop_kind::forward_training, algorithm, x, y,
+                                 stride, window, dilation, pad, pad);
+    const auto backward = describe_backward<PoolingBackward>(engine_, {}, forward, algorithm, x, y,
+                                                             stride, window, dilation, pad, pad);
+    if (has_argmax && (is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
+      throw Unsupported(
+          "oneDNN stores the arg-max of this window in another format than one byte per output");
+    pool_ = is_forward ? dnnl::primitive(PoolingForward(forward))
+                       : dnnl::primitive(PoolingBackward(backward));
+
+    x_ = dnnl::memory(x, engine_, nullptr);
+    y_ = dnnl::memory(y, engine_, nullptr);
+    argmax_ = dnnl::memory(argmax, engine_, nullptr);
+    arguments_ = {{is_forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, x_},
+                  {is_forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_}};
+    if (has_argmax) arguments_.emplace(DNNL_ARG_WORKSPACE, argmax_);
+  }
+
+  void run(float* x, float* y, void* argmax = nullptr) {
+    const OpenMpThreads scope(threads_);
+    x_.set_data_handle(x);
+    y_.set_data_handle(y);
+    argmax_.set_data_handle(argmax);
+    pool_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+ private:
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::primitive pool_;
+  dnnl::memory x_, y_, argmax_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+}  // namespace stepladder

@@ -1,0 +1,52 @@
+// The rungs of a ladder that a test runs on problems of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/verdict.hpp"
+
+namespace stepladder {
+
+// Those that can run here and are wanted.
+inline std::vector<Variant> rungs_here(const PrimitiveType& type,
+                                       const std::function<bool(const VariantInfo&)>& is_wanted) {
+  std::vector<Variant> rungs;
+  for (const Variant& variant : type.variants())
+    if (variant.why_unavailable.empty() && is_wanted(*variant.info)) rungs.push_back(variant);
+  return rungs;
+}
+
+// Our own, on the CPU and in one process.
+inline std::vector<Variant> own_rungs(const PrimitiveType& type) {
+  return rungs_here(type, [](const VariantInfo& info) {
+    return info.place == Place::cpu && info.technique != Technique::vendor && !info.over_ranks;
+  });
+}
+
+// One rung, built for each ISA.
+inline std::vector<Variant> rungs_named(const PrimitiveType& type, const std::string& name) {
+  return rungs_here(type, [&](const VariantInfo& info) { return info.name == name; });
+}
+
+// Expects that the rungs pass on the problem, or are not made for it. The number of those that ran.
+template <class Primitive>
+int expect_passed(const typename Primitive::Problem& problem, const std::vector<Variant>& rungs,
+                  int threads, const std::string& what = "") {
+  if (rungs.empty()) return 0;
+  const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
+  const std::vector<Verdict> verdicts = verdicts_of(*owned, rungs, threads);
+  int ran = 0;
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    if (verdicts[i].outcome == Outcome::unavailable) continue;
+    ++ran;
+    EXPECT_EQ(verdicts[i].outcome, Outcome::passed)
+        << rungs[i].name << ", " << direction(problem) << " " << shape(problem) << what << ", "
+        << threads << " threads: " << verdicts[i].reason;
+  }
+  return ran;
+}
+
+}  // namespace stepladder
