@@ -29,8 +29,8 @@ struct BestOptions {
   KnownChoices load() const;  // throws std::runtime_error
 };
 
-// Collective. Throws RanksDisagree if a rank has other variants for the CPU, or another content of these
-// files, as on a host with another checkout: it would compute or choose something else.
+// Collective. Throws RanksDisagree if a rank has other variants for the CPU, or another content of
+// these files, as on a host with another checkout: it would compute or choose something else.
 void require_same_inputs(const NetworkChoice& network, const BestOptions& best);
 
 }  // namespace stepladder

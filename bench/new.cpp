@@ -1,5 +1,5 @@
-// operator new of the program, whose error says what was asked for. Its memory is that of malloc, as
-// the operator delete of the library expects. Sanitizers have their own.
+// operator new of the program, whose error says what was asked for. Its memory is that of malloc,
+// as the operator delete of the library expects. Sanitizers have their own.
 #include <cstdlib>
 #include <new>
 

@@ -26,11 +26,11 @@ struct Selection {
   std::string problem, direction;       // globs
 
   void add_options(CLI::App& app);
-  // Collective. Reads the problems of the suites, or of `default_suite` when none was named; no problems when
-  // both are empty. Starts MPI when all_reduce is among the primitives. Primitives without the
-  // place, the suite or a match of the globs are left out, with a line on stderr if they were
-  // named. Throws UnknownName when a glob matches in no primitive or all primitives are left out,
-  // and std::runtime_error for a malformed file.
+  // Collective. Reads the problems of the suites, or of `default_suite` when none was named; no
+  // problems when both are empty. Starts MPI when all_reduce is among the primitives. Primitives
+  // without the place, the suite or a match of the globs are left out, with a line on stderr if
+  // they were named. Throws UnknownName when a glob matches in no primitive or all primitives are
+  // left out, and std::runtime_error for a malformed file.
   std::vector<Work> work(const std::string& default_suite) const;
   // --suite-file or --shape with its value, for the repeat command; empty if neither was given
   std::string problems_argument() const;

@@ -109,8 +109,8 @@ pid_t start_child(pid_t parent) {
   return child;
 }
 
-// The subject of the record becomes the variant of its problem that crashes alone, if one does: it may
-// have damaged the heap before the present subject ran. Returns whether one does.
+// The subject of the record becomes the variant of its problem that crashes alone, if one does: it
+// may have damaged the heap before the present subject ran. Returns whether one does.
 bool find_culprit(AfterCrash after, WorkRecord& record, const Limits& limits,
                   const std::function<int(const AfterCrash&)>& measure) {
   after.suspect = record.subject.data();

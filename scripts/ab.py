@@ -42,8 +42,9 @@ def built(base):
             return folder / "stepladder"
     if Path(base).is_dir():
         fail(f"{base} holds no program stepladder; expected a build folder or a commit")
-    found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}"],
-                           capture_output=True, text=True)
+    found = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}"],
+        capture_output=True, text=True)
     if found.returncode != 0:
         fail(f"{base} is neither a commit nor a build folder")
     tree = ROOT / "build/ab" / found.stdout.strip()[:12]
@@ -51,14 +52,15 @@ def built(base):
     if not program.exists():
         print(f"Building {base} in {tree.relative_to(ROOT)}, once.", file=sys.stderr)
         tree.mkdir(parents=True, exist_ok=True)
-        archive = subprocess.Popen(["git", "-C", ROOT, "archive", found.stdout.strip()], stdout=subprocess.PIPE)
+        archive = subprocess.Popen(
+            ["git", "-C", ROOT, "archive", found.stdout.strip()], stdout=subprocess.PIPE)
         unpacked = subprocess.run(["tar", "-x", "-C", tree], stdin=archive.stdout)
         if archive.wait() != 0 or unpacked.returncode != 0:
             fail(f"the files of {base} cannot be unpacked in {tree}")
         log = tree / "build.log"
         with open(log, "w") as output:
-            done = subprocess.run(["scripts/build.sh", "release", "build", "stepladder"], cwd=tree, stdout=output,
-                                  stderr=subprocess.STDOUT)
+            done = subprocess.run(["scripts/build.sh", "release", "build", "stepladder"], cwd=tree,
+                                  stdout=output, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             fail(f"{base} does not build; the output is in {log}")
     return program
@@ -71,11 +73,14 @@ def measure(program, arguments, budget, folder, ceilings=None):
     if ceilings is not None:
         shutil.copy(ceilings, folder)
     resume = ["--resume"] if ceilings is not None else []
-    done = subprocess.run([program, "bench", *arguments, "--budget", f"{budget:.4f}", "--out", folder, *resume],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [program, "bench", *arguments, "--budget", f"{budget:.4f}", "--out", folder, *resume],
+        capture_output=True, text=True)
     # 1: a rung failed, which its row says.
     if done.returncode not in (0, 1) or not (folder / "samples.csv").exists():
-        fail(f"{program} bench {' '.join(arguments)} ended with status {done.returncode}: {done.stderr.strip()[-400:]}")
+        fail(
+            f"{program} bench {' '.join(arguments)} ended with status {done.returncode}: {done.stderr.strip()[-400:]}"
+        )
     return time.monotonic() - start
 
 
@@ -85,7 +90,9 @@ def repetitions(folder, pair):
         rows = list(csv.DictReader(file))
     by_key = {}
     for row in rows:
-        key = tuple(row[name] for name in ("primitive", "direction", "problem", "variant", "threads", "ranks"))
+        key = tuple(
+            row[name]
+            for name in ("primitive", "direction", "problem", "variant", "threads", "ranks"))
         by_key.setdefault(key, []).append(row)
     for found in by_key.values():
         quiet = [row for row in found if not row["marked"]]
@@ -107,8 +114,9 @@ def run_in_turns(programs, arguments, limit, scratch):
     for side, program in programs.items():
         measure(program, arguments, FIRST_BUDGET, first[side])
     ceilings = {side: folder / "ceilings.json" for side, folder in first.items()}
-    seconds = max(measure(program, arguments, FIRST_BUDGET, scratch / f"{side}-second", ceilings[side])
-                  for side, program in programs.items())
+    seconds = max(
+        measure(program, arguments, FIRST_BUDGET, scratch / f"{side}-second", ceilings[side])
+        for side, program in programs.items())
     with open(first["new"] / "summary.csv", newline="") as file:
         summary = list(csv.DictReader(file))
     rows = sum(row["status"] == "ok" for row in summary)
@@ -131,14 +139,19 @@ def run_in_turns(programs, arguments, limit, scratch):
         pair += 1
         now = time.monotonic()
         if sys.stderr.isatty():
-            print(f"\r{pair} pairs, {max(0, limit - (now - start)):.0f} s left ", end="", file=sys.stderr, flush=True)
+            print(f"\r{pair} pairs, {max(0, limit - (now - start)):.0f} s left ", end="",
+                  file=sys.stderr, flush=True)
         if pair >= LEAST_PAIRS and now - start + (now - before) > limit:
             break
     if sys.stderr.isatty():
         print("\r", end="", file=sys.stderr)
-    print(f"{pair} pairs of processes in {time.monotonic() - start:.0f} s, {rows} rows, {budget:.3f} s for each")
+    print(
+        f"{pair} pairs of processes in {time.monotonic() - start:.0f} s, {rows} rows, {budget:.3f} s for each"
+    )
     if time.monotonic() - start > 1.2 * limit:
-        print(f"{LEAST_PAIRS} pairs took longer than {limit:g} s: name fewer rungs (VARIANT) or problems (SUITE)")
+        print(
+            f"{LEAST_PAIRS} pairs took longer than {limit:g} s: name fewer rungs (VARIANT) or problems (SUITE)"
+        )
     return found, first
 
 
@@ -166,7 +179,8 @@ def main():
             with open(first["new"] / "samples.csv", newline="") as file:
                 columns = next(csv.reader(file))
             with open(folder / "samples.csv", "w", newline="") as file:
-                writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
+                writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore",
+                                        lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(found[side])
             shutil.copy(first[side] / "summary.csv", folder / "summary.csv")

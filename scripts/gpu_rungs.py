@@ -76,8 +76,8 @@ def verify(options, primitive, rung, cores):
                 except subprocess.TimeoutExpired:
                     pass
         running.discard(process)
-    outcome = ("CUT" if status is None else "ok" if status == 0 else "NONE" if status == NOTHING_VERIFIED
-               else "BROKEN" if status == LOST_DEVICE or status < 0 else "FAILED")
+    outcome = ("CUT" if status is None else "ok" if status == 0 else "NONE" if status ==
+               NOTHING_VERIFIED else "BROKEN" if status == LOST_DEVICE or status < 0 else "FAILED")
     telling = [line for line in log.read_text(errors="replace").splitlines()
                if TELLING.match(line)]
     if outcome != "ok" and not telling:

@@ -85,7 +85,8 @@ def print_steps(own, peers):
     if not ours and not theirs:
         return
     print("\ntraining step, ms  (in brackets: PyTorch's time over ours of the same precision)")
-    for network in dict.fromkeys([*(name for name, _ in ours), *(row["network"] for row in theirs)]):
+    for network in dict.fromkeys([*(name for name, _ in ours),
+                                  *(row["network"] for row in theirs)]):
         fp32, tf32 = ours.get((network, "cuda")), ours.get((network, "cuda_tf32"))
         cells = [f"ours {fp32 * 1e3:.3f}" if fp32 else "ours not measured"]
         if tf32:

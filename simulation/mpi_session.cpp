@@ -1,8 +1,8 @@
-// Stands in for harness/ranks/mpi_session.cpp. All simulated ranks share the session: it asks MPI which
-// rank calls. Nothing is watched, because the simulator finds ranks that wait for each other.
+// Stands in for harness/ranks/mpi_session.cpp. All simulated ranks share the session: it asks MPI
+// which rank calls. Nothing is watched, because the simulator finds ranks that wait for each other.
 //
-// Without smpirun, SimGrid's kernel does not know the ranks of MPI_COMM_WORLD, and messages from any
-// source do not match. Each rank has an equal communicator instead.
+// Without smpirun, SimGrid's kernel does not know the ranks of MPI_COMM_WORLD, and messages from
+// any source do not match. Each rank has an equal communicator instead.
 #include "harness/ranks/mpi_session.hpp"
 
 #include <mpi.h>

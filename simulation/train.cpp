@@ -1,12 +1,13 @@
 // stepladder_smpi_train: the modes of training on ranks that SimGrid simulates, one on each host.
 // Written for scripts/simulate_training.py, which also runs it:
 //
-//     info NAME=VALUE…               what a training would use: "parameters=… images=… data=… columns=…"
+//     info NAME=VALUE…               what a training would use: "parameters=… images=… data=…
+//     columns=…"
 //     PLATFORM RANKS NAME=VALUE…     one training; see Options
 //
-// Gradients, updates and the loss are computed; the time of the computing is injected. Rank 0 prints
-// "row", "staleness" and a line of that file, and at the end "ok" with exact figures; or "failed:
-// REASON". All ranks share one process and take turns in one thread.
+// Gradients, updates and the loss are computed; the time of the computing is injected. Rank 0
+// prints "row", "staleness" and a line of that file, and at the end "ok" with exact figures; or
+// "failed: REASON". All ranks share one process and take turns in one thread.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -152,8 +153,8 @@ class Rank {
             .batch = t_.description.batch,
             .optimizer = sgd_update::name_of(t_.description.optimizer.type)} {}
 
-  // Evaluations take no simulated time. Asynchronous ranks go on meanwhile; the weights are those of
-  // rank 0, the server if there is one. Others stop, which costs them nothing.
+  // Evaluations take no simulated time. Asynchronous ranks go on meanwhile; the weights are those
+  // of rank 0, the server if there is one. Others stop, which costs them nothing.
   void run() {
     const bool stops = mode_named(t_.mode.name()).info.synchronous;
     mode_->on_step([this, stops](const Progress& p) {

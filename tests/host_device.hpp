@@ -1,5 +1,5 @@
-// A device in host memory. Its pointers lie in pages that the host must not touch, so that code which takes one for
-// a host pointer crashes.
+// A device in host memory. Its pointers lie in pages that the host must not touch, so that code
+// which takes one for a host pointer crashes.
 #pragma once
 
 #include <sys/mman.h>

@@ -42,7 +42,8 @@ std::vector<Number> images_in(Layout layout, const std::vector<Number>& nchw, co
 template <class Number>
 std::vector<Number> filters_in(Layout layout, const std::vector<Number>& plain, const Sizes& size) {
   if (layout != Layout::nchw16c) return images_in(layout, plain, size);
-  // [blocks of output channels, channels, rows, columns, 16]: as one image of out_channels channels.
+  // [blocks of output channels, channels, rows, columns, 16]: as one image of out_channels
+  // channels.
   const std::int64_t taps = size.channels * size.rows * size.columns;
   return images_in(layout, plain, {1, size.first, taps, 1});
 }

@@ -24,8 +24,8 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// CPU time of all threads of this process / (elapsed time · processors), of steps that are not timed:
-// reading the clock of a process is a system call.
+// CPU time of all threads of this process / (elapsed time · processors), of steps that are not
+// timed: reading the clock of a process is a system call.
 double processor_load(TrainableNetwork& network, int processors) {
   constexpr double least_seconds = 0.1;
   const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);

@@ -29,8 +29,9 @@ struct StepRow {
 struct StepResult {
   std::vector<StepRow> rows;  // in the order of the step, then the total
   Summary total;
-  // CPU time of this process in further steps / (their elapsed time · processors), waiting in a loop
-  // included; 1 is all processors. Unknown (NaN) over several ranks, which share the processors.
+  // CPU time of this process in further steps / (their elapsed time · processors), waiting in a
+  // loop included; 1 is all processors. Unknown (NaN) over several ranks, which share the
+  // processors.
   double processor_load = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -87,8 +87,8 @@ class TrainableNetwork {
   std::int64_t next_step() const { return parts_->step; }
   void set_next_step(std::int64_t step) { parts_->step = step; }
 
-  // For the modes of training that split a network, on the CPU: the output of the last layer and its
-  // gradient, which backward() reads; and the gradient of the input, if the options ask for it.
+  // For the modes of training that split a network, on the CPU: the output of the last layer and
+  // its gradient, which backward() reads; and the gradient of the input, if the options ask for it.
   std::span<float> output() { return {parts_->activations.back(), output_count()}; }
   std::span<float> output_gradient() {
     return {parts_->activation_gradients.back(), output_count()};

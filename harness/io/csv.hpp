@@ -32,8 +32,8 @@ class CsvRow {
   std::vector<std::string> fields_;
 };
 
-// A crash leaves a last line without newline in a file to which a program appended; a person's editor
-// does so in a sound one.
+// A crash leaves a last line without newline in a file to which a program appended; a person's
+// editor does so in a sound one.
 enum class LastLine { whole, may_be_torn };
 
 // A file of such rows, or one that gzip compressed.
@@ -41,7 +41,8 @@ class CsvFile {
  public:
   // Throws std::runtime_error with file and line if the file cannot be read, lacks a column of
   // `required`, has a column twice or one that is neither in `required` nor in `optional`, or if a
-  // line has too many or too few fields, is wrongly quoted or is not UTF-8. A torn line is left out.
+  // line has too many or too few fields, is wrongly quoted or is not UTF-8. A torn line is left
+  // out.
   CsvFile(const std::filesystem::path& file, const std::vector<std::string>& required,
           const std::vector<std::string>& optional = {}, LastLine last_line = LastLine::whole);
   CsvFile(const CsvFile&) = delete;

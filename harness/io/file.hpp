@@ -15,9 +15,9 @@ struct gzFile_s;  // of zlib
 
 namespace stepladder {
 
-// A file that is read from its beginning, decompressed if it is gzip: some kilobytes of gzip may hold
-// gigabytes, so that no more is read than asked for. Byte offsets in errors, here and in fail_at(),
-// count decompressed bytes.
+// A file that is read from its beginning, decompressed if it is gzip: some kilobytes of gzip may
+// hold gigabytes, so that no more is read than asked for. Byte offsets in errors, here and in
+// fail_at(), count decompressed bytes.
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path);
@@ -50,8 +50,8 @@ bool write_all(int descriptor, std::string_view text);
 [[noreturn]] void fail_at(const std::filesystem::path& path, std::size_t offset,
                           const std::string& expected, const std::string& found);
 
-// While it exists, other processes wait that lock the folder of the same file. Between reading a file
-// and replacing it, this keeps what they add.
+// While it exists, other processes wait that lock the folder of the same file. Between reading a
+// file and replacing it, this keeps what they add.
 class FolderLock {
  public:
   // Throws when the folder of `path` cannot be opened or locked.
@@ -64,8 +64,9 @@ class FolderLock {
   int folder_;
 };
 
-// The folder of suites, networks and results: the one that the environment variable STEPLADDER_SOURCE_DIR
-// names, otherwise that of the sources that the program was built from. Throws if it has no suites.
+// The folder of suites, networks and results: the one that the environment variable
+// STEPLADDER_SOURCE_DIR names, otherwise that of the sources that the program was built from.
+// Throws if it has no suites.
 std::filesystem::path source_directory();
 
 // Standard output. Throws std::runtime_error unless all that was printed is out.

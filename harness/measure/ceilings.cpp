@@ -106,8 +106,8 @@ double fma_peak(int threads) {
   return best_rate(threads, flops, [&](int) { probe(rounds); });
 }
 
-// The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats. a and b are read, and
-// c is written, but updates are of a.
+// The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats. a and b are read,
+// and c is written, but updates are of a.
 struct Arrays {
   float *a, *b, *c;
 };

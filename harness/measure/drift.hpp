@@ -1,5 +1,5 @@
-// Times of rows beside the other rows of their problem, which took turns with them: the drift of the
-// machine cancels.
+// Times of rows beside the other rows of their problem, which took turns with them: the drift of
+// the machine cancels.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace stepladder {
 
-// Of normal values: standard deviation over median deviation, and standard error of a median over that
-// of a mean.
+// Of normal values: standard deviation over median deviation, and standard error of a median over
+// that of a mean.
 inline constexpr double of_median_deviation = 1.4826, of_mean_error = 1.2533;
 inline constexpr std::size_t least_others = 2;  // rows of a problem that a row can be judged beside
 

@@ -1,5 +1,5 @@
-// Driver, power limit and clocks of the GPU, from NVML, the management library that comes with NVIDIA's
-// driver. They are only read: no clock and no setting is changed.
+// Driver, power limit and clocks of the GPU, from NVML, the management library that comes with
+// NVIDIA's driver. They are only read: no clock and no setting is changed.
 #pragma once
 
 #include <nlohmann/json.hpp>

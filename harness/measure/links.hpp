@@ -14,8 +14,8 @@ namespace stepladder {
 // At most so many copies of cold operands take turns; short ones stay in the caches.
 inline constexpr double most_copies = 4096;
 
-// Collective over all ranks of the session; takes a few seconds. Vectors rotate as the operands of a
-// row do, but for the shortest: through twice the `cache_per_rank` bytes of the last-level cache.
+// Collective over all ranks of the session; takes a few seconds. Vectors rotate as the operands of
+// a row do, but for the shortest: through twice the `cache_per_rank` bytes of the last-level cache.
 // A length is left out once a message takes longer than half a second. Without MPI, or with one
 // rank, every curve is empty.
 Links measure_links(std::size_t cache_per_rank);

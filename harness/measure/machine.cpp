@@ -72,8 +72,9 @@ struct Commit {
   nlohmann::json is_dirty = nullptr;  // null where git could not be asked
 };
 
-// Of the program: from the file that STEPLADDER_COMMIT_FILE names, for one that was built elsewhere,
-// otherwise from git, otherwise from the file of the bundle. Files have a line "HASH" or "HASH dirty".
+// Of the program: from the file that STEPLADDER_COMMIT_FILE names, for one that was built
+// elsewhere, otherwise from git, otherwise from the file of the bundle. Files have a line "HASH" or
+// "HASH dirty".
 Commit commit_of(const std::filesystem::path& sources) {
   const char* named = std::getenv("STEPLADDER_COMMIT_FILE");
   std::error_code error;
@@ -197,7 +198,8 @@ char** program_arguments = nullptr;
 // OpenMP reads its settings at program start. When the program cannot start itself again it
 // continues with the old settings, and environment.json shows them.
 void start_again() {
-  // By its path, so that ps and pkill know it by its name; that of a program that was replaced is gone.
+  // By its path, so that ps and pkill know it by its name; that of a program that was replaced is
+  // gone.
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) execv(program.c_str(), program_arguments);
@@ -226,8 +228,8 @@ void pin_threads(char** arguments) {
   setenv("STEPLADDER_PINNED", "1", 1);
   setenv("OMP_PROC_BIND", "close", 1);
   setenv("OMP_PLACES", "cores", 0);
-  // An idle team polls so often, about 35 µs, and then sleeps. By default it polls for milliseconds, on
-  // the cores of the next subject's own threads.
+  // An idle team polls so often, about 35 µs, and then sleeps. By default it polls for
+  // milliseconds, on the cores of the next subject's own threads.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "3000", 0);
   start_again();
 }

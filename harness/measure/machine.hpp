@@ -22,8 +22,8 @@ struct Machine {
 
 Machine detect_machine();
 
-// Collective. The bytes of the last-level cache for each rank, which divides it with the ranks of its
-// host that run on the same one; the most of any rank, so that all ranks have the same.
+// Collective. The bytes of the last-level cache for each rank, which divides it with the ranks of
+// its host that run on the same one; the most of any rank, so that all ranks have the same.
 std::size_t last_level_cache_per_rank(const Machine& machine);
 
 // The content of environment.json, without the facts of the run (seed, data, commands, times).
@@ -31,8 +31,8 @@ nlohmann::json describe_environment(const Machine& machine);
 
 // Binds threads to cores, and lets idle teams sleep soon: sets OMP_PLACES, OMP_PROC_BIND and
 // GOMP_SPINCOUNT unless the user has, and starts the program again with `arguments`, because OpenMP
-// reads them at program start. Not for ranks: each would take the first core of its host. mpirun and
-// the scheduler place them.
+// reads them at program start. Not for ranks: each would take the first core of its host. mpirun
+// and the scheduler place them.
 void pin_threads(char** arguments);
 
 // Removes the binding in the same way. OpenMP would bind two concurrent thread teams to the same

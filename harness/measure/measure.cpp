@@ -27,7 +27,8 @@ namespace {
 
 constexpr double window_seconds = 0.25;  // in which the CPU time of other processes is counted
 
-// Runs on a device that are shorter are recorded into graphs: the host takes 2 to 10 us to launch one.
+// Runs on a device that are shorter are recorded into graphs: the host takes 2 to 10 us to launch
+// one.
 constexpr double longest_recorded = 1e-3;
 constexpr std::int64_t most_runs_per_launch = 20;
 
@@ -61,8 +62,9 @@ bool uses_device(const Subject& subject) {
   return subject.clock == Clock::device || subject.on_device;
 }
 
-// Runs `work`, which calls the subject. The reason if it threw; of any rank, so that all ranks go on alike. A
-// subject in which ranks wait for each other ends the run instead: the others wait inside it.
+// Runs `work`, which calls the subject. The reason if it threw; of any rank, so that all ranks go
+// on alike. A subject in which ranks wait for each other ends the run instead: the others wait
+// inside it.
 std::string failure_of(const Subject& subject, const std::function<void()>& work) {
   const MpiSession& mpi = mpi_session();
   std::string reason;
@@ -168,8 +170,9 @@ struct Meter::Trial {
     return shown;
   }
 
-  // Records runs, one after the other, up to `most` in a graph, at least 3. All graphs together use every set
-  // of operands, but for a few where the sets do not divide evenly, so that cold operands stay cold.
+  // Records runs, one after the other, up to `most` in a graph, at least 3. All graphs together use
+  // every set of operands, but for a few where the sets do not divide evenly, so that cold operands
+  // stay cold.
   void record(std::int64_t most) {
     const auto sets = static_cast<std::int64_t>(subject->operand_sets);
     const std::int64_t graphs = (sets + most - 1) / most;
@@ -184,8 +187,8 @@ struct Meter::Trial {
     }
   }
 
-  // Of a subject on a device that has run before. If it is short, records it where possible, and improves the
-  // estimate: that of a single run contains its launch and the wait for its end.
+  // Of a subject on a device that has run before. If it is short, records it where possible, and
+  // improves the estimate: that of a single run contains its launch and the wait for its end.
   void prepare_short_runs(double repetition_seconds, Measured& result) {
     if (estimate > longest_recorded) return;
     const std::int64_t most = std::clamp<std::int64_t>(
@@ -317,8 +320,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
                ? trials[s].repetitions - static_cast<int>(results[s].samples.size())
                : 0;
   };
-  // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones are not:
-  // they would be disturbed again.
+  // A disturbed repetition is replaced by another one, at most as many as planned. Slow ones are
+  // not: they would be disturbed again.
   const auto mark = [&](std::size_t s, Sample& sample) {
     sample.disturbed = true;
     ++tally_.disturbed;
@@ -362,8 +365,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   return results;
 }
 
-// A GPU that idles lowers its clocks, and needs some 0.1 s of work to raise them. Runs the subject for longer,
-// unless the device had work in the last second, and waits until the device is idle.
+// A GPU that idles lowers its clocks, and needs some 0.1 s of work to raise them. Runs the subject
+// for longer, unless the device had work in the last second, and waits until the device is idle.
 void Meter::raise_clocks(const Subject& subject) {
   constexpr double longest_pause = 1, needed = 0.3, long_enough_to_wait_for = 1e-3;
   // Several ranks would not make the same number of runs.

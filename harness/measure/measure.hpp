@@ -59,9 +59,9 @@ struct MeasureOptions {
   double budget_seconds = 0.08;
 };
 
-// Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock needs, a
-// repetition's share of the budget, a multiple of `multiple`, and as many repetitions as the budget allows,
-// at least two.
+// Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock
+// needs, a repetition's share of the budget, a multiple of `multiple`, and as many repetitions as
+// the budget allows, at least two.
 struct Repeats {
   std::int64_t iterations = 1;
   int repetitions = 2;
@@ -72,7 +72,8 @@ struct Measured {
   std::vector<Sample> samples;
   std::string note;   // why there are fewer repetitions than requested, or empty
   std::string error;  // the exception of the subject; its samples do not count
-  // Of a short subject on a device: runs in one launch, 1 without a graph, and a remark that says so.
+  // Of a short subject on a device: runs in one launch, 1 without a graph, and a remark that says
+  // so.
   std::int64_t runs_per_launch = 1;
   std::string launches;
   // Times of the undisturbed samples, or of all when too few are undisturbed.
@@ -90,8 +91,8 @@ struct Measured {
 // than it showed. Empty if it is.
 std::string fault_of_clock(const Measured& measured);
 
-// Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round in
-// common, the ratio of the medians.
+// Ratios of times, round by round, over the rounds in which both were undisturbed. Without a round
+// in common, the ratio of the medians.
 Summary ratio(const Measured& numerator, const Measured& denominator);
 
 // Set by SIGINT and SIGTERM: measure() then throws Interrupted between two repetitions.

@@ -42,8 +42,8 @@ struct Version {
 const Version version2{{"memory.max", "memory.high"}, "memory.current", "inactive_file "};
 const Version version1{{"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_inactive_file "};
 
-// Every group from `group` up to the mount point has a limit of its own. In a container the mount point may
-// be the group of the container, whose path is not there.
+// Every group from `group` up to the mount point has a limit of its own. In a container the mount
+// point may be the group of the container, whose path is not there.
 void look_at_groups(const fs::path& mount, const fs::path& group, const Version& version,
                     MemoryLeft& left) {
   for (fs::path path = group.relative_path();; path = path.parent_path()) {

@@ -1,5 +1,5 @@
-// Limits below the memory of the machine: those of control groups (containers, systemd, Slurm) and of
-// the process (ulimit).
+// Limits below the memory of the machine: those of control groups (containers, systemd, Slurm) and
+// of the process (ulimit).
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ struct MemoryLeft {
   std::string limit;  // what limits it: "ulimit -v", or the file of the control group
 };
 
-// What the control group of this process and those above it leave, of version 2 and of version 1. Page
-// cache that the kernel can drop counts as left. `root` holds proc/ and sys/.
+// What the control group of this process and those above it leave, of version 2 and of version 1.
+// Page cache that the kernel can drop counts as left. `root` holds proc/ and sys/.
 MemoryLeft left_by_control_groups(const std::filesystem::path& root = "/");
 
 // What RLIMIT_AS and RLIMIT_DATA leave.

@@ -1,5 +1,5 @@
-// What slows the machine beside the subject that is timed: a slower clock, the hypervisor, and other
-// processes on the same cores or the same memory.
+// What slows the machine beside the subject that is timed: a slower clock, the hypervisor, and
+// other processes on the same cores or the same memory.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct Disturbance {
   static constexpr double slow_ratio = 1.25;
 };
 
-// Whether ranks take turns on a core, so that waiting for it is no disturbance: there are more of them
-// than processors, or their hosts are emulated on one machine.
+// Whether ranks take turns on a core, so that waiting for it is no disturbance: there are more of
+// them than processors, or their hosts are emulated on one machine.
 bool take_turns(int ranks, long processors, bool hosts_are_emulated);
 
 class NoiseGuard {
@@ -80,20 +80,21 @@ class NoiseGuard {
   std::vector<double> queued_;
 };
 
-// From the text of /proc/stat, in seconds since boot. stolen_seconds_in: CPU time of all CPUs that the
-// hypervisor gave to others, 0 where it is not reported. busy_seconds_in: in which these cores were busy.
+// From the text of /proc/stat, in seconds since boot. stolen_seconds_in: CPU time of all CPUs that
+// the hypervisor gave to others, 0 where it is not reported. busy_seconds_in: in which these cores
+// were busy.
 double stolen_seconds_in(std::istream& proc_stat);
 double busy_seconds_in(std::istream& proc_stat, const std::vector<int>& cores);
 
 // The processors of OpenMP's places; without places, those that the calling thread may run on.
 std::vector<int> own_cores();
 
-// Whether other processes that used `cpu_seconds` of the time of our cores in `elapsed` seconds disturb:
-// more than 5 % of it, and more than a tenth of a core.
+// Whether other processes that used `cpu_seconds` of the time of our cores in `elapsed` seconds
+// disturb: more than 5 % of it, and more than a tenth of a core.
 bool are_disturbing(double cpu_seconds, double elapsed, std::size_t cores);
 
-// The CPU time of other processes on the cores of this one. The kernel counts it in ticks of 10 ms, so
-// that an interval should last for a quarter of a second.
+// The CPU time of other processes on the cores of this one. The kernel counts it in ticks of 10 ms,
+// so that an interval should last for a quarter of a second.
 class Neighbours {
  public:
   Neighbours();

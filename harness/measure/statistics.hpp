@@ -9,8 +9,8 @@ namespace stepladder {
 struct Summary {
   int count = 0;
   double median = 0;
-  // 95 % confidence interval of the median. Of one visit: from order statistics; below six values, the
-  // extremes.
+  // 95 % confidence interval of the median. Of one visit: from order statistics; below six values,
+  // the extremes.
   double ci_low = 0, ci_high = 0;
   double min = 0;
   double spread() const { return median > 0 ? (ci_high - ci_low) / median : 0; }
@@ -21,23 +21,24 @@ Summary summarize(std::vector<double> values);  // not empty
 // Median and confidence interval of numerator[i] / denominator[i], over the i that both have.
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator);
 
-// Of a row in several visits: at least as wide as what the spread between its visits gives. `visits` are the
-// positive times of each, none empty. Two or three visits tell little about their own spread s: it is drawn
-// towards `usual_spread`, the standard deviation between visits that the rows of the run have in common, as if
-// that came from d0 = 6 more visits,
+// Of a row in several visits: at least as wide as what the spread between its visits gives.
+// `visits` are the positive times of each, none empty. Two or three visits tell little about their
+// own spread s: it is drawn towards `usual_spread`, the standard deviation between visits that the
+// rows of the run have in common, as if that came from d0 = 6 more visits,
 //   s'^2 = (d0 usual^2 + (v - 1) s^2) / (d0 + v - 1)
-// of logarithms, with Student's t of d0 + v - 1 degrees of freedom (Smyth 2004, moderated t). One visit has no
-// such part: its interval is of that visit.
+// of logarithms, with Student's t of d0 + v - 1 degrees of freedom (Smyth 2004, moderated t). One
+// visit has no such part: its interval is of that visit.
 Summary summarize_visits(const std::vector<std::vector<double>>& visits, double usual_spread);
 
-// Standard deviation between visits of most rows, from the first two visits of each: `differences` of the
-// logarithms of their medians. The 90th percentile counts, because a few rows differ much more than the others;
-// 0 when empty.
+// Standard deviation between visits of most rows, from the first two visits of each: `differences`
+// of the logarithms of their medians. The 90th percentile counts, because a few rows differ much
+// more than the others; 0 when empty.
 double usual_spread_of(std::vector<double> differences);
 
 double standard_deviation(const std::vector<double>& values);  // 0 below two values
 
-// P(|t| > x) of Student's t with `degrees` >= 1 degrees of freedom, and the x > 0 for which it is p.
+// P(|t| > x) of Student's t with `degrees` >= 1 degrees of freedom, and the x > 0 for which it is
+// p.
 double student_p(double x, int degrees);
 double student_critical(double p, int degrees);
 

@@ -1,4 +1,5 @@
-// What a measuring process is doing, in memory that outlives it: after a crash it names the variant.
+// What a measuring process is doing, in memory that outlives it: after a crash it names the
+// variant.
 #pragma once
 
 #include <array>

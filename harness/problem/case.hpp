@@ -70,8 +70,8 @@ class Case {
   // `copies` sets of operands, for cold-cache timing; in host memory, or in a device's.
   virtual void allocate(std::size_t copies, Device* device) = 0;
   virtual std::size_t copies() const = 0;
-  // Frees the operands and the reference results: many problems wait for their next visit. Collective
-  // if ranks share operands. After it, allocate() and fill() come first again.
+  // Frees the operands and the reference results: many problems wait for their next visit.
+  // Collective if ranks share operands. After it, allocate() and fill() come first again.
   virtual void release() = 0;
   // Draws the inputs and computes the reference. Every value depends on the seed and the problem
   // only.

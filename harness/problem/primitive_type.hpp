@@ -12,8 +12,8 @@
 
 namespace stepladder {
 
-// A column of a suite file. `defaults` holds what --shape takes where it gives no value: one, or one
-// for each of several problems (directions). Without defaults, --shape must give the value.
+// A column of a suite file. `defaults` holds what --shape takes where it gives no value: one, or
+// one for each of several problems (directions). Without defaults, --shape must give the value.
 struct SuiteColumn {
   std::string name;
   std::vector<std::string> defaults{};

@@ -70,8 +70,8 @@ class Communicator {
   void sum(std::span<double> values) const;
   void minimum(std::span<double> values) const;
   double maximum(double value) const;
-  // Rank r has values [parts[r].from, parts[r].from + parts[r].count) of `all`; afterwards all ranks
-  // have all parts.
+  // Rank r has values [parts[r].from, parts[r].from + parts[r].count) of `all`; afterwards all
+  // ranks have all parts.
   struct Part {
     std::int64_t from, count;
   };

@@ -62,12 +62,12 @@ class MpiSession {
   // Throws RanksDisagree with the first rank that has other lines than rank 0, and with the first
   // line in which they differ. `what`: "command line".
   void require_same(const std::string& what, const std::vector<std::string>& lines) const;
-  // Empty if it is empty on all ranks; the reason if all ranks have the same; else that of the first
-  // rank that has one: "rank 1 of 3: <reason>".
+  // Empty if it is empty on all ranks; the reason if all ranks have the same; else that of the
+  // first rank that has one: "rank 1 of 3: <reason>".
   std::string failure(const std::string& reason) const;
-  // The guard of what may fail on some ranks only, such as reading a file. Runs `work`, which has no
-  // collective calls, and returns its result. If it throws on any rank all ranks throw: its exception
-  // if all have the same reason, else RankFailed.
+  // The guard of what may fail on some ranks only, such as reading a file. Runs `work`, which has
+  // no collective calls, and returns its result. If it throws on any rank all ranks throw: its
+  // exception if all have the same reason, else RankFailed.
   template <class Work>
   auto agree(const Work& work) const;
   // Whether agree() or require_same() threw it on all ranks. No other rank waits for this one then.

@@ -1,6 +1,7 @@
-// Writes the rows of `bench` to summary.csv and samples.csv. A row that is written again replaces the
-// former one: it waits in summary.later.csv until settle(), so that no file is read and written between
-// two measurements. In a resumed run, rows that were measured before stay and all others are replaced.
+// Writes the rows of `bench` to summary.csv and samples.csv. A row that is written again replaces
+// the former one: it waits in summary.later.csv until settle(), so that no file is read and written
+// between two measurements. In a resumed run, rows that were measured before stay and all others
+// are replaced.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +25,8 @@ class BenchWriter {
   // go. A row that is in the file already is left out. The row of a variant without a problem is
   // removed when the variant can run now.
   void write(const std::vector<const BenchRow*>& rows);
-  // Puts the rows that wait into summary.csv. A crash before it loses nothing: the next writer in the folder
-  // does it.
+  // Puts the rows that wait into summary.csv. A crash before it loses nothing: the next writer in
+  // the folder does it.
   void settle();
 
  private:

@@ -23,7 +23,8 @@ constexpr std::size_t least_problems = 3;  // of a rung
 constexpr std::size_t least_pairs = 5;
 constexpr double least_drift = 0.003;  // between two runs; of the recorded runs in tests/compare
 constexpr double usual_spread = 0.01;  // between visits, where no row has two
-// Of Student's t: its tails allow for errors that are estimated from few visits, and agree with the recorded runs.
+// Of Student's t: its tails allow for errors that are estimated from few visits, and agree with the
+// recorded runs.
 constexpr int most_degrees = 12;
 constexpr double least_usual_share = 1.0 / 3;
 constexpr double same_significance =
@@ -112,8 +113,8 @@ void set_errors(const std::vector<Pair*>& pairs) {
       const double middle = 0.5 * (low + high);
       (median_score(middle) > 1 / of_median_deviation ? low : high) = middle;
     }
-  // Where the machine was quiet, most changes are smaller than their errors say, which allow for visits that
-  // differ much; what most rows do not exceed is enough to call a row the same.
+  // Where the machine was quiet, most changes are smaller than their errors say, which allow for
+  // visits that differ much; what most rows do not exceed is enough to call a row the same.
   const double usual_share =
       pairs.size() >= least_rows_for_drift
           ? std::clamp(of_median_deviation * median_score(low), least_usual_share, 1.0)
@@ -141,7 +142,8 @@ struct Judged {
 };
 
 void judge(std::vector<Judged>& all, const ComparisonOptions& options) {
-  // Holm: the smallest p of n counts n times, the next n - 1 times, and none less than the one before.
+  // Holm: the smallest p of n counts n times, the next n - 1 times, and none less than the one
+  // before.
   std::sort(all.begin(), all.end(), [](const Judged& a, const Judged& b) { return a.p() < b.p(); });
   const auto count = static_cast<double>(all.size());
   const double limit = std::log1p(options.threshold);
@@ -255,8 +257,8 @@ struct Center {
   int degrees = 1;
 };
 
-// The mean without a fifth of the values at each end, which outliers do not move, and its standard error (Yuen
-// 1974): from the variance of the values with both ends drawn in.
+// The mean without a fifth of the values at each end, which outliers do not move, and its standard
+// error (Yuen 1974): from the variance of the values with both ends drawn in.
 Center trimmed_mean(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size(), cut = n / 5, kept = n - 2 * cut;

@@ -30,8 +30,8 @@ namespace {
 constexpr double slow_seconds = 0.3;   // of one call
 constexpr double large_flops = 1e9;    // of one problem
 constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
-// Half of the 95 % interval of a time beside the other rows: that a ratio of two rows repeats within 10 %
-// in another run takes 5 % of each of four times.
+// Half of the 95 % interval of a time beside the other rows: that a ratio of two rows repeats
+// within 10 % in another run takes 5 % of each of four times.
 constexpr double widest_beside_others = 0.05;
 
 // Processes, not GPUs of one process.
@@ -66,8 +66,8 @@ Clock clock_of(const BenchRow& row) {
   return row.problem->ranks > 1 ? Clock::ranks : Clock::wall;
 }
 
-// Blocks of all small sizes, more than the free lists hold: what is allocated next comes from the end
-// of the heap, one block after the other.
+// Blocks of all small sizes, more than the free lists hold: what is allocated next comes from the
+// end of the heap, one block after the other.
 std::vector<std::unique_ptr<char[]>> fill_free_lists() {
   constexpr std::size_t each = 256, largest = 1024;
   std::vector<std::unique_ptr<char[]>> blocks;
@@ -77,8 +77,8 @@ std::vector<std::unique_ptr<char[]>> fill_free_lists() {
   return blocks;
 }
 
-// Blocks of larger sizes, the largest first, so many that they fill what was freed between other blocks:
-// malloc looks at the size of each such gap.
+// Blocks of larger sizes, the largest first, so many that they fill what was freed between other
+// blocks: malloc looks at the size of each such gap.
 std::vector<std::unique_ptr<char[]>> fill_gaps() {
   constexpr std::size_t largest = 1U << 16U, smallest = 1U << 10U, bytes_of_each_size = 1U << 24U;
   std::vector<std::unique_ptr<char[]>> blocks;
@@ -88,8 +88,9 @@ std::vector<std::unique_ptr<char[]>> fill_gaps() {
   return blocks;
 }
 
-// A time depends on the pages that hold the operands, and malloc would take those of the last visit again. What it
-// keeps free goes back to the system, and pages are taken meanwhile, another number in each visit.
+// A time depends on the pages that hold the operands, and malloc would take those of the last visit
+// again. What it keeps free goes back to the system, and pages are taken meanwhile, another number
+// in each visit.
 std::unique_ptr<char[]> shift_pages(int visit) {
   constexpr std::size_t page = 4096, most_pages = 8192, stride = 2579;  // co-prime
   malloc_trim(0);
@@ -116,8 +117,8 @@ class RecordedRunner final : public Runner {
   std::unique_ptr<Runner> runner_;
 };
 
-// Whether `work` ends in a process of its own, after `prepare`, within `limit` seconds, and leaves the
-// heap intact: malloc aborts where it meets a damaged block.
+// Whether `work` ends in a process of its own, after `prepare`, within `limit` seconds, and leaves
+// the heap intact: malloc aborts where it meets a damaged block.
 bool survives_alone(double limit, const std::function<void()>& prepare,
                     const std::function<void()>& work) {
   const pid_t child = fork();
@@ -242,8 +243,8 @@ const Links* ProblemBench::links_of(const Case& problem) {
   return over_ranks(problem) ? &run_.links() : nullptr;
 }
 
-// Cold operands are rotated through twice the last-level cache of their place, by all ranks that share
-// it together.
+// Cold operands are rotated through twice the last-level cache of their place, by all ranks that
+// share it together.
 std::size_t ProblemBench::copies_of(const Case& problem, Place place) const {
   if (!is_cold(problem)) return 1;
   const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.cache_per_rank();
@@ -679,8 +680,8 @@ Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
               }};
 }
 
-// `group`: of candidates that are measured together. Repetitions of other groups and of other visits
-// have other rounds, because they are not paired.
+// `group`: of candidates that are measured together. Repetitions of other groups and of other
+// visits have other rounds, because they are not paired.
 void ProblemBench::time(Case& problem, const Candidates& all, int group) {
   constexpr int rounds_of_group = 100'000, rounds_of_visit = 10'000;
   constexpr double first_share = 0.45, later_share = 0.3;  // of the repetitions and of the budget

@@ -56,18 +56,20 @@ class ProblemBench {
   ~ProblemBench();
 
   // The first visit to a problem: measures all variants at all thread counts, in turns, and writes
-  // their rows together. It uses about half of the repetitions and of the budget. A variant that can
-  // run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost, after
-  // the rows that it cost are written. Both must outlive the ProblemBench.
+  // their rows together. It uses about half of the repetitions and of the budget. A variant that
+  // can run no problem here gets one row in the whole run. Throws Interrupted; and DeviceLost,
+  // after the rows that it cost are written. Both must outlive the ProblemBench.
   void measure(Case& problem, const std::vector<Variant>& variants);
-  // Uses the time that first visits left: visits every problem again, with new operands and new plans,
-  // then those with disturbed rows and those whose rows disagree most between repetitions or visits.
-  // Replaces their rows. Calls `advance` with the problem and the share of that time that is left.
+  // Uses the time that first visits left: visits every problem again, with new operands and new
+  // plans, then those with disturbed rows and those whose rows disagree most between repetitions or
+  // visits. Replaces their rows. Calls `advance` with the problem and the share of that time that
+  // is left.
   void measure_again(const std::function<void(const Case&, double)>& advance);
-  // After a crash: runs each variant in a process of its own, and sets the subject of the work record
-  // to the first one that crashes there. Before anything is measured.
+  // After a crash: runs each variant in a process of its own, and sets the subject of the work
+  // record to the first one that crashes there. Before anything is measured.
   void find_culprit(Case& problem, const std::vector<Variant>& variants);
-  // Puts all rows into summary.csv; see BenchWriter. measure_again() ends with it, and so does the ProblemBench.
+  // Puts all rows into summary.csv; see BenchWriter. measure_again() ends with it, and so does the
+  // ProblemBench.
   void settle();
   const BenchCounts& counts() const { return counts_; }
 
@@ -79,8 +81,8 @@ class ProblemBench {
     bool runs_nowhere = false;    // on this machine
     double visit_seconds = 0;     // as timed in the present visit
     Check timed_results{.passed = true};
-    // Of its time beside the other rows, relative to it, from repetitions and visits; infinite if the
-    // row is disturbed.
+    // Of its time beside the other rows, relative to it, from repetitions and visits; infinite if
+    // the row is disturbed.
     double standard_error = 0;
     std::string remarks;  // `reason` without those of its interval
     void add_remark(const std::string& remark) {

@@ -76,8 +76,8 @@ Run::Run(const RunOptions& options)
   if (writes()) environment_["gpu_clocks_before"] = gpu_monitor_.clocks();
 }
 
-// The shortest times of the calibration loops that were ever seen, by CPU model: a neighbour that is
-// there during the whole run would otherwise not be noticed.
+// The shortest times of the calibration loops that were ever seen, by CPU model: a neighbour that
+// is there during the whole run would otherwise not be noticed.
 std::filesystem::path Run::calibration_file() {
   return source_directory() / "results" / "local" / "calibration.json";
 }
@@ -259,7 +259,8 @@ void Run::keep() {
   kept_records_ = records_.size();
 }
 
-// What a crash left. A torn last line does not count; nor do lines whose records benchmark.json has.
+// What a crash left. A torn last line does not count; nor do lines whose records benchmark.json
+// has.
 void Run::read_kept() {
   const std::filesystem::path file = folder_->directory() / kept_file;
   std::ifstream in(file);

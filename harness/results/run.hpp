@@ -37,8 +37,8 @@ class Run {
   // Writes environment.json, benchmark.json, and summary.json and step.json with the rows of the
   // CSV files.
   void save();
-  // Appends the records since the last call and the noise so far to benchmark.later.jsonl. After a crash the
-  // next Run in the folder reads it; save() removes it.
+  // Appends the records since the last call and the noise so far to benchmark.later.jsonl. After a
+  // crash the next Run in the folder reads it; save() removes it.
   void keep();
 
   const Machine& machine() const { return machine_; }

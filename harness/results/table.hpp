@@ -20,8 +20,8 @@ class Table {
   // Writes the rows together. When they cannot be written (disk full …), leaves the file unchanged
   // and throws std::runtime_error.
   void append(const std::vector<std::vector<std::string>>& rows);
-  // Removes the rows for which `unwanted` is true and appends others. A crash leaves the old content
-  // or the new.
+  // Removes the rows for which `unwanted` is true and appends others. A crash leaves the old
+  // content or the new.
   void remove_rows(const std::function<bool(const CsvRow&)>& unwanted,
                    const std::vector<std::vector<std::string>>& appended = {});
 

@@ -1,6 +1,6 @@
-// Predicts the seconds that a CPU rung takes for a problem that was never measured. For each primitive,
-// group of directions, layout and number of threads, log2(seconds) of each rung is a Gaussian process
-// with a linear mean:
+// Predicts the seconds that a CPU rung takes for a problem that was never measured. For each
+// primitive, group of directions, layout and number of threads, log2(seconds) of each rung is a
+// Gaussian process with a linear mean:
 //
 //   log2 s(x) = bias + sum_d slopes[d] x[d] + sum_i weights[i] k(x, points[i]),
 //   k(x, y)   = (1 + sqrt(3) r) exp(-sqrt(3) r),   r² = sum_d ((x[d] - y[d]) / lengths[d])²
@@ -21,12 +21,15 @@
 namespace stepladder {
 
 // x, as above: log2 of these sizes, at least 1.
-//   matmul       m, n, k, min(m, n), max(m, n), n rounded up to 16 / n, min(n, 16), min(k, 16), m * k,
+//   matmul       m, n, k, min(m, n), max(m, n), n rounded up to 16 / n, min(n, 16), min(k, 16), m *
+//   k,
 //                n * k, 4 if A is transposed, else 1; the same of B
-//   convolution  of a correlation from a source to a target of h x w pixels; in backward_data from dy to
+//   convolution  of a correlation from a source to a target of h x w pixels; in backward_data from
+//   dy to
 //                the pixels of dx that use the same taps: batch, batch * h * w, w, pixels in whole
 //                4 x 4 tiles / h * w, source channels S, target channels T, min(S, 16), min(T, 16),
-//                T rounded up to 16 / T, kernel_h * kernel_w, kernel_w, stride_h * stride_w, stride_w,
+//                T rounded up to 16 / T, kernel_h * kernel_w, kernel_w, stride_h * stride_w,
+//                stride_w,
 //                S * taps of a pixel, elements of the source of an image
 //   others       the integers in ProblemInfo::shape
 //   all          and the FLOPs, and the bytes
@@ -36,8 +39,8 @@ class CostModel {
  public:
   // Predicts nothing: `best` is measured when a network is made.
   CostModel() = default;
-  // Reads the JSON file that `make cost-model` writes. Throws std::runtime_error if it is malformed or
-  // from a machine with another processor.
+  // Reads the JSON file that `make cost-model` writes. Throws std::runtime_error if it is malformed
+  // or from a machine with another processor.
   CostModel(const std::filesystem::path& path, const std::string& cpu_model);
 
   // Nothing if the variant was not measured in the fit of this direction, layout and number of
@@ -71,8 +74,8 @@ struct PredictedRung {
 // (docs/cost-model.md has the regret).
 inline constexpr double uncertain_factor = 1.25;
 
-// Of the variants that the model knows and that support the problem, whose operands are allocated; the
-// fastest first.
+// Of the variants that the model knows and that support the problem, whose operands are allocated;
+// the fastest first.
 std::vector<PredictedRung> predicted_rungs(const CostModel& model, Case& problem,
                                            const std::vector<Variant>& variants,
                                            const Resources& resources);

@@ -30,8 +30,8 @@ class NoVariant : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What is known of `best` without measuring: the tuned rung of a problem; without one, the predictions
-// of a model.
+// What is known of `best` without measuring: the tuned rung of a problem; without one, the
+// predictions of a model.
 struct KnownChoices {
   Tuning tuning{};
   CostModel model{};
@@ -65,8 +65,8 @@ class PlanStore {
     return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
   }
 
-  // The variant chosen for each problem and number of threads, "matmul forward 64x512x784 nn | 2". A
-  // training that goes on prefers the same ones, where they are among the candidates: then it
+  // The variant chosen for each problem and number of threads, "matmul forward 64x512x784 nn | 2".
+  // A training that goes on prefers the same ones, where they are among the candidates: then it
   // computes the same bits.
   using Names = std::map<std::string, std::string>;
   const Names& chosen() const { return chosen_; }
@@ -96,12 +96,12 @@ class PlanStore {
     return *known;
   }
 
-  // The candidate that the tuning names; without one, those that the model predicts to take less than
-  // uncertain_factor times the shortest prediction; all if it predicts none.
+  // The candidate that the tuning names; without one, those that the model predicts to take less
+  // than uncertain_factor times the shortest prediction; all if it predicts none.
   std::vector<Variant> best(Case& problem, std::vector<Variant> candidates,
                             const Resources& resources) const;
-  // The candidate that the tuning names; null if it has no entry. Throws std::runtime_error if it names
-  // another variant.
+  // The candidate that the tuning names; null if it has no entry. Throws std::runtime_error if it
+  // names another variant.
   const Variant* tuned(const Case& problem, const std::vector<Variant>& candidates,
                        const Resources& resources) const;
   Variant preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,

@@ -35,8 +35,8 @@ void Mode::restart(const Progress& progress) {
 }
 
 // Where all ranks wait for each other, the last one to come waits least: its time is that of the
-// communication. Elsewhere a message takes as long per byte as the fastest one did, and the rest of a
-// call is waiting.
+// communication. Elsewhere a message takes as long per byte as the fastest one did, and the rest of
+// a call is waiting.
 void Mode::settle() {
   std::vector<double> communication;
   for (const Blocked& call : blocked_) communication.push_back(call.seconds);

@@ -81,8 +81,8 @@ class Mode {
   // the progress of a checkpoint.
   virtual void restart(const Progress& progress);
 
-  // Of this rank; and collective: samples, loss and seconds of rank 0, means of the times and of the
-  // bytes over the ranks, staleness of all.
+  // Of this rank; and collective: samples, loss and seconds of rank 0, means of the times and of
+  // the bytes over the ranks, staleness of all.
   const Progress& progress() const { return progress_; }
   Progress total() const;
   // On rank 0 after every log_every-th update.
@@ -96,8 +96,9 @@ class Mode {
  protected:
   virtual void train_to(std::int64_t step) = 0;
 
-  // Runs `work` and adds its time to compute. A slow rank then sleeps; a simulated one sleeps for the
-  // time of `samples` samples. So many of its seconds as `exchange` grows by were communication.
+  // Runs `work` and adds its time to compute. A slow rank then sleeps; a simulated one sleeps for
+  // the time of `samples` samples. So many of its seconds as `exchange` grows by were
+  // communication.
   template <class Work>
   void compute(double samples, const Work& work) {
     compute_and_exchange(samples, no_exchange_, work);

@@ -20,8 +20,8 @@ struct ModeOption {
   const char* meaning;
 };
 
-// "ssp,bound=2": the name of a mode and values of its options. A hybrid, "token_ring/parameter_server", has
-// the name "hybrid" and both names as options.
+// "ssp,bound=2": the name of a mode and values of its options. A hybrid,
+// "token_ring/parameter_server", has the name "hybrid" and both names as options.
 class ModeSpec {
  public:
   // Throws UnknownName if there is no such mode or option, and std::runtime_error for a bad value.

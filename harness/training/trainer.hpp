@@ -12,7 +12,8 @@ namespace stepladder {
 // The learning rate after `samples` samples: multiplied by `decay` every `decay_every_samples`.
 double learning_rate_after(const network::OptimizerDescription& optimizer, std::int64_t samples);
 
-// Throws std::runtime_error if `loss`, that of step `step` (from 1) before its update, is not finite.
+// Throws std::runtime_error if `loss`, that of step `step` (from 1) before its update, is not
+// finite.
 void require_finite(double loss, const network::NetworkDescription& network, std::int64_t step,
                     double learning_rate);
 

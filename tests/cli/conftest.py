@@ -55,12 +55,13 @@ class Program:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
         options.setdefault("preexec_fn", reset)
-        variables = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                     "OMP_NUM_THREADS": "2", **(environment or {})}
-        return subprocess.Popen([*launcher, str(self.path), *map(str, arguments)], text=True, start_new_session=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={name: value for name, value in variables.items() if value is not None},
-                                **options)
+        variables = {
+            **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMP_NUM_THREADS": "2", **(environment or {})}
+        return subprocess.Popen(
+            [*launcher, str(self.path), *map(str, arguments)], text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={
+                name: value for name, value in variables.items() if value is not None}, **options)
 
     def __call__(self, *arguments, timeout=180, **options):
         process = self.start(*arguments, **options)
@@ -102,7 +103,8 @@ def finished_run(program_path, tmp_path_factory):
     suite = folder / "tiny.csv"
     suite.write_text(TINY_SUITE)
     run = folder / "run"
-    done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", suite, *QUICK, "--out", run)
+    done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file",
+                                 suite, *QUICK, "--out", run)
     assert done.returncode == 0, done.stderr
     return Path(shutil.copytree(run, kept)) if kept else run
 
@@ -117,8 +119,9 @@ def preloaded(tmp_path):
     """Compiles C functions that stand before those of the libraries, for LD_PRELOAD."""
     def library(source):
         (tmp_path / "preloaded.c").write_text(source)
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so", tmp_path / "preloaded.c", "-ldl"],
-                       check=True)
+        subprocess.run([
+            "gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so",
+            tmp_path / "preloaded.c", "-ldl"], check=True)
         return str(tmp_path / "preloaded.so")
     return library
 

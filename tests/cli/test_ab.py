@@ -57,29 +57,33 @@ def program(tmp_path, columns, program_path):
         folder = tmp_path / name
         folder.mkdir()
         path = folder / "stepladder"
-        path.write_text(FAKE.format(python=sys.executable, log=str(tmp_path / "log"), factor=factor, seed=seed,
-                                    sigma=sigma, program=str(program_path), columns=columns, name=name,
-                                    status=status))
+        path.write_text(
+            FAKE.format(python=sys.executable, log=str(tmp_path / "log"), factor=factor, seed=seed,
+                        sigma=sigma, program=str(program_path), columns=columns, name=name,
+                        status=status))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return path
     return make
 
 
 def run(base, new, *more, limit=0.5):
-    return subprocess.run([sys.executable, ROOT / "scripts/ab.py", "--base", base, "--program", new, "--limit",
-                           str(limit), *more, "--", "matmul", "--suite", "quick"], capture_output=True, text=True)
+    return subprocess.run([
+        sys.executable, ROOT / "scripts/ab.py", "--base", base, "--program", new, "--limit",
+        str(limit), *more, "--", "matmul", "--suite", "quick"], capture_output=True, text=True)
 
 
 def test_a_slower_program_is_found_and_the_order_rotates(program, tmp_path):
     old, new = program("old"), program("new", factor=1.03)
     done = run(old.parent, new, "--out", tmp_path / "kept")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "matmul forward one packed t1 r1" in done.stdout and done.stdout.count("SLOWER") == 3  # two rows, one rung
+    assert "matmul forward one packed t1 r1" in done.stdout and done.stdout.count(
+        "SLOWER") == 3  # two rows, one rung
     calls = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
     assert calls[:12] == ["old", "new"] * 2 + ["old", "new", "new", "old"] * 2
     lines = (tmp_path / "log").read_text().splitlines()
     assert all("bench matmul --suite quick --budget" in line for line in lines)
-    assert all("--resume" in line for line in lines[2:]) and not any("--resume" in line for line in lines[:2])
+    assert all("--resume" in line for line in lines[2:]) and not any("--resume" in line
+                                                                     for line in lines[:2])
     # The repetitions are kept: the pair is the visit, those that were disturbed are left out.
     with open(tmp_path / "kept/old/samples.csv") as file:
         rows = list(csv.DictReader(file))
@@ -126,7 +130,9 @@ def test_a_row_that_was_mostly_disturbed_keeps_all(tmp_path, columns):
         writer.writeheader()
         for variant, marks in (("a", ["", "x", "x"]), ("b", ["", "", "x"])):
             for i, mark in enumerate(marks):
-                writer.writerow({"primitive": "matmul", "variant": variant, "repetition": i, "seconds": 1, "marked": mark})
+                writer.writerow({
+                    "primitive": "matmul", "variant": variant, "repetition": i, "seconds": 1,
+                    "marked": mark})
     found = list(ab.repetitions(tmp_path, 7))
     assert [row["variant"] for row in found] == ["a"] * 3 + ["b"] * 2
     assert {(row["visit"], row["marked"]) for row in found} == {(7, "")}
@@ -144,20 +150,24 @@ def write_runs(folder, columns, draw, factor, pairs=18, sigma=0.02):
             for pair in range(pairs):
                 for variant in ("a", "b"):
                     for problem in "pqr":
-                        seconds = (1 + machine[pair]) * (1 + draw.gauss(0, sigma)) * (slower if variant == "a" else 1)
-                        writer.writerow({"primitive": "matmul", "direction": "forward", "variant": variant,
-                                         "problem": problem, "threads": 1, "ranks": 1, "repetition": pair,
-                                         "visit": pair, "seconds": abs(seconds)})
+                        seconds = (1 + machine[pair]) * (1 + draw.gauss(0, sigma)) * (
+                            slower if variant == "a" else 1)
+                        writer.writerow({
+                            "primitive": "matmul", "direction": "forward", "variant": variant,
+                            "problem": problem, "threads": 1, "ranks": 1, "repetition": pair,
+                            "visit": pair, "seconds": abs(seconds)})
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.03])
-def test_three_percent_are_found_and_equal_programs_are_not_different(tmp_path, columns, program_path, factor):
+def test_three_percent_are_found_and_equal_programs_are_not_different(tmp_path, columns,
+                                                                      program_path, factor):
     draw, called, wrong = random.Random(1), 0, 0
     for trial in range(100):
         folder = tmp_path / str(trial)
         write_runs(folder, columns, draw, factor)
-        done = subprocess.run([program_path, "compare", folder / "old", folder / "new", "--paired", *ab.JUDGED,
-                               "--json"], capture_output=True, text=True)
+        done = subprocess.run([
+            program_path, "compare", folder / "old", folder / "new", "--paired", *ab.JUDGED,
+            "--json"], capture_output=True, text=True)
         result = json.loads(done.stdout)
         verdicts = {(row["variant"], row["verdict"]) for row in result["rows"] + result["rungs"]}
         called += ("a", "slower") in verdicts

@@ -10,10 +10,10 @@ from conftest import MATMUL_HEADER
 SUITES = [
     ("s,a,4,5,six,0,0,\n", ("bad.csv:2", 'column k holds "six"', "a whole number from 1 to")),
     ("s,a,4,5,6,0,0,\ns,b,4,5,6,0,\n", ("bad.csv:3", "7 fields; the header has 8")),
-    ("s,a,4,5,6,0,0,\ns,a,4,5,7,0,0,\n", ("bad.csv:3", "already at", "bad.csv:2", "expected another name")),
+    ("s,a,4,5,6,0,0,\ns,a,4,5,7,0,0,\n", ("bad.csv:3", "already at", "bad.csv:2",
+                                          "expected another name")),
     ('s,"a,4,5,6,0,0,\n', ("bad.csv:2", "a quotation mark is not closed")),
-    ("", ("bad.csv", "only a header; expected problems below it")),
-]
+    ("", ("bad.csv", "only a header; expected problems below it")), ]
 
 
 @pytest.mark.parametrize("lines, parts", SUITES, ids=[parts[1] for _, parts in SUITES])
@@ -29,20 +29,21 @@ def test_a_malformed_suite(stepladder, tmp_path, command, lines, parts):
 
 
 def test_a_suite_that_is_not_there(stepladder, tmp_path):
-    done = stepladder("bench", "matmul", "--suite-file", tmp_path / "none.csv", "--out", tmp_path / "run")
+    done = stepladder("bench", "matmul", "--suite-file", tmp_path / "none.csv", "--out",
+                      tmp_path / "run")
     assert done.returncode == 1
     assert f"{tmp_path}/none.csv: cannot open: No such file" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
 NETWORKS = [
-    ('{"mine": {\n  "input": {"channels": 1, "height": 28\n', ("net.json:3",)),
+    ('{"mine": {\n  "input": {"channels": 1, "height": 28\n', ("net.json:3", )),
     ('{"mine": {\n  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": 4,\n'
      '  "layers": [{"type": "fully_conected", "name": "fc1", "outputs": 10}],\n'
-     '  "optimizer": {"type": "sgd", "learning_rate": 0.1}\n}}\n', ("net.json:3", "fully_conected", "fully_connected")),
+     '  "optimizer": {"type": "sgd", "learning_rate": 0.1}\n}}\n', ("net.json:3", "fully_conected",
+                                                                    "fully_connected")),
     ('{"mine": {\n  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": "four",\n'
-     '  "layers": [{"type": "softmax_cross_entropy"}]\n}}\n', ("net.json:2", "batch")),
-]
+     '  "layers": [{"type": "softmax_cross_entropy"}]\n}}\n', ("net.json:2", "batch")), ]
 
 
 @pytest.mark.parametrize("text, parts", NETWORKS, ids=["torn", "layer type", "batch"])
@@ -65,11 +66,12 @@ def idx_files(count=70):
 
 DATA = [
     ("torn images", "train-images-idx3-ubyte", lambda good: good[:-100], "byte"),
-    ("another magic number", "train-labels-idx1-ubyte", lambda good: b"\x00\x00\x08\x05" + good[4:], "byte offset 0"),
-    ("a label of 10", "t10k-labels-idx1-ubyte", lambda good: good[:20] + b"\x0a" + good[21:], "byte offset 20"),
+    ("another magic number", "train-labels-idx1-ubyte", lambda good: b"\x00\x00\x08\x05" + good[4:],
+     "byte offset 0"),
+    ("a label of 10", "t10k-labels-idx1-ubyte", lambda good: good[:20] + b"\x0a" + good[21:],
+     "byte offset 20"),
     ("an empty file", "t10k-images-idx3-ubyte", lambda good: b"", "byte offset 0"),
-    ("torn gzip", "train-images-idx3-ubyte", lambda good: gzip.compress(good)[:-20], "gzip"),
-]
+    ("torn gzip", "train-images-idx3-ubyte", lambda good: gzip.compress(good)[:-20], "gzip"), ]
 
 
 @pytest.mark.parametrize("what, name, spoil, place", DATA, ids=[row[0] for row in DATA])

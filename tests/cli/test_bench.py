@@ -21,8 +21,9 @@ def key_of(row):
 
 def test_a_run_holds_all_its_files(finished_run):
     files = {path.name for path in finished_run.iterdir()}
-    assert files == {"environment.json", "ceilings.json", "benchmark.json", "columns.json", "samples.csv",
-                     "summary.csv", "summary.json"}
+    assert files == {
+        "environment.json", "ceilings.json", "benchmark.json", "columns.json", "samples.csv",
+        "summary.csv", "summary.json"}
     for name in ("environment", "ceilings", "benchmark", "columns", "summary"):
         assert json.loads((finished_run / f"{name}.json").read_text())["schema_version"] == 1
 
@@ -30,7 +31,8 @@ def test_a_run_holds_all_its_files(finished_run):
 def test_the_environment_records_how_the_run_was_made(finished_run):
     environment = json.loads((finished_run / "environment.json").read_text())
     assert environment["seed"] == 1
-    assert len(environment["commands"]) == 1 and " bench matmul --variant " in environment["commands"][0]
+    assert len(
+        environment["commands"]) == 1 and " bench matmul --variant " in environment["commands"][0]
     assert environment["quiet_sentence"].startswith("The machine was ")
 
 
@@ -50,12 +52,14 @@ def test_every_file_has_exactly_the_columns_that_columns_json_describes(finished
 
 def test_summary_json_has_the_rows_of_summary_csv(finished_run):
     content = json.loads((finished_run / "summary.json").read_text())
-    types = {column["name"]: column["type"]
-             for column in json.loads((finished_run / "columns.json").read_text())["tables"]["summary"]}
+    types = {
+        column["name"]: column["type"]
+        for column in json.loads((finished_run / "columns.json").read_text())["tables"]["summary"]}
     read = {"text": str, "integer": int, "number": float}
     rows = read_csv(finished_run / "summary.csv")
     assert content["columns"] == list(rows[0])
-    assert content["rows"] == [{name: read[types[name]](value) if value else None for name, value in row.items()}
+    assert content["rows"] == [{
+        name: read[types[name]](value) if value else None for name, value in row.items()}
                                for row in rows]
 
 
@@ -88,19 +92,23 @@ def test_every_row_that_is_not_ok_has_a_reason_and_no_time(finished_run):
 def test_every_repetition_is_kept(finished_run):
     samples = read_csv(finished_run / "samples.csv")
     for row in read_csv(finished_run / "summary.csv"):
-        own = [s for s in samples if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
+        own = [
+            s for s in samples if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
         if row["status"] != "ok":
             assert not own
             continue
         for visit in {int(s["visit"]) for s in own}:
             rounds = [int(s["repetition"]) - 10000 * visit for s in own if int(s["visit"]) == visit]
             # A repetition that replaces a disturbed one comes later; other rows may have had a round meanwhile.
-            assert rounds == list(range(len(rounds))) or any(s["marked"] for s in own if int(s["visit"]) == visit)
+            assert rounds == list(range(len(rounds))) or any(
+                s["marked"] for s in own if int(s["visit"]) == visit)
             assert rounds == sorted(set(rounds))
         assert len(own) >= int(row["repetitions"])
         undisturbed = sum(not s["marked"] for s in own)
         assert int(row["repetitions"]) in (undisturbed, len(own))
-    names = [run["name"] for run in json.loads((finished_run / "benchmark.json").read_text())["benchmarks"]]
+    names = [
+        run["name"]
+        for run in json.loads((finished_run / "benchmark.json").read_text())["benchmarks"]]
     assert len(names) == len(samples)
 
 
@@ -136,20 +144,22 @@ def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, 
 
 def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(stepladder, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "sgd_update", "--suite", "layers,quick,squares,quick", "--problem", "mlp", "--direction", "sgd",
-                      "--variant", "serial", *QUICK, "--out", out)
+    done = stepladder("bench", "sgd_update", "--suite", "layers,quick,squares,quick", "--problem",
+                      "mlp", "--direction", "sgd", "--variant", "serial", *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "left out: sgd_update has no suite 'squares'\n" in done.stderr
     rows = read_csv(out / "summary.csv")
     assert sorted(row["suite"] for row in rows) == ["layers", "quick"]
-    assert [shlex.split(row["repeat_command"])[5:7] for row in rows] == [["--suite", row["suite"]] for row in rows]
+    assert [shlex.split(row["repeat_command"])[5:7] for row in rows] == [
+        ["--suite", row["suite"]] for row in rows]
 
 
 def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
     suite = tmp_path / "my suite.csv"
     suite.write_text("suite,name,count,source\ns,it's; 100%,50,\n")
     out = stepladder.new_run(tmp_path / "first")
-    arguments = ("bench", "sgd_update", "--variant", "seria*", "--direction", "adam", "--suite-file", suite, "--seed", 9)
+    arguments = ("bench", "sgd_update", "--variant", "seria*", "--direction", "adam",
+                 "--suite-file", suite, "--seed", 9)
     assert stepladder(*arguments, *QUICK, "--out", out).returncode == 0
     row, = read_csv(out / "summary.csv")
     again = stepladder.new_run(tmp_path / "again")
@@ -163,26 +173,28 @@ def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
 
 def test_thread_counts_given_twice_are_measured_once(stepladder, tiny, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "openmp", "--suite-file", tiny, *QUICK[2:], "--threads", "1,1",
-                      "--out", out)
+    done = stepladder("bench", "matmul", "--variant", "openmp", "--suite-file", tiny, *QUICK[2:],
+                      "--threads", "1,1", "--out", out)
     assert done.returncode == 0, done.stderr
     assert len(read_csv(out / "summary.csv")) == 2
 
 
 def test_cold_rows_are_marked(stepladder, tiny, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--problem", "one", "--suite-file", tiny, *QUICK,
-                      "--cold", "--out", out)
+    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--problem", "one",
+                      "--suite-file", tiny, *QUICK, "--cold", "--out", out)
     assert done.returncode == 0, done.stderr
     row, = read_csv(out / "summary.csv")
     assert row["cache"] == "cold" and row["repeat_command"].endswith(" --cold")
 
 
-def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(stepladder, tiny, tmp_path):
+def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(
+        stepladder, tiny, tmp_path):
     with open(tiny, "a") as file:
         file.write("tiny,huge,16777216,16777216,2,0,0,\n")
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--suite-file", tiny, *QUICK, "--out", out)
+    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--suite-file", tiny, *QUICK,
+                      "--out", out)
     assert done.returncode == 0, done.stderr
     rows = {row["problem"]: row for row in read_csv(out / "summary.csv")}
     assert rows["one"]["status"] == rows["two"]["status"] == "ok"
@@ -198,17 +210,19 @@ def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(steplad
 
 def test_shapes_are_measured_without_a_file(stepladder, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape", "5x6x7 transpose_b=1", *QUICK,
-                      "--out", out)
+    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape",
+                      "5x6x7 transpose_b=1", *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
     rows = read_csv(out / "summary.csv")
     assert sorted((row["suite"], row["problem"], row["shape"], row["status"]) for row in rows) == [
         ("shape", "5x6x7 transpose_b=1", "5x6x7 nt", "ok"), ("shape", "9x8x7", "9x8x7 nn", "ok")]
-    assert all("--shape 9x8x7 --shape '5x6x7 transpose_b=1'" in row["repeat_command"] for row in rows)
+    assert all(
+        "--shape 9x8x7 --shape '5x6x7 transpose_b=1'" in row["repeat_command"] for row in rows)
 
 
 def test_strides_along_a_side_of_one_pixel_skip_nothing(stepladder):
-    done = stepladder("verify", "convolution", "--shape", "3x18x9x1x30x1x1 stride_w=3", "--shape", "2x4x1x9x4x1x1 stride_h=2")
+    done = stepladder("verify", "convolution", "--shape", "3x18x9x1x30x1x1 stride_w=3", "--shape",
+                      "2x4x1x9x4x1x1 stride_h=2")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -217,7 +231,8 @@ def mpirun(stepladder):
     path = shutil.which("mpirun")
     if path is None or not stepladder.is_built_with("MPI"):
         pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([path, "--version"], capture_output=True, text=True,
+                             check=False).stdout
     return [path, "-np", "2", *(["--oversubscribe"] if "Open MPI" in version else [])]
 
 
@@ -230,7 +245,8 @@ def gradients(tmp_path):
 
 def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", out, launcher=mpirun)
+    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", out,
+                      launcher=mpirun)
     assert done.returncode == 0, done.stderr
     rows = read_csv(out / "summary.csv")
     assert {row["direction"] for row in rows if row["status"] == "ok"} == {"sum", "mean"}
@@ -247,24 +263,29 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
             continue
         assert (row["status"], row["verified"], row["ranks"]) == ("ok", "yes", "2"), row["reason"]
         # 2 (p − 1) / p · size
-        assert float(row["busbw_gbytes_per_s"]) == pytest.approx(4000 / float(row["median_s"]) / 1e9, rel=1e-4)
+        assert float(row["busbw_gbytes_per_s"]) == pytest.approx(
+            4000 / float(row["median_s"]) / 1e9, rel=1e-4)
         assert row["repeat_command"].startswith("mpirun -np 2 build/stepladder bench all_reduce ")
 
 
-def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, mpirun, tiny, tmp_path):
+def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, mpirun, tiny,
+                                                                    tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "packed,mpi_rows,summa,summa_overlap", "--suite-file", tiny, *QUICK,
-                      "--out", out, launcher=mpirun, timeout=240)
+    done = stepladder("bench", "matmul", "--variant", "packed,mpi_rows,summa,summa_overlap",
+                      "--suite-file", tiny, *QUICK, "--out", out, launcher=mpirun, timeout=240)
     assert done.returncode == 0, done.stderr
     sizes = {"one": 33 * 20 * 17, "two": 16 * 16 * 16}
     over_ranks = {}
     for row in read_csv(out / "summary.csv"):
         if row["variant"].startswith("packed"):
-            assert (row["status"], row["reason"]) == ("unavailable", "its product is of one process")
+            assert (row["status"], row["reason"]) == ("unavailable",
+                                                      "its product is of one process")
             continue
-        assert (row["status"], row["verified"], row["ranks"], row["cache"]) == ("ok", "yes", "2", "cold"), row["reason"]
+        assert (row["status"], row["verified"], row["ranks"],
+                row["cache"]) == ("ok", "yes", "2", "cold"), row["reason"]
         assert float(row["flops"]) == 2 * sizes[row["problem"]]
-        assert float(row["gflops_per_s"]) == pytest.approx(float(row["flops"]) / float(row["median_s"]) / 1e9, rel=1e-4)
+        assert float(row["gflops_per_s"]) == pytest.approx(
+            float(row["flops"]) / float(row["median_s"]) / 1e9, rel=1e-4)
         assert row["roof"] == row["percent_of_roof"] == row["predicted_s"] == ""
         assert row["repeat_command"].startswith("mpirun -np 2 build/stepladder bench matmul ")
         over_ranks.setdefault(row["problem"], set()).add(row["variant"].rsplit("_", 1)[0])
@@ -274,23 +295,26 @@ def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, 
 @pytest.mark.parametrize("ranks", ["3", "6"])
 def test_products_over_ranks_pass_random_problems(stepladder, mpirun, ranks):
     launcher = [ranks if word == "2" else word for word in mpirun]
-    done = stepladder("verify", "matmul", "--variant", "mpi_rows,summa,summa_overlap", "--random", "30",
-                      launcher=launcher, timeout=120)
+    done = stepladder("verify", "matmul", "--variant", "mpi_rows,summa,summa_overlap", "--random",
+                      "30", launcher=launcher, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "180 checks passed, 0 failed" in done.stdout  # three rungs, two fillings
 
 
 def test_products_over_ranks_need_mpirun(stepladder, mpirun, tiny, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny, *QUICK, "--out", out)
+    done = stepladder("bench", "matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny,
+                      *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
     rows = read_csv(out / "summary.csv")
     assert len(rows) == 4
-    assert {row["reason"] for row in rows} == {"its product is of several processes: start them with mpirun"}
+    assert {row["reason"] for row in rows} == {
+        "its product is of several processes: start them with mpirun"}
 
 
 def test_an_error_on_one_rank_ends_all_of_them(stepladder, mpirun, gradients, finished_run):
-    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", finished_run, launcher=mpirun)
+    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out",
+                      finished_run, launcher=mpirun)
     assert done.returncode != 0
     assert "holds a run already" in done.stderr
 
@@ -320,20 +344,23 @@ def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
     missing = {listing[i - 1].split()[0]: line.split("unavailable: ")[1]
                for i, line in enumerate(listing) if "unavailable: " in line}
     out = stepladder.new_run(tmp_path / "run")
-    arguments = ("bench", "matmul", "--variant", ",".join(["serial_ikj", *missing]), "--suite-file", tiny, *QUICK[2:],
-                 "--threads", "1,2", "--out", out)
+    arguments = ("bench", "matmul", "--variant", ",".join(
+        ["serial_ikj",
+         *missing]), "--suite-file", tiny, *QUICK[2:], "--threads", "1,2", "--out", out)
     for more in ((), ("--resume",)):
         done = stepladder(*arguments, *more)
         assert done.returncode == 0, done.stderr
         assert f" {len(missing)} unavailable," in done.stdout
         rows = [row for row in read_csv(out / "summary.csv") if row["status"] == "unavailable"]
-        assert {row["variant"]: row["reason"] for row in rows} == missing and len(rows) == len(missing)
+        assert {row["variant"]: row["reason"]
+                for row in rows} == missing and len(rows) == len(missing)
         for row in rows:
-            assert not any(row[name] for name in ("problem", "direction", "shape", "layout", "suite", "cache", "threads",
-                                                  "ranks", "repeat_command", "median_s"))
+            assert not any(row[name]
+                           for name in ("problem", "direction", "shape", "layout", "suite", "cache",
+                                        "threads", "ranks", "repeat_command", "median_s"))
     if missing:
-        table = subprocess.run([sys.executable, "-m", "plots", "charts", out], cwd=ROOT, capture_output=True, text=True,
-                               check=False)
+        table = subprocess.run([sys.executable, "-m", "plots", "charts", out], cwd=ROOT,
+                               capture_output=True, text=True, check=False)
         assert table.returncode == 0, table.stderr
 
 
@@ -350,13 +377,14 @@ def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
     shortest = {}
     for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
         out = stepladder.new_run(tmp_path / name)
-        done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2", "--variant",
-                          "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
+        done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2",
+                          "--variant", "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
                           environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
         assert done.returncode == 0, done.stderr
         shortest[name] = {(row["variant"], row["direction"]): float(row["min_s"])
                           for row in read_csv(out / "summary.csv") if row["status"] == "ok"}
     assert len(shortest["zero"]) >= 8
     ratios = {key: seconds / shortest["zero"][key] for key, seconds in shortest["denormal"].items()}
-    middle = sorted(ratios.values())[len(ratios) // 2]  # the machine may be slower in one of the runs
+    middle = sorted(
+        ratios.values())[len(ratios) // 2]  # the machine may be slower in one of the runs
     assert {key: ratio for key, ratio in ratios.items() if ratio > 1.5 * middle} == {}

@@ -22,9 +22,11 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 def test_rows_whose_clock_was_changed_fail(stepladder, preloaded, tmp_path):
     suite = tmp_path / "updates.csv"
     suite.write_text("suite,name,count,source\nupdates,u,1000,\n")
-    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial", *QUICK,
-                      "--out", tmp_path / "run", environment={"LD_PRELOAD": preloaded(SLOW_CLOCK)})
+    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
+                      "--variant", "serial", *QUICK, "--out", tmp_path / "run", environment={
+                          "LD_PRELOAD": preloaded(SLOW_CLOCK)})
     assert done.returncode == 1, done.stderr
     (row,) = read_csv(tmp_path / "run/summary.csv")
     assert row["status"] == "failed" and row["median_s"] == ""
-    assert row["reason"].startswith("the clock was changed: 10 % of the time that went by is missing in ")
+    assert row["reason"].startswith(
+        "the clock was changed: 10 % of the time that went by is missing in ")

@@ -36,14 +36,16 @@ class Trainings:
         self.network = folder / "tiny.json"
         self.network.write_text(json.dumps(network))
         # A named rung: `best` is chosen by timing. Shifted images: the draws must go on, too.
-        self.fixed = ["--network", self.network, "--data", data, "--shift", "1", "--threads", "1", "--use", "simd"]
+        self.fixed = [
+            "--network", self.network, "--data", data, "--shift", "1", "--threads", "1", "--use",
+            "simd"]
 
     def run(self, name, *arguments, **options):
         run = self.folder / name / "run"
         if not run.exists():
             self.program.new_run(run)
-        return self.program("train", *self.fixed, "--out", run, "--checkpoint", self.checkpoints(name),
-                            *arguments, **options)
+        return self.program("train", *self.fixed, "--out", run, "--checkpoint",
+                            self.checkpoints(name), *arguments, **options)
 
     def checkpoints(self, name):
         return self.folder / name / "checkpoints"
@@ -69,12 +71,15 @@ def weights(done):
 
 @pytest.mark.parametrize("dropout", [False, True])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_resumed_training_ends_with_the_same_weights(stepladder, stripes, tmp_path, optimizer, dropout):  # noqa: F811
+def test_a_resumed_training_ends_with_the_same_weights(stepladder, stripes, tmp_path, optimizer,
+                                                       dropout):  # noqa: F811
     trainings = Trainings(stepladder, stripes, tmp_path, tiny_network(optimizer, dropout))
     whole = weights(trainings.run("whole", "--steps", "60", "--every", "10", "--log-every", "1"))
     # an epoch is 16 steps: the last of these stops are in the middle of one
-    parts = [weights(trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "1", "--resume"))
-             for steps in ("16", "25", "60")]
+    parts = [
+        weights(
+            trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "1",
+                          "--resume")) for steps in ("16", "25", "60")]
     assert parts[-1] == whole
     assert len({whole, *parts}) == 3  # the weights change, and the hash with them
     assert weights(trainings.run("other", "--steps", "60", "--every", "10", "--seed", "2")) != whole
@@ -84,17 +89,21 @@ def test_rows_go_on_where_the_checkpoint_was(trainings):
     columns = ("step", "epoch", "samples", "loss", "accuracy", "learning_rate")
     weights(trainings.run("whole", "--steps", "60", "--every", "10", "--log-every", "4"))
     for steps in ("30", "60"):
-        weights(trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "4", "--resume"))
+        weights(
+            trainings.run("parts", "--steps", steps, "--every", "10", "--log-every", "4",
+                          "--resume"))
     wanted, found = ([[row[column] for column in columns] for row in trainings.rows(name)]
                      for name in ("whole", "parts"))
-    assert [row for row in found if row[0] != "30"] == wanted  # that of step 30 ended the first part
+    assert [row
+            for row in found if row[0] != "30"] == wanted  # that of step 30 ended the first part
     seconds = [float(row["seconds"]) for row in trainings.rows("parts")]
     assert seconds == sorted(seconds)
 
 
 def test_the_newest_two_are_kept(trainings):
     weights(trainings.run("a", "--steps", "40", "--every", "10"))
-    assert [path.name[:11] for path in trainings.newest_first("a")] == ["step-000040", "step-000030"]
+    assert [path.name[:11] for path in trainings.newest_first("a")] == [
+        "step-000040", "step-000030"]
     assert len(list(trainings.checkpoints("a").iterdir())) == 2
 
 
@@ -109,7 +118,8 @@ def test_a_finished_training_can_be_resumed(trainings):
 
 
 @pytest.mark.parametrize("changed", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"])
-def test_a_training_does_not_go_on_with_other_data_of_the_same_size(trainings, stripes, changed):  # noqa: F811
+def test_a_training_does_not_go_on_with_other_data_of_the_same_size(trainings, stripes,
+                                                                    changed):  # noqa: F811
     weights(trainings.run("a", "--steps", "20", "--every", "10"))
     before = trainings.rows("a")
     file = stripes / changed
@@ -159,7 +169,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(trainings, dam
 @pytest.mark.parametrize("option,value,reason", [
     ("--batch", "6", "batch: 12, not 6"), ("--seed", "2", "seed: 1.*, not 2"),
     ("--shift", "0", "shift: 1, not 0"), ("--use", "serial", "use: simd, not serial")])
-def test_the_checkpoint_of_another_training_is_refused_and_left_alone(trainings, option, value, reason):
+def test_the_checkpoint_of_another_training_is_refused_and_left_alone(trainings, option, value,
+                                                                      reason):
     weights(trainings.run("a", "--steps", "20", "--every", "10"))
     before = {path.name: path.read_bytes() for path in trainings.newest_first("a")}
     if option in trainings.fixed:
@@ -185,11 +196,14 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_training(trainings):
 
 
 def kill_training(trainings, *options, launcher=(), arguments=(), timeout=300):
-    command = [sys.executable, ROOT / "scripts/kill.py", "train", *options,
-               "--folder", trainings.folder / "kills", "--", *launcher, trainings.program.path, "train", *trainings.fixed, *arguments]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False,
-                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                               "OMP_NUM_THREADS": "2"})
+    command = [
+        sys.executable, ROOT / "scripts/kill.py", "train", *options, "--folder",
+        trainings.folder / "kills", "--", *launcher, trainings.program.path, "train",
+        *trainings.fixed, *arguments]
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False, env={
+            **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMP_NUM_THREADS": "2"})
 
 
 def test_a_dozen_kills_lose_nothing(trainings):
@@ -206,10 +220,13 @@ def mpirun(stepladder):
     path = shutil.which("mpirun")
     if path is None or not stepladder.is_built_with("MPI"):
         pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([path, "--version"], capture_output=True, text=True,
+                             check=False).stdout
     if "Open MPI" not in version:
         pytest.skip("mpirun is not Open MPI's")
-    return lambda ranks: [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks)]
+    return lambda ranks: [
+        path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np",
+        str(ranks)]
 
 
 def test_two_ranks_resume_bit_for_bit_and_three_go_on(trainings, mpirun):
@@ -217,11 +234,15 @@ def test_two_ranks_resume_bit_for_bit_and_three_go_on(trainings, mpirun):
     whole = weights(trainings.run("whole", "--steps", "60", *arguments, launcher=mpirun(2)))
     weights(trainings.run("parts", "--steps", "30", *arguments, launcher=mpirun(2)))
     shutil.copytree(trainings.folder / "parts", trainings.folder / "three")
-    assert weights(trainings.run("parts", "--steps", "60", *arguments, "--resume", launcher=mpirun(2))) == whole
+    assert weights(
+        trainings.run("parts", "--steps", "60", *arguments, "--resume",
+                      launcher=mpirun(2))) == whole
 
     weights(trainings.run("three", "--steps", "60", *arguments, "--resume", launcher=mpirun(3)))
-    losses = {name: {int(row["step"]): float(row["loss"]) for row in trainings.rows(name) if row["ranks"] == ranks}
-              for name, ranks in (("whole", "2"), ("three", "3"))}
+    losses = {
+        name: {
+            int(row["step"]): float(row["loss"]) for row in trainings.rows(name)
+            if row["ranks"] == ranks} for name, ranks in (("whole", "2"), ("three", "3"))}
     assert min(losses["three"]) > 30 and max(losses["three"]) == 60
     # three ranks add the gradients in another order
     assert [losses["three"][step] for step in (40, 50, 60)] == pytest.approx(

@@ -27,7 +27,8 @@ def doctored(finished_run, tmp_path):
         for row in rows:
             own = float(medians[row["problem"], row["direction"], row["variant"]])
             noise = 1 + 0.003 * (hash_of(row["variant"] + row["repetition"]) % 11 - 5)
-            row.update(marked="", seconds=own * noise * (factor if row["variant"] == variant else 1))
+            row.update(marked="",
+                       seconds=own * noise * (factor if row["variant"] == variant else 1))
         with open(run / "samples.csv", "w", newline="") as file:
             writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
             writer.writeheader()
@@ -72,13 +73,15 @@ def test_a_slower_run_exits_1_and_shows_the_rows(stepladder, finished_run, docto
     assert done.stdout.count("SLOWER") == 2
 
 
-def test_the_result_as_json_has_rows_totals_and_the_same_exit_status(stepladder, finished_run, doctored):
+def test_the_result_as_json_has_rows_totals_and_the_same_exit_status(stepladder, finished_run,
+                                                                     doctored):
     done = stepladder("compare", doctored(1), doctored(10), "--json")
     assert done.returncode == 1 and done.stderr == ""
     content = json.loads(done.stdout)
     assert content["schema_version"] == 2
     slower = [row for row in content["rows"] if row["verdict"] == "slower"]
-    assert {(row["variant"], row["problem"]) for row in slower} == {("serial_ijk", "one"), ("serial_ijk", "two")}
+    assert {(row["variant"], row["problem"]) for row in slower} == {("serial_ijk", "one"),
+                                                                    ("serial_ijk", "two")}
     for row in content["rows"]:
         # beside the others of the problem, which are as fast as before
         assert row["ratio"] == pytest.approx(row["new_s"] / row["old_s"], rel=0.01)
@@ -120,14 +123,16 @@ def test_rows_of_one_run_only_are_counted_and_named(stepladder, doctored, tmp_pa
     assert f"only in {before}: matmul rung serial_ijk, 2 rows" in done.stdout
     assert done.stdout.splitlines()[-1].endswith(", 2 in one run only")
     content = json.loads(stepladder("compare", after, before, "--json").stdout)
-    assert [row["variant"] for row in content["only_in_new"]] == ["serial_ijk"] * 2 and content["only_in_old"] == []
+    assert [row["variant"] for row in content["only_in_new"]
+            ] == ["serial_ijk"] * 2 and content["only_in_old"] == []
 
     shutil.copy(before / "samples.csv", after / "samples.csv")
     without_lines(after, "samples.csv", ",two,")
     assert f"only in {before}: matmul problem " in stepladder("compare", before, after).stdout
     shutil.copy(before / "samples.csv", after / "samples.csv")
     without_lines(after, "samples.csv", ",serial_ijk,two,")
-    assert re.search(f"only in {before}: matmul \\w+ two serial_ijk t1 r1\n", stepladder("compare", before, after).stdout)
+    assert re.search(f"only in {before}: matmul \\w+ two serial_ijk t1 r1\n",
+                     stepladder("compare", before, after).stdout)
 
 
 def test_a_rung_that_fails_now_is_an_error(stepladder, doctored, tmp_path):
@@ -143,10 +148,12 @@ def test_a_rung_that_fails_now_is_an_error(stepladder, doctored, tmp_path):
         writer.writerows(rows)
     done = stepladder("compare", before, after)
     assert done.returncode == 1
-    assert re.search(f"FAILED in {after}: matmul \\w+ one serial_ijk t1 r1: element 3 is wrong", done.stdout)
+    assert re.search(f"FAILED in {after}: matmul \\w+ one serial_ijk t1 r1: element 3 is wrong",
+                     done.stdout)
     assert done.stdout.splitlines()[-1].endswith(", 2 in one run only, 2 FAILED")
     content = json.loads(stepladder("compare", before, after, "--json").stdout)
-    assert [(row["variant"], row["reason"]) for row in content["failed"]] == [("serial_ijk", "element 3 is wrong")] * 2
+    assert [(row["variant"], row["reason"]) for row in content["failed"]] == [
+        ("serial_ijk", "element 3 is wrong")] * 2
     assert stepladder("compare", after, before).returncode == 0  # repaired
     assert stepladder("compare", after, after).returncode == 0   # as before
 
@@ -162,7 +169,9 @@ def test_one_repetition_is_said_and_gives_no_ratio(stepladder, doctored, tmp_pat
     done = stepladder("compare", before, after)
     assert done.returncode == 0 and "disturbed" not in done.stdout and " 1.000" not in done.stdout
     for line in lines_of("serial_ijk", done.stdout):
-        assert re.search(r" - +- +- +cannot tell: one repetition in a run; measure it longer, with --budget$", line)
+        assert re.search(
+            r" - +- +- +cannot tell: one repetition in a run; measure it longer, with --budget$",
+            line)
     for row in json.loads(stepladder("compare", before, after, "--json").stdout)["rows"]:
         assert (row["ratio"], row["ratio_low"], row["ratio_high"], row["p"]) == (None,) * 4
 
@@ -181,7 +190,9 @@ def test_a_ratio_that_the_medians_contradict_cannot_be_told(stepladder, of_many_
             writer.writeheader()
             writer.writerows(rows)
         return run
-    content = json.loads(stepladder("compare", write("before", 1), write("after", 0.5), "--json").stdout)
+
+    content = json.loads(
+        stepladder("compare", write("before", 1), write("after", 0.5), "--json").stdout)
     row = content["rows"][0]
     assert (row["variant"], row["verdict"]) == ("a", "cannot tell")
     assert row["ratio"] == pytest.approx(2) and row["p"] < 0.05
@@ -248,26 +259,30 @@ def of_many_problems(finished_run, tmp_path):
             rounds = itertools.count(1)
             for problem, variant, visit in itertools.product(range(16), "abcd", (0, 1)):
                 for _ in range(2):  # no two rows have a round in common
-                    seconds = 1e-3 * (1.012 if visit else 1 / 1.012) * (factor if variant == "a" else 1)
-                    writer.writerow({"primitive": "matmul", "direction": "forward", "problem": f"p{problem:02}",
-                                     "variant": variant, "threads": 3, "ranks": 2, "repetition": next(rounds),
-                                     "visit": visit, "seconds": seconds})
+                    seconds = 1e-3 * (1.012 if visit else 1 /
+                                      1.012) * (factor if variant == "a" else 1)
+                    writer.writerow({
+                        "primitive": "matmul", "direction": "forward", "problem": f"p{problem:02}",
+                        "variant": variant, "threads": 3, "ranks": 2, "repetition": next(rounds),
+                        "visit": visit, "seconds": seconds})
         return run
     return make
 
 
-def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tell(stepladder, of_many_problems):
+def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tell(
+        stepladder, of_many_problems):
     before, after = of_many_problems("before", 1), of_many_problems("after", 1.05)
     done = stepladder("compare", before, after, "--json")
     content = json.loads(done.stdout)
-    assert content["totals"] == {"slower": 0, "faster": 0, "same": 48, "cannot_tell": 16, "in_one_run_only": 0,
-                                 "failed": 0}
+    assert content["totals"] == {
+        "slower": 0, "faster": 0, "same": 48, "cannot_tell": 16, "in_one_run_only": 0, "failed": 0}
     assert done.returncode == 1
     assert (content["old"], content["new"]) == (str(before), str(after))
     assert (content["threshold_percent"], content["significance"]) == (5, 0.05)
     assert [rung["variant"] for rung in content["rungs"]] == ["a", "b", "c", "d"]
     for rung in content["rungs"]:
-        assert (rung["primitive"], rung["threads"], rung["ranks"], rung["problems"]) == ("matmul", 3, 2, 16)
+        assert (rung["primitive"], rung["threads"], rung["ranks"], rung["problems"]) == ("matmul",
+                                                                                         3, 2, 16)
         slower = rung["variant"] == "a"
         assert rung["ratio"] == pytest.approx(1.05 if slower else 1)
         assert rung["ratio_low"] < rung["ratio"] < rung["ratio_high"]
@@ -275,22 +290,27 @@ def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tel
     assert {row["direction"] for row in content["rows"]} == {"forward"}
 
     lines = stepladder("compare", before, after).stdout.splitlines()
-    at = next(number for number, line in enumerate(lines) if line.startswith("rung over its problems"))
-    assert re.fullmatch(r"matmul a t3 r2 +16 +1\.050 +1\.0\d\d \.\. 1\.0\d\d +0\.0\d\d +SLOWER", lines[at + 1])
+    at = next(
+        number for number, line in enumerate(lines) if line.startswith("rung over its problems"))
+    assert re.fullmatch(r"matmul a t3 r2 +16 +1\.050 +1\.0\d\d \.\. 1\.0\d\d +0\.0\d\d +SLOWER",
+                        lines[at + 1])
     assert [line.split()[1] for line in lines[at + 1:at + 5]] == ["a", "b", "c", "d"]
-    assert lines[-1] == "0 slower, 0 faster, 48 the same within 5 %, 16 cannot be told, 0 in one run only"
-    assert re.fullmatch(r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  "
-                        r"cannot tell: known within 1\.\d+ to 1\.\d+ alone",
-                        lines[1])
+    assert lines[
+        -1] == "0 slower, 0 faster, 48 the same within 5 %, 16 cannot be told, 0 in one run only"
+    assert re.fullmatch(
+        r"matmul forward p00 a t3 r2 +0\.001 +0\.00105 +1\.050 +0\.\d+ \.\. \d\.\d+ +1\.000  "
+        r"cannot tell: known within 1\.\d+ to 1\.\d+ alone", lines[1])
     assert f"ratio: time in {after} / time in {before}, beside the other rows" in lines[-3]
-    assert lines[-2] == ("The intervals hold for all rows, and for all rungs, together at 95 %; `same` needs its own "
-                         "90 % interval within 5 %.")
+    assert lines[-2] == (
+        "The intervals hold for all rows, and for all rungs, together at 95 %; `same` needs its own "
+        "90 % interval within 5 %.")
     assert stepladder("compare", after, before).returncode == 0  # faster
     assert stepladder("compare", before, before).returncode == 0
 
 
 def test_values_stand_below_the_names_of_their_columns(stepladder, of_many_problems):
-    lines = stepladder("compare", of_many_problems("before", 1), of_many_problems("after", 1.05)).stdout.splitlines()
+    lines = stepladder("compare", of_many_problems("before", 1),
+                       of_many_problems("after", 1.05)).stdout.splitlines()
     rungs = next(at for at, line in enumerate(lines) if line.startswith("rung over its problems"))
     number = r" +([\d.]+)"
     judgement = number + r" +([\d.]+) \.\. ([\d.]+)" + number + "  [a-zS]"
@@ -301,7 +321,8 @@ def test_values_stand_below_the_names_of_their_columns(stepladder, of_many_probl
         for field, name in enumerate(names, 1):
             assert lines[head].rindex(name) + len(name) == found.end(field), name
         assert lines[head].rindex(" p") + 2 == found.end(len(names) + 3)
-        assert lines[head].index("interval") == found.start(len(names) + 1) - 1  # there is a place for 10.000
+        assert lines[head].index("interval") == found.start(len(names) +
+                                                            1) - 1  # there is a place for 10.000
 
 
 @pytest.mark.parametrize(("option", "value", "taken"), [

@@ -36,13 +36,14 @@ def crashing(program_path):
 @pytest.fixture
 def suite(tmp_path):
     path = tmp_path / "updates.csv"
-    path.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{1000 + i},\n" for i in range(2)))
+    path.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{1000 + i},\n"
+                                                          for i in range(2)))
     return path
 
 
 def bench(program, suite, run, variants, *more):
-    return program("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", variants, *QUICK,
-                   "--out", run, *more, timeout=240)
+    return program("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
+                   variants, *QUICK, "--out", run, *more, timeout=240)
 
 
 def rows_of(run):
@@ -70,8 +71,8 @@ def check(run, reasons):
 
 
 def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
-    done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42," + ",".join(REASONS), "--time-limit", "6",
-                 "--memory-limit", "1")
+    done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42," + ",".join(REASONS),
+                 "--time-limit", "6", "--memory-limit", "1")
     assert done.returncode == 1
     assert "kept from before" in done.stdout
     check(tmp_path / "run", REASONS)
@@ -79,18 +80,21 @@ def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
 
 @pytest.mark.parametrize("count", [10, 1000, 100000])  # the process ends in another place for each
 def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, count):
-    suite.write_text(suite.read_text().replace("u0,1000", f"u0,{count}").replace("u1,1001", f"u1,{count + 1}"))
+    suite.write_text(suite.read_text().replace("u0,1000", f"u0,{count}").replace(
+        "u1,1001", f"u1,{count + 1}"))
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42,crashes_heap")
     assert done.returncode == 1
     # the writes beyond its blocks end in the tables of malloc, and where these lie beside an operand, in its guards
-    check(tmp_path / "run", {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
+    check(tmp_path / "run",
+          {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
 
 
 def test_a_rung_with_threads_is_not_blamed_for_the_crash_of_another(crashing, tmp_path):
     """The reference of matmul runs on an OpenMP team, which a process that is forked beside it does not have."""
     run = tmp_path / "run"
-    done = crashing("bench", "matmul", "--shape", "64x64x64", "--variant", "openmp_sse42,openmp_avx2,crashes_segv", *QUICK[2:],
-                    "--threads", "2", "--out", run, timeout=400)
+    done = crashing("bench", "matmul", "--shape", "64x64x64", "--variant",
+                    "openmp_sse42,openmp_avx2,crashes_segv", *QUICK[2:], "--threads", "2", "--out",
+                    run, timeout=400)
     assert done.returncode == 1
     rows = {row["variant"]: row for row in read_csv(run / "summary.csv")}
     assert rows.pop("crashes_segv")["reason"].startswith("while it was verified: killed by SIGSEGV")
@@ -111,7 +115,8 @@ def test_a_crash_leaves_the_rows_of_an_earlier_run_alone(crashing, suite, tmp_pa
 def measuring_process(parent):
     """The child that does the work, and no probe of it."""
     for _ in range(200):
-        found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False).stdout.split()
+        found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True,
+                               check=False).stdout.split()
         if found:
             return int(found[0])
         time.sleep(0.02)
@@ -120,7 +125,8 @@ def measuring_process(parent):
 
 def wait_for_rows(run, count=1):
     for _ in range(600):
-        if (run / "summary.csv").exists() and len((run / "summary.csv").read_text().splitlines()) > count:
+        if (run / "summary.csv").exists() and len(
+            (run / "summary.csv").read_text().splitlines()) > count:
             return
         time.sleep(0.05)
     raise AssertionError("no row was written")
@@ -128,7 +134,8 @@ def wait_for_rows(run, count=1):
 
 def test_a_measuring_process_that_is_killed_is_replaced(stepladder, suite, tmp_path):
     run = tmp_path / "run"
-    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run)
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
+                               *QUICK, "--out", run)
     wait_for_rows(run)
     os.kill(measuring_process(process.pid), signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=120)
@@ -146,7 +153,9 @@ def test_a_problem_that_takes_too_much_memory_does_not_end_the_run(stepladder, s
     done = bench(stepladder, suite, tmp_path / "run", "serial", "--memory-limit", "0.3")
     assert done.returncode == 1 and "The run goes on." in done.stderr, done.stderr
     rows = rows_of(tmp_path / "run")
-    assert rows["large", "serial"]["status"] == "failed" and "GiB are allowed" in rows["large", "serial"]["reason"]
+    assert rows["large",
+                "serial"]["status"] == "failed" and "GiB are allowed" in rows["large",
+                                                                              "serial"]["reason"]
     assert rows["small", "serial"]["status"] == "ok"
 
 
@@ -159,8 +168,8 @@ def under_limit(gib):
 def test_a_problem_beyond_ulimit_is_skipped(stepladder, suite, tmp_path):
     suite.write_text("suite,name,count,source\nupdates,large,400000000,\nupdates,small,1000,\n")
     run = tmp_path / "run"
-    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial", *QUICK,
-                      "--out", run, preexec_fn=under_limit(2))
+    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
+                      "--variant", "serial", *QUICK, "--out", run, preexec_fn=under_limit(2))
     assert done.returncode == 0, done.stderr
     rows = rows_of(run)
     assert rows["large", "serial"]["status"] == "skipped"
@@ -172,8 +181,9 @@ def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
     wide = copy.deepcopy(TINY_NETWORK)
     wide["layers"].insert(2, {"type": "fully_connected", "name": "wide", "outputs": 1000000})
     (tmp_path / "wide.json").write_text(json.dumps(wide))
-    done = stepladder("train", "--network", tmp_path / "wide.json", "--steps", "1", "--data", "generated", "--threads",
-                      "1", "--out", stepladder.new_run(tmp_path / "run"), preexec_fn=under_limit(0.6))
+    done = stepladder("train", "--network", tmp_path / "wide.json", "--steps", "1",
+                      "--data", "generated", "--threads", "1", "--out",
+                      stepladder.new_run(tmp_path / "run"), preexec_fn=under_limit(0.6))
     assert done.returncode == 1
     message = r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; see the limits of the process .*"
     assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr
@@ -181,10 +191,12 @@ def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
 
 def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
     run = tmp_path / "run"
-    command = ("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK, "--out", run)
+    command = ("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42",
+               *QUICK, "--out", run)
     process = stepladder.start(*command)
     wait_for_rows(run)
-    with open(run / "samples.csv"), open(run / "summary.csv"):  # the numbers of open files are not used again
+    with open(run / "samples.csv"), open(
+            run / "summary.csv"):  # the numbers of open files are not used again
         files = [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")]
         later = run / "summary.later.csv"
         for _ in range(1200):
@@ -195,7 +207,8 @@ def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
             raise AssertionError("no problem was visited again")
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=30)
-        assert [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")] == files, "they were rewritten"
+        assert [(run / name).stat().st_ino
+                for name in ("samples.csv", "summary.csv")] == files, "they were rewritten"
     visited_again = {row["problem"] for row in read_csv(later)[:-1]}
     assert len(read_csv(run / "summary.csv")) == 2 * 6 * 2  # first visits
     done = stepladder(*command, "--resume", timeout=240)
@@ -204,7 +217,8 @@ def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
     rows, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
     keys = [(row["direction"], row["problem"], row["variant"]) for row in rows]
     assert len(set(keys)) == len(keys) == 2 * 6 * 2 and visited_again
-    assert {sample["visit"] for sample in samples if sample["problem"] in visited_again} >= {"0", "1"}
+    assert {sample["visit"] for sample in samples if sample["problem"] in visited_again} >= {
+        "0", "1"}
     records = json.loads((run / "benchmark.json").read_text())["benchmarks"]
     noise = json.loads((run / "environment.json").read_text())["noise"]
     assert len(records) >= len(samples) and noise["repetitions"] >= len(samples)
@@ -212,13 +226,16 @@ def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
 
 def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path):
     run = tmp_path / "run"
-    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run)
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
+                               *QUICK, "--out", run)
     wait_for_rows(run)
     child = measuring_process(process.pid)
     process.kill()
     process.communicate(timeout=30)
     for _ in range(100):
-        if not os.path.exists(f"/proc/{child}") or re.search(r"^State:\s+Z", open(f"/proc/{child}/status").read(), re.M):
+        if not os.path.exists(f"/proc/{child}") or re.search(r"^State:\s+Z",
+                                                             open(f"/proc/{child}/status").read(),
+                                                             re.M):
             return
         time.sleep(0.05)
     raise AssertionError("the measuring process outlived its supervisor")
@@ -226,8 +243,8 @@ def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path
 
 def test_a_run_that_is_stopped_for_a_while_goes_on(stepladder, suite, tmp_path):
     run = tmp_path / "run"
-    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial", *QUICK, "--out", run,
-                               "--time-limit", "1")
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
+                               *QUICK, "--out", run, "--time-limit", "1")
     wait_for_rows(run)
     os.killpg(process.pid, signal.SIGSTOP)
     time.sleep(3)
@@ -269,11 +286,12 @@ time_t time(time_t *to) {
 
 def test_a_wall_clock_that_jumps_changes_no_time(stepladder, preloaded, suite, tmp_path):
     library = preloaded(JUMPING_CLOCK)
-    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": library}, capture_output=True,
-                           text=True, check=True)
+    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": library},
+                           capture_output=True, text=True, check=True)
     assert abs(int(shown.stdout) - time.time()) > 3500, "the library does not change the clock"
-    done = stepladder("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42", *QUICK,
-                      "--out", tmp_path / "run", environment={"LD_PRELOAD": library})
+    done = stepladder("bench", "sgd_update", "--suite-file", suite, "--variant",
+                      "serial,simd_sse42", *QUICK, "--out", tmp_path / "run", environment={
+                          "LD_PRELOAD": library})
     assert done.returncode == 0, done.stderr
     rows = read_csv(tmp_path / "run/summary.csv")
     assert rows and all(row["status"] == "ok" and 0 < float(row["median_s"]) < 1 for row in rows)
@@ -282,13 +300,15 @@ def test_a_wall_clock_that_jumps_changes_no_time(stepladder, preloaded, suite, t
 
 
 def children_of(parent):
-    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True,
+                           check=False)
     return [int(child) for child in found.stdout.split()]
 
 
 def test_an_interruption_of_the_search_for_a_crash_leaves_no_process(crashing, suite, tmp_path):
-    process = crashing.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
-                             "crashes_alone,crashes_segv", *QUICK, "--out", tmp_path / "run")
+    process = crashing.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
+                             "--variant", "crashes_alone,crashes_segv", *QUICK, "--out",
+                             tmp_path / "run")
     end = time.monotonic() + 60
     alone = []  # the process of the rung that is run alone, a child of the search
     while not alone and time.monotonic() < end:
@@ -304,20 +324,23 @@ def test_an_interruption_of_the_search_for_a_crash_leaves_no_process(crashing, s
 
 def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp_path):
     """SIGCHLD is inherited as ignored: the kernel forgets how children ended, unless it is told not to."""
-    done = crashing("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant", "serial,crashes_segv",
-                    *QUICK, "--out", tmp_path / "run", timeout=120,
+    done = crashing("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
+                    "serial,crashes_segv", *QUICK, "--out", tmp_path / "run", timeout=120,
                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert done.returncode == 1, done.stderr
-    assert rows_of(tmp_path / "run")["u0", "crashes_segv"]["reason"].startswith(REASONS["crashes_segv"])
+    assert rows_of(tmp_path / "run")["u0",
+                                     "crashes_segv"]["reason"].startswith(REASONS["crashes_segv"])
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: none can be taken away")
 def test_a_core_that_is_taken_away_is_noticed(stepladder, tmp_path):
     suite = tmp_path / "updates.csv"
-    suite.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{100000 + i},\n" for i in range(4)))
+    suite.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{100000 + i},\n"
+                                                           for i in range(4)))
     run = tmp_path / "run"
-    process = stepladder.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
-                               "openmp_sse42", "--threads", "2", "--repetitions", "5", "--budget", "0.05", "--out", run)
+    process = stepladder.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
+                               "--variant", "openmp_sse42", "--threads", "2", "--repetitions", "5",
+                               "--budget", "0.05", "--out", run)
     wait_for_rows(run)
     cores = os.sched_getaffinity(0)
     child = measuring_process(process.pid)
@@ -330,7 +353,8 @@ def test_a_core_that_is_taken_away_is_noticed(stepladder, tmp_path):
     assert process.returncode == 0, stderr
     rows = read_csv(run / "summary.csv")
     assert len(rows) == 4 and all(row["status"] == "ok" for row in rows)
-    waited = [sample for sample in read_csv(run / "samples.csv") if float(sample["queued_s"] or 0) > 0]
+    waited = [
+        sample for sample in read_csv(run / "samples.csv") if float(sample["queued_s"] or 0) > 0]
     assert any(sample["marked"] == "disturbed" for sample in waited), stdout
     assert "were disturbed" in stdout + stderr
 

@@ -15,7 +15,8 @@ TILES = {  # ISA: (rows and vectors of GemmTile, arithmetic instruction, number 
 
 def functions(program):
     """Demangled name -> (address, size)."""
-    listing = subprocess.run(["nm", "--demangle", "--print-size", program], capture_output=True, text=True, check=True)
+    listing = subprocess.run(["nm", "--demangle", "--print-size", program], capture_output=True,
+                             text=True, check=True)
     found = {}
     for line in listing.stdout.splitlines():
         fields = line.split(maxsplit=3)
@@ -26,8 +27,9 @@ def functions(program):
 
 def instructions(program, address, size):
     """(address, text) of each."""
-    listing = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", f"--start-address={address}",
-                              f"--stop-address={address + size}", program], capture_output=True, text=True, check=True)
+    listing = subprocess.run([
+        "objdump", "--disassemble", "--no-show-raw-insn", f"--start-address={address}",
+        f"--stop-address={address + size}", program], capture_output=True, text=True, check=True)
     matches = (re.match(r"\s*([0-9a-f]+):\s+(.*)", line) for line in listing.stdout.splitlines())
     return [(int(m[1], 16), m[2]) for m in matches if m]
 
@@ -57,8 +59,9 @@ def test_the_k_loop_of_the_tile_keeps_its_accumulators_in_registers(stepladder, 
     tile = (f"tile<(stepladder::{isa}::GemmTile<{shape}>::Rows){SOURCES[source]}, {shape}, "
             f"stepladder::{isa}::IdentityEpilogue")
     arithmetic_in = lambda loop: sum(text.startswith(arithmetic) for text in loop)
-    bodies = [loop for name, place in names.items() if tile in name
-              for loop in loops(instructions(stepladder.path, *place)) if arithmetic_in(loop) >= count]
+    bodies = [
+        loop for name, place in names.items() if tile in name
+        for loop in loops(instructions(stepladder.path, *place)) if arithmetic_in(loop) >= count]
     assert bodies, f"no function with {tile} has a loop with {count} {arithmetic}"
     body = bodies[0]
     assert arithmetic_in(body) == count

@@ -17,7 +17,8 @@ def functions(program_path, isa):
     objects = list((program_path.parent / f"CMakeFiles/stepladder_kernels_{isa}.dir").rglob("*.o"))
     if shutil.which("nm") is None or not objects:
         pytest.skip("nm or the object files were not found")
-    listing = subprocess.run(["nm", "--defined-only", *objects], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(["nm", "--defined-only", *objects], capture_output=True, text=True,
+                             check=True).stdout
     words = [line.split() for line in listing.splitlines() if len(line.split()) == 3]
     return {name for _, kind, name in words if kind in "TWu" and "10stepladder" in name}
 

@@ -12,16 +12,21 @@ def test_list_shows_every_primitive_with_its_ladder(stepladder):
     done = stepladder("list")
     assert done.returncode == 0
     headings = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
-    assert headings == ["matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "layers", "reorder"]
+    assert headings == [
+        "matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "layers",
+        "reorder"]
 
 
 def test_list_shows_only_what_was_asked_for(stepladder):
-    headings = [line for line in stepladder("list", "max_pool", "matmul").stdout.splitlines() if not line.startswith(" ")]
+    headings = [
+        line for line in stepladder("list", "max_pool", "matmul").stdout.splitlines()
+        if not line.startswith(" ")]
     assert headings == ["max_pool", "matmul"]
 
 
 def test_a_rung_shows_what_it_builds_on(stepladder):
-    assert "serial_ikj             serial   fp32  [on serial_ijk] " in stepladder("list", "matmul").stdout
+    assert "serial_ikj             serial   fp32  [on serial_ijk] " in stepladder("list",
+                                                                                  "matmul").stdout
 
 
 def test_a_rung_shows_the_layouts_that_it_supports_besides_the_plain_one(stepladder):
@@ -60,9 +65,9 @@ def test_machine_describes_itself_as_json(stepladder):
     assert done.returncode == 0
     machine = json.loads(done.stdout)
     assert machine["schema_version"] == 1
-    for key in ("cpu_model", "cores", "caches", "governor", "affinity", "memory_bytes", "compiler", "compiler_flags",
-                "libraries", "gpu", "gpu_driver", "gpu_power_limit_w", "gpu_highest_clocks", "gpu_monitor", "commit", "dirty",
-                "counters", "energy"):
+    for key in ("cpu_model", "cores", "caches", "governor", "affinity", "memory_bytes", "compiler",
+                "compiler_flags", "libraries", "gpu", "gpu_driver", "gpu_power_limit_w",
+                "gpu_highest_clocks", "gpu_monitor", "commit", "dirty", "counters", "energy"):
         assert key in machine
     assert machine["cores"] >= 1 and machine["memory_bytes"] > 0
     assert machine["affinity"].keys() >= {"OMP_PLACES", "OMP_PROC_BIND", "GOMP_SPINCOUNT"}
@@ -72,7 +77,8 @@ def test_another_source_folder_has_suites_and_a_commit(stepladder, tmp_path):
     (tmp_path / "bench/suites").mkdir(parents=True)
     (tmp_path / "bench/suites/matmul.csv").write_text(TINY_SUITE)
     there = {"STEPLADDER_SOURCE_DIR": str(tmp_path), "STEPLADDER_COMMIT_FILE": None}
-    done = stepladder("verify", "matmul", "--variant", "blocked", "--suite", "tiny", environment=there)
+    done = stepladder("verify", "matmul", "--variant", "blocked", "--suite", "tiny",
+                      environment=there)
     assert done.returncode == 0, done.stderr
 
     def commit(**changed):
@@ -81,13 +87,15 @@ def test_another_source_folder_has_suites_and_a_commit(stepladder, tmp_path):
 
     assert commit() == ("unknown", None)
     (tmp_path / "build/gpu-bundle").mkdir(parents=True)
-    (tmp_path / "build/gpu-bundle/commit").write_text("0123456789abcdef0123456789abcdef01234567 dirty\n")
+    (tmp_path /
+     "build/gpu-bundle/commit").write_text("0123456789abcdef0123456789abcdef01234567 dirty\n")
     assert commit() == ("0123456789ab", True)
     named = tmp_path / "named"
     named.write_text("fedcba987654\n")
     assert commit(STEPLADDER_COMMIT_FILE=str(named)) == ("fedcba987654", False)
     # The program may have been built from another commit than that of the sources beside it.
-    assert commit(STEPLADDER_SOURCE_DIR=str(ROOT), STEPLADDER_COMMIT_FILE=str(named))[0] == "fedcba987654"
+    assert commit(STEPLADDER_SOURCE_DIR=str(ROOT),
+                  STEPLADDER_COMMIT_FILE=str(named))[0] == "fedcba987654"
     if (ROOT / ".git").exists():
         assert commit(STEPLADDER_SOURCE_DIR=str(ROOT))[0] not in ("fedcba987654", "unknown")
 
@@ -95,8 +103,9 @@ def test_another_source_folder_has_suites_and_a_commit(stepladder, tmp_path):
 def test_a_source_folder_without_suites_is_refused(stepladder, tmp_path):
     done = stepladder("machine", "--json", environment={"STEPLADDER_SOURCE_DIR": str(tmp_path)})
     assert done.returncode == 1
-    assert done.stderr == (f"stepladder: {tmp_path}: has no folder bench/suites; STEPLADDER_SOURCE_DIR must name "
-                           "stepladder's sources\n")
+    assert done.stderr == (
+        f"stepladder: {tmp_path}: has no folder bench/suites; STEPLADDER_SOURCE_DIR must name "
+        "stepladder's sources\n")
 
 
 def test_machine_measures_ceilings(stepladder):
@@ -117,7 +126,8 @@ def test_the_features_of_a_device_are_probed_where_there_is_one(stepladder):
 
 
 def test_the_program_keeps_its_name_when_it_starts_itself_again(stepladder):
-    running = stepladder.start("verify", "matmul", "--random", 100_000, environment={"OMP_PROC_BIND": None})
+    running = stepladder.start("verify", "matmul", "--random", 100_000, environment={
+        "OMP_PROC_BIND": None})
     process = Path("/proc", str(running.pid))
     try:
         deadline = time.monotonic() + 30

@@ -18,8 +18,10 @@ def test_names_that_are_not_utf_8(program_path, tmp_path, command):
     network, out = os.fsencode(tmp_path) + b"/tiny\xff.json", os.fsencode(tmp_path) + b"/it's\xff"
     with open(network, "w") as file:
         json.dump(TINY_NETWORK, file)
-    options = {"train": [*TRAIN, "--steps", "2"], "step": ["--use", "serial", "--budget", "0.01", "--threads", "1"],
-               "plan": ["--use", "serial", "--threads", "1", "--modes", "single"]}[command]
+    options = {
+        "train": [*TRAIN, "--steps", "2"], "step": [
+            "--use", "serial", "--budget", "0.01", "--threads", "1"], "plan": [
+                "--use", "serial", "--threads", "1", "--modes", "single"]}[command]
     arguments = [program_path, command, "--network", network, *options, "--out", out]
     done = subprocess.run(arguments, capture_output=True, check=False, timeout=180)
     assert done.returncode == 0, done.stderr
@@ -27,13 +29,16 @@ def test_names_that_are_not_utf_8(program_path, tmp_path, command):
         assert {row["network"] for row in csv.DictReader(file)} == {"tiny\ufffd"}
     with open(out + b"/environment.json", encoding="utf-8") as file:
         typed, = json.load(file)["commands"]
-    words = subprocess.run(["bash", "-c", f"printf '%s\\n' {typed}"], capture_output=True, check=True).stdout.splitlines()
+    words = subprocess.run(["bash", "-c", f"printf '%s\\n' {typed}"], capture_output=True,
+                           check=True).stdout.splitlines()
     assert network in words and out in words  # the command can be repeated
 
 
 def test_a_suite_that_is_not_utf_8(stepladder, tmp_path):
     suite = tmp_path / "latin.csv"
-    suite.write_bytes("suite,name,m,n,k,transpose_a,transpose_b,source\ns,M\u00fcller,4,5,6,0,0,\n".encode("latin-1"))
+    suite.write_bytes(
+        "suite,name,m,n,k,transpose_a,transpose_b,source\ns,M\u00fcller,4,5,6,0,0,\n".encode(
+            "latin-1"))
     done = stepladder("bench", "matmul", "--suite-file", suite, "--out", tmp_path / "run")
     assert done.returncode == 1
     assert done.stderr == f"stepladder: {suite}:2: not UTF-8 text; save the file as UTF-8\n"
@@ -50,16 +55,16 @@ def test_output_that_is_lost_is_an_error(stepladder, program_path, tmp_path, arg
     (tmp_path / "tiny.json").write_text(json.dumps(TINY_NETWORK))
     stepladder.new_run(tmp_path / "run")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([program_path, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-                              check=False, timeout=180)
+        done = subprocess.run([program_path, *arguments], stdout=full, stderr=subprocess.PIPE,
+                              text=True, cwd=tmp_path, check=False, timeout=180)
     assert done.returncode == 1
     assert "stepladder: the output cannot be written: " in done.stderr
 
 
 def test_a_comparison_whose_output_is_lost_is_no_slowdown(program_path, finished_run):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([program_path, "compare", finished_run, finished_run], stdout=full, stderr=subprocess.PIPE,
-                              text=True, check=False, timeout=180)
+        done = subprocess.run([program_path, "compare", finished_run, finished_run], stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False, timeout=180)
     assert done.returncode == 2 and "No space left on device" in done.stderr
 
 
@@ -122,8 +127,8 @@ def test_a_folder_with_the_name_of_a_data_file(stepladder, network, tmp_path):
     (data / "train-images-idx3-ubyte").mkdir(parents=True)
     for name, content in idx_files().items():
         (data / name.replace("images-idx", "images.idx")).write_bytes(content)
-    arguments = ("train", "--network", "mlp", "--use", "serial", "--threads", "1", "--batch", "8", "--steps", "1",
-                 "--data", data, "--out", tmp_path / "run")
+    arguments = ("train", "--network", "mlp", "--use", "serial", "--threads", "1", "--batch", "8",
+                 "--steps", "1", "--data", data, "--out", tmp_path / "run")
     done = stepladder(*arguments)
     assert done.returncode == 0, done.stderr
     (data / "train-images.idx3-ubyte").unlink()
@@ -134,7 +139,8 @@ def test_a_folder_with_the_name_of_a_data_file(stepladder, network, tmp_path):
 
 def test_a_step_that_is_no_number_is_named(stepladder, network, tmp_path):
     run = tmp_path / "run"
-    arguments = ("train", "--network", network, *TRAIN, "--checkpoint", tmp_path / "checkpoint", "--out", run, "--log-every", "1")
+    arguments = ("train", "--network", network, *TRAIN, "--checkpoint", tmp_path / "checkpoint",
+                 "--out", run, "--log-every", "1")
     assert stepladder(*arguments, "--steps", "2").returncode == 0
     lines = (run / "train.csv").read_text().splitlines()
     column = lines[0].split(",").index("step")

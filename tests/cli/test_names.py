@@ -6,33 +6,43 @@ import re
 import pytest
 
 UNKNOWN = [
-    (("lst",), "unknown subcommand 'lst'", "list"),
+    (("lst", ), "unknown subcommand 'lst'", "list"),
     (("list", "matmull"), "unknown primitive 'matmull'", "matmul"),
     (("list", "matmul", "max_pol"), "unknown primitive 'max_pol'", "max_pool"),
     (("bench", "convolutoin"), "unknown primitive 'convolutoin'", "convolution"),
-    (("bench", "matmul", "--variant", "serial_ijj"), "unknown variant of matmul 'serial_ijj'", "serial_ijk"),
+    (("bench", "matmul", "--variant", "serial_ijj"), "unknown variant of matmul 'serial_ijj'",
+     "serial_ijk"),
     (("bench", "--variant", "brancless"), "unknown variant 'brancless'", "branchless"),
     (("bench", "matmul", "--suite", "layer"), "unknown suite 'layer'", "layers"),
     (("bench", "--suite", "sqares"), "unknown suite 'sqares'", "squares"),
     (("bench", "matmul", "max_pool", "--suite", "layers,thn"), "unknown suite 'thn'", "thin"),
-    (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'", "mlp.fc1.backward_weights"),
-    (("bench", "matmul", "--direction", "foward"), "unknown direction of matmul 'foward'", "forward"),
-    (("verify", "matmul", "--place", "cuda", "--variant", "openblas"), "unknown cuda variant of matmul 'openblas'", "cublas"),
-    (("bench", "--place", "cuda", "--variant", "serial_ijk"), "unknown cuda variant 'serial_ijk'", ""),
-    (("verify", "matmul", "--place", "cpu", "--variant", "warp_tile"), "unknown cpu variant of matmul 'warp_tile'", ""),
-    (("bench", "matmul", "convolution", "--variant", "openb*,opnmp"), "unknown variant 'opnmp'", "openmp"),
+    (("bench", "matmul", "--problem", "mlp.fc1"), "unknown problem of matmul 'mlp.fc1'",
+     "mlp.fc1.backward_weights"),
+    (("bench", "matmul", "--direction", "foward"), "unknown direction of matmul 'foward'",
+     "forward"),
+    (("verify", "matmul", "--place", "cuda", "--variant", "openblas"),
+     "unknown cuda variant of matmul 'openblas'", "cublas"),
+    (("bench", "--place", "cuda", "--variant", "serial_ijk"), "unknown cuda variant 'serial_ijk'",
+     ""),
+    (("verify", "matmul", "--place", "cpu", "--variant", "warp_tile"),
+     "unknown cpu variant of matmul 'warp_tile'", ""),
+    (("bench", "matmul", "convolution", "--variant", "openb*,opnmp"), "unknown variant 'opnmp'",
+     "openmp"),
     (("bench", "matmul", "max_pool", "--problem", "nothing.*"), "unknown problem 'nothing.*'", ""),
-    (("bench", "matmul", "max_pool", "--direction", "forward,upward"), "unknown direction 'upward'", "forward"),
+    (("bench", "matmul", "max_pool", "--direction", "forward,upward"), "unknown direction 'upward'",
+     "forward"),
     (("bench", "matmul", "max_pool", "--suite", "layer"), "unknown suite 'layer'", "layers"),
-    (("verify", "sgd_update", "all_reduce", "--place", "cuda", "--variant", "serial"), "unknown cuda variant 'serial'", ""),
+    (("verify", "sgd_update", "all_reduce", "--place", "cuda", "--variant", "serial"),
+     "unknown cuda variant 'serial'", ""),
     (("verify", "sgd_updat"), "unknown primitive 'sgd_updat'", "sgd_update"),
-    (("verify", "max_pool", "--variant", "serail"), "unknown variant of max_pool 'serail'", "serial"),
+    (("verify", "max_pool", "--variant", "serail"), "unknown variant of max_pool 'serail'",
+     "serial"),
     (("step", "--network", "mnist_cn"), "unknown network 'mnist_cn'", "mnist_cnn"),
     (("step", "--network", "mlp", "--use", "bset"), "unknown rung 'bset'", "best"),
-    (("step", "--network", "mlp", "--use", "best,convoluton=direct"), "unknown primitive 'convoluton'", "convolution"),
+    (("step", "--network", "mlp", "--use", "best,convoluton=direct"),
+     "unknown primitive 'convoluton'", "convolution"),
     (("train", "--network", "mlpp"), "unknown network 'mlpp'", "mlp"),
-    (("train", "--network", "mlp", "--use", "opnmp"), "unknown rung 'opnmp'", "openmp"),
-]
+    (("train", "--network", "mlp", "--use", "opnmp"), "unknown rung 'opnmp'", "openmp"), ]
 
 WRITES = ("bench", "step", "train")
 
@@ -86,16 +96,19 @@ def test_wrong_usage_exits_2_and_points_to_the_help(stepladder, arguments, messa
     assert "--help" in done.stderr
 
 
-COMMANDS = ["list", "machine", "verify", "bench", "step", "train", "plan", "tune", "predict", "compare"]
+COMMANDS = [
+    "list", "machine", "verify", "bench", "step", "train", "plan", "tune", "predict", "compare"]
 NO_NUMBERS = ["0x10", "1_0"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, command):
     """The types in the help tell which options take numbers."""
-    options = re.findall(r"^  (--[\w-]+) (INT|UINT|FLOAT)\b", stepladder(command, "--help").stdout, re.M)
+    options = re.findall(r"^  (--[\w-]+) (INT|UINT|FLOAT)\b",
+                         stepladder(command, "--help").stdout, re.M)
     for option, kind in options:
-        for text in NO_NUMBERS + (["nan", "1e999"] if kind == "FLOAT" else ["1.5", "99999999999999999999"]):
+        for text in NO_NUMBERS + (["nan", "1e999"] if kind == "FLOAT" else [
+                "1.5", "99999999999999999999"]):
             done = stepladder(command, option, text)
             assert done.returncode == 2, (option, text)
             assert f"{option}: expected " in done.stderr and f", not '{text}'" in done.stderr, done.stderr
@@ -105,8 +118,9 @@ def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, comma
 @pytest.mark.parametrize("text, number", [("010", 10), ("08", 8), ("18446744073709551615", 2**64 - 1)])
 def test_numbers_are_decimal(stepladder, tiny, tmp_path, text, number):
     run = stepladder.new_run(tmp_path / "run")
-    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--suite-file", tiny, "--threads", "01", "--budget", "0.02",
-                      "--repetitions", "02", "--seed", text, "--out", run, "--resume")
+    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--suite-file", tiny,
+                      "--threads", "01", "--budget", "0.02", "--repetitions", "02", "--seed", text,
+                      "--out", run, "--resume")
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "environment.json").read_text())["seed"] == number
 
@@ -138,7 +152,8 @@ def test_a_pattern_needs_to_match_in_one_of_the_primitives_that_are_named(stepla
 
 
 def test_each_of_several_patterns_needs_to_match_in_one_of_them(stepladder):
-    done = stepladder("verify", "matmul", "max_pool", "--variant", "branchless,blocked", "--random", "3")
+    done = stepladder("verify", "matmul", "max_pool", "--variant", "branchless,blocked", "--random",
+                      "3")
     assert primitives_of(done) == ["matmul", "max_pool"]
     assert "left out" not in done.stderr
 
@@ -154,7 +169,8 @@ def test_primitives_without_a_match_are_left_out(stepladder, arguments, expected
 
 
 def test_patterns_that_match_nowhere_together_are_an_error(stepladder):
-    done = stepladder("verify", "matmul", "max_pool", "--variant", "blocked", "--problem", "*.pool1*")
+    done = stepladder("verify", "matmul", "max_pool", "--variant", "blocked", "--problem",
+                      "*.pool1*")
     assert done.returncode == 2 and done.stdout == ""
     assert "unknown problem '*.pool1*'" in done.stderr
 
@@ -180,15 +196,19 @@ def test_place_selects_the_rungs_that_run_there(stepladder):
     everywhere, cpu, cuda = (rungs(stepladder("list", *place).stdout)
                              for place in ((), ("--place", "cpu"), ("--place", "cuda")))
     assert everywhere == {name: cpu.get(name, []) + cuda.get(name, []) for name in everywhere}
-    assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu["matmul"] and "serial_ijk" in cpu["matmul"]
+    assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu[
+        "matmul"] and "serial_ijk" in cpu["matmul"]
     done = stepladder("verify", "matmul", "--place", "cuda", "--random", "1")
     assert f" problems, {len(cuda['matmul'])} variants" in done.stdout
 
 
 def test_random_problems_that_no_variant_supports_do_not_count(stepladder):
-    done = stepladder("verify", "convolution", "--variant", "direct", "--random", "40")  # takes NCHW only
-    problems, passed, unavailable = map(int, re.search(
-        r"(\d+) problems, 1 variants: (\d+) checks passed, 0 failed, (\d+) unavailable", done.stdout).groups())
+    done = stepladder("verify", "convolution", "--variant", "direct", "--random",
+                      "40")  # takes NCHW only
+    problems, passed, unavailable = map(
+        int,
+        re.search(r"(\d+) problems, 1 variants: (\d+) checks passed, 0 failed, (\d+) unavailable",
+                  done.stdout).groups())
     assert problems - unavailable == 40 and unavailable > 0 and passed >= 40
 
 

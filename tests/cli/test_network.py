@@ -22,11 +22,15 @@ def start(program_path, **variables):
     def reset():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    names = ("HOSTS", "RATE", "LATENCY", "RANKS_PER_HOST", "HOSTFILE", "SUITE", "VARIANT", "BUDGET", "OUT", "RESUME")
+    names = ("HOSTS", "RATE", "LATENCY", "RANKS_PER_HOST", "HOSTFILE", "SUITE", "VARIANT", "BUDGET",
+             "OUT", "RESUME")
     environment = {name: value for name, value in os.environ.items() if name not in names}
-    environment.update({"BUILD": str(program_path.parent), **{name: str(value) for name, value in variables.items()}})
-    return subprocess.Popen([sys.executable, SCRIPT], text=True, env=environment, start_new_session=True, preexec_fn=reset,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    environment.update({
+        "BUILD": str(program_path.parent), **{
+            name: str(value) for name, value in variables.items()}})
+    return subprocess.Popen([sys.executable, SCRIPT], text=True, env=environment,
+                            start_new_session=True, preexec_fn=reset, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def finish(process, timeout=60):
@@ -85,7 +89,8 @@ def test_without_the_permission_it_says_what_it_needs(program_path, tools):
         if not (tools / tool).exists():
             pytest.skip(f"{tool} is not on this machine")
     (tools / "unshare").unlink()
-    (tools / "unshare").write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+    (tools / "unshare").write_text(
+        "#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
     (tools / "unshare").chmod(0o755)
     status, _, stderr = finish(start(program_path, PATH=tools))
     assert status == 2 and stderr.count("\n") == 1
@@ -104,13 +109,15 @@ def run(tmp_path, stepladder):
     if "ring" not in stepladder("list", "all_reduce").stdout or not stepladder.is_built_with("MPI"):
         pytest.skip("built without MPI")
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    trial = subprocess.run(
-        ["unshare", *user, "--net", "--uts", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm && "
-         "ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms"],
-        capture_output=True, text=True, check=False)
+    trial = subprocess.run([
+        "unshare", *user, "--net", "--uts", "--mount", "sh", "-c",
+        "mount -t tmpfs tmpfs /dev/shm && "
+        "ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms"
+    ], capture_output=True, text=True, check=False)
     if trial.returncode != 0:
-        pytest.skip("network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges and tbf: "
-                    + trial.stderr.strip())
+        pytest.skip(
+            "network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges and tbf: "
+            + trial.stderr.strip())
     folder = stepladder.new_run(tmp_path / "run")
     yield folder
     for process in processes_of(folder):  # of a test that failed
@@ -160,7 +167,9 @@ def assert_nothing_left(run):
     end = time.monotonic() + 15
     while processes_of(run) and time.monotonic() < end:
         time.sleep(0.05)
-    assert not [Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ") for process in processes_of(run)]
+    assert not [
+        Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+        for process in processes_of(run)]
 
 
 def test_two_hosts_measure_and_leave_nothing(program_path, run):
@@ -168,8 +177,8 @@ def test_two_hosts_measure_and_leave_nothing(program_path, run):
     assert status == 0, stderr
     rows = rows_of(run)
     assert {row["variant"] for row in rows} >= RUNGS
-    assert all(row["status"] == "ok" and row["ranks"] == "2" and row["hosts"] == "2" and row["roof"] == "bandwidth_bound"
-               for row in rows), rows
+    assert all(row["status"] == "ok" and row["ranks"] == "2" and row["hosts"] == "2"
+               and row["roof"] == "bandwidth_bound" for row in rows), rows
     assert json.loads((run / "environment.json").read_text())["network"] == \
         "2 hosts, 1gbit, latency 0ms, network namespaces"
     assert "fastest rung" in stdout.lower()

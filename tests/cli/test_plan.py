@@ -8,8 +8,9 @@ import pytest
 from conftest import read_csv
 
 SHORT = ("--use", "simd", "--data", "generated")
-OF_RANKS = {"synchronous", "sharded", "parameter_server", "token_ring", "downpour", "ssp", "local_sgd", "model_parallel",
-            "pipeline"}
+OF_RANKS = {
+    "synchronous", "sharded", "parameter_server", "token_ring", "downpour", "ssp", "local_sgd",
+    "model_parallel", "pipeline"}
 OF_ONE_PROCESS = {"single", "hogwild", "threads_over_samples", "actors_learner"}
 
 
@@ -25,13 +26,18 @@ def link_costs(alpha, beta):
 def links(tmp_path):
     """A run folder with measured links: 1 GB/s within a host, and 1 Gbit/s between hosts."""
     none = {"send": [], "shift": [], "swap": []}
-    memory = {"add": line(0, 2e-10), "copy": line(0, 1e-10), "stream": line(0, 1e-10), "handoff": line(1e-7, 1e-10),
-              "code": 1e-10, "measurements": 1}
+    memory = {
+        "add": line(0, 2e-10), "copy": line(0, 1e-10), "stream": line(0, 1e-10), "handoff": line(
+            1e-7, 1e-10), "code": 1e-10, "measurements": 1}
     folder = tmp_path / "links"
     folder.mkdir()
-    (folder / "links.json").write_text(json.dumps({"schema_version": 1, "links": [
-        {"within": link_costs(1e-6, 1e-9), "between": none, "ranks": 2, "hosts": 1, **memory},
-        {"within": link_costs(1e-6, 1e-9), "between": link_costs(3e-5, 8e-9), "ranks": 4, "hosts": 2, **memory}]}))
+    (folder / "links.json").write_text(
+        json.dumps({
+            "schema_version": 1, "links": [{
+                "within": link_costs(1e-6,
+                                     1e-9), "between": none, "ranks": 2, "hosts": 1, **memory}, {
+                                         "within": link_costs(1e-6, 1e-9), "between": link_costs(
+                                             3e-5, 8e-9), "ranks": 4, "hosts": 2, **memory}]}))
     return folder
 
 
@@ -73,13 +79,13 @@ def test_every_mode_has_a_row_the_fastest_first(plan, links):
 
 
 def test_slow_links_between_hosts_make_communication_longer(plan, links):
-    done, rows = plan("--ranks", "4", "--hosts", "2", "--links", links, "--modes", "synchronous", "parameter_server",
-                      "hogwild")
+    done, rows = plan("--ranks", "4", "--hosts", "2", "--links", links, "--modes", "synchronous",
+                      "parameter_server", "hogwild")
     assert done.returncode == 0, done.stderr
     exposed = {row["mode"]: float(row["exposed_s"]) for row in rows if not row["why_not"]}
     assert set(exposed) == {"synchronous", "parameter_server"}
-    done, rows = plan("--ranks", "4", "--hosts", "2", "--rate", "1mbit", "--modes", "synchronous", "parameter_server",
-                      "--resume")
+    done, rows = plan("--ranks", "4", "--hosts", "2", "--rate", "1mbit", "--modes", "synchronous",
+                      "parameter_server", "--resume")
     assert done.returncode == 0, done.stderr
     slow = {row["mode"]: float(row["exposed_s"]) for row in rows[-2:]}
     assert all(slow[mode] > 2 * exposed[mode] for mode in exposed)
@@ -92,7 +98,8 @@ def test_without_links_only_modes_of_one_process_have_a_prediction(plan):
     for row in rows:
         assert (row["measured_s"] != "") == (row["why_not"] == "")
         assert "mpirun" in row["why_not"] or row["mode"] in OF_ONE_PROCESS
-    assert re.search(r"Errors of 3 predictions: median \d+\.\d %, 90th percentile \d+\.\d %", done.stdout)
+    assert re.search(r"Errors of 3 predictions: median \d+\.\d %, 90th percentile \d+\.\d %",
+                     done.stdout)
 
 
 def test_ranks_measure_their_links_their_layers_and_the_modes(plan, mpirun):
@@ -111,24 +118,31 @@ def test_ranks_measure_their_links_their_layers_and_the_modes(plan, mpirun):
 
 
 # What one process of each rank counts while it trains.
-def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder, mpirun, network, tmp_path):
+def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder, mpirun, network,
+                                                                     tmp_path):
     run = stepladder.new_run(tmp_path / "train")
-    trained = stepladder("train", "--network", network, *SHORT, "--steps", "1", "--mode", "model_parallel", "--out", run,
-                         launcher=mpirun)
+    trained = stepladder("train", "--network", network, *SHORT, "--steps", "1", "--mode",
+                         "model_parallel", "--out", run, launcher=mpirun)
     assert trained.returncode == 0, trained.stderr
-    forward, backward = map(float, re.search(r"model parallel: (\S+) MB forward, (\S+) MB backward", trained.stdout).groups())
+    forward, backward = map(
+        float,
+        re.search(r"model parallel: (\S+) MB forward, (\S+) MB backward", trained.stdout).groups())
     planned = stepladder("plan", "--network", network, "--ranks", "2", "--bytes")
     assert planned.returncode == 0, planned.stderr
     mib = 2**20 / 1e6
     of_plan = re.search(r"^all +(\S+) +(\S+)", planned.stdout, re.MULTILINE).groups()
-    assert [float(value) * mib for value in of_plan] == pytest.approx([forward, backward], abs=0.011)
+    assert [float(value) * mib for value in of_plan] == pytest.approx([forward, backward],
+                                                                      abs=0.011)
 
 
 def test_the_surveys_counting_of_alexnet_over_three_devices(stepladder):
     done = stepladder("plan", "--network", "alexnet", "--ranks", "3", "--bytes")
     assert done.returncode == 0, done.stderr
-    survey = {fields[1]: fields[-1] for fields in map(str.split, done.stdout.splitlines()) if len(fields) == 5}
-    assert (survey["conv3"], survey["fc1"], survey["fc2"], survey["fc3"]) == ("42.25", "9.00", "4.00", "1.33")
+    survey = {
+        fields[1]: fields[-1] for fields in map(str.split, done.stdout.splitlines())
+        if len(fields) == 5}
+    assert (survey["conv3"], survey["fc1"], survey["fc2"], survey["fc3"]) == ("42.25", "9.00",
+                                                                              "4.00", "1.33")
     assert re.search(r"^all .* 56\.58$", done.stdout, re.MULTILINE)
 
 

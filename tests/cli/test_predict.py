@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT))
 from scripts import cost_model
 
 FORMS = {"forward": "nn", "backward_data": "nt", "backward_weights": "tn"}
-COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision", "layout", "prepacked", "threads",
-           "ranks", "status", "median_s", "flops", "bytes")
+COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision",
+           "layout", "prepacked", "threads", "ranks", "status", "median_s", "flops", "bytes")
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,10 @@ def true_seconds(family, m, n, k):
 def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
     folder.mkdir()
     (folder / "environment.json").write_text(
-        json.dumps({"schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
-    described = json.loads((ROOT / "results/amd-epyc-zen4-2core/columns.json").read_text())["tables"]["summary"]
+        json.dumps({
+            "schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
+    described = json.loads(
+        (ROOT / "results/amd-epyc-zen4-2core/columns.json").read_text())["tables"]["summary"]
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         "summary": [column for column in described if column["name"] in COLUMNS]}}))
     with open(folder / "summary.csv", "w", newline="") as file:
@@ -45,9 +47,13 @@ def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
         out.writeheader()
         for m, n, k in sizes:
             for family in ("openmp", "skinny"):
-                out.writerow(dict(zip(COLUMNS, (
-                    "matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}", f"{m}x{n}x{k} {FORMS[direction]}", "fp32", "row_major", "no", 1, 1,
-                    "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 * (m * n + m * k + k * n)), strict=True)))
+                out.writerow(
+                    dict(
+                        zip(COLUMNS,
+                            ("matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}",
+                             f"{m}x{n}x{k} {FORMS[direction]}", "fp32", "row_major", "no", 1, 1,
+                             "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 *
+                             (m * n + m * k + k * n)), strict=True)))
     return folder
 
 
@@ -57,8 +63,8 @@ def sizes(count, seed):
 
 
 def script(*arguments):
-    return subprocess.run([sys.executable, ROOT / "scripts/cost_model.py", *map(str, arguments)], capture_output=True,
-                          text=True, check=False)
+    return subprocess.run([sys.executable, ROOT / "scripts/cost_model.py", *map(str, arguments)],
+                          capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -70,7 +76,8 @@ def model(machine, isa, tmp_path):
 
 
 def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa, model, tmp_path):
-    other = write_run(tmp_path / "other", machine, isa, [size for size in sizes(60, 2) if not 28 < size[0] < 36])
+    other = write_run(tmp_path / "other", machine, isa,
+                      [size for size in sizes(60, 2) if not 28 < size[0] < 36])
     found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
     assert len(found) > 40 and max(regret.predicted for regret in found) == 0
     shown = script("check", model, other)
@@ -83,9 +90,13 @@ def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
     first, second = sorted(rungs)
     rungs[first], rungs[second] = rungs[second], rungs[first]
     other = write_run(tmp_path / "other", machine, isa, [(512, 64, 64), (8, 64, 64)])
-    regrets = sorted(cost_model.regrets(content, [other])["matmul, 1 thread"], key=lambda regret: regret.predicted)
-    assert [regret.predicted for regret in regrets] == pytest.approx([1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
-    assert [regret.measured for regret in regrets] == pytest.approx([1, 3]) and [regret.rungs for regret in regrets] == [1, 1]
+    regrets = sorted(
+        cost_model.regrets(content, [other])["matmul, 1 thread"],
+        key=lambda regret: regret.predicted)
+    assert [regret.predicted for regret in regrets] == pytest.approx([
+        1, 3])  # 8 rows: sqrt(32 / 8); 512: sqrt(512 / 32)
+    assert [regret.measured for regret in regrets] == pytest.approx([1, 3]) and [
+        regret.rungs for regret in regrets] == [1, 1]
 
 
 def test_the_fastest_of_close_predictions_has_no_regret(machine, isa, model, tmp_path):
@@ -93,14 +104,18 @@ def test_the_fastest_of_close_predictions_has_no_regret(machine, isa, model, tmp
     content["families"][0]["rungs"][f"skinny_{isa}"]["bias"] -= 0.05
     other = write_run(tmp_path / "other", machine, isa, [(34, 64, 64), (128, 64, 64)])
     near, far = cost_model.regrets(content, [other])["matmul, 1 thread"]
-    assert (near.chosen, near.fastest, near.rungs, near.measured) == (f"skinny_{isa}", f"openmp_{isa}", 2, 0)
-    assert near.predicted == pytest.approx((34 / 32) ** 0.5 - 1) and (far.chosen, far.rungs) == (f"openmp_{isa}", 1)
+    assert (near.chosen, near.fastest, near.rungs, near.measured) == (f"skinny_{isa}",
+                                                                      f"openmp_{isa}", 2, 0)
+    assert near.predicted == pytest.approx((34 / 32)**0.5 -
+                                           1) and (far.chosen, far.rungs) == (f"openmp_{isa}", 1)
 
 
 # The shape in a row, the shape of --shape, FLOPs, bytes.
 MATMUL = "3x37x5", "3x37x5", 2.0 * 3 * 37 * 5, 4.0 * (3 * 37 + 3 * 5 + 37 * 5)
-CONVOLUTION = ("n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1", "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
-               2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4, 4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28))
+CONVOLUTION = ("n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1",
+               "2x3x20x31x5x3x4 stride_h=2 stride_w=1 pad_h=1 pad_w=0",
+               2.0 * 2 * 5 * 3 * (10 * 3 - 1) * 28 * 4,
+               4.0 * (2 * 3 * 20 * 31 + 5 * 3 * 3 * 4 + 2 * 5 * 10 * 28))
 
 
 @pytest.mark.parametrize(("primitive", "direction", "problem", "form"), [
@@ -108,18 +123,27 @@ CONVOLUTION = ("n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1", "2x3x20x31x5x3x4 st
     ("matmul", "backward_data", MATMUL, (" nt", " transpose_b=1")),
     ("matmul", "backward_weights", MATMUL, (" tn", " transpose_a=1")),
     *(("convolution", direction, CONVOLUTION, ("", "")) for direction in ("forward", "backward_data", "backward_weights"))])
-def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, tmp_path, primitive, direction, problem, form):
+def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, tmp_path, primitive,
+                                                     direction, problem, form):
     shape, option, flops, bytes_moved = problem
-    features = cost_model.features_of({"primitive": primitive, "direction": direction, "shape": shape + form[0], "flops": flops, "bytes": bytes_moved})
+    features = cost_model.features_of({
+        "primitive": primitive, "direction": direction, "shape": shape + form[0], "flops": flops,
+        "bytes": bytes_moved})
     # The bias is chosen so that the prediction is 1 us if the program computes the same sizes.
     slopes = [0.1 * (d + 1) for d in range(len(features))]
-    far = [-1e9] * len(features), [1e9] * len(features)  # they are measured sizes, and the kernel is 0 there
+    far = [-1e9] * len(features), [1e9] * len(
+        features)  # they are measured sizes, and the kernel is 0 there
     bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
     path = tmp_path / "model.json"
-    path.write_text(json.dumps({"schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
-        "primitive": primitive, "directions": [direction], "layout": "row_major" if primitive == "matmul" else "nchw", "threads": 1,
-        "lengths": [1.0] * len(features), "points": far, "rungs": {f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
-    done = stepladder("predict", primitive, "--shape", option + form[1], *(["--direction", direction] if primitive == "convolution" else []),
+    path.write_text(
+        json.dumps({
+            "schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
+                "primitive": primitive, "directions": [direction],
+                "layout": "row_major" if primitive == "matmul" else "nchw", "threads": 1,
+                "lengths": [1.0] * len(features), "points": far, "rungs": {
+                    f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
+    done = stepladder("predict", primitive, "--shape", option + form[1],
+                      *(["--direction", direction] if primitive == "convolution" else []),
                       "--threads", "1", "--cost-model", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
@@ -131,17 +155,23 @@ def test_the_directions_of_a_product_are_one_fit(monkeypatch):
     def measured(form):
         found = []
         for m, n, k in sizes(20, 4):
-            row = {"primitive": "matmul", "direction": "any", "shape": f"{m}x{n}x{k} {form}", "flops": 2.0 * m * n * k,
-                   "bytes": 4.0 * (m * n + m * k + k * n)}
-            found.append(cost_model.Measured(f"{m}x{n}x{k}", cost_model.features_of(row), {"a": 1e-9 * m * n * k, "b": 2e-9 * n * k}))
+            row = {
+                "primitive": "matmul", "direction": "any", "shape": f"{m}x{n}x{k} {form}",
+                "flops": 2.0 * m * n * k, "bytes": 4.0 * (m * n + m * k + k * n)}
+            found.append(
+                cost_model.Measured(f"{m}x{n}x{k}", cost_model.features_of(row),
+                                    {"a": 1e-9 * m * n * k, "b": 2e-9 * n * k}))
         return found
 
-    families = {("matmul", direction, "row_major", threads): measured(form) for direction, form in FORMS.items() for threads in (1, 2)}
+    families = {("matmul", direction, "row_major", threads): measured(form)
+                for direction, form in FORMS.items() for threads in (1, 2)}
     fitted = cost_model.fit_families(families)
-    assert [(set(family["directions"]), family["threads"]) for family in fitted] == [(set(FORMS), 1), (set(FORMS), 2)]
+    assert [(set(family["directions"]), family["threads"]) for family in fitted] == [
+        (set(FORMS), 1), (set(FORMS), 2)]
     points = fitted[0]["points"]
     assert len(points) == 50  # of 60, evenly from each
-    assert all(15 <= sum(point[10:12] == bits for point in points) <= 18 for bits in ([0, 0], [0, 2], [2, 0]))
+    assert all(15 <= sum(point[10:12] == bits for point in points) <= 18
+               for bits in ([0, 0], [0, 2], [2, 0]))
 
 
 def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):
@@ -152,32 +182,42 @@ def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):
         for _ in range(count):
             source, target = (int(2 ** draw.uniform(0, 8)) for _ in range(2))
             channels, filters = (source, target) if direction == "forward" else (target, source)
-            row = {"primitive": "convolution", "direction": direction, "flops": 2.0 * channels * filters * 9 * 64,
-                   "bytes": 4.0 * 64 * (channels + filters), "shape": f"n1 c{channels} h8 w8 k{filters} r3 s3 stride1x1 pad1x1 g1"}
+            row = {
+                "primitive": "convolution", "direction": direction,
+                "flops": 2.0 * channels * filters * 9 * 64,
+                "bytes": 4.0 * 64 * (channels + filters),
+                "shape": f"n1 c{channels} h8 w8 k{filters} r3 s3 stride1x1 pad1x1 g1"}
             # lanes are source channels or target channels
-            found.append(cost_model.Measured(f"{source} to {target}", cost_model.features_of(row),
-                                             {"a": 1e-6 * source * target ** 0.5, "b": 1e-6 * source ** 0.5 * target}))
+            found.append(
+                cost_model.Measured(
+                    f"{source} to {target}", cost_model.features_of(row),
+                    {"a": 1e-6 * source * target**0.5, "b": 1e-6 * source**0.5 * target}))
         return found
 
     families = {("convolution", "forward", "nchw", 1): measured("forward", 60),
                 ("convolution", "backward_data", "nchw", 1): measured("backward_data", 3)}
     (fitted,) = cost_model.fit_families(families)
     assert set(fitted["directions"]) == {"forward", "backward_data"}
-    assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in capsys.readouterr().out
+    assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in capsys.readouterr(
+    ).out
     for problem in measured("backward_data", 20):
         predictions = {name: cost_model.predicted(fitted, name, problem.features) for name in "ab"}
-        assert problem.seconds[min(predictions, key=predictions.get)] <= 1.05 * min(problem.seconds.values())
+        assert problem.seconds[min(predictions,
+                                   key=predictions.get)] <= 1.05 * min(problem.seconds.values())
 
 
 @pytest.mark.parametrize("size", [(4, 100, 300), (300, 40, 17)])
 def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
     m, n, k = size
-    done = stepladder("predict", "matmul", "--shape", f"{m}x{n}x{k}", "--threads", "1", "--cost-model", model)
+    done = stepladder("predict", "matmul", "--shape", f"{m}x{n}x{k}", "--threads", "1",
+                      "--cost-model", model)
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()[1:]
     family = json.loads(model.read_text())["families"][0]
     expected = "skinny" if m < 32 else "openmp"
-    row = {"primitive": "matmul", "shape": f"{m}x{n}x{k} nn", "flops": 2.0 * m * n * k, "bytes": 4.0 * (m * n + m * k + k * n)}
+    row = {
+        "primitive": "matmul", "shape": f"{m}x{n}x{k} nn", "flops": 2.0 * m * n * k,
+        "bytes": 4.0 * (m * n + m * k + k * n)}
     seconds = cost_model.predicted(family, f"{expected}_{isa}", cost_model.features_of(row))
     assert math.isclose(seconds, true_seconds(expected, m, n, k), rel_tol=0.05)
     assert f"{expected}_{isa}" in line.split() and f"{1e6 * seconds:.1f}" in line.split()
@@ -187,25 +227,33 @@ CLOSE, FAR = (math.log2(cost_model.UNCERTAIN_FACTOR * factor) for factor in (0.9
 
 
 @pytest.mark.parametrize(("slow", "packed", "expected"), [(-20, -20 + FAR, "slow"), (-20 + FAR, -20, "packed"), (-20, -20 + CLOSE, "packed"), (-20 + CLOSE, -20, "packed")])
-def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(stepladder, isa, machine, tmp_path, slow, packed, expected):
-    variants = {"slow": f"simd_{isa}", "packed": f"packed_{isa}"}  # of this product, packed takes less than half the time
+def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
+        stepladder, isa, machine, tmp_path, slow, packed, expected):
+    variants = {"slow": f"simd_{isa}",
+                "packed": f"packed_{isa}"}  # of this product, packed takes less than half the time
     network = tmp_path / "wide.json"
-    network.write_text(json.dumps({
-        "input": {"channels": 1, "height": 28, "width": 28}, "classes": 512, "batch": 256,
-        "layers": [{"type": "fully_connected", "name": "fc", "outputs": 512}, {"type": "softmax_cross_entropy"}],
-        "optimizer": {"type": "sgd", "learning_rate": 0.1}}))
-    run = write_run(tmp_path / "fitted", machine, isa, [(512, 256, 784), *sizes(40, 1)], direction="backward_weights")
+    network.write_text(
+        json.dumps({
+            "input": {"channels": 1, "height": 28, "width": 28}, "classes": 512, "batch": 256,
+            "layers": [{"type": "fully_connected", "name": "fc", "outputs": 512}, {
+                "type": "softmax_cross_entropy"}], "optimizer": {
+                    "type": "sgd", "learning_rate": 0.1}}))
+    run = write_run(tmp_path / "fitted", machine, isa, [(512, 256, 784), *sizes(40, 1)],
+                    direction="backward_weights")
     path = tmp_path / "model.json"
     assert script("fit", run, "--out", path).returncode == 0
     content = json.loads(path.read_text())
     family = content["families"][0]
     rung = next(iter(family["rungs"].values()))
-    family["rungs"] = {variants[name]: rung | {"bias": bias, "slopes": [0] * len(rung["slopes"]), "weights": [1e-9] * len(rung["weights"])}
-                       for name, bias in (("slow", slow), ("packed", packed))}
+    family["rungs"] = {
+        variants[name]: rung | {
+            "bias": bias, "slopes": [0] * len(rung["slopes"]),
+            "weights": [1e-9] * len(rung["weights"])}
+        for name, bias in (("slow", slow), ("packed", packed))}
     path.write_text(json.dumps(content))
     out = stepladder.new_run(tmp_path / "run")
-    done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005", "--threads", "1",
-                      "--cost-model", path, "--out", out)
+    done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005",
+                      "--threads", "1", "--cost-model", path, "--out", out)
     assert done.returncode == 0, done.stderr
     fc = next(row for row in read_csv(out / "step.csv") if row["layer"] == "fc.backward_weights")
     assert fc["variant"] == variants[expected]
@@ -224,30 +272,41 @@ def test_a_malformed_file_is_refused(stepladder, model, change, expected):
     content = json.loads(model.read_text())
     change(content)
     model.write_text(json.dumps(content))
-    done = stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model", model)
+    done = stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model",
+                      model)
     assert done.returncode != 0 and expected in done.stderr and str(model) in done.stderr
 
 
-def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(stepladder, isa, model):
+def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(
+        stepladder, isa, model):
     content = json.loads(model.read_text())  # sizes of 2 to 512
     family, rung = content["families"][0], content["families"][0]["rungs"][f"openmp_{isa}"]
-    family["rungs"][f"packed_openmp_{isa}"] = rung | {"bias": -100, "weights": [
-        weight if point[2] < 4 else 0.0 for weight, point in zip(rung["weights"], family["points"], strict=True)]}  # k below 16
+    family["rungs"][f"packed_openmp_{isa}"] = rung | {
+        "bias": -100, "weights": [
+            weight if point[2] < 4 else 0.0
+            for weight, point in zip(rung["weights"], family["points"], strict=True)]}  # k below 16
     model.write_text(json.dumps(content))
 
     def fastest(k):
-        shape = ("predict", "matmul", "--shape", f"64x64x{k}", "--threads", "1", "--cost-model", model)
+        shape = ("predict", "matmul", "--shape", f"64x64x{k}", "--threads", "1", "--cost-model",
+                 model)
         done = stepladder(*shape)
         return done.stdout.splitlines()[1].split()[4] if done.returncode == 0 else done.stderr
 
-    assert fastest(8) == f"packed_openmp_{isa}" and fastest(200) == f"openmp_{isa}" and "sizes" in fastest(2000)
-    row = {"primitive": "matmul", "shape": "64x64x200 nn", "flops": 2.0 * 64 * 64 * 200, "bytes": 4.0 * (64 * 64 + 2 * 64 * 200)}
+    assert fastest(8) == f"packed_openmp_{isa}" and fastest(
+        200) == f"openmp_{isa}" and "sizes" in fastest(2000)
+    row = {
+        "primitive": "matmul", "shape": "64x64x200 nn", "flops": 2.0 * 64 * 64 * 200,
+        "bytes": 4.0 * (64 * 64 + 2 * 64 * 200)}
     features = cost_model.features_of(row)
-    assert [cost_model.covers(family, f"{name}_{isa}", features) for name in ("openmp", "packed_openmp")] == [True, False]
+    assert [
+        cost_model.covers(family, f"{name}_{isa}", features)
+        for name in ("openmp", "packed_openmp")] == [True, False]
 
 
 def test_nothing_to_predict_is_an_error(stepladder, model):
-    done = stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model", model)
+    done = stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model",
+                      model)
     assert done.returncode != 0 and done.stderr.count("\n") == 1 and str(model) in done.stderr
 
 
@@ -256,15 +315,16 @@ def test_the_check_refuses_a_model_of_an_earlier_version(machine, isa, model, tm
     content["families"][0]["direction"] = content["families"][0].pop("directions")[0]
     model.write_text(json.dumps(content))
     done = script("check", model, write_run(tmp_path / "other", machine, isa, sizes(5, 2)))
-    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr and done.stderr.count(
+        "\n") == 1
 
 
 def test_bad_runs_are_refused_and_leave_no_file(machine, isa, tmp_path):
     run = write_run(tmp_path / "one", machine, isa, sizes(5, 1))
     other = write_run(tmp_path / "two", machine, isa, sizes(40, 1), cpu_model="Analytical Engine")
     out = tmp_path / "model.json"
-    for runs, expected in (([run], "two rungs that were measured on 12"), ([run, other], "several processors"),
-                           ([tmp_path / "none"], "no such folder")):
+    for runs, expected in (([run], "two rungs that were measured on 12"), ([
+            run, other], "several processors"), ([tmp_path / "none"], "no such folder")):
         done = script("fit", *runs, "--out", out)
         assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []

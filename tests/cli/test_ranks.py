@@ -19,7 +19,8 @@ def mpirun(stepladder):
     path = shutil.which("mpirun")
     if path is None or not stepladder.is_built_with("MPI"):
         pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([path, "--version"], capture_output=True, text=True,
+                             check=False).stdout
     if "Open MPI" not in version:
         pytest.skip("mpirun is not Open MPI's")
     return [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3"]
@@ -29,7 +30,8 @@ def mpirun(stepladder):
 def gradients(tmp_path):
     """One small problem, and then so many that the run lasts until a rank is killed."""
     path = tmp_path / "gradients.csv"
-    path.write_text(SUITE + "tiny,first,16,\n" + "".join(f"tiny,n{i},{1000 + i},\n" for i in range(200)))
+    path.write_text(SUITE + "tiny,first,16,\n" + "".join(f"tiny,n{i},{1000 + i},\n"
+                                                         for i in range(200)))
     return path
 
 
@@ -47,8 +49,9 @@ def process_of_rank(rank, of_run):
 
 
 def start_and_wait_for_rows(stepladder, mpirun, gradients, out, **environment):
-    process = stepladder.start("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file", gradients,
-                               *QUICK, "--out", out, launcher=mpirun, environment=environment)
+    process = stepladder.start("bench", "all_reduce", "--variant", "ring,mpi_allreduce",
+                               "--suite-file", gradients, *QUICK, "--out", out, launcher=mpirun,
+                               environment=environment)
     end = time.monotonic() + 60  # three ranks on a busy machine
     while not ((out / "summary.csv").exists() and read_csv(out / "summary.csv")):
         if time.monotonic() > end or process.poll() is not None:
@@ -69,9 +72,11 @@ def ended_within(seconds, process):
 
 
 @pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path, cause):
+def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path,
+                                                         cause):
     out = stepladder.new_run(tmp_path / "run")
-    process = start_and_wait_for_rows(stepladder, mpirun, gradients, out, STEPLADDER_RANK_TIMEOUT="5")
+    process = start_and_wait_for_rows(stepladder, mpirun, gradients, out,
+                                      STEPLADDER_RANK_TIMEOUT="5")
     lost = process_of_rank(2, out)
     os.kill(lost, cause)
     start = time.monotonic()
@@ -86,13 +91,14 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
         assert "process rank 2 " in errors and "signal 9" in errors
     else:
         assert "for rank 2 (" in errors and f"process {lost} is stopped" in errors
-    assert ended_within(5, lost)  # mpirun kills it, and does not wait for the kernel to be done with it
+    assert ended_within(
+        5, lost)  # mpirun kills it, and does not wait for the kernel to be done with it
 
     kept = read_csv(out / "summary.csv")
     assert kept and all(row["status"] == "ok" for row in kept)
     gradients.write_text(SUITE + "tiny,first,16,\ntiny,last,5,\n")
-    done = stepladder("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file", gradients, *QUICK,
-                      "--out", out, "--resume", launcher=mpirun)
+    done = stepladder("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file",
+                      gradients, *QUICK, "--out", out, "--resume", launcher=mpirun)
     assert done.returncode == 0, done.stderr
     assert " kept from before" in done.stdout
     rows = read_csv(out / "summary.csv")
@@ -101,7 +107,8 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
 
 def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, tmp_path):
     out = stepladder.new_run(tmp_path / "run")
-    process = start_and_wait_for_rows(stepladder, [*mpirun[:-2], "--bind-to", "none", "-np", "3"], gradients, out)
+    process = start_and_wait_for_rows(stepladder, [*mpirun[:-2], "--bind-to", "none", "-np", "3"],
+                                      gradients, out)
     try:
         cores = set.union(*(os.sched_getaffinity(process_of_rank(rank, out)) for rank in range(3)))
     finally:
@@ -125,8 +132,13 @@ def test_another_suite_on_one_rank_is_an_error(stepladder, mpirun, gradients, tm
     for folder, count in zip(folders, (16, 17)):
         folder.mkdir()
         (folder / "suite.csv").write_text(SUITE + f"tiny,first,16,\ntiny,second,{count},\n")
-    part = [str(stepladder.path), "bench", "all_reduce", "--suite-file", "suite.csv", "--out", str(tmp_path / "run")]
-    launcher = [*mpirun[:-2], "-np", "1", "-wdir", str(folders[0]), *part, ":", "-np", "1", "-wdir", str(folders[1])]
+    part = [
+        str(stepladder.path), "bench", "all_reduce", "--suite-file", "suite.csv", "--out",
+        str(tmp_path / "run")]
+    launcher = [
+        *mpirun[:-2], "-np", "1", "-wdir",
+        str(folders[0]), *part, ":", "-np", "1", "-wdir",
+        str(folders[1])]
     done = stepladder(*part[1:], launcher=launcher, timeout=20)
     assert done.returncode == 2
     assert "rank 1 has another list of problems than rank 0" in done.stderr
@@ -147,7 +159,8 @@ def in_folders(tmp_path):
 def ends_with(status, reason, done):
     """The run ended with this status and one line of this program, which names rank and reason."""
     lines = [line for line in done.stderr.splitlines() if line.startswith("stepladder: ")]
-    return done.returncode == status and len(lines) == 1 and lines[0].startswith(f"stepladder: {reason}")
+    return done.returncode == status and len(lines) == 1 and lines[0].startswith(
+        f"stepladder: {reason}")
 
 
 # The limit is that of a rank that hangs: these runs must end long before it.
@@ -160,7 +173,8 @@ def ends_with(status, reason, done):
     (["plan", "--bytes", "--network", "net.json"], "net.json"),
     (["step", "--network", "net.json", "--tuned", "tuned.json"], "tuned.json"),  # CLI11 looks for it
 ])
-def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tmp_path, in_folders, command, file):
+def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tmp_path, in_folders,
+                                                 command, file):
     for rank in range(3):
         folder = tmp_path / str(rank)
         (folder / "suite.csv").write_text(SUITE + "tiny,first,16,\n")
@@ -169,12 +183,15 @@ def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tm
     (tmp_path / "1" / file).unlink()
     done = stepladder(*command, launcher=[*mpirun, in_folders], timeout=45)
     assert done.returncode != 0
-    assert any(line.startswith("stepladder: rank 1 of 3: ") and file in line for line in done.stderr.splitlines())
+    assert any(
+        line.startswith("stepladder: rank 1 of 3: ") and file in line
+        for line in done.stderr.splitlines())
 
 
 def test_a_name_that_one_rank_does_not_know_ends_the_run(stepladder, mpirun, tmp_path, in_folders):
     for rank in range(3):
-        (tmp_path / str(rank) / "suite.csv").write_text(SUITE + f"tiny,{'first' if rank == 1 else 'second'},16,\n")
+        (tmp_path / str(rank) /
+         "suite.csv").write_text(SUITE + f"tiny,{'first' if rank == 1 else 'second'},16,\n")
     done = stepladder("bench", "all_reduce", "--suite-file", "suite.csv", "--problem", "second",
                       launcher=[*mpirun, in_folders], timeout=45)
     assert ends_with(1, "rank 1 of 3: unknown problem of all_reduce 'second'", done), done.stderr
@@ -186,15 +203,18 @@ def test_an_error_on_all_ranks_is_printed_once(stepladder, mpirun, arguments):
     alone = stepladder(*arguments)
     done = stepladder(*arguments, launcher=mpirun, timeout=45)
     assert done.returncode == alone.returncode == 2
-    assert alone.stderr.strip() in done.stderr and done.stderr.count(alone.stderr.splitlines()[0]) == 1
+    assert alone.stderr.strip() in done.stderr and done.stderr.count(
+        alone.stderr.splitlines()[0]) == 1
 
 
 def test_another_network_on_one_rank_is_an_error(stepladder, mpirun, network, tmp_path, in_folders):
     for rank in range(3):
         text = network.read_text()
-        (tmp_path / str(rank) / "net.json").write_text(text.replace("0.1", "0.2") if rank == 2 else text)
-    done = stepladder("train", "--network", "net.json", "--mode", "synchronous", "--data", "generated", "--steps", "1",
-                      "--out", tmp_path / "run", launcher=[*mpirun, in_folders], timeout=45)
+        (tmp_path / str(rank) /
+         "net.json").write_text(text.replace("0.1", "0.2") if rank == 2 else text)
+    done = stepladder("train", "--network", "net.json", "--mode", "synchronous", "--data",
+                      "generated", "--steps", "1", "--out", tmp_path / "run", launcher=[
+                          *mpirun, in_folders], timeout=45)
     assert ends_with(2, "rank 2 has another net.json than rank 0", done), done.stderr
 
 
@@ -216,7 +236,8 @@ int MPI_Init_thread(int *count, char ***arguments, int required, int *provided) 
 
 
 def test_a_library_that_allows_one_thread_only_is_refused(stepladder, mpirun, preloaded):
-    done = stepladder("train", "--network", "mlp", "--mode", "synchronous,overlap", "--data", "generated", "--steps", "1",
-                      launcher=[*mpirun, "-x", f"LD_PRELOAD={preloaded(ONE_THREAD)}"], timeout=45)
+    done = stepladder("train", "--network", "mlp", "--mode", "synchronous,overlap", "--data",
+                      "generated", "--steps", "1", launcher=[
+                          *mpirun, "-x", f"LD_PRELOAD={preloaded(ONE_THREAD)}"], timeout=45)
     assert done.returncode != 0
     assert "this MPI library allows calls from one thread only" in done.stderr

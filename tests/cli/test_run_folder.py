@@ -39,14 +39,20 @@ def test_a_run_that_is_there_is_refused_and_left_alone(stepladder, finished_run,
     assert {path.name: path.read_bytes() for path in finished_run.iterdir()} == before
 
 
-def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished_run, tiny, tmp_path):
+def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished_run, tiny,
+                                                            tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished_run, run)
     lines = (run / "summary.csv").read_text().splitlines(keepends=True)
-    lost = [i for i, line in enumerate(lines) if line.startswith(("matmul,forward,blocked,", "matmul,forward,serial_ijk,"))]
+    lost = [
+        i for i, line in enumerate(lines)
+        if line.startswith(("matmul,forward,blocked,", "matmul,forward,serial_ijk,"))]
     assert lost
-    (run / "summary.csv").write_text("".join(line for i, line in enumerate(lines) if i not in lost) + 'matmul,"torn')
-    done = stepladder("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", tiny, *QUICK, "--out", run, "--resume")
+    (run / "summary.csv").write_text("".join(line
+                                             for i, line in enumerate(lines) if i not in lost) +
+                                     'matmul,"torn')
+    done = stepladder("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", tiny, *QUICK,
+                      "--out", run, "--resume")
     assert done.returncode == 0, done.stderr
     assert f"{len(lost)} rows ok" in done.stdout and "kept from before" in done.stdout
     after = (run / "summary.csv").read_text().splitlines(keepends=True)
@@ -55,18 +61,21 @@ def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished
     assert len(json.loads((run / "environment.json").read_text())["commands"]) == 2
 
 
-def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(stepladder, finished_run, tiny, tmp_path):
+def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(
+        stepladder, finished_run, tiny, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished_run, run)
     before, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
-    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, "--threads", "1", "--repetitions", "3",
-                      "--budget", "0.02", "--out", run, "--resume", "--again")
+    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, "--threads",
+                      "1", "--repetitions", "3", "--budget", "0.02", "--out", run, "--resume",
+                      "--again")
     assert done.returncode == 0, done.stderr
     assert "2 rows ok" in done.stdout
     assert sorted(keys(run)) == sorted(keys(finished_run))
     kept = [row for row in before if row["variant"] != "blocked"]
     after = read_csv(run / "summary.csv")
-    assert after[:len(kept)] == kept and [row["variant"] for row in after[len(kept):]] == ["blocked"] * 2
+    assert after[:len(kept)] == kept and [row["variant"]
+                                          for row in after[len(kept):]] == ["blocked"] * 2
     assert all(3 <= int(row["repetitions"]) <= 20 for row in after[len(kept):])
     kept_samples = [row for row in samples if row["variant"] != "blocked"]
     after_samples = read_csv(run / "samples.csv")
@@ -85,14 +94,15 @@ def wait_for_rows(run, process, count):
 
 
 def start_many(stepladder, many, run):
-    process = stepladder.start("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1,
-                               "--repetitions", 5, "--budget", 0.02, "--out", run)
+    process = stepladder.start("bench", "matmul", "--variant", "serial_*", "--suite-file", many,
+                               "--threads", 1, "--repetitions", 5, "--budget", 0.02, "--out", run)
     wait_for_rows(run, process, 6)
     return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path, number):
+def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path,
+                                                                    number):
     run = stepladder.new_run(tmp_path / "run")
     process = start_many(stepladder, many, run)
     process.send_signal(number)
@@ -104,7 +114,8 @@ def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, 
     message, command = stderr.splitlines()[-3:-1]
     assert str(run) in message and "resume with" in message
 
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd="/",
+                          check=False)
     assert done.returncode == 0, done.stderr
     assert (run / "summary.csv").read_text().startswith(finished)
     assert len(keys(run)) == 120
@@ -116,8 +127,8 @@ def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path)
     process.kill()
     process.communicate()
     finished = (run / "summary.csv").read_text()
-    done = stepladder("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1, "--repetitions", 2,
-                      "--budget", 0.001, "--out", run, "--resume")
+    done = stepladder("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads",
+                      1, "--repetitions", 2, "--budget", 0.001, "--out", run, "--resume")
     assert done.returncode == 0, done.stderr
     assert (run / "summary.csv").read_text().startswith(finished[:finished.rfind("\n") + 1])
     assert len(keys(run)) == 120
@@ -145,7 +156,8 @@ def test_a_table_of_another_version_is_refused_before_measuring(stepladder, tiny
 def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
+                             capture_output=True, check=False)
     if mounted.returncode != 0:
         pytest.skip("this process may not mount a small disk")
     yield folder
@@ -162,11 +174,12 @@ def test_a_full_disk_is_refused_before_measuring(stepladder, tiny, small_disk):
 def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
     def limit_files():  # stands in for the disk
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (16000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE,
+                           (16000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     run = stepladder.new_run(tmp_path / "run")
-    arguments = ("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1, "--repetitions", 2,
-                 "--budget", 0.001, "--out", run)
+    arguments = ("bench", "matmul", "--variant", "serial_*", "--suite-file", many, "--threads", 1,
+                 "--repetitions", 2, "--budget", 0.001, "--out", run)
     done = stepladder(*arguments, preexec_fn=limit_files)
     assert done.returncode == 1
     assert ": cannot be written: File too large" in done.stderr
@@ -179,7 +192,8 @@ def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
 
 
 def test_without_out_a_run_is_named_by_its_time(stepladder, tiny):
-    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--problem", "one", "--suite-file", tiny, *QUICK)
+    done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--problem", "one",
+                      "--suite-file", tiny, *QUICK)
     assert done.returncode == 0, done.stderr
     summary = done.stdout.splitlines()[-1]
     try:
@@ -197,10 +211,12 @@ def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
     assert shlex.split(command) == [*process.args, "--resume"]
 
 
-def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(stepladder, tiny, tmp_path):
+def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(
+        stepladder, tiny, tmp_path):
     run = stepladder.new_run(tmp_path / "run")
     for variant, more in (("blocked", ()), ("serial_*", ("--resume",))):
-        done = stepladder("bench", "matmul", "--variant", variant, "--suite-file", tiny, *QUICK, "--out", run, *more)
+        done = stepladder("bench", "matmul", "--variant", variant, "--suite-file", tiny, *QUICK,
+                          "--out", run, *more)
         assert done.returncode == 0, done.stderr
         environment = json.loads((run / "environment.json").read_text())
         repetitions = len(read_csv(run / "samples.csv"))
@@ -213,9 +229,12 @@ def test_the_documents_describe_every_column(finished_run):
     described = {}
     for name, table in re.findall(r"^## (\w+)\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE):
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
-        described[name] = [(column.strip("`"), kind, unit, meaning) for column, kind, unit, meaning in rows]
-    written = {name: [(c["name"], c["type"], c.get("unit", ""), c["meaning"]) for c in columns]
-               for name, columns in json.loads((finished_run / "columns.json").read_text())["tables"].items()}
+        described[name] = [
+            (column.strip("`"), kind, unit, meaning) for column, kind, unit, meaning in rows]
+    written = {
+        name: [(c["name"], c["type"], c.get("unit", ""), c["meaning"]) for c in columns]
+        for name, columns in json.loads((finished_run /
+                                         "columns.json").read_text())["tables"].items()}
     assert described == written
 
 
@@ -223,10 +242,12 @@ def test_the_documents_describe_every_column(finished_run):
     ("environment.json", {"commands": 3}), ("environment.json", {"noise": 3}), ("environment.json", {"started_at": []}),
     ("benchmark.json", {"benchmarks": 3}), ("ceilings.json", {"ceilings": [{}]}), ("ceilings.json", {"ceilings": [3]}),
     ("ceilings.json", [])])
-def test_resumed_json_of_another_kind_is_named(stepladder, finished_run, tiny, tmp_path, name, content):
+def test_resumed_json_of_another_kind_is_named(stepladder, finished_run, tiny, tmp_path, name,
+                                               content):
     run = tmp_path / "run"
     shutil.copytree(finished_run, run)
     (run / name).write_text(json.dumps(content))
-    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, *QUICK, "--out", run, "--resume")
+    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, *QUICK,
+                      "--out", run, "--resume")
     assert done.returncode == 1
     assert f"{name}: holds other JSON than a run writes" in done.stderr

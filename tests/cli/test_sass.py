@@ -27,27 +27,32 @@ MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma
 # Parts of the mangled names of other kernels: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
 WINOGRAD_GEMM, PEER_RING, LAYERS = "batched_gemm_kernel", "_peer_ring_cu_", "10stepladder6layers"
 MAX_POOL = "10stepladder8max_pool"
-WINOGRAD_TRANSFORMS = ["planes_to_tiles_kernel", "tiles_to_planes_kernel", "filters_to_matrices_kernel",
-                       "matrices_to_filters_kernel"]
+WINOGRAD_TRANSFORMS = [
+    "planes_to_tiles_kernel", "tiles_to_planes_kernel", "filters_to_matrices_kernel",
+    "matrices_to_filters_kernel"]
 
 
 @pytest.fixture(scope="module")
 def kernels(program_path):
     """{mangled kernel: [(address, instruction)]}"""
-    if "built without CUDA" in subprocess.run([program_path, "list", "--place", "cuda"], capture_output=True,
-                                              text=True, check=True).stdout:
+    if "built without CUDA" in subprocess.run([program_path, "list", "--place", "cuda"],
+                                              capture_output=True, text=True, check=True).stdout:
         pytest.skip("built without CUDA")
     # The packages of tests/requirements.txt have cuobjdump and the nvdisasm that it calls.
-    folders = sorted(str(folder) for folder in Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin"))
+    folders = sorted(
+        str(folder) for folder in Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin"))
     path = os.pathsep.join([*folders, os.environ["PATH"]])
-    assert shutil.which("cuobjdump", path=path), "cuobjdump was not found; scripts/setup.sh test installs it"
-    listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH, str(program_path)], capture_output=True, text=True,
+    assert shutil.which("cuobjdump",
+                        path=path), "cuobjdump was not found; scripts/setup.sh test installs it"
+    listing = subprocess.run(["cuobjdump", "-sass", "-arch", ARCH,
+                              str(program_path)], capture_output=True, text=True,
                              env=os.environ | {"PATH": path})
     found, code = {}, None
     for line in listing.stdout.splitlines():
         if name := re.match(r"\s*Function : (\S+)", line):
             code = found.setdefault(name[1], [])
-        elif (instruction := re.match(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;", line)) and code is not None:
+        elif (instruction := re.match(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;",
+                                      line)) and code is not None:
             code.append((int(instruction[1], 16), instruction[2]))
     if not found:
         pytest.skip(f"not built for {ARCH}")
@@ -93,13 +98,15 @@ def test_nothing_is_spilled_to_local_memory(kernels, rung):
 
 @pytest.mark.parametrize("rung", FFMA_SHARE)
 def test_the_main_loop_is_multiply_adds(kernels, rung):
-    loops = [main_loop(code) for code in of_rung(kernels, rung).values() if count(code, "FFMA") >= 512]
+    loops = [
+        main_loop(code) for code in of_rung(kernels, rung).values() if count(code, "FFMA") >= 512]
     if rung == "vectorized":  # its other kernel takes single floats
         loops = [loop for loop in loops if count(loop, "LDG.E.128")]
     assert loops
     for loop in loops:
         assert count(loop, "FFMA") >= FFMA_SHARE[rung] * len(loop)
-        assert count(loop, "LDS") == count(loop, "LDS.128") == count(loop, "FFMA") / 16  # 4 for 64 products
+        assert count(loop, "LDS") == count(
+            loop, "LDS.128") == count(loop, "FFMA") / 16  # 4 for 64 products
 
 
 def test_vectorized_reads_and_writes_128_bits(kernels):
@@ -136,7 +143,8 @@ def of_wgmma(kernels):
     for part in (MATMUL_WGMMA, CONVOLUTION_WGMMA):
         for name, code in named(kernels, part).items():
             accumulators = re.search(r"\dTf32(x3)?AccumulatorsILi(\d+)E", name)
-            found[name] = code, part == CONVOLUTION_WGMMA, int(accumulators[2]), 3 if accumulators[1] else 1
+            found[name] = code, part == CONVOLUTION_WGMMA, int(
+                accumulators[2]), 3 if accumulators[1] else 1
     return found
 
 
@@ -166,7 +174,8 @@ def test_warpgroups_multiply_and_the_tma_loads(kernels):
 def test_convolution_gathers_16_bytes_at_a_time_without_registers(kernels):
     for name, (code, is_convolution, _, _) in of_wgmma(kernels).items():
         # one step: 8 chunks per thread, through L1, whose completion the barrier tracks
-        assert count(code, "LDGSTS") == count(code, "LDGSTS.E.128") == (8 if is_convolution else 0), name
+        assert count(code, "LDGSTS") == count(code,
+                                              "LDGSTS.E.128") == (8 if is_convolution else 0), name
         assert count(code, "ARRIVES.LDGSTSBAR") == is_convolution, name
 
 
@@ -178,7 +187,8 @@ def test_clusters_of_two_blocks_multicast_the_shared_operand(kernels):
         parts = 2 if "Tf32x3" in name else 1
         assert count(code, "UTMALDG.2D.MULTICAST") == (parts if cluster > 1 else 0), name
         # The cluster barriers at both ends fence global memory; the loop must not.
-        assert count(code, "UCGABAR_WAIT") == count(code, "MEMBAR.ALL.GPU") == (2 if cluster > 1 else 0), name
+        assert count(code, "UCGABAR_WAIT") == count(
+            code, "MEMBAR.ALL.GPU") == (2 if cluster > 1 else 0), name
     assert sizes == {1, 2}
 
 
@@ -225,7 +235,8 @@ def test_max_pool_issues_all_loads_before_it_compares(kernels):
 
 def test_the_bias_gradient_of_max_pool_is_added_without_atomics(kernels):
     for code in max_pools(kernels, "backward", epilogue=1):
-        assert count(code, ("ATOM", "RED")) == count(code, "ATOMG.E.INC") == 1  # the count of blocks
+        assert count(code,
+                     ("ATOM", "RED")) == count(code, "ATOMG.E.INC") == 1  # the count of blocks
 
 
 def test_layers_read_and_write_128_bits(kernels):

@@ -48,12 +48,14 @@ def test_the_times_of_the_operations_add_up_to_most_of_the_step(step):
 
 def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):
     for use in ("simd", "serial"):
-        done, rows = step("--use", use, "--threads", "1", *(["--resume"] if use == "serial" else []))
+        done, rows = step("--use", use, "--threads", "1",
+                          *(["--resume"] if use == "serial" else []))
         assert done.returncode == 0, done.stderr
         content = json.loads((step.run / "step.json").read_text())
         assert content["columns"] == list(rows[0])
         assert [row["use"] for row in content["rows"]] == [row["use"] for row in rows]
-        assert [row["median_s"] for row in content["rows"]] == [float(row["median_s"]) for row in rows]
+        assert [row["median_s"] for row in content["rows"]] == [
+            float(row["median_s"]) for row in rows]
     described = json.loads((step.run / "columns.json").read_text())["tables"]["step"]
     assert [column["name"] for column in described] == content["columns"]
 

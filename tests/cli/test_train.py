@@ -31,7 +31,8 @@ def stripes(tmp_path):
                     pixels.append(draw.randrange(60) + (180 if bright else 0))
         (folder / f"{part}-images-idx3-ubyte").write_bytes(
             struct.pack(">IIII", 0x803, count, 6, 6) + pixels)
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
+        (folder /
+         f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
     return folder
 
 
@@ -86,7 +87,8 @@ def test_the_same_seed_trains_the_same(train):
     (["--optimizer", "sgd"], "sgd", 0.1), (["--optimizer", "adam"], "adam", 0.001),
     (["--optimizer", "adagrad"], "adagrad", 0.1), (["--optimizer", "adadelta"], "adadelta", 1.0),
     (["--optimizer", "adam", "--learning-rate", "0.01"], "adam,learning_rate=0.01", 0.01)])
-def test_another_optimizer_has_its_own_learning_rate_and_the_decay_of_the_network(train, arguments, name, rate):
+def test_another_optimizer_has_its_own_learning_rate_and_the_decay_of_the_network(
+        train, arguments, name, rate):
     done, rows = train("--steps", "15", "--log-every", "1", *arguments)
     assert done.returncode == 0, done.stderr
     assert {row["optimizer"] for row in rows} == {name}
@@ -182,7 +184,9 @@ int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*star
                                         ("actors_learner", "actor")])
 def test_a_thread_that_cannot_start_ends_the_training(stepladder, preloaded, tmp_path, mode, what):
     run = tmp_path / "run"
-    done = stepladder("train", "--network", "mlp", "--data", "generated", "--mode", mode, "--replicas", "5", "--threads", "1",
-                      "--use", "serial", "--steps", "10", "--out", run, environment={"LD_PRELOAD": preloaded(FEW_THREADS)})
+    done = stepladder("train", "--network", "mlp", "--data", "generated", "--mode", mode,
+                      "--replicas", "5", "--threads", "1", "--use", "serial", "--steps", "10",
+                      "--out", run, environment={"LD_PRELOAD": preloaded(FEW_THREADS)})
     assert done.returncode == 1, done.stderr
-    assert re.search(f"{what} [234] of 5 cannot be started: Resource temporarily unavailable\n", done.stderr), done.stderr
+    assert re.search(f"{what} [234] of 5 cannot be started: Resource temporarily unavailable\n",
+                     done.stderr), done.stderr

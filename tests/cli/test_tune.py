@@ -26,8 +26,8 @@ def rewrite(path, **values):
 
 
 def step(stepladder, network, tuned, run, *arguments):
-    return stepladder("step", "--network", network, *BRIEF, "--threads", "1", "--tuned", tuned, "--out", run,
-                      *arguments)
+    return stepladder("step", "--network", network, *BRIEF, "--threads", "1", "--tuned", tuned,
+                      "--out", run, *arguments)
 
 
 def test_there_is_a_choice_for_each_problem_of_the_network_that_several_rungs_take(tuned):
@@ -49,7 +49,8 @@ def test_a_step_runs_what_the_file_says(stepladder, network, tuned, tmp_path):
     run = stepladder.new_run(tmp_path / "run")
     done = step(stepladder, network, tuned, run)
     assert done.returncode == 0, done.stderr
-    fc = next(row for row in read_csv(run / "step.csv") if row["layer"] == "fc" and row["phase"] == "forward")
+    fc = next(row for row in read_csv(run / "step.csv")
+              if row["layer"] == "fc" and row["phase"] == "forward")
     assert fc["variant"] == forward["variant"]
 
 
@@ -59,7 +60,8 @@ def test_choices_of_other_networks_stay(stepladder, tuned, tmp_path):
     wider["layers"][0]["filters"] = 5
     path = tmp_path / "wider.json"
     path.write_text(json.dumps(wider))
-    assert stepladder("tune", "--network", path, "--threads", "1", *BRIEF, "--out", tuned).returncode == 0
+    assert stepladder("tune", "--network", path, "--threads", "1", *BRIEF, "--out",
+                      tuned).returncode == 0
     assert before < {row["problem"] for row in read_csv(tuned)}
 
 

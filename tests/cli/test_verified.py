@@ -24,12 +24,14 @@ def closure(file, root=ROOT):
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += re.findall(r'^\s*#\s*include\s*["<](kernels/[^">]+)', (root / name).read_text(), re.MULTILINE)
+            waiting += re.findall(r'^\s*#\s*include\s*["<](kernels/[^">]+)',
+                                  (root / name).read_text(), re.MULTILINE)
     return sorted(found)
 
 
 def digest_of(file, root=ROOT):
-    sums = "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n" for name in closure(file, root))
+    sums = "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n"
+                   for name in closure(file, root))
     return hashlib.sha256(sums.encode()).hexdigest()[:12]
 
 
@@ -37,7 +39,9 @@ def cuda_rungs():
     """Path: digest of every .cu file that holds a variant of our own."""
     files = [path for path in sorted(ROOT.glob("kernels/*/cuda/**/*.cu"))
              if "const Registration registration{" in path.read_text()]
-    return {path.relative_to(ROOT).as_posix(): digest_of(path.relative_to(ROOT).as_posix()) for path in files}
+    return {
+        path.relative_to(ROOT).as_posix(): digest_of(path.relative_to(ROOT).as_posix())
+        for path in files}
 
 
 def listed(stepladder, *options):
@@ -90,10 +94,13 @@ def test_the_program_has_the_digests_of_the_tree(stepladder, tmp_path):
 
 
 def test_another_digest_reads_as_changed(stepladder, tmp_path):
-    wrong = {file: entry(digest[:-1] + ("0" if digest[-1] != "0" else "1")) for file, digest in cuda_rungs().items()}
+    wrong = {
+        file: entry(digest[:-1] + ("0" if digest[-1] != "0" else "1"))
+        for file, digest in cuda_rungs().items()}
     publish(tmp_path, "x", wrong)
     statuses = listed(stepladder, "--results", tmp_path)
-    assert statuses and set(statuses.values()) == {"changed since it was verified on NVIDIA X, 2026-01-31"}
+    assert statuses and set(statuses.values()) == {
+        "changed since it was verified on NVIDIA X, 2026-01-31"}
 
 
 def test_a_failure_reads_as_one(stepladder, tmp_path):
@@ -104,24 +111,30 @@ def test_a_failure_reads_as_one(stepladder, tmp_path):
 
 def test_published_files_claim_no_more_than_the_tree_holds(stepladder):
     """A tracked verified.json holds for the sources that it was made from."""
-    published = [json.loads(path.read_text()) for path in sorted(ROOT.glob("results/*/verified.json"))]
+    published = [
+        json.loads(path.read_text()) for path in sorted(ROOT.glob("results/*/verified.json"))]
     rungs, statuses = cuda_rungs(), listed(stepladder)
     if len(published) <= 1:
-        assert statuses == {file: expected_status(file, digest, published) for file, digest in rungs.items()}
+        assert statuses == {
+            file: expected_status(file, digest, published) for file, digest in rungs.items()}
     for file, status in statuses.items():
-        is_current = any(claims["verified"].get(file, {}).get("digest") == rungs[file] for claims in published)
+        is_current = any(
+            claims["verified"].get(file, {}).get("digest") == rungs[file] for claims in published)
         assert is_current or not status.startswith("verified"), f"{file}: {status}"
 
 
 def test_the_readme_says_that_no_rung_has_run_on_a_gpu_until_one_has(stepladder):
-    says_none = "None of them has run on a GPU yet" in " ".join((ROOT / "README.md").read_text().split())
+    says_none = "None of them has run on a GPU yet" in " ".join(
+        (ROOT / "README.md").read_text().split())
     assert says_none == all(status == NEVER for status in listed(stepladder).values())
 
 
 def test_a_damaged_file_is_an_error_with_its_name_and_line(stepladder, tmp_path):
     publish(tmp_path, "x", {})
     path = tmp_path / "x/verified.json"
-    path.write_text('{\n "schema_version": 1,\n "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n')
+    path.write_text(
+        '{\n "schema_version": 1,\n "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n'
+    )
     done = stepladder("list", "--results", tmp_path)
     assert done.returncode == 1 and done.stdout == ""
     assert f"{path}:3: " in done.stderr and "12 hex digits" in done.stderr
@@ -159,8 +172,9 @@ def recorded(path):
 
 def test_a_verification_that_is_cut_has_recorded_the_rungs_that_finished(emulated, tmp_path):
     record = tmp_path / "verified.json"
-    process = subprocess.Popen([emulated, "verify", "matmul", "--place", "cuda", "--random", "30", "--record", record],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [emulated, "verify", "matmul", "--place", "cuda", "--random", "30", "--record", record],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
         if recorded(record):
             break
@@ -175,9 +189,10 @@ def test_a_verification_that_is_cut_has_recorded_the_rungs_that_finished(emulate
 def test_processes_that_record_at_once_lose_nothing(emulated, tmp_path):
     record = tmp_path / "verified.json"
     rungs = ["naive", "coalesced", "shared_memory", "register_tile"]
-    processes = [subprocess.Popen([emulated, "verify", "matmul", "--variant", rung, "--place", "cuda", "--random", "3",
-                                   "--record", record], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                 for rung in rungs]
+    processes = [
+        subprocess.Popen([
+            emulated, "verify", "matmul", "--variant", rung, "--place", "cuda", "--random", "3",
+            "--record", record], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rung in rungs]
     for process in processes:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
@@ -189,7 +204,8 @@ def test_on_a_device_what_passed_is_recorded_and_listed(stepladder, tmp_path):
         pytest.skip("this machine has no device")
     (tmp_path / "here").mkdir()
     record = tmp_path / "here/verified.json"
-    done = stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record", record)
+    done = stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record",
+                      record)
     assert done.returncode == 0, done.stdout
     statuses = listed(stepladder, "--results", tmp_path)
     assert statuses["kernels/max_pool/cuda/naive.cu"].startswith("verified on ")
@@ -201,7 +217,8 @@ def small_tree(tmp_path):
     """One .cu file that includes a.hpp, and through it b.hpp; other.hpp stands apart."""
     kernels = tmp_path / "a tree/kernels/matmul"
     kernels.mkdir(parents=True)
-    (kernels / "rung.cu").write_text('#include <cuda_runtime.h>\n#  include "kernels/matmul/a.hpp"\nint x;\n')
+    (kernels /
+     "rung.cu").write_text('#include <cuda_runtime.h>\n#  include "kernels/matmul/a.hpp"\nint x;\n')
     (kernels / "a.hpp").write_text('#pragma once\n#include "kernels/matmul/b.hpp"\n')
     (kernels / "b.hpp").write_text('#pragma once\n#include "kernels/matmul/a.hpp"\nint y;\n')
     (kernels / "other.hpp").write_text("#pragma once\n")
@@ -210,9 +227,10 @@ def small_tree(tmp_path):
 
 
 def run_script(folder):
-    return subprocess.run(
-        ["cmake", f"-DROOT={folder}/a tree", f"-DSOURCES={folder}/sources.txt", f"-DOUTPUT={folder}/digests.cpp",
-         "-P", ROOT / "cmake/source_digests.cmake"], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([
+        "cmake", f"-DROOT={folder}/a tree", f"-DSOURCES={folder}/sources.txt",
+        f"-DOUTPUT={folder}/digests.cpp", "-P", ROOT / "cmake/source_digests.cmake"],
+                          capture_output=True, text=True, timeout=60, check=False)
 
 
 def digest_by_script(folder):
@@ -237,7 +255,8 @@ def test_a_digest_covers_what_is_included_directly_or_not_and_nothing_else(small
 
 def test_the_build_depends_on_every_file_of_a_digest(small_tree):
     digest_by_script(small_tree)
-    rule = (small_tree / "digests.cpp.d").read_text().replace("\\ ", "_").replace("\\\n", " ").split()
+    rule = (small_tree / "digests.cpp.d").read_text().replace("\\ ", "_").replace("\\\n",
+                                                                                  " ").split()
     assert [name.rsplit("/", 1)[1] for name in rule[1:]] == ["a.hpp", "b.hpp", "rung.cu"]
 
 

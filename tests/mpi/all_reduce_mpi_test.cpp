@@ -134,8 +134,8 @@ void check_error_feedback(const MpiSession& session) {
   }
 }
 
-// The verification of `verify` and `bench` gives all ranks the same verdict. Rungs in a window of shared
-// memory get one; a rank whose own results are right fails with the others.
+// The verification of `verify` and `bench` gives all ranks the same verdict. Rungs in a window of
+// shared memory get one; a rank whose own results are right fails with the others.
 void check_verification(const MpiSession& session) {
   const Problem problem{Operation::mean, 1000, session.ranks()};
   int in_window = 0;

@@ -1,5 +1,5 @@
-// Rank 1 does what the argument says while the others wait for it. The run must end at once, or soon
-// after the limit of STEPLADDER_RANK_TIMEOUT, and the message must name rank 1.
+// Rank 1 does what the argument says while the others wait for it. The run must end at once, or
+// soon after the limit of STEPLADDER_RANK_TIMEOUT, and the message must name rank 1.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -32,8 +32,8 @@ void measure(int last) {
   stepladder::Meter(json).measure({{"the rung ring", run, stepladder::Clock::ranks}}, {});
 }
 
-// Measures a rung whose call number `call` throws on rank 1, and prints its error on rank 2. With a clock
-// that is not of ranks another rung follows, which all ranks measure.
+// Measures a rung whose call number `call` throws on rank 1, and prints its error on rank 2. With a
+// clock that is not of ranks another rung follows, which all ranks measure.
 void measure_throwing(int call, stepladder::Clock clock) {
   int calls = 0, others = 0;
   const auto throws = [&](std::int64_t) {

@@ -614,7 +614,8 @@ def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machin
     assert "    | 1 of 5 rungs passed" in result.stdout
     for line in ("BROKEN  matmul warp_tile stepladder: the device is lost",
                  "BROKEN  sgd_update naive stepladder: the device is lost",
-                 "CUT     matmul tf32_wgmma after 3.0 s", "FAILED  layers bias FAILED it went wrong"):
+                 "CUT     matmul tf32_wgmma after 3.0 s",
+                 "FAILED  layers bias FAILED it went wrong"):
         assert f"    | {line}\n" in result.stdout
     timed, = calls_of(machine, "bench")
     assert timed.startswith("bench matmul --place cuda --variant naive,cublas --suite layers ")

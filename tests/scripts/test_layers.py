@@ -18,17 +18,20 @@ ALLOWED = {
     "harness/measure": {"harness/io", "harness/ranks", "harness/problem"},
     "harness/verify": {"harness/io", "harness/ranks", "harness/problem"},
     "harness/data": {"harness/io", "harness/problem", "harness/network"},
-    "harness/results": {"harness/io", "harness/ranks", "harness/problem", "harness/measure",
-                        "harness/verify"},
-    "harness/rungs": {"harness/io", "harness/ranks", "harness/problem", "harness/adapters",
-                      "harness/verify", "harness/results"},
-    "harness/execution": {"harness/io", "harness/ranks", "harness/problem", "harness/network",
-                          "harness/adapters", "harness/measure", "harness/results", "harness/rungs"},
-    "harness/training": {"harness/io", "harness/ranks", "harness/network", "harness/data",
-                         "harness/adapters", "harness/rungs", "harness/execution"},
-    "harness/planner": {"harness/problem", "harness/adapters", "harness/data", "harness/measure",
-                        "harness/execution", "harness/training"},
-}
+    "harness/results": {
+        "harness/io", "harness/ranks", "harness/problem", "harness/measure", "harness/verify"},
+    "harness/rungs": {
+        "harness/io", "harness/ranks", "harness/problem", "harness/adapters", "harness/verify",
+        "harness/results"},
+    "harness/execution": {
+        "harness/io", "harness/ranks", "harness/problem", "harness/network", "harness/adapters",
+        "harness/measure", "harness/results", "harness/rungs"},
+    "harness/training": {
+        "harness/io", "harness/ranks", "harness/network", "harness/data", "harness/adapters",
+        "harness/rungs", "harness/execution"},
+    "harness/planner": {
+        "harness/problem", "harness/adapters", "harness/data", "harness/measure",
+        "harness/execution", "harness/training"}, }
 # An update over ranks is an all-reduce with the update between its two halves.
 ALLOWED_PRIMITIVES = {"sgd_update": {"all_reduce"}}
 HARNESS_FOLDERS = {folder for folder in ALLOWED if folder.startswith("harness/")}
@@ -49,7 +52,8 @@ def folder_of(path):
 
 def wrong_includes(path, text):
     folder, primitive = folder_of(path), Path(path).parts[1]
-    for include in re.findall(r'^\s*#\s*include\s*["<]((?:bench|harness|kernels|tests)/[^">]+)', text, re.MULTILINE):
+    for include in re.findall(r'^\s*#\s*include\s*["<]((?:bench|harness|kernels|tests)/[^">]+)',
+                              text, re.MULTILINE):
         to = folder_of(include)
         if to == folder:
             other = Path(include).parts[1]
@@ -96,5 +100,8 @@ def test_a_wrong_include_is_found():
                           ("harness/results/problem_bench.cpp", "harness/execution/network.hpp"),
                           ("harness/execution/measured_step.cpp", "bench/progress.hpp"),
                           ("bench/main.cpp", "tests/verdict.hpp")):
-        assert list(wrong_includes(path, f'#include "{include}"\n')) == [f"{path} includes {include}"]
-    assert list(wrong_includes("bench/main.cpp", '#include "harness/io/csv.hpp"\n#include <string>\n')) == []
+        assert list(wrong_includes(path, f'#include "{include}"\n')) == [
+            f"{path} includes {include}"]
+    assert list(
+        wrong_includes("bench/main.cpp",
+                       '#include "harness/io/csv.hpp"\n#include <string>\n')) == []

@@ -7,14 +7,16 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OPENS = re.compile(r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{|(?:(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s+)?"
-                   r"(\w+(?:::\w+)*)(?:<[^<>{};]*>)?(?:\s+final)?(?:\s*:(?!:)[^{};()]*)?)\s*\{|\{|\}")
+OPENS = re.compile(
+    r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{|(?:(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s+)?"
+    r"(\w+(?:::\w+)*)(?:<[^<>{};]*>)?(?:\s+final)?(?:\s*:(?!:)[^{};()]*)?)\s*\{|\{|\}")
 # One namespace, several names: each instruction set has its own.
 OF_EACH_ISA = "STEPLADDER_ISA"
 
 
 def without_comments_and_strings(text):
-    return re.sub(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', " ", text, flags=re.DOTALL)
+    return re.sub(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
+                  " ", text, flags=re.DOTALL)
 
 
 def types_of(text):
@@ -42,16 +44,21 @@ def defined_twice(files):
 
 
 def test_no_type_is_defined_twice():
-    files = [(str(path.relative_to(ROOT)), path.read_text()) for folder in ("bench", "harness", "kernels")
+    files = [(str(path.relative_to(ROOT)), path.read_text())
+             for folder in ("bench", "harness", "kernels")
              for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".hpp", ".cpp")]
     assert sum(len(list(types_of(text))) for _, text in files) > 300
     twice = defined_twice(files)
-    assert not twice, "\n".join(f"{name}: {', '.join(paths)}" for name, paths in sorted(twice.items()))
+    assert not twice, "\n".join(
+        f"{name}: {', '.join(paths)}" for name, paths in sorted(twice.items()))
 
 
 def test_two_definitions_are_found():
     first = "namespace a {\nclass Progress {\n  struct Inner { int x; };\n};\n}  // namespace a\n"
     second = "namespace a {\nnamespace {\nstruct Inner {};\n}\nstruct Progress final : Base<int> { void f() { struct Local {}; } };\n}\n"
-    assert defined_twice([("x.hpp", first), ("y.hpp", second)]) == {"a::Progress": ["x.hpp", "y.hpp"]}
-    assert defined_twice([("x.hpp", first), ("y.hpp", second.replace("namespace a", "namespace b"))]) == {}
-    assert defined_twice([("x.hpp", first), ("y.hpp", "class Progress;  // class Progress {\n")]) == {}
+    assert defined_twice([("x.hpp", first), ("y.hpp", second)]) == {
+        "a::Progress": ["x.hpp", "y.hpp"]}
+    assert defined_twice([("x.hpp", first), ("y.hpp", second.replace("namespace a",
+                                                                     "namespace b"))]) == {}
+    assert defined_twice([("x.hpp", first),
+                          ("y.hpp", "class Progress;  // class Progress {\n")]) == {}

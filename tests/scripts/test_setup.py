@@ -56,10 +56,12 @@ def without_apt(machine):
 
 def compiler_with_headers_in(machine, folder):
     """A compiler that finds the headers of `folder`/include, and only with -I`folder`/include."""
-    machine.fake("c++", f"""
+    machine.fake(
+        "c++", f"""
 source=$(cat)
 header=${{source#*<}}
-[[ -z $source ]] || [[ " $* " == *" -I{folder}/include "* && -f {folder}/include/${{header%>}} ]]""")
+[[ -z $source ]] || [[ " $* " == *" -I{folder}/include "* && -f {folder}/include/${{header%>}} ]]"""
+    )
 
 
 def prefix_with_all_headers(machine):
@@ -246,7 +248,8 @@ def test_without_apt_there_may_be_no_browser(machine):
     without_apt(machine)
     (machine.root / "tests").mkdir(exist_ok=True)
     (machine.root / "tests/requirements.txt").write_text("playwright\n")
-    machine.fake("venv-python", '[[ "$*" != *tests/requirements.txt* ]]', machine.root / ".venv/bin")
+    machine.fake("venv-python", '[[ "$*" != *tests/requirements.txt* ]]',
+                 machine.root / ".venv/bin")
     (machine.root / ".venv/bin/venv-python").replace(machine.root / ".venv/bin/python")
     result = machine.run("setup.sh", "test")
     assert result.returncode == 0, result.stderr
@@ -265,13 +268,16 @@ def data_calls(machine):
 def test_it_brings_the_digits_except_for_lint_and_format(machine):
     (machine.root / "tests").mkdir(exist_ok=True)
     (machine.root / "tests/requirements.txt").write_text("playwright\n")
-    for mode, calls in ((), 1), (("data",), 1), (("lint",), 0), (("format",), 0), (("fuzz",), 0), (("test",), 0):
+    for mode, calls in ((), 1), (("data", ), 1), (("lint", ), 0), (("format", ),
+                                                                   0), (("fuzz", ), 0), (("test", ),
+                                                                                         0):
         assert machine.run("setup.sh", *mode).returncode == 0
         assert len(data_calls(machine)) == calls, mode
 
 
 def test_only_make_data_fails_without_the_digits(machine):
-    machine.fake("venv-python", '[[ $1 != scripts/data.py ]] || { echo "No real digits" >&2; exit 1; }',
+    machine.fake("venv-python",
+                 '[[ $1 != scripts/data.py ]] || { echo "No real digits" >&2; exit 1; }',
                  machine.root / ".venv/bin")
     (machine.root / ".venv/bin/venv-python").replace(machine.root / ".venv/bin/python")
     result = machine.run("setup.sh")

@@ -1,5 +1,5 @@
-// Short runs on a device are timed as graphs: in order, on all sets of operands, and only where they can
-// be recorded.
+// Short runs on a device are timed as graphs: in order, on all sets of operands, and only where
+// they can be recorded.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -30,8 +30,8 @@ using sgd_update::SgdUpdate;
 
 // --- the meter -----------------------------------------------------------------------------------
 
-// A closure in place of a kernel, which takes the emulator a millisecond. x = (2 x + number) mod 1024: any
-// other order, and any number left out, gives another x.
+// A closure in place of a kernel, which takes the emulator a millisecond. x = (2 x + number) mod
+// 1024: any other order, and any number left out, gives another x.
 void mix(std::uint32_t* x, std::int64_t number) {
   simt::enqueue(cuda_stream(), [=] { *x = (2 * *x + static_cast<std::uint32_t>(number)) % 1024; });
 }
@@ -137,7 +137,8 @@ TEST(GpuMonitor, HasNoValuesOfADeviceThatNvmlDoesNotKnow) {
   EXPECT_TRUE(monitor.highest_clocks().at("memory_mhz").is_null());
 }
 
-// The calibration loops of the CPU are expected to take a nanosecond: all repetitions are disturbed.
+// The calibration loops of the CPU are expected to take a nanosecond: all repetitions are
+// disturbed.
 TEST_F(LaunchGraphs, OnADeviceRepetitionsAreNotMarkedForWhatSlowsTheCpu) {
   nlohmann::json json = nlohmann::json::array();
   Meter meter(json);

@@ -1,7 +1,8 @@
-// Downpour SGD (Dean et al., Large scale distributed deep networks, 2012; Gorila: Nair et al., 2015):
-// rank 0 is the server. The other ranks compute gradients of whole batches; the server applies each
-// as it comes and answers at once with the present weights. No rank waits for another. The price is
-// staleness: between reading the weights and the update, the gradients of other ranks were applied.
+// Downpour SGD (Dean et al., Large scale distributed deep networks, 2012; Gorila: Nair et al.,
+// 2015): rank 0 is the server. The other ranks compute gradients of whole batches; the server
+// applies each as it comes and answers at once with the present weights. No rank waits for another.
+// The price is staleness: between reading the weights and the update, the gradients of other ranks
+// were applied.
 #include <vector>
 
 #include "harness/training/forecast.hpp"

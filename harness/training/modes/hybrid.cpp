@@ -7,9 +7,10 @@
 //     between  parameter_server   the first node adds the mean of all nodes' changes: synchronous
 //              token_ring         the weights go round the nodes, none waits
 //
-// The seven combinations of ring, master-slave and model parallelism that clusters use: token_ring/token_ring,
-// parameter_server/parameter_server, model_parallel/model_parallel, token_ring/parameter_server,
-// parameter_server/token_ring, token_ring/model_parallel, parameter_server/model_parallel.
+// The seven combinations of ring, master-slave and model parallelism that clusters use:
+// token_ring/token_ring, parameter_server/parameter_server, model_parallel/model_parallel,
+// token_ring/parameter_server, parameter_server/token_ring, token_ring/model_parallel,
+// parameter_server/model_parallel.
 #include <fmt/format.h>
 
 #include <functional>

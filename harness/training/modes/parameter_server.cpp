@@ -1,10 +1,11 @@
 // Master-slave, synchronous: every rank sends the gradient of its part of the batch to the master,
-// rank 0, which updates the weights and sends them back. The master computes too: otherwise it would
-// be idle. It receives and sends (p-1) n bytes a step, which an all-reduce spreads over all ranks.
+// rank 0, which updates the weights and sends them back. The master computes too: otherwise it
+// would be idle. It receives and sends (p-1) n bytes a step, which an all-reduce spreads over all
+// ranks.
 //
 // With first=k the master goes on with the first k gradients, its own among them (Chen et al.,
-// Revisiting distributed synchronous SGD, 2016). A gradient that comes late is dropped; its rank gets
-// the present weights.
+// Revisiting distributed synchronous SGD, 2016). A gradient that comes late is dropped; its rank
+// gets the present weights.
 #include <fmt/format.h>
 
 #include <stdexcept>

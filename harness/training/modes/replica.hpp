@@ -1,4 +1,5 @@
-// A replica of data-parallel training: a network on this rank or thread, and its part of each batch.
+// A replica of data-parallel training: a network on this rank or thread, and its part of each
+// batch.
 #pragma once
 
 #include <cstdint>

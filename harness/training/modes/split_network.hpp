@@ -1,8 +1,8 @@
 // A network whose filters and neurons are divided among ranks (Krizhevsky, One weird trick for
 // parallelizing convolutional neural networks, 2014). All ranks compute on the same batch. A layer
 // with weights needs the activations of all ranks, an all-gather, and each rank's gradient of its
-// input is a partial sum, a reduce-scatter. Where the groups of a convolution are those of the ranks
-// nothing is exchanged.
+// input is a partial sum, a reduce-scatter. Where the groups of a convolution are those of the
+// ranks nothing is exchanged.
 #pragma once
 
 #include <cstdint>

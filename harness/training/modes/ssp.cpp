@@ -2,8 +2,8 @@
 // parallel parameter server, 2013): rank 0 is the server. The other ranks count their steps. The
 // server updates the weights when it has the gradients of one step from all of them, as synchronous
 // SGD does, but a rank need not wait for that: it may be up to `bound` steps ahead of the updates.
-// With bound = 0 this is synchronous SGD. A rank that falls behind delays the others only when it is
-// `bound` steps behind; one that is always slow sets the pace.
+// With bound = 0 this is synchronous SGD. A rank that falls behind delays the others only when it
+// is `bound` steps behind; one that is always slow sets the pace.
 #include <deque>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Data parallel with threads of one process, as on many-core processors: each thread runs the whole
-// network on its part of the batch, with weights that all share; then the threads add the gradients,
-// each a slice, and update the weights. Against threads inside every operation this has three
-// barriers per step in place of one per operation, and smaller operands.
+// network on its part of the batch, with weights that all share; then the threads add the
+// gradients, each a slice, and update the weights. Against threads inside every operation this has
+// three barriers per step in place of one per operation, and smaller operands.
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/thread_replicas.hpp"

@@ -1,7 +1,8 @@
 // The weights go round. Every replica trains weights of its own; when the token with the weights of
 // all comes by, it adds the change that it has made since the last time, goes on from the result,
 // and hands the token to the next rank. No rank waits for a mean or for another rank: the time of a
-// round decides how stale the weights are. Transfers make progress between the operations of a step.
+// round decides how stale the weights are. Transfers make progress between the operations of a
+// step.
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/weight_token.hpp"

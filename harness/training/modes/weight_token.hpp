@@ -1,6 +1,6 @@
 // Weights that go round a ring of ranks. A rank that has the token adds what it has changed since
-// the last time, goes on from the result and hands the token to the next rank. No rank waits for it:
-// transfers make progress in poll().
+// the last time, goes on from the result and hands the token to the next rank. No rank waits for
+// it: transfers make progress in poll().
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class WeightToken {
   void hand_on(bool ends);
 
   const Communicator& communicator_;
-  // The token: the weights, two floats that hold the number of updates exactly, and whether it is on
-  // its last round. base_: the weights when it left this rank.
+  // The token: the weights, two floats that hold the number of updates exactly, and whether it is
+  // on its last round. base_: the weights when it left this rank.
   std::vector<float> base_, incoming_, outgoing_;
   Communicator::Transfer arriving_, leaving_;
   std::int64_t total_ = 0;  // updates in base_

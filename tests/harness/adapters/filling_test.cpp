@@ -1,4 +1,5 @@
-// What the adapters share: values that make a wrong result visible, bounds, blocks, and what suites may ask for.
+// What the adapters share: values that make a wrong result visible, bounds, blocks, and what suites
+// may ask for.
 #include "harness/adapters/filling.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@
 namespace stepladder {
 namespace {
 
-// --- suites ---------------------------------------------------------------------------------------
+// --- suites
+// ---------------------------------------------------------------------------------------
 
 TEST(Filling, AnOperandHasTwoToThe48ElementsAtMost) {
   const std::vector<std::string> header;
@@ -66,7 +68,8 @@ TEST(Filling, AProblemIsDescribedByItsContract) {
   EXPECT_EQ(info.ranks, 1);
 }
 
-// --- values and bounds ----------------------------------------------------------------------------
+// --- values and bounds
+// ----------------------------------------------------------------------------
 
 // 20 channels are two blocks of 16, the last with 12 channels of padding.
 TEST(Filling, PaddingChannelsAreZeroAndNoOthers) {

@@ -30,7 +30,8 @@ TEST(Drift, WhatAllRowsOfARoundHaveInCommonIsTakenOff) {
   }
 }
 
-// The drift is the median of the others: of one row alone the rest keep no trace, and its own stays.
+// The drift is the median of the others: of one row alone the rest keep no trace, and its own
+// stays.
 TEST(Drift, WhatOneRowHasAloneStays) {
   Group group(4);
   for (std::size_t row = 0; row < group.size(); ++row)

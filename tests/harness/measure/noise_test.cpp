@@ -1,4 +1,5 @@
-// The marks of noise and the ratios of rows, by hand; measure_test.cpp has neighbours that really run.
+// The marks of noise and the ratios of rows, by hand; measure_test.cpp has neighbours that really
+// run.
 #include "harness/measure/noise.hpp"
 
 #include <gtest/gtest.h>
@@ -124,10 +125,11 @@ TEST(NoiseGuardOf, OneFileIsOpenForEachThreadUntilTheGuardEnds) {
   EXPECT_EQ(open_files(), before);
 }
 
-// --- /proc/stat -----------------------------------------------------------------------------------
+// --- /proc/stat
+// -----------------------------------------------------------------------------------
 
-// Ticks of each field are another power of two: user, nice, system, idle, waiting for I/O, interrupt, soft
-// interrupt, stolen, guest.
+// Ticks of each field are another power of two: user, nice, system, idle, waiting for I/O,
+// interrupt, soft interrupt, stolen, guest.
 const char* const proc_stat =
     "cpu  1001 2002 4004 8008 16016 32032 64064 128128 256256 0\n"
     "cpu0 1 2 4 8 16 32 64 128 256 0\n"

@@ -186,8 +186,8 @@ TEST(SummarizeVisits, TheIntervalIsThatOfTheFormula) {
   EXPECT_NEAR(std::log(found.median / found.ci_low), width, 1e-5);
 }
 
-// Visits differ by 5 %, repetitions of a visit by 1 %: the interval of pooled repetitions takes them as
-// independent, and misses the true time.
+// Visits differ by 5 %, repetitions of a visit by 1 %: the interval of pooled repetitions takes
+// them as independent, and misses the true time.
 TEST(SummarizeVisits, IntervalCoversTheTruthDespiteEffectsOfVisits) {
   constexpr int rows = 4000;
   Random random(7);
@@ -216,7 +216,8 @@ TEST(SummarizeVisits, IntervalCoversTheTruthDespiteEffectsOfVisits) {
   EXPECT_LT(pooled, 0.85 * rows);
 }
 
-// Of the published runs: how often the median of the last visit is outside of the interval of those before it.
+// Of the published runs: how often the median of the last visit is outside of the interval of those
+// before it.
 TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
   int runs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_directory() / "results")) {

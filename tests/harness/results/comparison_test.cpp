@@ -1,4 +1,5 @@
-// compare_runs against values worked out by hand: standard errors, Student's t, Holm, and what cannot be told.
+// compare_runs against values worked out by hand: standard errors, Student's t, Holm, and what
+// cannot be told.
 #include "harness/results/comparison.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +22,8 @@ namespace {
 constexpr double normal = 1.4826, of_mean = 1.2533;  // see drift.hpp
 constexpr double drift = 0.003;                      // the least between two runs
 
-// --- Student's t, by integration of its density ---------------------------------------------------
+// --- Student's t, by integration of its density
+// ---------------------------------------------------
 
 double tail(double x, double degrees = 12) {  // P(|t| > x)
   const double factor = std::exp(std::lgamma((degrees + 1) / 2) - std::lgamma(degrees / 2)) /
@@ -48,14 +50,15 @@ TEST(CompareOracle, IsTheTableOfStudentsT) {
   EXPECT_NEAR(critical(0.001), 4.318, 1e-3);
 }
 
-// --- runs -----------------------------------------------------------------------------------------
+// --- runs
+// -----------------------------------------------------------------------------------------
 
 RowKey key(const std::string& variant, const std::string& problem = "p", std::int64_t threads = 1) {
   return {"matmul", "forward", problem, threads, 1, variant};
 }
 
-// Two repetitions in each of two visits, whose centers are 2 d apart. No row has a round in common with
-// another one.
+// Two repetitions in each of two visits, whose centers are 2 d apart. No row has a round in common
+// with another one.
 std::vector<Repetition> visits(double log_seconds, double d = 0, const std::string& cores = "") {
   static std::int64_t round = 0;
   std::vector<Repetition> all;
@@ -93,7 +96,8 @@ void expect_judgement(const Judgement& found, double change, double error, int c
               1e-7);
 }
 
-// --- standard errors ------------------------------------------------------------------------------
+// --- standard errors
+// ------------------------------------------------------------------------------
 
 TEST(Compare, TheErrorOfARowIsOfItsVisitsAndOfTheDriftBetweenTheRuns) {
   constexpr double d = 0.004, change = 0.2;
@@ -101,8 +105,8 @@ TEST(Compare, TheErrorOfARowIsOfItsVisitsAndOfTheDriftBetweenTheRuns) {
   runs.add(key("a"), change, d);
   for (const char* other : {"b", "c", "d"}) runs.add(key(other), 0, d);
   const Comparison all = runs.compare();
-  // The usual spread is normal · median |c0 - c1| / sqrt 2, above the standard deviation of a row; a run
-  // has the mean of two visits; there are two runs.
+  // The usual spread is normal · median |c0 - c1| / sqrt 2, above the standard deviation of a row;
+  // a run has the mean of two visits; there are two runs.
   const double spread = normal * 2 * d / std::sqrt(2.0);
   expect_judgement(row(all, key("a")), change, std::hypot(spread, drift), 4, 0);
   EXPECT_EQ(row(all, key("a")).change, Change::slower);
@@ -146,20 +150,21 @@ TEST(Compare, TheSpreadWithinVisitsAndThatOfTheOthersCount) {
         repetitions[i].log_seconds += i % 2 == 0 ? -e : e;
     }
   }
-  // Four repetitions in each run, whose median deviation is e; the others changed by 0.06, 0, -0.02 and 0:
-  // by 0 in the median, from which they deviate by 0.01 in the median.
+  // Four repetitions in each run, whose median deviation is e; the others changed by 0.06, 0, -0.02
+  // and 0: by 0 in the median, from which they deviate by 0.01 in the median.
   const double within = of_mean * normal * e / std::sqrt(4.0) * (1 + 2 / 4.0);
   const double reference = of_mean * normal * 0.01 / std::sqrt(4.0);
   const double error = std::sqrt(2 * within * within + reference * reference + drift * drift);
-  // The other part has 12 degrees of freedom, that of the four others three: the whole 12 (Satterthwaite), or fewer.
+  // The other part has 12 degrees of freedom, that of the four others three: the whole 12
+  // (Satterthwaite), or fewer.
   const double share = reference * reference / (error * error);
   const double degrees =
       std::min(12.0, std::floor(1 / (share * share / 3 + (1 - share) * (1 - share) / 12)));
   expect_judgement(row(runs.compare(), key("a")), 0.5, error, 5, 0, degrees);
 }
 
-// Twenty rows or more tell the drift between the runs: the median |change| / error is then that of the
-// normal distribution.
+// Twenty rows or more tell the drift between the runs: the median |change| / error is then that of
+// the normal distribution.
 TEST(Compare, ManyRowsTellTheDriftBetweenTheRuns) {
   constexpr double change = 0.02;
   for (const int third : {6, 7}) {  // 18 and 21 rows
@@ -171,7 +176,8 @@ TEST(Compare, ManyRowsTellTheDriftBetweenTheRuns) {
     // Of the others of a row with change 0.02 one more has -0.02; their median is 0.
     const double reference = of_mean * normal * change / std::sqrt(3.0 * third - 1);
     const double error = told ? normal * change : std::hypot(reference, drift);
-    // The error of 18 rows is nearly that of the others alone, of 16 degrees of freedom; 12 count at most.
+    // The error of 18 rows is nearly that of the others alone, of 16 degrees of freedom; 12 count
+    // at most.
     const double share = std::pow(reference / error, 2);
     const double degrees = std::min(
         12.0, std::floor(1 / (share * share / (3 * third - 2) + (1 - share) * (1 - share) / 12)));
@@ -211,7 +217,8 @@ TEST(Compare, AMachineThatIsSlowerAsAWholeChangesNothing) {
   }
 }
 
-// --- the answers ----------------------------------------------------------------------------------
+// --- the answers
+// ----------------------------------------------------------------------------------
 
 // Four rows have an error of `drift` alone, and so has each of those that change little.
 Runs with_changes(const std::vector<double>& changes, int others = 20 - 4) {
@@ -277,8 +284,8 @@ TEST(Compare, SameIsTheRowsOwnIntervalWithinTheThresholdOnBothSides) {
     }
 }
 
-// Of 21 rows most change by less than their errors: a row is the same as far as most rows are, and its interval
-// stays as wide as its visits say.
+// Of 21 rows most change by less than their errors: a row is the same as far as most rows are, and
+// its interval stays as wide as its visits say.
 TEST(Compare, OnAQuietMachineMostRowsTellWhatIsUsual) {
   constexpr double d = 0.02, change = 0.004;
   Runs runs;
@@ -324,7 +331,8 @@ TEST(Compare, NamesOfTheAnswers) {
   EXPECT_STREQ(name_of(Change::cannot_tell), "cannot tell");
 }
 
-// --- what cannot be compared ----------------------------------------------------------------------
+// --- what cannot be compared
+// ----------------------------------------------------------------------
 
 TEST(Compare, ARowNeedsTwoOthersOfItsProblem) {
   Runs runs;
@@ -447,7 +455,8 @@ TEST(Compare, ARowThatIsHardlyInThatStateCannotBeTold) {
   }
 }
 
-// --- rungs ----------------------------------------------------------------------------------------
+// --- rungs
+// ----------------------------------------------------------------------------------------
 
 TEST(Compare, ARungOverItsProblemsIsTheMeanByPrecision) {
   Runs runs;
@@ -478,7 +487,8 @@ TEST(Compare, ARungOverItsProblemsIsTheMeanByPrecision) {
   EXPECT_EQ(all.rungs[1].change, Change::same);
 }
 
-// --- reading --------------------------------------------------------------------------------------
+// --- reading
+// --------------------------------------------------------------------------------------
 
 // A samples.csv of lines of: variant, round, visit, seconds, marked, cores.
 std::string samples(const std::vector<std::vector<std::string>>& lines) {
@@ -559,7 +569,8 @@ TEST(Compare, AFieldThatCannotBeIsNamed) {
   EXPECT_TRUE(says(message({"a", "1", "1048577", "1", "", ""}), {"column visit"}));
 }
 
-// --- two programs in turns ------------------------------------------------------------------------
+// --- two programs in turns
+// ------------------------------------------------------------------------
 
 // One repetition in each visit; a visit has a drift that both programs see.
 Runs in_turns(const std::vector<double>& changes, const std::string& problem = "p") {
@@ -573,7 +584,8 @@ Runs in_turns(const std::vector<double>& changes, const std::string& problem = "
   return runs;
 }
 
-// 10 values, two cut at each end: mean of 3 to 8; winsorized 3 3 3 4 5 6 7 8 8 8, whose sum of squares is 42.5.
+// 10 values, two cut at each end: mean of 3 to 8; winsorized 3 3 3 4 5 6 7 8 8 8, whose sum of
+// squares is 42.5.
 TEST(ComparePairs, IsTheTrimmedMeanOfTheChanges) {
   Runs runs = in_turns({0.05, 0.01, 0.09, 0.02, 0.03, 0.04, 0.06, 0.07, 0.08, 9});
   const Comparison all = compare_pairs(runs.before, runs.after, {});

@@ -21,8 +21,8 @@ constexpr double h = 1e-6;
 // The error that single precision may cause, as a fraction of a tensor's largest derivative.
 constexpr double tolerance = 2e-4;
 
-// The batch has no activation as near to a kink as this: rounding in single precision, which differs
-// between rungs, does not move one across.
+// The batch has no activation as near to a kink as this: rounding in single precision, which
+// differs between rungs, does not move one across.
 constexpr double least_margin = 3e-6;
 
 class Derivatives {

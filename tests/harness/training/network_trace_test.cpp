@@ -87,8 +87,8 @@ void expect_one_trace(const network::NetworkDescription& description) {
 TEST(LossTrace, OfTheMultilayerPerceptron) { expect_one_trace(builtin_network("mlp", 16)); }
 TEST(LossTrace, OfTheMnistCnn) { expect_one_trace(builtin_network("mnist_cnn", 2)); }
 // With its learning rate of 0.1, and still with 0.02, the loss of so few images oscillates, and a
-// rounding error that changes the sign of an activation grows to 1.5e-4 in ten steps. With 0.005 the
-// largest difference is 7e-7.
+// rounding error that changes the sign of an activation grows to 1.5e-4 in ten steps. With 0.005
+// the largest difference is 7e-7.
 TEST(LossTrace, OfTheCifarCnn) {
   network::NetworkDescription description = builtin_network("cifar_cnn", 4);
   description.optimizer.learning_rate = 0.005;

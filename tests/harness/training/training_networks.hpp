@@ -28,8 +28,8 @@ inline void fill_batch(TrainableNetwork& network, std::uint64_t seed) {
     label = static_cast<std::uint8_t>(random.integer(0, network.description().classes - 1));
 }
 
-// Images of 1 x 6 x 6 in three classes, through one convolution and two fully connected layers, with
-// an optional dropout.
+// Images of 1 x 6 x 6 in three classes, through one convolution and two fully connected layers,
+// with an optional dropout.
 network::NetworkDescription small_network(std::int64_t batch);
 
 // Images of that size: noise with one bright row of three, which is the label.

@@ -1,4 +1,5 @@
-// The sums of compressors with error feedback are as near to the exact ones as the bound of feedback.hpp allows.
+// The sums of compressors with error feedback are as near to the exact ones as the bound of
+// feedback.hpp allows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,8 @@
 namespace stepladder {
 namespace {
 
-// Sends a share of input + residual, by default a quarter, and keeps the rest, on all ranks in one process.
+// Sends a share of input + residual, by default a quarter, and keeps the rest, on all ranks in one
+// process.
 class Quarter final : public all_reduce::Plan {
  public:
   Quarter(const all_reduce::Problem& p, const Resources&)

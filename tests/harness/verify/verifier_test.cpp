@@ -1,5 +1,5 @@
-// What the verifier believes: bounds, error ratios, parts, replicas and blocks, by hand. The case has operands and
-// expected values that each test chooses.
+// What the verifier believes: bounds, error ratios, parts, replicas and blocks, by hand. The case
+// has operands and expected values that each test chooses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ using sgd_update::Operands;
 using sgd_update::Problem;
 using sgd_update::SgdUpdate;
 
-// What the case of a test has. The operands of SgdUpdate stand for any: weights and gradient are used.
+// What the case of a test has. The operands of SgdUpdate stand for any: weights and gradient are
+// used.
 struct Script {
   std::vector<OperandInfo> operands{};
   std::vector<std::vector<float>> content{};  // of weights and gradient
@@ -119,7 +120,8 @@ class VerifierTest : public testing::Test {
 };
 using Verifier = VerifierTest;
 
-// --- one element ----------------------------------------------------------------------------------
+// --- one element
+// ----------------------------------------------------------------------------------
 
 TEST_F(Verifier, TheErrorRatioIsTheLargestErrorOverItsBound) {
   expect({1, 1, 1, 1}, {1, 2, 4, 0});
@@ -221,7 +223,8 @@ TEST_F(Verifier, PositionsAreBytes) {
   EXPECT_EQ(verdict().reason, "weights[2] is 254; expected 255");
 }
 
-// --- parts ----------------------------------------------------------------------------------------
+// --- parts
+// ----------------------------------------------------------------------------------------
 
 TEST_F(Verifier, APartOfItsOwnChoiceMustBeLargeEnoughAndRight) {
   expect({1, 2, 3, 4, 5, 6}, {0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F}, Role::in_out);
@@ -246,7 +249,8 @@ TEST_F(Verifier, AnElementThatWasLeftAsItWasHasNoErrorRatio) {
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.25);
 }
 
-// --- operands -------------------------------------------------------------------------------------
+// --- operands
+// -------------------------------------------------------------------------------------
 
 TEST_F(Verifier, WritesOutOfBoundsAndChangedInputsAreNamed) {
   expect({1}, {0});
@@ -425,7 +429,8 @@ TEST_F(Verifier, WhatTheAdapterDoesNotFillIsNan) {
   for (const float value : seen) EXPECT_TRUE(std::isnan(value));
 }
 
-// Values depend on the seed and the names of the problem, and the results on the same ones as the inputs.
+// Values depend on the seed and the names of the problem, and the results on the same ones as the
+// inputs.
 TEST_F(Verifier, EveryProblemAndSeedHasValuesOfItsOwn) {
   expect({1}, {0});
   const auto drawn = [](std::uint64_t seed, const char* primitive, const char* direction,
@@ -494,7 +499,8 @@ TEST_F(Verifier, SumsOfResultsLeaveReplicasOut) {
   EXPECT_EQ(sums, (std::vector<double>{14, 25}));
 }
 
-// --- verify ---------------------------------------------------------------------------------------
+// --- verify
+// ---------------------------------------------------------------------------------------
 
 TEST_F(Verifier, APlanThatPassedIsKeptAndNotToldOfOtherOperands) {
   expect({1}, {0});

@@ -1,5 +1,5 @@
-// Every fault that an average_pool rung may have is found: in the divisor, at the border, and in the
-// sums of overlapping windows.
+// Every fault that an average_pool rung may have is found: in the divisor, at the border, and in
+// the sums of overlapping windows.
 #include <algorithm>
 #include <limits>
 #include <vector>

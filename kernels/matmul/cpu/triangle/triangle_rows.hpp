@@ -48,7 +48,8 @@ class TriangleRows {
   AlignedArray<float> rows_of_b_;  // [k, n] if it is copied
 };
 
-// multiply_rows(rows, operands): each thread of the parallel region calls it and computes some rows.
+// multiply_rows(rows, operands): each thread of the parallel region calls it and computes some
+// rows.
 template <auto multiply_rows>
 class TrianglePlan final : public Plan {
  public:
