@@ -8,8 +8,10 @@ Variables: NETWORK RANKS MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK OPTIMIZE
 EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE OUT RESUME BUILD (see make help).
 """
 
+import json
 import os
 import re
+import subprocess
 from typing import NamedTuple
 
 import runner
@@ -20,19 +22,25 @@ DEFAULT_MODES = """
 synchronous; synchronous,overlap=yes; synchronous,compressed=one_bit; synchronous,compressed=top_k
 sharded; parameter_server; token_ring; downpour; ssp,bound=2; local_sgd,every=8; hogwild
 threads_over_samples; actors_learner; model_parallel; pipeline; token_ring/parameter_server"""
-OF_ONE_PROCESS = {"hogwild", "threads_over_samples", "actors_learner"}  # their replicas are threads
-DIVIDES_BATCHES = {"synchronous", "sharded", "parameter_server", "ssp", "local_sgd",
-                   "threads_over_samples"}  # the others take whole batches anyway
+known = {}  # of the program: what `stepladder modes --json` says of each mode, by name
+
+
+def learn_modes(program):
+    done = subprocess.run([program, "modes", "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Refused(f"{program} modes --json ended with status {done.returncode}; make build")
+    known.update((mode["name"], mode) for mode in json.loads(done.stdout))
+
+
+def is_of_one_process(mode):
+    """True if its replicas are threads. An unknown mode is the program's to refuse."""
+    return known.get(name_of(mode), {}).get("replicas") == "threads"
 
 
 class Training(NamedTuple):
     mode: str
     ranks: int  # one rank is `single`
     seed: int
-
-    @property
-    def of_one_process(self):
-        return name_of(self.mode) in OF_ONE_PROCESS
 
     @property
     def title(self):
@@ -61,7 +69,7 @@ def trainings(modes, rank_counts, seeds):
 
 def start(training, program, hosts, threads):
     """The command that starts the program on the ranks of the training."""
-    ranks = 1 if training.of_one_process else training.ranks
+    ranks = 1 if is_of_one_process(training.mode) else training.ranks
     if hosts:
         return (hosts.start_one(program) if ranks == 1
                 else hosts.start(ranks // hosts.count, program))
@@ -74,9 +82,9 @@ def start(training, program, hosts, threads):
 
 def arguments(training, options):
     found = ["train", "--mode", training.mode, "--seed", str(training.seed), *options]
-    if training.of_one_process:
+    if is_of_one_process(training.mode):
         found += ["--replicas", str(training.ranks)]
-    if variable("BATCH_PER_RANK") and name_of(training.mode) in DIVIDES_BATCHES:
+    if variable("BATCH_PER_RANK") and known.get(name_of(training.mode), {}).get("divides_batches"):
         found.append("--batch-per-rank")
     return found
 
@@ -105,16 +113,17 @@ def main():
     seeds = runner.whole_numbers("SEEDS", variable("SEEDS", "1,2,3,4,5"), "1,2,3", "[0-9]{1,18}")
     if not os.access(program, os.X_OK):
         raise Refused(f"{program} is missing; make build")
+    learn_modes(program)
 
     modes, left_out = modes_wanted(), []
     hosts = None
     if variable("HOSTS") or variable("HOSTFILE"):
-        left_out = [mode for mode in modes if name_of(mode) in OF_ONE_PROCESS]
+        left_out = [mode for mode in modes if is_of_one_process(mode)]
         modes = [mode for mode in modes if mode not in left_out]
         hosts = Hosts()
         need_mpirun()
         hosts.choose()
-    elif any(name_of(mode) not in OF_ONE_PROCESS | {"single"} for mode in modes):
+    elif any(mode != "single" and not is_of_one_process(mode) for mode in modes):
         need_mpirun()
     rank_counts = ranks_wanted(hosts)
     options = ["--network", variable("NETWORK", "mnist_cnn"), "--epochs", epochs,

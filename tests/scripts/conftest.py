@@ -4,6 +4,7 @@ PATH holds only links to some harmless tools and the fakes: nothing is installed
 downloaded. Each fake records its command line.
 """
 
+import json
 import os
 import runpy
 import shutil
@@ -73,6 +74,16 @@ class Sandbox:
 @pytest.fixture
 def sandbox(tmp_path):
     return Sandbox(tmp_path)
+
+
+# As `stepladder modes --json` prints them, without what no runner reads.
+MODES = [{"name": name, "replicas": replicas, "divides_batches": divides}
+         for replicas, divides, names in (
+             ("one", False, "single"), ("ranks", True, "synchronous sharded parameter_server ssp"),
+             ("ranks", True, "local_sgd"), ("threads", True, "threads_over_samples"),
+             ("threads", False, "hogwild actors_learner"),
+             ("ranks", False, "downpour token_ring model_parallel pipeline hybrid"))
+         for name in names.split()]
 
 
 class Project:
@@ -150,8 +161,9 @@ def project(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runner.signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(
         shutil, "which", lambda name: f"/bin/{name}" if name in made.tools else None)
-    monkeypatch.setattr(subprocess, "run", lambda *command, **options: SimpleNamespace(
-        stdout="mpirun (Open MPI) 4.1.4", returncode=0))
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: SimpleNamespace(
+        stdout=json.dumps(MODES) if "modes" in command else "mpirun (Open MPI) 4.1.4",
+        returncode=0))
     exported = [word for line in (ROOT / "Makefile").read_text().splitlines()
                 if line.startswith("export ") for word in line.split()[1:]]
     with mock.patch.dict(os.environ):
