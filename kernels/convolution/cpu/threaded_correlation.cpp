@@ -14,6 +14,8 @@ ThreadedCorrelation::ThreadedCorrelation(const Problem& problem, int threads)
       source_channels_(correlations_.source_channels),
       target_channels_(correlations_.target_channels) {}
 
+ThreadedCorrelation::~ThreadedCorrelation() = default;
+
 void ThreadedCorrelation::run_phase(int phase, int thread, const Operands& operands) {
   const float* source = forward_ ? operands.x : operands.y;
   float* target = forward_ ? operands.y : operands.x;

@@ -11,6 +11,8 @@ namespace stepladder::convolution {
 
 class ThreadedCorrelation : public ThreadedConvolution {
  public:
+  // Not inline: files of several ISAs would each have a copy.
+  ~ThreadedCorrelation() override;
   void run_phase(int phase, int thread, const Operands& operands) override;
 
  protected:
