@@ -574,16 +574,6 @@ int run(const Options& options) {
   return 0;
 }
 
-std::string list_of_modes() {
-  std::string text = "How replicas cooperate, with options as in ssp,bound=2:";
-  for (const ModeEntry& entry : modes()) {
-    text += fmt::format("\n{}: {}", entry.info.name, entry.info.idea);
-    for (const ModeOption& option : entry.info.options)
-      text += fmt::format("\n    {}={}: {}", option.name, option.value, option.meaning);
-  }
-  return text;
-}
-
 }  // namespace
 
 Command train_command(CLI::App& program) {
@@ -593,7 +583,9 @@ Command train_command(CLI::App& program) {
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();
-  app->add_option("--mode", options->mode, list_of_modes());
+  app->add_option("--mode", options->mode,
+                  "How replicas cooperate, with options as in ssp,bound=2; `stepladder modes` "
+                  "lists the modes");
   app->add_option("--batch", options->network.batch,
                   "Samples of one update of the weights, instead of the network's own batch")
       ->transform(whole_number(1, most_counted));

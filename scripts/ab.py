@@ -79,7 +79,8 @@ def measure(program, arguments, budget, folder, ceilings=None):
     # 1: a rung failed, which its row says.
     if done.returncode not in (0, 1) or not (folder / "samples.csv").exists():
         fail(
-            f"{program} bench {' '.join(arguments)} ended with status {done.returncode}: {done.stderr.strip()[-400:]}"
+            f"{program} bench {' '.join(arguments)} ended with status {done.returncode}: "
+            f"{done.stderr.strip()[-400:]}"
         )
     return time.monotonic() - start
 
@@ -146,11 +147,13 @@ def run_in_turns(programs, arguments, limit, scratch):
     if sys.stderr.isatty():
         print("\r", end="", file=sys.stderr)
     print(
-        f"{pair} pairs of processes in {time.monotonic() - start:.0f} s, {rows} rows, {budget:.3f} s for each"
+        f"{pair} pairs of processes in {time.monotonic() - start:.0f} s, {rows} rows, "
+        f"{budget:.3f} s for each"
     )
     if time.monotonic() - start > 1.2 * limit:
         print(
-            f"{LEAST_PAIRS} pairs took longer than {limit:g} s: name fewer rungs (VARIANT) or problems (SUITE)"
+            f"{LEAST_PAIRS} pairs took longer than {limit:g} s: name fewer rungs (VARIANT) or "
+            "problems (SUITE)"
         )
     return found, first
 

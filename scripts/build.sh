@@ -25,7 +25,8 @@ if [[ -f $cache ]]; then
   fi
 fi
 
-options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_ISAS=${ISAS:-native}" "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
+options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_ISAS=${ISAS:-native}"
+  "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")

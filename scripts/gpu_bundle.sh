@@ -83,7 +83,8 @@ build_program() {
   local architectures=${CUDA_ARCHITECTURES:-90a} needed
   mkdir -p "$build" "$folder/bin"
   CMAKE_PREFIX_PATH=$folder LDFLAGS="-Wl,--disable-new-dtags" cmake --preset release -B "$build" \
-    -G Ninja -DSTEPLADDER_ISAS=all -DSTEPLADDER_CUDA=ON "-DSTEPLADDER_CUDA_ARCHITECTURES=$architectures" \
+    -G Ninja -DSTEPLADDER_ISAS=all -DSTEPLADDER_CUDA=ON \
+    "-DSTEPLADDER_CUDA_ARCHITECTURES=$architectures" \
     -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DDNNL_LIBRARY=OFF -DZSTD_LIBRARY=OFF \
     -DFFTW_INCLUDE_DIR=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
     "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib/$multiarch" >"$build/configure.log" 2>&1 || {

@@ -51,7 +51,7 @@ Run::Run(const RunOptions& options)
     environment_ = describe_environment(machine_);
     environment_["seed"] = options.seed;
     environment_["data"] = options.data;
-    // Set by scripts/bench_network.sh: the hosts and their links.
+    // Set by scripts/hosts.py: the hosts and their links.
     if (const char* network = std::getenv("STEPLADDER_NETWORK")) environment_["network"] = network;
     environment_["started_at"] = utc_time();
     environment_["commands"] = nlohmann::json::array();
