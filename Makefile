@@ -60,7 +60,7 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test fuzz faults mutate bench bench-network cost-model compare-modes \
+.PHONY: help setup data build test fuzz faults mutate bench attribution bench-network cost-model compare-modes \
 	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format \
 	lint clean
 
@@ -97,6 +97,13 @@ mutate: setup ## change verifier, statistics and compare at random; the tests mu
 
 bench: build ## verify and measure, draw the charts, write report.html, print the main results
 	@python3 scripts/run_bench.py
+
+attribution: build ## what each technique buys, alone, last and on average over all orders
+	@out=$${OUT:-results/local/$$(date +%Y%m%d-%H%M%S)}; \
+	 for primitive in $(or $(subst $(comma), ,$(PRIMITIVE)),matmul convolution max_pool sgd_update); do \
+	   "$$BUILD/stepladder" attribute "$$primitive" --out "$$out" --resume \
+	     $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"} || exit; \
+	 done
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
 	@python3 scripts/run_network.py

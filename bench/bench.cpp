@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <memory>
 
+#include "bench/bench.hpp"
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/progress.hpp"
-#include "bench/selection.hpp"
 #include "bench/supervisor.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -18,16 +18,6 @@
 
 namespace stepladder {
 namespace {
-
-struct Options {
-  double time_limit = 60;    // seconds
-  double memory_limit = 0;   // GiB; 0: nine tenths of what is available
-  bool after_crash = false;  // of ranks
-  Selection selection;
-  BenchOptions bench;
-  std::string out;
-  bool resume = false;
-};
 
 // A sentence for root, who cannot use mpirun without both variables.
 std::string advice_for_root() {
@@ -40,7 +30,7 @@ std::string advice_for_root() {
 }
 
 // The work that can be done on the present ranks.
-std::vector<Work> work_of(const Options& options) {
+std::vector<Work> work_of(const BenchCommand& options) {
   std::vector<Work> work = options.selection.work("layers");
   const int ranks = mpi_session().ranks();
   const auto lacks_ranks = [&](const Work& w) {  // processes, or several GPUs
@@ -80,7 +70,7 @@ bool is_of(const Case& problem, const std::string& subject) {
   return subject.starts_with(fmt::format("{}/{}/{}/", info.primitive, info.direction, info.name));
 }
 
-int run(Options& options) {
+int run(BenchCommand& options) {
   // Errors in the arguments show before anything is measured.
   const std::vector<Work> work = work_of(options);
   std::size_t total = 0;
@@ -142,61 +132,67 @@ int run(Options& options) {
       counts.ok, counts.flagged, counts.disturbed, counts.failed, counts.unavailable,
       counts.skipped, counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "",
       run.meter().noise().sentence(), (run.folder().directory() / "summary.csv").string());
-  return counts.failed > 0 ? 1 : 0;
+  if (counts.failed > 0) return 1;
+  return options.then ? options.then() : 0;
 }
 
 }  // namespace
 
+void add_run_options(CLI::App& app, BenchCommand& command) {
+  app.add_option("--repetitions", command.bench.measure.repetitions, "Repetitions for each row")
+      ->transform(whole_number(2, 1000));
+  app.add_option("--budget", command.bench.measure.budget_seconds,
+                 "Seconds of timing for each row; slow rows get fewer repetitions")
+      ->check(positive_number());
+  app.add_option("--seed", command.bench.seed, "Seed of the data")
+      ->transform(whole_number(0, most_seed));
+  app.add_option("--out", command.out, "Run folder; results/local/<time> by default");
+  app.add_flag("--resume", command.resume, "Continue the run in that folder");
+  app.add_option("--time-limit", command.time_limit,
+                 "Seconds after which a call that does not return costs its row")
+      ->check(positive_number());
+  app.add_option(
+         "--memory-limit", command.memory_limit,
+         "GiB of memory beyond which a variant is ended; 90 % of what is available by default")
+      ->check(positive_number());
+}
+
+int run_bench(const std::shared_ptr<BenchCommand>& options) {
+  if (options->out.empty()) options->out = default_run_directory().string();
+  if (MpiSession::launched_by_mpirun()) {
+    const RecordOfRanks record(options->out, options->after_crash);
+    options->bench.after_crash = record.lost();
+    return run(*options);
+  }
+  if (options->after_crash)
+    throw std::runtime_error(
+        "--after-crash is for ranks; one process goes on by itself after a crash");
+  const double memory = options->memory_limit > 0 ? options->memory_limit * 0x1p30
+                                                  : 0.9 * detect_machine().memory_available_bytes;
+  const Limits limits{options->time_limit, memory};
+  return supervise(limits, [options](const AfterCrash& after) {
+    options->bench.after_crash = after;
+    options->resume = options->resume || after.restarts > 0;
+    return run(*options);
+  });
+}
+
 Command bench_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("bench", "Verify and time variants, write CSV and JSON");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchCommand>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
   add_threads(*app, options->bench.threads, "Numbers of threads, for example 1,2");
-  app->add_option("--repetitions", options->bench.measure.repetitions, "Repetitions for each row")
-      ->transform(whole_number(2, 1000));
-  app->add_option("--budget", options->bench.measure.budget_seconds,
-                  "Seconds of timing for each row; slow rows get fewer repetitions")
-      ->check(positive_number());
+  add_run_options(*app, *options);
   app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last-level cache");
-  app->add_option("--seed", options->bench.seed, "Seed of the data")
-      ->transform(whole_number(0, most_seed));
-  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Continue the run in that folder");
   app->add_flag("--again", options->bench.again,
                 "Measure the rows of that folder again and replace them")
       ->needs("--resume");
-  app->add_option("--time-limit", options->time_limit,
-                  "Seconds after which a call that does not return costs its row")
-      ->check(positive_number());
-  app->add_option(
-         "--memory-limit", options->memory_limit,
-         "GiB of memory beyond which a variant is ended; 90 % of what is available by default")
-      ->check(positive_number());
   app->add_flag("--after-crash", options->after_crash,
                 "Over ranks: the variant at which the last command in that folder was lost gets a "
                 "failed row, and the others are measured")
       ->needs("--resume");
-  return {app, [options] {
-            if (options->out.empty()) options->out = default_run_directory().string();
-            if (MpiSession::launched_by_mpirun()) {
-              const RecordOfRanks record(options->out, options->after_crash);
-              options->bench.after_crash = record.lost();
-              return run(*options);
-            }
-            if (options->after_crash)
-              throw std::runtime_error(
-                  "--after-crash is for ranks; one process goes on by itself after a crash");
-            const double memory = options->memory_limit > 0
-                                      ? options->memory_limit * 0x1p30
-                                      : 0.9 * detect_machine().memory_available_bytes;
-            const Limits limits{options->time_limit, memory};
-            return supervise(limits, [options](const AfterCrash& after) {
-              options->bench.after_crash = after;
-              options->resume = options->resume || after.restarts > 0;
-              return run(*options);
-            });
-          }};
+  return {app, [options] { return run_bench(options); }};
 }
 
 }  // namespace stepladder

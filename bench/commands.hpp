@@ -18,6 +18,7 @@ Command list_command(CLI::App& program);
 Command machine_command(CLI::App& program);
 Command verify_command(CLI::App& program);
 Command bench_command(CLI::App& program);
+Command attribute_command(CLI::App& program);
 Command step_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command modes_command(CLI::App& program);

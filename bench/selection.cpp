@@ -78,7 +78,7 @@ UnknownName lacks_place(const PrimitiveType& type, const std::string& place) {
 // In ladder order; without globs, the choice of select_variants(). Throws UnknownName for no
 // variant.
 std::vector<Variant> select(const PrimitiveType& type, Globs& globs, const std::string& place) {
-  const std::vector<Variant> all = type.variants();
+  const std::vector<Variant> all = variants_for(type, globs.list());
   for (const Variant& variant : all) {
     globs.note(variant.name);
     globs.note(variant.info->name);  // "simd" selects a build of it

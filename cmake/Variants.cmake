@@ -4,10 +4,17 @@
 #   .isa = build_isa           once per ISA of STEPLADDER_ISAS, with the flags of that ISA;
 #                              simd.cpp for all ISAS, so that a ladder shows what a width buys
 #   includes a missing library not built; a stub registers its VariantInfo with the reason
+#   kernels/<primitive>/lattice/
+#                              as build_isa, without auto-vectorization; registers all corners
+#                              (kernels/common/lattice.hpp)
 #   *.cu                       built by nvcc; without CUDA, a stub
 #   STEPLADDER_FUZZ            a stub: the readers need only the names of the variants
 #   otherwise                  built once for the baseline ISA, without auto-vectorization,
 #                              so that a rung gains only what its source shows
+#   .technique = Technique::serial
+#                              also once per ISA of STEPLADDER_ISAS, vectorized by the compiler, as
+#                              <name>_o3_<isa>, and with the pragmas of the file as
+#                              <name>_omp_simd_<isa> (kernels/common/by_compiler.hpp)
 
 set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma)
@@ -67,10 +74,29 @@ const Registration registration{info, \"@why@\"};
   set(${result} ${stub} PARENT_SCOPE)
 endfunction()
 
+# Writes build/by_compiler/<folder>/<source>, which registers a serial rung as the compiler vectorizes
+# it: folder o3 without OpenMP, or omp_simd. See kernels/common/by_compiler.hpp.
+function(write_by_compiler source primitive folder has_pragmas result)
+  set(wrapper ${CMAKE_BINARY_DIR}/by_compiler/${folder}/${source})
+  file(CONFIGURE OUTPUT ${wrapper} @ONLY CONTENT
+"// @source@, vectorized by the compiler.
+#include \"kernels/common/by_compiler.hpp\"
+#include \"kernels/@primitive@/@primitive@.hpp\"
+namespace stepladder::@primitive@ {
+using ByCompiler = stepladder::ByCompiler<Registration, @has_pragmas@>;
+}
+#define Registration ByCompiler
+#include \"@source@\"
+")
+  set(${result} ${wrapper} PARENT_SCOPE)
+endfunction()
+
 function(add_kernels)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*.cpp kernels/*.cu)
   set(baseline "")
   set(per_isa "")
+  set(by_compiler "")
+  set(serial_variant "constexpr VariantInfo info{[^}]*\\.technique = Technique::serial[^}]*};")
   set(cuda "")
   set(cuda_variants "")
   foreach(source IN LISTS sources)
@@ -100,12 +126,14 @@ function(add_kernels)
       endif()
     elseif(is_variant AND text MATCHES "constexpr VariantInfo info{[^}]*\\.isa = build_isa[^}]*};")
       set(kind per_isa)
+    elseif(source MATCHES "^kernels/[^/]+/lattice/")
+      set(kind per_isa)
     endif()
 
     set(why "")
     if(STEPLADDER_FUZZ AND is_variant)
       set(why "left out of the fuzz targets")
-    elseif(STEPLADDER_FUZZ AND source MATCHES "^kernels/[^/]+/[^/]+/[^/]+/")
+    elseif(STEPLADDER_FUZZ AND source MATCHES "^kernels/[^/]+/([^/]+/[^/]+|lattice)/")
       set(why "helps a rung of several files")
     endif()
     foreach(need IN LISTS needs)
@@ -127,9 +155,21 @@ function(add_kernels)
       # a helper of variants that are not built
     else()
       list(APPEND ${kind} ${source})
-      if(is_variant AND kind STREQUAL "baseline")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-                                    "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+      if((is_variant AND kind STREQUAL "baseline") OR source MATCHES "/lattice/")
+        set(plain "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+        set(without_pragmas "-fno-openmp;-Wno-unknown-pragmas")
+        if(text MATCHES "${serial_variant}")
+          write_by_compiler(${source} ${primitive} o3 false vectorized)
+          set_source_files_properties(${vectorized} PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                                      COMPILE_OPTIONS "${without_pragmas}")
+          list(APPEND by_compiler ${vectorized})
+          if(text MATCHES "#pragma omp simd")
+            string(APPEND plain ";${without_pragmas}")  # GCC obeys the pragma in spite of the others
+            write_by_compiler(${source} ${primitive} omp_simd true vectorized)
+            list(APPEND by_compiler ${vectorized})
+          endif()
+        endif()
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${plain}")
       endif()
     endif()
   endforeach()
@@ -149,7 +189,7 @@ function(add_kernels)
       target_sources(stepladder_kernels_any PRIVATE ${baseline})
     else()
       if(isa IN_LIST built_isas)
-        target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa})
+        target_sources(stepladder_kernels_${isa} PRIVATE ${per_isa} ${by_compiler})
       else()
         target_sources(stepladder_kernels_${isa} PRIVATE ${at_all_widths})
       endif()

@@ -1,7 +1,10 @@
 # cmake -DROOT=… -DSOURCES=… -DOUTPUT=… -P source_digests.cmake
-# Writes OUTPUT, a C++ file with a digest of each file that SOURCES lists, together with all headers of the project
-# that it includes, directly or not: the first 12 hex digits of the SHA-256 of what `sha256sum` prints of these
-# files, sorted by path. OUTPUT.d tells the build on which files that depends.
+# Writes OUTPUT, a C++ file with a digest of each file that SOURCES lists, together with all headers
+# of the project that it includes, directly or not, except kernels/common/variant.hpp, which only
+# registers: the first 12 hex digits of the SHA-256 of the lines "<SHA-256 of its code>  <path>" of
+# these files, sorted by path. The code of a file is its text without comments, without white space,
+# and without the members of a VariantInfo that only a reader sees (adds, builds_on, idea). OUTPUT.d
+# tells the build on which files that depends.
 cmake_minimum_required(VERSION 3.25)
 
 # Lists `file` (relative to ROOT) and all files that it includes, each once.
@@ -10,7 +13,7 @@ function(include_closure file result)
   set(waiting ${file})
   while(waiting)
     list(POP_FRONT waiting next)
-    if(next IN_LIST found)
+    if(next IN_LIST found OR next STREQUAL "kernels/common/variant.hpp")
       continue()
     endif()
     if(NOT EXISTS ${ROOT}/${next})
@@ -20,13 +23,23 @@ function(include_closure file result)
     file(STRINGS ${ROOT}/${next} includes REGEX "^[ \t]*#[ \t]*include[ \t]*(\"|<kernels/)")
     foreach(include IN LISTS includes)
       if(NOT include MATCHES "[\"<](kernels/[^\">]+)[\">]")
-        message(FATAL_ERROR "${next}: ${include}: expected a path from the project's root, as \"kernels/…\"")
+        message(FATAL_ERROR
+                "${next}: ${include}: expected a path from the project's root, as \"kernels/…\"")
       endif()
       list(APPEND waiting ${CMAKE_MATCH_1})
     endforeach()
   endwhile()
   list(SORT found)
   set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+function(digest_of_code file result)
+  file(READ ${ROOT}/${file} text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  string(REGEX REPLACE "[ \t\n]+" "" text "${text}")
+  string(REGEX REPLACE "[.](adds|builds_on)=(\"[^\"]*\")+,|[.]idea=[A-Za-z_:]+," "" text "${text}")
+  string(SHA256 digest "${text}")
+  set(${result} ${digest} PARENT_SCOPE)
 endfunction()
 
 file(STRINGS ${SOURCES} sources)
@@ -38,7 +51,7 @@ foreach(source IN LISTS sources)
   set(sums "")
   foreach(file IN LISTS files)
     if(NOT DEFINED sum_of_${file})
-      file(SHA256 ${ROOT}/${file} sum_of_${file})
+      digest_of_code(${file} sum_of_${file})
     endif()
     string(APPEND sums "${sum_of_${file}}  ${file}\n")
   endforeach()

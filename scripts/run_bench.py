@@ -14,7 +14,8 @@ from runner import Refused, given, variable, words
 PRIMITIVES = "matmul convolution max_pool average_pool sgd_update all_reduce reorder"
 OVER_RANKS = {"matmul": "mpi_rows,summa,summa_overlap",
               "sgd_update": "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"}
-RUNGS = ["serial", "simd", "openmp", "best", "vendor"]
+RUNGS = ["serial", "compiler", "simd", "openmp", "best", "vendor"]
+ATTRIBUTED = ("matmul", "convolution")  # of those that have a lattice
 
 
 def has_suite(primitive, suites):
@@ -55,6 +56,10 @@ def parts():
     if single:
         found.append((" ".join(single),
                       [program, "bench", *single, *rows, "--threads", threads]))
+    if not variable("VARIANT"):
+        budget = given(("BUDGET", "--budget")) or ["--budget", "0.1"]
+        found += [(f"what each technique buys in {name}, whatever the order",
+                   [program, "attribute", name, *budget]) for name in ATTRIBUTED if name in single]
     for primitive, variants in OVER_RANKS.items():
         if primitive in single and not variable("VARIANT"):
             found += [(f"{primitive}, {count} ranks",

@@ -16,7 +16,7 @@ import runner
 from runner import PYTHON, Refused, variable
 
 RUNGS = {"matmul": "simd openmp packed packed_openmp fused skinny short_k",
-         "convolution": "simd openmp direct_tile direct_pixels fft pointwise winograd"}
+         "convolution": "packed openmp direct_tile direct_pixels fft pointwise winograd"}
 
 
 def rungs_of(primitive, isa):

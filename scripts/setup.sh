@@ -23,7 +23,7 @@ required_headers=(
   GoogleTest gtest/gtest.h
 )
 requirements=plots/requirements.txt
-test_requirement='pytest>=7,<9'
+test_requirements=('pytest>=7,<9' 'pytest-xdist>=3,<4')
 stamp=.venv/requirements.sha256
 tests_requirements=tests/requirements.txt
 tests_stamp=.venv/tests-requirements.sha256
@@ -182,7 +182,7 @@ accept_system_libraries() {
 
 # Identifies the interpreter and requirements of .venv, which is made again only if they change.
 wanted_stamp() {
-  { "$1" --version && cat "$requirements" && say "$test_requirement"; } | sha256sum
+  { "$1" --version && cat "$requirements" && say "${test_requirements[@]}"; } | sha256sum
 }
 
 environment_is_current() {
@@ -191,7 +191,7 @@ environment_is_current() {
 
 install_python_packages() {
   attempt "Installing the Python packages into .venv" .venv/bin/python -m pip install \
-    --disable-pip-version-check -r "$requirements" "$test_requirement"
+    --disable-pip-version-check -r "$requirements" "${test_requirements[@]}"
 }
 
 setup_python() {

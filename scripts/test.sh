@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the tests and runs ctest and pytest; pytest runs even if ctest fails. With SANITIZE=thread, only the tests
-# of threads that synchronize without OpenMP, whose library the sanitizer cannot look into.
+# Builds the tests and runs ctest and pytest; pytest runs even if ctest fails. With SANITIZE=thread,
+# only the tests of threads that synchronize without OpenMP, whose library the sanitizer cannot look
+# into.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -40,20 +41,12 @@ GOMP_SPINCOUNT=0 ctest --test-dir "$folder" --parallel "$(core_count)" --output-
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi
   export STEPLADDER_SMPI_TRAIN=$root/$folder/stepladder_smpi_train
-  # One call per folder, because folders may have files of the same name. Those of the charts need one core; those
-  # of the program need a machine without neighbours.
-  run_pytest=(.venv/bin/python -m pytest -q -rs)
-  plots_log=$folder/pytest_plots.log
-  "${run_pytest[@]}" tests/plots >"$plots_log" 2>&1 &
-  plots=$!
-  trap 'kill $plots 2>/dev/null || true' EXIT
-  for tests in tests/scripts tests/peers tests/simulation; do
-    "${run_pytest[@]}" "$tests" || failed+=("pytest $tests")
+  workers=()
+  ! .venv/bin/python -c 'import xdist' 2>/dev/null || workers=(-n "$(core_count)" --dist worksteal)
+  # One call for each folder, because folders have files of the same name.
+  for tests in tests/plots tests/scripts tests/peers tests/simulation tests/cli; do
+    .venv/bin/python -m pytest -q -rs "${workers[@]}" "$tests" || failed+=("pytest $tests")
   done
-  wait $plots || failed+=("pytest tests/plots")
-  trap - EXIT
-  cat "$plots_log"
-  "${run_pytest[@]}" tests/cli || failed+=("pytest tests/cli")
 else
   say "pytest: skipped, no Python environment with pytest (see make setup)"
 fi

@@ -10,10 +10,13 @@
 
 namespace stepladder {
 
-std::vector<Variant> PrimitiveType::variants() const {
+namespace {
+
+std::vector<Variant> entries_of(const char* primitive, bool of_lattice) {
   std::vector<Variant> all;
-  for (const detail::Entry& entry : detail::entries(name())) {
-    Variant variant{name(), full_name(*entry.info), entry.info, entry, ""};
+  for (const detail::Entry& entry : detail::entries(primitive)) {
+    if ((entry.info->lattice != nullptr) != of_lattice) continue;
+    Variant variant{primitive, full_name(*entry.info), entry.info, entry, ""};
     if (entry.why_missing != nullptr)
       variant.why_unavailable = entry.why_missing;
     else if (!cpu_has(entry.info->isa))
@@ -24,6 +27,11 @@ std::vector<Variant> PrimitiveType::variants() const {
   }
   return all;
 }
+
+}  // namespace
+
+std::vector<Variant> PrimitiveType::variants() const { return entries_of(name(), false); }
+std::vector<Variant> PrimitiveType::corners() const { return entries_of(name(), true); }
 
 std::string why_not_here(const PrimitiveType& primitive, const Variant& variant) {
   if (!variant.why_unavailable.empty()) return variant.why_unavailable;
@@ -38,8 +46,19 @@ std::string why_not_here(const PrimitiveType& primitive, const Variant& variant)
   return "";
 }
 
+std::vector<Variant> variants_for(const PrimitiveType& primitive, const std::string& globs) {
+  std::vector<Variant> all = primitive.variants();
+  for (const std::string& glob : split_globs(globs))
+    if (glob.starts_with("lattice")) {
+      const std::vector<Variant> corners = primitive.corners();
+      all.insert(all.end(), corners.begin(), corners.end());
+      break;
+    }
+  return all;
+}
+
 std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs) {
-  const std::vector<Variant> all = primitive.variants();
+  const std::vector<Variant> all = variants_for(primitive, globs);
   const auto is_narrower = [&](const Variant& variant) {  // than another build of the same family
     return std::any_of(all.begin(), all.end(), [&](const Variant& other) {
       return std::string_view(other.info->name) == variant.info->name &&

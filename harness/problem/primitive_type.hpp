@@ -36,15 +36,20 @@ class PrimitiveType {
   virtual bool has_suites() const { return true; }
 
   std::vector<Variant> variants() const;  // in ladder order; unavailable ones included
+  // The corners of its lattice, for each ISA; they are no rungs (kernels/common/lattice.hpp).
+  std::vector<Variant> corners() const;
 };
 
 // Why this machine cannot run the variant at all: its why_unavailable, or the message of its
 // factory, which opens the vendor's library. Empty when it can.
 std::string why_not_here(const PrimitiveType& primitive, const Variant& variant);
 
+// Its variants; and its corners if one of the globs begins with `lattice`.
+std::vector<Variant> variants_for(const PrimitiveType& primitive, const std::string& globs);
+
 // Variants whose full or family name matches one of the globs (`*`, `?`; separated by commas), in
 // ladder order. Without a glob: of each family built per ISA the widest that this machine has, and
-// every width of the variant `simd`. Throws UnknownName when a glob matches nothing.
+// every width of the variant `simd`. A glob that begins with `lattice` is of corners. Throws UnknownName when a glob matches nothing.
 std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs);
 
 }  // namespace stepladder

@@ -759,18 +759,22 @@ void ProblemBench::set_times(const Case& problem, Candidate& candidate, Measured
 
 void ProblemBench::set_speedups(std::vector<Candidate>& candidates) const {
   for (Candidate& row : candidates) {
-    row.speedup_vs_serial = row.speedup_vs_vendor =
+    row.speedup_vs_serial = row.speedup_vs_compiler = row.speedup_vs_vendor =
         BenchRow::none;  // the other row may have failed
     if (!row.is_ok()) continue;
-    const Candidate* vendor = nullptr;
-    for (const Candidate& other : candidates) {
-      if (!other.is_ok()) continue;
-      if (is_first_rung(other)) row.speedup_vs_serial = ratio(other.measured, row.measured).median;
-      if (is_vendor_of(row, other) &&
-          (vendor == nullptr || other.summary.median < vendor->summary.median))
-        vendor = &other;
-    }
-    if (vendor != nullptr) row.speedup_vs_vendor = ratio(vendor->measured, row.measured).median;
+    const auto over_fastest = [&](const auto& is_wanted) {
+      const Candidate* fastest = nullptr;
+      for (const Candidate& other : candidates)
+        if (other.is_ok() && is_wanted(other) &&
+            (fastest == nullptr || other.summary.median < fastest->summary.median))
+          fastest = &other;
+      return fastest == nullptr ? BenchRow::none : ratio(fastest->measured, row.measured).median;
+    };
+    row.speedup_vs_serial = over_fastest(is_first_rung);
+    row.speedup_vs_compiler =
+        over_fastest([](const BenchRow& other) { return other.variant->info->by_compiler; });
+    row.speedup_vs_vendor =
+        over_fastest([&](const BenchRow& other) { return is_vendor_of(row, other); });
   }
 }
 

@@ -78,6 +78,8 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return name_of(r.variant->info->technique); }},
        {"builds_on", "", "name of the rung below; empty: a first rung or a library",
         [](const Row& r) { return r.variant->info->builds_on; }},
+       {"idea", "", "what it adds to the rung below, such as packing; empty: as builds_on",
+        [](const Row& r) { return name_of(r.variant->info->idea); }},
        {"suite", "", "suite of the problem", of_problem([](const Problem& p) { return p.suite; })},
        {"problem", "", "name of the problem; empty: the variant can run none here",
         of_problem([](const Problem& p) { return p.name; })},
@@ -159,6 +161,9 @@ const ColumnsOf<BenchRow>& summary_columns() {
         }},
        {"speedup_vs_serial", "", "time of the first serial rung / time of this row",
         [](const Row& r) { return r.speedup_vs_serial; }},
+       {"speedup_vs_compiler", "",
+        "time of the fastest serial rung that the compiler vectorized / time of this row",
+        [](const Row& r) { return r.speedup_vs_compiler; }},
        {"speedup_vs_vendor", "", "time of the fastest comparable library / time of this row",
         [](const Row& r) { return r.speedup_vs_vendor; }},
        {"break_even_gbit_per_s", "Gbit/s",
@@ -374,9 +379,77 @@ const ColumnsOf<PlanRow>& plan_columns() {
   return columns;
 }
 
+const ColumnsOf<AttributionRow>& attribution_columns() {
+  using Row = AttributionRow;
+  const auto value_of = [](const std::optional<Factor>& f) {
+    return f ? std::optional(f->value) : std::nullopt;
+  };
+  const auto low_of = [](const std::optional<Factor>& f) {
+    return f ? std::optional(f->low) : std::nullopt;
+  };
+  const auto high_of = [](const std::optional<Factor>& f) {
+    return f ? std::optional(f->high) : std::nullopt;
+  };
+  static const ColumnsOf<Row> columns(
+      "attribution",
+      {{"primitive", "", "operation", [](const Row& r) { return r.primitive; }},
+       {"direction", "", "direction of the problem, such as forward",
+        [](const Row& r) { return r.direction; }},
+       {"problem", "", "name of the problem", [](const Row& r) { return r.problem; }},
+       {"shape", "", "dimensions of the problem", [](const Row& r) { return r.shape; }},
+       {"threads", "", "number of threads of the technique threads",
+        [](const Row& r) { return r.threads; }},
+       {"technique", "", "a switch of the lattice, such as packing; all: every one",
+        [](const Row& r) { return r.technique; }},
+       {"partner", "", "of a pair: the other switch", [](const Row& r) { return r.partner; }},
+       {"alone", "", "times as fast with this technique alone",
+        [=](const Row& r) { return value_of(r.alone); }},
+       {"alone_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.alone); }},
+       {"alone_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.alone); }},
+       {"last", "", "times as fast with it, all others in place",
+        [=](const Row& r) { return value_of(r.last); }},
+       {"last_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.last); }},
+       {"last_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.last); }},
+       {"average", "", "times as fast, mean over all orders; of technique all: all over none",
+        [=](const Row& r) { return value_of(r.average); }},
+       {"average_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.average); }},
+       {"average_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.average); }},
+       {"least", "", "least gain, over the sets of techniques before it",
+        [=](const Row& r) { return value_of(r.least); }},
+       {"least_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.least); }},
+       {"least_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.least); }},
+       {"least_after", "", "the techniques that were there before",
+        [](const Row& r) { return r.least_after; }},
+       {"most", "", "largest gain, over the sets of techniques before it",
+        [=](const Row& r) { return value_of(r.most); }},
+       {"most_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.most); }},
+       {"most_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.most); }},
+       {"most_after", "", "the techniques that were there before",
+        [](const Row& r) { return r.most_after; }},
+       {"together", "", "of a pair: gain of both / product of their gains, mean over the sets of others",
+        [=](const Row& r) { return value_of(r.together); }},
+       {"together_low", "", "lower end of its 95 % interval",
+        [=](const Row& r) { return low_of(r.together); }},
+       {"together_high", "", "upper end of its 95 % interval",
+        [=](const Row& r) { return high_of(r.together); }}});
+  return columns;
+}
+
 std::span<const Columns* const> all_columns() {
-  static const Columns* const all[] = {&summary_columns(), &samples_columns(),   &step_columns(),
-                                       &train_columns(),   &staleness_columns(), &plan_columns()};
+  static const Columns* const all[] = {&summary_columns(),    &samples_columns(),
+                                       &step_columns(),       &train_columns(),
+                                       &staleness_columns(),  &plan_columns(),
+                                       &attribution_columns()};
   return all;
 }
 

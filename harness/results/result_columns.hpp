@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "harness/results/attribution.hpp"
 #include "harness/results/bench_row.hpp"
 #include "harness/results/columns.hpp"
 
@@ -69,12 +70,22 @@ struct PlanRow {
   std::optional<double> predicted_seconds = {}, bytes_per_step = {}, measured_seconds = {};
 };
 
+// A technique of a lattice; or a pair of them, `together`; or all (harness/results/attribution.hpp).
+struct AttributionRow {
+  std::string primitive, direction, problem, shape;
+  int threads = 1;
+  std::string technique{}, partner{};
+  std::optional<Factor> alone{}, last{}, average{}, least{}, most{}, together{};
+  std::string least_after{}, most_after{};
+};
+
 const ColumnsOf<BenchRow>& summary_columns();
 const ColumnsOf<SampleRow>& samples_columns();
 const ColumnsOf<StepCsvRow>& step_columns();
 const ColumnsOf<TrainRow>& train_columns();
 const ColumnsOf<StalenessRow>& staleness_columns();
 const ColumnsOf<PlanRow>& plan_columns();
+const ColumnsOf<AttributionRow>& attribution_columns();
 std::span<const Columns* const> all_columns();
 
 // The text of columns.json: {"schema_version", "tables": {name: [{name, type, unit, meaning}]}}.

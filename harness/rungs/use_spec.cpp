@@ -21,9 +21,9 @@ bool holds_word(const std::string& name, const std::string& word) {
 }
 
 std::set<std::string> known_rungs() {
-  std::set<std::string> known = {"best", "vendor", "cuda", "cuda_tf32"};
+  std::set<std::string> known = {"best", "compiler", "vendor", "cuda", "cuda_tf32"};
   for (const PrimitiveType* type : primitives())
-    for (const Variant& variant : type->variants())
+    for (const Variant& variant : variants_for(*type, "lattice"))
       known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
   return known;
 }
@@ -35,11 +35,11 @@ void expect_known_rung(const std::string& rung) {
     throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
 }
 
-// The widest available build of each family that satisfies `wanted`, in ladder order.
+// Of `variants`, in ladder order: the widest available build of each family that satisfies `wanted`.
 template <class Wanted>
-std::vector<Variant> widest(const PrimitiveType& type, const Wanted& wanted) {
+std::vector<Variant> widest(const std::vector<Variant>& variants, const Wanted& wanted) {
   std::vector<Variant> chosen;
-  for (const Variant& variant : type.variants()) {
+  for (const Variant& variant : variants) {
     if (!wanted(variant)) continue;
     const auto same = std::find_if(chosen.begin(), chosen.end(), [&](const Variant& other) {
       return std::string_view(other.info->name) == variant.info->name;
@@ -96,6 +96,7 @@ std::string UseSpec::rung_of(const std::string& primitive) const {
 
 std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   const std::string rung = rung_of(type.name());
+  const std::vector<Variant> rungs = type.variants();
   const auto available = [](std::vector<Variant> all) {
     std::vector<Variant> here;
     for (const Variant& v : all)
@@ -103,29 +104,35 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     return here.empty() ? all : here;
   };
   const auto best = [&] {
-    std::vector<Variant> own = widest(type, [](const Variant& v) {
+    std::vector<Variant> own = widest(rungs, [](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
              v.info->technique != Technique::pthread && !v.info->prepacked &&
              v.info->precision == Precision::fp32 && v.info->contraction == 0;
     });
-    return available(own.empty() ? widest(type, is_own_cpu) : own);
+    return available(own.empty() ? widest(rungs, is_own_cpu) : own);
   };
   if (rung == "best") return best();
+  if (rung == "compiler") {
+    std::vector<Variant> compiled =
+        available(widest(rungs, [](const Variant& v) { return v.info->by_compiler; }));
+    return compiled.empty() ? best() : compiled;
+  }
   if (rung == "vendor") {
-    std::vector<Variant> vendor = available(widest(type, [](const Variant& v) {
+    std::vector<Variant> vendor = available(widest(rungs, [](const Variant& v) {
       return v.info->place == Place::cpu && v.info->technique == Technique::vendor &&
              !v.info->prepacked && !v.info->over_ranks;
     }));
     return vendor.empty() ? best() : vendor;
   }
   if (rung == "cuda" || rung == "cuda_tf32")
-    return available(widest(type, [&](const Variant& v) {
+    return available(widest(rungs, [&](const Variant& v) {
       return v.info->technique == Technique::cuda &&
              (v.info->precision == Precision::fp32 || rung == "cuda_tf32");
     }));
 
-  std::vector<Variant> found = widest(type, [&](const Variant& v) { return v.name == rung; });
-  if (found.empty()) found = widest(type, [&](const Variant& v) { return v.info->name == rung; });
+  const std::vector<Variant> named = variants_for(type, rung);
+  std::vector<Variant> found = widest(named, [&](const Variant& v) { return v.name == rung; });
+  if (found.empty()) found = widest(named, [&](const Variant& v) { return v.info->name == rung; });
   if (!found.empty()) return found;
   const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd,
                              Technique::serial};
@@ -133,10 +140,10 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
                                        [&](Technique t) { return rung == name_of(t); });
   for (bool is_named = true; technique != std::end(order); ++technique, is_named = false) {
     found = widest(
-        type, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
+        rungs, [&](const Variant& v) { return is_own_cpu(v) && v.info->technique == *technique; });
     if (found.empty() && is_named)
       found = widest(
-          type, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
+          rungs, [&](const Variant& v) { return is_own_cpu(v) && holds_word(v.info->name, rung); });
     if (!found.empty()) return {found.front()};
   }
   // A rung of another ladder, for example `packed` for convolution.

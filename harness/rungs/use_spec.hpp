@@ -24,6 +24,7 @@ class UseSpec {
   //   best            the CPU rungs without vendor libraries, serial rungs, Pthreads rungs (their
   //                   waiting threads compete with OpenMP's for cores) and prepacked rungs (the
   //                   weights change with every step)
+  //   compiler        the serial rungs as the compiler vectorizes them; like best if there are none
   //   vendor          the vendor libraries without prepacking; like best if there are none
   //   cuda            the CUDA rungs of fp32 precision, without vendor libraries
   //   cuda_tf32       those, and the ones that convert operands to TF32

@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "kernels/common/variant.hpp"
+#include "kernels/common/by_compiler.hpp"
+#include "kernels/common/lattice.hpp"
 
 namespace stepladder {
 namespace {
@@ -31,6 +34,16 @@ int rung(const Entries& all, const VariantInfo& info) {
   return height;
 }
 
+// Kept until the program ends: entries point to them.
+const char* kept(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text)).c_str();
+}
+const VariantInfo* kept(const VariantInfo& info) {
+  static std::deque<VariantInfo> infos;
+  return &infos.emplace_back(info);
+}
+
 }  // namespace
 
 void detail::add(const char* primitive, const Entry& entry) {
@@ -48,6 +61,45 @@ void detail::add(const char* primitive, const Entry& entry) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::transform(keyed.begin(), keyed.end(), all.begin(),
                  [](const auto& pair) { return pair.second; });
+}
+
+void detail::add_by_compiler(const char* primitive, const VariantInfo& serial, AnyFunction factory,
+                             Isa isa, bool has_pragmas) {
+  VariantInfo info = serial;
+  info.name = kept(serial.name + std::string(has_pragmas ? "_omp_simd" : "_o3"));
+  info.builds_on = serial.name;
+  info.adds = has_pragmas ? "the same source, vectorized as its `#pragma omp simd` allow"
+                          : "the same source, vectorized by the compiler alone (-O3)";
+  info.idea = Idea::compiler;
+  info.isa = isa;
+  info.by_compiler = !has_pragmas;
+  add(primitive, {kept(info), factory, nullptr});
+}
+
+void detail::add_corner(const char* primitive, const Lattice& lattice, unsigned corner,
+                        AnyFunction factory, Isa isa) {
+  const auto threads = static_cast<unsigned>(lattice.switches.size() - 1);
+  for (const unsigned bits : {corner, corner | 1U << threads}) {
+    std::string name = "lattice", below = "lattice";
+    VariantInfo info{.name = "", .technique = Technique::serial, .adds = "no technique"};
+    for (unsigned i = 0; i <= threads; ++i) {
+      if ((bits >> i & 1) == 0) continue;
+      const Switch& on = lattice.switches[i];
+      below = name;  // without the last one
+      name += std::string("_") + on.name;
+      info.adds = on.name;
+      info.idea = on.idea;
+      if (on.idea == Idea::vectors) info.technique = Technique::simd;
+    }
+    if ((bits >> threads & 1) != 0) info.technique = Technique::openmp;
+    info.name = kept(name);
+    info.builds_on = bits == 0 ? lattice.below : kept(below);
+    info.isa = isa;
+    info.lattice = &lattice;
+    info.corner = bits;
+    info.threaded = (bits >> threads & 1) != 0;
+    add(primitive, {kept(info), factory, nullptr});
+  }
 }
 
 std::span<const detail::Entry> detail::entries(const char* primitive) { return table()[primitive]; }
@@ -82,6 +134,50 @@ const char* name_of(Precision precision) {
       return "fp16";
     case Precision::bf16:
       return "bf16";
+  }
+  return "";
+}
+
+const char* name_of(Idea idea) {
+  switch (idea) {
+    case Idea::none:
+      return "";
+    case Idea::loop_order:
+      return "loop order";
+    case Idea::cache_blocking:
+      return "cache blocking";
+    case Idea::compiler:
+      return "compiler";
+    case Idea::vectors:
+      return "vectors";
+    case Idea::register_tile:
+      return "register tile";
+    case Idea::packing:
+      return "packing";
+    case Idea::threads:
+      return "threads";
+    case Idea::processes:
+      return "processes";
+    case Idea::algorithm:
+      return "algorithm";
+    case Idea::layout:
+      return "layout";
+    case Idea::fusion:
+      return "fusion";
+    case Idea::shared_memory:
+      return "shared memory";
+    case Idea::pipelining:
+      return "pipelining";
+    case Idea::compression:
+      return "compression";
+    case Idea::streaming_stores:
+      return "streaming stores";
+    case Idea::prefetch:
+      return "prefetch";
+    case Idea::coalescing:
+      return "coalescing";
+    case Idea::tensor_cores:
+      return "tensor cores";
   }
   return "";
 }

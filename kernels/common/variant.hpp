@@ -24,8 +24,32 @@ namespace stepladder {
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, vendor };
 // tf32: operands are converted to TF32. fp16, bf16: messages are sent in that format.
 enum class Precision { fp32, tf32, fp16, bf16 };
+// What a rung adds to the one below: gains are booked to it. Threads are also the blocks of a GPU.
+enum class Idea {
+  none,  // a first rung, or a library
+  loop_order,
+  cache_blocking,
+  compiler,
+  vectors,
+  register_tile,
+  packing,
+  threads,
+  processes,
+  algorithm,
+  layout,
+  fusion,
+  shared_memory,
+  pipelining,
+  compression,
+  streaming_stores,
+  prefetch,
+  coalescing,
+  tensor_cores
+};
 // Where the operands are stored and which clock times the variant.
 enum class Place { cpu, cuda };
+
+struct Lattice;  // kernels/common/lattice.hpp
 
 // A literal type: files built for AVX-512 are registered on machines without it too, so
 // registration must only copy pointers.
@@ -34,11 +58,15 @@ struct VariantInfo {
   Technique technique;
   const char* builds_on = "";  // name of the rung below; empty for the first rung
   const char* adds;            // the one idea, in a sentence
+  Idea idea = Idea::none;
   Precision precision = Precision::fp32;
   Layout layout = Layout::nchw;  // convolution, pooling: of the operands
   bool nhwc = false;             // convolution: supports NHWC besides that layout
   Isa isa = Isa::any;            // build_isa in a file that is built for each ISA
   Place place = Place::cpu;
+  bool by_compiler = false;  // a serial rung, vectorized by the compiler alone: by_compiler.hpp
+  const Lattice* lattice = nullptr;  // of which it is a corner; null: a rung
+  unsigned corner = 0;               // bit i: the lattice's switch i is on
   bool threaded = false;    // uses Resources::threads
   bool prepacked = false;   // prepare() must be called after every change of the weights
   bool epilogue = false;    // matmul, max_pool: supports problems with an epilogue
@@ -198,6 +226,7 @@ void require_layout(Layout layout, const VariantInfo& info);
 
 const char* name_of(Technique technique);
 const char* name_of(Precision precision);
+const char* name_of(Idea idea);  // such as "register tile"; empty: none
 std::string full_name(const VariantInfo& info);  // "simd" built for AVX2 is "simd_avx2"
 
 }  // namespace stepladder

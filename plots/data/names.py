@@ -20,6 +20,7 @@ class Rung(NamedTuple):
     technique: str
     builds_on: str
     device: str = ""
+    idea: str = ""  # what it adds to the rung below; files of former versions have none
 
 
 # Of all_reduce: it runs the rung that the cost model predicts to be the fastest.
@@ -29,6 +30,11 @@ BY_MODEL = "by_model"
 def is_rung(row: Mapping[str, Any]) -> bool:
     """Whether a row is of one of our rungs: not of a library, and not by_model."""
     return row["technique"] != "vendor" and row["variant"] != BY_MODEL
+
+
+def is_by_compiler(rung: Rung) -> bool:
+    """Whether it is a serial rung as the compiler alone vectorizes it, such as blocked_o3_avx2."""
+    return split_isa(rung.name)[0].endswith("_o3")
 
 
 def split_isa(variant: str) -> tuple[str, str]:

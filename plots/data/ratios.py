@@ -242,7 +242,7 @@ def ladders(run: Run) -> list[Ladder]:
     for primitive in dict.fromkeys(row["primitive"] for row in summary):
         rows = [row for row in summary if row["primitive"] == primitive]
         rungs = {row["variant"]: Rung(row["variant"], row["technique"], row["builds_on"],
-                                      row["device"]) for row in rows}
+                                      row["device"], row.get("idea") or "") for row in rows}
         timed = [row for row in rows if has_time(row)]
         found.append(Ladder(primitive, ladder_order(rungs.values()), rows, timed, samples))
     return found

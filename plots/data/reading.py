@@ -32,7 +32,7 @@ class Row(dict):
 
 
 PARTS = ("environment", "ceilings", *schema.TABLES)
-EVERYTHING = (*PARTS, *schema.MODE_TABLES, *schema.SIMULATION_TABLES)
+EVERYTHING = (*PARTS, *schema.MODE_TABLES, *schema.SIMULATION_TABLES, *schema.ATTRIBUTION_TABLES)
 
 
 @dataclass
@@ -46,6 +46,7 @@ class Run:
     train: list[Row] | None = None
     samples: list[Row] | None = None
     staleness: list[Row] | None = None
+    attribution: list[Row] | None = None
     simulation: list[Row] | None = None
     scaling: list[Row] | None = None
     warnings: list[str] = field(default_factory=list)
@@ -71,6 +72,10 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
     for name in (*schema.TABLES, *schema.MODE_TABLES, *schema.SIMULATION_TABLES):
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
+    for name in schema.ATTRIBUTION_TABLES:
+        if name in parts:
+            path = folder / schema.ATTRIBUTION_FOLDER / f"{name}.csv"
+            setattr(run, name, read_table(path, run.warnings))
     return run
 
 

@@ -20,6 +20,8 @@ REPORT_FILE = "report.html"
 # The CSV files, by name.
 TABLES = ("summary", "step", "train", "samples")
 MODE_TABLES = ("staleness",)  # of asynchronous trainings
+ATTRIBUTION_FOLDER = "attribution"  # of the corners of the lattices, in a run folder
+ATTRIBUTION_TABLES = ("attribution",)
 SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder of its own
 
 # What a run folder may hold, in the order in which tables.md lists it.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from plots.data import schema
-from plots.data.names import Rung, is_cpu, technique_in_name
+from plots.data.names import Rung, is_by_compiler, is_cpu, technique_in_name
 from plots.data.numbers import milliseconds, percent, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
 from plots.data.ratios import (Ladder, Mean, Resource, geometric_mean, has_time, mean_ratio,
@@ -54,6 +54,7 @@ class Chain(NamedTuple):
     resource: Resource        # of the best rung
     bars: list[Bar]
     library: Bar | None
+    compiler: Bar | None      # what the compiler makes of the best plain loop
     ceiling: float | None     # of the roof over the first rung
     of_ceiling: float | None  # percent, of the best rung
 
@@ -93,11 +94,17 @@ def chain_of(ladder: Ladder) -> Chain | None:
     libraries = [bar for rung in ladder.measured_rungs if rung.technique == "vendor"
                  and not ladder.is_prepacked(rung)
                  and (bar := bar_of(ladder, rung, resource, None)) and bar.resource == resource]
-    most = max((bar.total.count for bar in libraries), default=0)
-    library = max((bar for bar in libraries if bar.total.count == most),
-                  key=lambda bar: bar.total.value, default=None)
-    return Chain(ladder, resource, bars, library, ceiling,
+    compiled = [bar for rung in ladder.measured_rungs if is_by_compiler(rung)
+                and (bar := bar_of(ladder, rung, resource, None))]
+    return Chain(ladder, resource, bars, fastest_of_most_problems(libraries),
+                 fastest_of_most_problems(compiled), ceiling,
                  ladder.column_mean("percent_of_roof", best.rung, None, resource))
+
+
+def fastest_of_most_problems(bars: Sequence[Bar]) -> Bar | None:
+    most = max((bar.total.count for bar in bars), default=0)
+    return max((bar for bar in bars if bar.total.count == most),
+               key=lambda bar: bar.total.value, default=None)
 
 
 def on_common_problems(ladder: Ladder, path: Sequence[Rung], resource: Resource) -> Ladder:
@@ -135,15 +142,20 @@ class Bought(NamedTuple):
 
 
 def bought(chain: Chain) -> list[Bought]:
-    """Per technique, the product of the gains of its rungs in the chain, the largest first. A
-    threaded rung whose rung below ran on as many threads gains by its code, not by its threads."""
+    """Per idea, the product of the gains of its rungs in the chain, the largest first. In files
+    without ideas, per technique: there a threaded rung whose rung below ran on as many threads
+    gains by its code, not by its threads."""
     found: dict[tuple[str, str], list[Mean]] = {}
     for below, bar in zip(chain.bars, chain.bars[1:]):
         if bar.gain:
-            technique = bar.rung.technique
+            technique, idea = bar.rung.technique, bar.rung.idea
             by_code = (technique in ("openmp", "pthread")
                        and below.resource.threads == bar.resource.threads > 1)
-            name = "Better threaded code" if by_code else TECHNIQUE_NAMES.get(technique, technique)
+            name = (f"{idea[0].upper()}{idea[1:]}" if idea else
+                    "Better threaded code" if by_code else
+                    TECHNIQUE_NAMES.get(technique, technique))
+            if idea:  # one entry for each idea, in the colour of its first rung
+                technique = next((t for t, n in found if n == name), technique)
             found.setdefault((technique, name), []).append(bar.gain)
     products = []
     for (technique, name), gains in found.items():
@@ -197,6 +209,10 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
             chain.ladder.primitive, shown(last.total.value), interval(last.total),
             "the textbook loop" if chain.bars[0].rung.technique == "serial"
             else chain.bars[0].rung.name, chain.resource.label))
+        if chain.compiler:
+            parts.append(Markup(", <b>{}</b> as fast as what the compiler makes of the best plain "
+                                "loop").format(
+                shown(last.total.value / chain.compiler.total.value)))
         parts.append(
             Markup(", <b>{}</b> of the machine's measured ceiling").format(
                 percent(chain.of_ceiling))
@@ -214,7 +230,8 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
 
 def inside(name: str) -> str:
     """A name as it stands inside a sentence."""
-    return name[0].lower() + name[1:] if name.startswith("Better") else name
+    keeps = name in TECHNIQUE_NAMES.values() and not name.startswith("Better")
+    return name if keeps else name[0].lower() + name[1:]
 
 
 def bare(value: float) -> str:

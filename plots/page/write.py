@@ -26,7 +26,8 @@ from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
 from plots.data.reading import Run
 from plots.data.steps import configurations
-from plots.page import (clocks, convergence, explorer, first_screen, markup, replicas, rungs, svg,
+from plots.page import (attribution, clocks, convergence, explorer, first_screen, markup, replicas,
+                        rungs, svg,
                         swap, then_and_now, verdicts)
 from plots.tables import blocks, markdown, tables_md
 
@@ -72,6 +73,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     facts: dict[str, Any] = {
         "run": run.folder.resolve().name,
         "provenance": provenance(run),
+        "attributions": attribution.section(run),
         "first": first_screen.first_screen(run, found, rungs.ideas(found, root)),
         "comparison": comparison,
         "comparison_sentence": verdicts.sentence(comparison) if comparison else "",

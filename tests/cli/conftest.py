@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MATMUL_HEADER = "suite,name,m,n,k,transpose_a,transpose_b,source\n"
 TINY_SUITE = MATMUL_HEADER + "tiny,one,33,20,17,0,0,\ntiny,two,16,16,16,0,1,\n"
 
-TINY_VARIANTS = "[bs]*"  # blis, blocked, serial_*, simd_*
+TINY_VARIANTS = "blis,blocked,blocked_o3,serial_ijk_o3,serial_i??,simd_*,blocked_omp_simd"
 
 TINY_NETWORK = {
     "input": {"channels": 1, "height": 6, "width": 6}, "classes": 3, "batch": 4,

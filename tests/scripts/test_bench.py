@@ -10,7 +10,7 @@ import pytest
 import runner
 
 SINGLE = "matmul convolution max_pool average_pool sgd_update reorder"
-PARTS = 1 + 2 * 3 + 6 + 8
+PARTS = 1 + 2 + 2 * 3 + 6 + 8
 
 
 def rank_counts(project):
@@ -24,12 +24,13 @@ def test_one_run_folder_holds_everything(project):
     assert calls[0] == f"bench {SINGLE} --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
     updates = "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
-    assert [call.split(" --out")[0] for call in calls[1:7]] == \
+    assert [call.split(" --out")[0] for call in calls[1:9]] == \
+        [f"attribute {name} --budget 0.1" for name in ("matmul", "convolution")] + \
         ["bench matmul --suite layers --variant mpi_rows,summa,summa_overlap"] * 2 + \
         [f"bench sgd_update --suite layers --variant {updates}"] * 2 + \
         ["bench all_reduce --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
-    rungs = ["serial", "simd", "openmp", "best", "vendor"]
+    rungs = ["serial", "compiler", "simd", "openmp", "best", "vendor"]
     over_ranks = ["best", "best,all_reduce=mpi_allreduce", "best,all_reduce=gather_broadcast"]
     uses = [[step[i + 1] for i, word in enumerate(step) if word == "--use"] for step in steps]
     assert list(zip((step[2] for step in steps), uses)) == [

@@ -123,6 +123,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "ring",
     .adds = "the ring between the GPUs of one process, with peer access to each other's memory",
+    .idea = Idea::processes,
     .place = Place::cuda,
 };
 

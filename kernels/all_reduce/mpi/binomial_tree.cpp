@@ -56,6 +56,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
     .adds = "a tree: pairs of ranks add, then pairs of pairs; the sum returns along the same edges",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, BinomialTree>, cost};

@@ -142,6 +142,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "several rings at once, one for each bucket: messages overlap additions",
+    .idea = Idea::pipelining,
 };
 
 const Registration registration{info, make_plan<AllReduce, Bucketed>, cost};

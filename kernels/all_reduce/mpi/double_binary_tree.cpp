@@ -195,6 +195,7 @@ constexpr VariantInfo info{
     .adds =
         "two pipelined binary trees for half of the vector each: leaves of one are inner nodes "
         "of the other",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, DoubleBinaryTree>, cost};

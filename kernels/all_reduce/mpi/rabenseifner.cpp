@@ -112,6 +112,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "recursive_doubling",
     .adds = "partners exchange halves, quarters, ... in place of whole vectors, and gather them",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Rabenseifner>, cost};

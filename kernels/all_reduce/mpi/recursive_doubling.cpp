@@ -86,6 +86,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
     .adds = "ranks at distance 1, 2, 4, ... exchange vectors and both add: log2 p rounds",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, RecursiveDoubling>, cost};

@@ -56,6 +56,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "token_ring",
     .adds = "one chunk per rank travels round the ring: all ranks send, receive and add at once",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Ring>, cost};

@@ -131,6 +131,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "chunks in segments: the addition of one overlaps the transfer of the next",
+    .idea = Idea::pipelining,
 };
 
 const Registration registration{info, make_plan<AllReduce, SegmentedRing>, cost};

@@ -68,6 +68,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
     .adds = "each rank adds its vector and sends the sum on; no rank carries all the traffic",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, TokenRing>, cost};

@@ -44,6 +44,7 @@ class Separable final : public Plan {
     float* const line = line_.data();
     for (std::int64_t i = 0; i < out_h; ++i) {
       const Range rows = rows_[static_cast<std::size_t>(i)];
+#pragma omp simd
       for (std::int64_t c = 0; c < width; ++c) {
         float sum = x[rows.begin * width + c];
         for (std::int64_t h = rows.begin + 1; h < rows.end; ++h) sum += x[h * width + c];
@@ -64,6 +65,7 @@ class Separable final : public Plan {
     float* const line = line_.data();
     for (std::int64_t h = 0; h < p_.height; ++h) {
       const Range windows = rows_[static_cast<std::size_t>(h)];
+#pragma omp simd
       for (std::int64_t j = 0; j < out_w; ++j) {
         float sum = 0;
         for (std::int64_t i = windows.begin; i < windows.end; ++i)
@@ -91,6 +93,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "serial",
     .adds = "adds rows first, then columns; no tests for padding, no divisions",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AveragePool, Separable>};

@@ -48,10 +48,11 @@ struct IdentityEpilogue {
 };
 
 // By default 8 x 48 floats with the 32 registers of AVX-512, 6 x 16 or 6 x 8 with 16 registers.
+// Lanes: Vector, or Scalar (scalar.hpp).
 template <std::int64_t tile_rows = Vector::size == 16 ? 8 : 6,
-          std::int64_t tile_vectors = Vector::size == 16 ? 3 : 2>
+          std::int64_t tile_vectors = Vector::size == 16 ? 3 : 2, class Lanes = Vector>
 struct GemmTile {
-  static constexpr std::int64_t lanes = Vector::size;
+  static constexpr std::int64_t lanes = Lanes::size;
   static constexpr std::int64_t vectors = tile_vectors;
   static constexpr std::int64_t rows = tile_rows;           // MR
   static constexpr std::int64_t columns = vectors * lanes;  // NR
@@ -147,23 +148,23 @@ struct GemmTile {
       std::int64_t a_step, const float* b, std::int64_t b_step, float* b_panel, float* c,
       std::int64_t ldc, std::int64_t n, bool accumulate, Epilogue epilogue) {
     const std::int64_t rest = n - (Width - 1) * lanes;  // columns of the last vector
-    Vector acc[] = {((void)I, Vector(0.0f))...};
+    Lanes acc[] = {((void)I, Lanes(0.0f))...};
     // Row i is at a multiple of a_row from pointer i / 3: x86 adds one or two times a register in a
     // load, and an address of each row would not fit the registers.
     const float* every_third[] = {a + static_cast<std::int64_t>(P) * 3 * a_row...};
     // Step l + ahead of k.
     const auto step = [&](auto ahead) __attribute__((always_inline)) {
-      const Vector b_l[] = {source != Rows::padded && V + 1 == Width && rest < lanes
-                                ? load_partial(b + V * lanes, rest)
-                                : Vector::load_unaligned(b + V * lanes)...};
+      const Lanes b_l[] = {source != Rows::padded && V + 1 == Width && rest < lanes
+                               ? load_partial<Lanes>(b + V * lanes, rest)
+                               : Lanes::load_unaligned(b + V * lanes)...};
       if constexpr (source != Rows::padded)
         (prefetch_l2(b + panels_ahead * columns + V * lanes), ...);
       if constexpr (source == Rows::packed) {
         (b_l[V].store_aligned(b_panel + V * lanes), ...);
         b_panel += columns;
       }
-      ((acc[I] = xsimd::fma(Vector(every_third[I / Width / 3][I / Width % 3 * a_row + ahead]),
-                            b_l[I % Width], acc[I])),
+      ((acc[I] = fma(Lanes(every_third[I / Width / 3][I / Width % 3 * a_row + ahead]),
+                     b_l[I % Width], acc[I])),
        ...);
       b += b_step;
     };
@@ -200,17 +201,17 @@ struct GemmTile {
   }
 
   template <std::int64_t row, std::int64_t column, class Epilogue>
-  static void store(float* c, Vector acc, bool accumulate, const Epilogue& epilogue) {
+  static void store(float* c, Lanes acc, bool accumulate, const Epilogue& epilogue) {
     float* at = c + column;
-    epilogue(accumulate ? acc + Vector::load_unaligned(at) : acc, row, column, lanes)
+    epilogue(accumulate ? acc + Lanes::load_unaligned(at) : acc, row, column, lanes)
         .store_unaligned(at);
   }
   template <std::int64_t row, std::int64_t column, class Epilogue>
-  static void store(float* c, Vector acc, bool accumulate, const Epilogue& epilogue,
+  static void store(float* c, Lanes acc, bool accumulate, const Epilogue& epilogue,
                     std::int64_t count) {
     float* at = c + column;
     store_partial(
-        at, epilogue(accumulate ? acc + load_partial(at, count) : acc, row, column, count), count);
+        at, epilogue(accumulate ? acc + load_partial<Lanes>(at, count) : acc, row, column, count), count);
   }
 
   template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue>

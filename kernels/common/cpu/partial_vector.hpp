@@ -25,6 +25,7 @@ V load_partial(const float* p, std::int64_t count) {
                               _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
   }
 #endif
+  if constexpr (lanes == 1) return V(count > 0 ? *p : 0.0F);
   if constexpr (lanes == 4) {
     if (count == 4) return _mm_loadu_ps(p);
     const __m128 last = count & 1 ? _mm_load_ss(p + count - 1) : _mm_setzero_ps();
@@ -39,6 +40,8 @@ V load_partial(const float* p, std::int64_t count) {
 template <class V>
 void store_partial(float* p, V vector, std::int64_t count) {
   constexpr std::int64_t lanes = V::size;
+  if constexpr (lanes == 1)
+    if (count > 0) vector.store_unaligned(p);
 #if defined(__AVX512F__)
   if constexpr (lanes == 16)
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), vector);

@@ -177,6 +177,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "direct_tile",
     .adds = "images on lanes, in layout chwn: no transposition, few input channels cost nothing",
+    .idea = Idea::layout,
     .layout = Layout::chwn,
     .isa = build_isa,
     .threaded = true,

@@ -179,6 +179,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "direct_tile",
     .adds = "blocks of 16 channels in memory, as in the registers: no packing, no transposition",
+    .idea = Idea::layout,
     .layout = Layout::nchw16c,
     .isa = build_isa,
     .threaded = true,

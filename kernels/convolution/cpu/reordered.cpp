@@ -15,17 +15,20 @@ namespace stepladder::convolution {
 namespace {
 
 void forward_row(const float* x, float w, float* y, std::int64_t count, std::int64_t stride) {
+#pragma omp simd
   for (std::int64_t q = 0; q < count; ++q) y[q] += w * x[q * stride];
 }
 
 void backward_data_row(float* dx, float w, const float* dy, std::int64_t count,
                        std::int64_t stride) {
+#pragma omp simd
   for (std::int64_t q = 0; q < count; ++q) dx[q * stride] += w * dy[q];
 }
 
 float backward_weights_row(const float* x, const float* dy, std::int64_t count,
                            std::int64_t stride) {
   float sum = 0;
+#pragma omp simd reduction(+ : sum)
   for (std::int64_t q = 0; q < count; ++q) sum += x[q * stride] * dy[q];
   return sum;
 }
@@ -81,6 +84,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "direct",
     .adds = "loop order: the innermost loop runs along an image row, without tests",
+    .idea = Idea::loop_order,
 };
 
 const Registration registration{info, plan_of<convolve>};

@@ -241,6 +241,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "a tile of the image and the filters in shared memory, several accumulators per thread",
+    .idea = Idea::shared_memory,
     .nhwc = true,
     .place = Place::cuda,
 };

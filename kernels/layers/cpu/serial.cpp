@@ -10,6 +10,7 @@ namespace {
 
 void bias_forward(const Problem& p, const Operands& o) {
   for (std::int64_t row = 0; row < p.batch * p.channels; ++row)
+#pragma omp simd
     for (std::int64_t i = row * p.spatial; i < (row + 1) * p.spatial; ++i)
       o.y[i] += o.bias[row % p.channels];
 }
@@ -22,32 +23,39 @@ void bias_backward(const Problem& p, const Operands& o) {
 }
 
 void relu_forward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = std::max(o.x[i], 0.0F);
 }
 
 void relu_backward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.y[i] > 0 ? o.dy[i] : 0;
 }
 
 void sigmoid_forward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = 1 / (1 + std::exp(-o.x[i]));
 }
 
 void sigmoid_backward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * o.y[i] * (1 - o.y[i]);
 }
 
 void tanh_forward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.y[i] = std::tanh(o.x[i]);
 }
 
 void tanh_backward(const Problem& p, const Operands& o) {
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) o.dx[i] = o.dy[i] * (1 - o.y[i] * o.y[i]);
 }
 
 // forward: x to y; backward: dy to dx
 void dropout(const Problem& p, const float* from, float* to, std::int64_t step) {
   const std::uint32_t key = dropout_key(p.seed, step), threshold = drop_threshold(p.rate);
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count(); ++i) {
     const bool kept = dropout_hash(key, static_cast<std::uint32_t>(i)) >= threshold;
     to[i] = kept ? from[i] / (1 - p.rate) : 0;
@@ -93,8 +101,11 @@ void softmax(const Problem& p, const Operands& o) {
     const float* x = o.x + n * p.channels;
     float *y = o.y + n * p.channels, *dx = o.dx + n * p.channels;
     float largest = x[0], sum = 0;
+#pragma omp simd reduction(max : largest)
     for (std::int64_t c = 1; c < p.channels; ++c) largest = std::max(largest, x[c]);
+#pragma omp simd reduction(+ : sum)
     for (std::int64_t c = 0; c < p.channels; ++c) sum += y[c] = std::exp(x[c] - largest);
+#pragma omp simd
     for (std::int64_t c = 0; c < p.channels; ++c) {
       y[c] /= sum;
       dx[c] = (y[c] - (c == o.labels[n] ? 1.0F : 0.0F)) / static_cast<float>(p.batch);

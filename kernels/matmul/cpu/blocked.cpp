@@ -57,10 +57,12 @@ class Blocked final : public Plan {
     for (; l + 4 <= k; l += 4, a += 4 * a_step, b += 4 * b_step) {
       const float a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];
       const float *b0 = b, *b1 = b + b_step, *b2 = b + 2 * b_step, *b3 = b + 3 * b_step;
+#pragma omp simd
       for (std::int64_t j = 0; j < n; ++j)
         c[j] = c[j] + a0 * b0[j] + a1 * b1[j] + a2 * b2[j] + a3 * b3[j];
     }
     for (; l < k; ++l, a += a_step, b += b_step)
+#pragma omp simd
       for (std::int64_t j = 0; j < n; ++j) c[j] += a[0] * b[j];
   }
 
@@ -73,6 +75,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "serial_ikj",
     .adds = "a block of B stays in L2; four products per load and store of C",
+    .idea = Idea::cache_blocking,
 };
 
 const Registration registration{info, make_plan<Matmul, Blocked>};

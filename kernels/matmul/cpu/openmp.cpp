@@ -27,6 +27,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "simd",
     .adds = "rows or columns of C divided among OpenMP threads",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

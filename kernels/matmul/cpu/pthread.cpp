@@ -27,6 +27,7 @@ constexpr VariantInfo info{
     .technique = Technique::pthread,
     .builds_on = "pthread_condition",
     .adds = "waiting threads spin for some microseconds before they sleep",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

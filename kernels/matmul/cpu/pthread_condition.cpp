@@ -103,6 +103,7 @@ constexpr VariantInfo info{
     .technique = Technique::pthread,
     .builds_on = "pthread_create",
     .adds = "threads created once, which wait on a condition variable",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

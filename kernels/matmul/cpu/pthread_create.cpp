@@ -30,6 +30,7 @@ constexpr VariantInfo info{
     .technique = Technique::pthread,
     .builds_on = "simd",
     .adds = "rows or columns of C divided among threads that every run creates and joins",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -9,6 +9,7 @@ void multiply(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < columns_of_row(p, i); ++j) {
       float sum = 0;
+#pragma omp simd reduction(+ : sum)
       for (std::int64_t l = 0; l < p.k; ++l) {
         const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
         const float b = p.transpose_b ? o.b[j * p.k + l] : o.b[l * p.n + j];

@@ -25,6 +25,7 @@ class SerialIkj final : public Plan {
       for (std::int64_t l = 0; l < p.k; ++l) {
         const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
         const float* b_row = b + l * b_stride_;
+#pragma omp simd
         for (std::int64_t j = 0; j < p.n; ++j) c[j] += a * b_row[j];
       }
     }
@@ -43,6 +44,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "serial_ijk",
     .adds = "loop order i, k, j: the innermost loop runs along rows",
+    .idea = Idea::loop_order,
 };
 
 const Registration registration{info, make_plan<Matmul, SerialIkj>};

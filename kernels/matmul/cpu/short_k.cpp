@@ -179,6 +179,7 @@ constexpr VariantInfo info{
     .builds_on = "packed_openmp",
     .adds =
         "a K of at most 16: unrolled, with rows of A in registers; C is written in memory order",
+    .idea = Idea::register_tile,
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -27,6 +27,7 @@ constexpr VariantInfo info{
     .technique = Technique::simd,
     .builds_on = "blocked",
     .adds = "vectors of 4, 8 or 16 columns",
+    .idea = Idea::vectors,
     .isa = build_isa,
     .triangle = true,
 };

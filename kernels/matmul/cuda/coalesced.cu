@@ -29,6 +29,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "coalesced access: neighbouring threads take neighbouring columns",
+    .idea = Idea::coalescing,
     .place = Place::cuda,
 };
 

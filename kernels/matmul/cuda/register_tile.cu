@@ -73,6 +73,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "shared_memory",
     .adds = "8 x 8 accumulators per thread: 16 shared loads for 64 products",
+    .idea = Idea::register_tile,
     .place = Place::cuda,
     .epilogue = true,
 };

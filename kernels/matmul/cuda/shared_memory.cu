@@ -53,6 +53,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "coalesced",
     .adds = "32 x 32 tiles of A and B in shared memory, each float read once for 32 threads",
+    .idea = Idea::shared_memory,
     .place = Place::cuda,
     .epilogue = true,
 };

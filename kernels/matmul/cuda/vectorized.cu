@@ -102,6 +102,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "register_tile",
     .adds = "128-bit loads and stores of shared and global memory",
+    .idea = Idea::vectors,
     .place = Place::cuda,
     .epilogue = true,
 };

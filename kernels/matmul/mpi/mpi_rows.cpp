@@ -64,6 +64,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "packed",
     .adds = "a strip of the rows of C per rank, after an all-gather of B",
+    .idea = Idea::processes,
     .isa = build_isa,
     .over_ranks = true,
 };

@@ -40,6 +40,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "mpi_rows",
     .adds = "a grid of ranks: panels of A broadcast along its rows, panels of B along its columns",
+    .idea = Idea::processes,
     .isa = build_isa,
     .over_ranks = true,
     .grid = true,

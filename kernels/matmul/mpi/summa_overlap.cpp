@@ -62,6 +62,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "summa",
     .adds = "the broadcast of the next panels during the product of the present ones",
+    .idea = Idea::pipelining,
     .isa = build_isa,
     .over_ranks = true,
     .grid = true,

@@ -47,6 +47,7 @@ class Branchless final : public Plan {
                        inside(j * p.stride_w - p.pad_w, p.window_w, p.width), y + j, argmax + j);
         };
         for (std::int64_t j = 0; j < interior_.begin; ++j) border(j);
+#pragma omp simd
         for (std::int64_t j = interior_.begin; j < interior_.end; ++j)
           find_maximum(row + j * p.stride_w, rows, {0, p.window_w}, y + j, argmax + j);
         for (std::int64_t j = interior_.end; j < out_w; ++j) border(j);
@@ -91,6 +92,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "serial",
     .adds = "selects instead of branches; windows are clipped before their loops",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<MaxPool, Branchless>};

@@ -294,6 +294,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "2 outputs or 2 x 4 elements of dx per thread, 16-byte vectors, fixed window sizes",
+    .idea = Idea::vectors,
     .place = Place::cuda,
     .epilogue = true,
 };

@@ -89,6 +89,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "serial",
     .adds = "transposes squares in registers and moves whole cache lines, on all cores",
+    .idea = Idea::cache_blocking,
     .isa = build_isa,
     .threaded = true,
 };

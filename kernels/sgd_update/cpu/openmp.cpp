@@ -38,6 +38,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "simd_estimate",
     .adds = "one contiguous chunk of the arrays per thread",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -9,6 +9,7 @@ template <Optimizer optimizer>
 void update_all(const Problem& p, const Operands& o) {
   const Constants<float> constants(p, o);
   float none = 0;  // in place of a state that the optimizer does not have
+#pragma omp simd
   for (std::int64_t i = 0; i < p.count; ++i) {
     float& state1 = has_state1<optimizer> ? o.state1[i] : none;
     float& state2 = has_state2<optimizer> ? o.state2[i] : none;

@@ -16,6 +16,7 @@ constexpr VariantInfo info{
     .technique = Technique::simd,
     .builds_on = "serial",
     .adds = "vectors of 4, 8 or 16 weights at once",
+    .idea = Idea::vectors,
     .isa = build_isa,
 };
 

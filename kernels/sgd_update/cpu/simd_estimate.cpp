@@ -32,6 +32,7 @@ constexpr VariantInfo info{
     .technique = Technique::simd,
     .builds_on = "simd",
     .adds = "an estimate and a Newton step instead of the square root",
+    .idea = Idea::algorithm,
     .isa = build_isa,
 };
 

@@ -87,6 +87,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "four weights per load; a grid as large as the GPU holds, many weights per thread",
+    .idea = Idea::vectors,
     .place = Place::cuda,
 };
 

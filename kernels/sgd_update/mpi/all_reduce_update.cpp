@@ -50,6 +50,7 @@ constexpr VariantInfo info{
     .name = "all_reduce_update",
     .technique = Technique::mpi,
     .adds = "the ring all-reduces the gradient, then every rank updates all weights",
+    .idea = Idea::processes,
     .isa = build_isa,
     .over_ranks = true,
 };

@@ -56,6 +56,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "all_reduce_update",
     .adds = "each rank updates one shard, between the reduce-scatter and the all-gather",
+    .idea = Idea::algorithm,
     .isa = build_isa,
     .over_ranks = true,
 };

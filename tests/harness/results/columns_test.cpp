@@ -198,6 +198,7 @@ TEST(ResultColumns, ValuesOfARowAreInTheColumnsOfTheirNames) {
                      .summary = {.count = 7, .median = 2, .ci_low = 1.5, .ci_high = 2.5, .min = 1},
                      .roof = {.name = "peak", .seconds = 0.5},
                      .speedup_vs_serial = 3,
+                     .speedup_vs_compiler = 1.5,
                      .speedup_vs_vendor = 0.8};
   const std::pair<const char*, const char*> expected[] = {{"verified", "yes"},
                                                           {"error_ratio", "0.25"},
@@ -215,6 +216,7 @@ TEST(ResultColumns, ValuesOfARowAreInTheColumnsOfTheirNames) {
                                                           {"percent_of_roof", "25"},
                                                           {"roof", "peak"},
                                                           {"speedup_vs_serial", "3"},
+                                                          {"speedup_vs_compiler", "1.5"},
                                                           {"speedup_vs_vendor", "0.8"}};
   for (const auto& [column, value] : expected) EXPECT_EQ(field(row, column), value) << column;
 }

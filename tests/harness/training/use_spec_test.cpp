@@ -106,6 +106,23 @@ TEST(UseSpec, ANameIsThatVariant) {
   EXPECT_EQ(names("simd_sse42", "matmul"), std::vector<std::string>{"simd_sse42"});
 }
 
+TEST(UseSpec, CompilerIsEverySerialRungAsTheCompilerVectorizesItOrTheBest) {
+  for (const PrimitiveType* type : primitives())
+    for (const Variant& variant : UseSpec("compiler").candidates(*type))
+      EXPECT_EQ(variant.info->by_compiler, !type->needs_ranks()) << variant.name;
+  EXPECT_EQ(names("compiler", "matmul").size(), 3U);
+  EXPECT_EQ(names("compiler", "all_reduce"), names("best", "all_reduce"));
+}
+
+TEST(UseSpec, ACornerOfALatticeIsUsedByItsNameAlone) {
+  const std::vector<std::string> found = names("best,max_pool=lattice_vectors", "max_pool");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].find("lattice_vectors_"), 0U);
+  for (const char* rung : {"best", "serial", "simd", "openmp", "compiler", "vendor"})
+    for (const std::string& name : names(rung, "matmul"))
+      EXPECT_NE(name.find("lattice"), 0U) << rung;
+}
+
 TEST(UseSpec, EveryVariantCanBeNamedForItsPrimitive) {
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())

@@ -32,6 +32,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "messages in bf16: half the bytes, with 8 bits of precision",
+    .idea = Idea::compression,
     .precision = Precision::bf16,
     .operand_error = 5 * 0x1p-8,
     .encoded_share = 0.5,

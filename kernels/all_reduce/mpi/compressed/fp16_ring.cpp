@@ -32,6 +32,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "messages in fp16, scaled by blocks: half the bytes, with 11 bits of precision",
+    .idea = Idea::compression,
     .precision = Precision::fp16,
     .operand_error = 5 * 0x1p-11,
     .encoded_share = 0.5 * 1025 / 1024,

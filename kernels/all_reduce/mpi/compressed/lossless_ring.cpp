@@ -130,6 +130,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "zstd compresses each message, sorted into planes of bytes; the result is exact",
+    .idea = Idea::compression,
     .encoded_share = 0.85,
 };
 

@@ -94,6 +94,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "a sign per element and a magnitude per block; what is lost is added to the next input",
+    .idea = Idea::compression,
     .encoded_share = 3.0 / 64,
     .contraction = 1.0 / 64,
     .compressions = 2,

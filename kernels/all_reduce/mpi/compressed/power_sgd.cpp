@@ -82,6 +82,7 @@ constexpr VariantInfo info{
     .builds_on = "ring",
     .adds =
         "sends two factors of rank 4 of the vector as a matrix; the rest goes to the next input",
+    .idea = Idea::compression,
     .encoded_share = 1.0 / 64,
     .contraction = 1.0 / 128,
 };

@@ -88,6 +88,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "only the 1/64 of largest magnitude is sent; the others are added to the next input",
+    .idea = Idea::compression,
     .encoded_share = 2.0 / 64,
     .gathers = true,
     .contraction = 1.0 / 64,

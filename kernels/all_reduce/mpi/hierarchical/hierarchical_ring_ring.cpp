@@ -24,6 +24,7 @@ constexpr VariantInfo info{
     .adds =
         "one ring inside each node and, for each shard, one between them: fewer steps cross the "
         "network",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraRing, InterRing>>,

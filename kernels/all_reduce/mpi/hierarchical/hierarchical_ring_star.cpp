@@ -22,6 +22,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "hierarchical_star_star",
     .adds = "a ring inside each node: each of its ranks has a shard to send to other nodes",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraRing, InterStar>>,

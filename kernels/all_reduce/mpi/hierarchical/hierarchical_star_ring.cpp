@@ -21,6 +21,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "hierarchical_star_star",
     .adds = "a ring among the roots of the nodes in place of a second master",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraStar, InterRing>>,

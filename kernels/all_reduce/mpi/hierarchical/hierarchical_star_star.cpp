@@ -21,6 +21,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "gather_broadcast",
     .adds = "master-slave inside each node, then among the roots of the nodes",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraStar, InterStar>>,

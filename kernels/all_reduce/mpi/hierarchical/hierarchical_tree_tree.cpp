@@ -21,6 +21,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "binomial_tree",
     .adds = "a tree inside each node and one among their roots, whatever ranks a node has",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraTree, InterTree>>,

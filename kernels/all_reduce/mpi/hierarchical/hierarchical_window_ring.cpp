@@ -23,6 +23,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "hierarchical_ring_ring",
     .adds = "shared memory in place of the rings inside the nodes",
+    .idea = Idea::shared_memory,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraWindow, InterRing>>,

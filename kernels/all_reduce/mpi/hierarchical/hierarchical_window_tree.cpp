@@ -25,6 +25,7 @@ constexpr VariantInfo info{
     .builds_on = "hierarchical_tree_tree",
     .adds =
         "shared memory inside the nodes; each rank of a node has a shard to send to other nodes",
+    .idea = Idea::shared_memory,
 };
 
 const Registration registration{info, make_plan<AllReduce, Hierarchical<IntraWindow, InterTree>>,

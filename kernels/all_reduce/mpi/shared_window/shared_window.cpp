@@ -77,6 +77,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "shared_window_copy",
     .adds = "the vectors lie in shared memory: each rank sums a slice of all for all",
+    .idea = Idea::shared_memory,
     .isa = build_isa,
     .window = true,
 };

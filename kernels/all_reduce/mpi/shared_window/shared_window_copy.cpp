@@ -68,6 +68,7 @@ constexpr VariantInfo info{
     .technique = Technique::mpi,
     .builds_on = "ring",
     .adds = "copies through shared memory in place of messages: each rank sums what it finds there",
+    .idea = Idea::shared_memory,
     .isa = build_isa,
 };
 

@@ -10,6 +10,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "openmp",
     .adds = "blocks of 16 channels on lanes, in layout nchw16c: all lanes have the same window",
+    .idea = Idea::layout,
     .layout = Layout::nchw16c,
     .isa = build_isa,
     .threaded = true,

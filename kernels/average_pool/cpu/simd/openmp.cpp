@@ -11,6 +11,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "simd",
     .adds = "a contiguous range of planes for each thread",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -11,6 +11,7 @@ constexpr VariantInfo info{
     .technique = Technique::simd,
     .builds_on = "separable",
     .adds = "vectors of 4, 8 or 16 columns, in passes over rows that stay in L1",
+    .idea = Idea::vectors,
     .isa = build_isa,
 };
 

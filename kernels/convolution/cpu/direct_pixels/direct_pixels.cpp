@@ -23,6 +23,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "direct_tile",
     .adds = "pixels on lanes, read at the offset of each tap in padded rows",
+    .idea = Idea::vectors,
     .isa = build_isa,
     .threaded = true,
 };

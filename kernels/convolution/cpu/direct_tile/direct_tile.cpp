@@ -28,6 +28,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "openmp",
     .adds = "no unfolding, no products with padding: channels on lanes, pixels broadcast",
+    .idea = Idea::algorithm,
     .isa = build_isa,
     .threaded = true,
 };

@@ -36,6 +36,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "direct_tile",
     .adds = "one product per frequency: tiles and filters transformed by FFT, at any filter size",
+    .idea = Idea::algorithm,
     .isa = build_isa,
     .threaded = true,
     .bound_factor = 64,

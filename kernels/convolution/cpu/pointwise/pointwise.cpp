@@ -36,6 +36,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "direct_tile",
     .adds = "1 x 1 kernels as a matrix product over the pixels of the whole batch",
+    .idea = Idea::algorithm,
     .isa = build_isa,
     .threaded = true,
 };

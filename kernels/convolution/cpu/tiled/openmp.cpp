@@ -1,4 +1,4 @@
-// `simd` on a team of OpenMP threads (openmp_plan.cpp). In forward and backward_data the pixels of
+// `packed` on a team of OpenMP threads (openmp_plan.cpp). In forward and backward_data the pixels of
 // the batch are divided among the threads, so each writes its own results. backward_weights sums
 // over the pixels: each thread has partial sums, which are added at the end. There are two
 // barriers.
@@ -16,8 +16,9 @@ std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
 constexpr VariantInfo info{
     .name = "openmp",
     .technique = Technique::openmp,
-    .builds_on = "simd",
+    .builds_on = "packed",
     .adds = "pixels of the batch divided among OpenMP threads",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -27,6 +27,7 @@ constexpr VariantInfo info{
     .technique = Technique::pthread,
     .builds_on = "pthread_barrier",
     .adds = "a pool of threads that the plan keeps and that spin before they sleep",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -42,8 +42,9 @@ class PthreadBarrier final : public Plan {
 constexpr VariantInfo info{
     .name = "pthread_barrier",
     .technique = Technique::pthread,
-    .builds_on = "simd",
+    .builds_on = "packed",
     .adds = "pixels divided among threads that every run creates; a barrier between the phases",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
 };

@@ -1,4 +1,4 @@
-// The convolution of the rungs simd, openmp and pthread…, in all directions.
+// The convolution of the rungs packed, openmp and pthread…, in all directions.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
-// Allocates the workspaces of all threads. Defined in simd.cpp.
+// Allocates the workspaces of all threads. Defined in packed.cpp.
 std::unique_ptr<ThreadedConvolution> make_tiled(const Problem& problem, int threads);
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA

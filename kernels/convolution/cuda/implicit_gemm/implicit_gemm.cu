@@ -28,6 +28,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "shared_memory",
     .adds = "one GEMM with 8 x 8 accumulators per thread, im2col gathered through an offset table",
+    .idea = Idea::register_tile,
     .nhwc = true,
     .place = Place::cuda,
 };

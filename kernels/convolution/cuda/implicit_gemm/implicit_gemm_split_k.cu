@@ -57,6 +57,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "split-K for backward_weights: slices of the pixels in parallel, then added in order",
+    .idea = Idea::threads,
     .nhwc = true,
     .place = Place::cuda,
 };

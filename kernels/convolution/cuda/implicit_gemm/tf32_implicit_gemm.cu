@@ -83,6 +83,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "products on the tensor cores, operands rounded to TF32",
+    .idea = Idea::tensor_cores,
     .precision = Precision::tf32,
     .nhwc = true,
     .place = Place::cuda,

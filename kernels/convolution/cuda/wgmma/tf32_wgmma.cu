@@ -23,6 +23,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_implicit_gemm",
     .adds = "wgmma; im2col gathered by asynchronous 16-byte copies, filters loaded by the TMA",
+    .idea = Idea::tensor_cores,
     .precision = Precision::tf32,
     .nhwc = true,
     .place = Place::cuda,

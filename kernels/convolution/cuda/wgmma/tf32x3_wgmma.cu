@@ -22,6 +22,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_wgmma",
     .adds = "3xTF32: operands split into big + small, three products, fp32 accuracy",
+    .idea = Idea::algorithm,
     .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 4,

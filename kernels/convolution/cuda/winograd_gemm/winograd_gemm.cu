@@ -198,6 +198,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "implicit_gemm",
     .adds = "Winograd: 4 to 6 times fewer products, one batched GEMM over the tile positions",
+    .idea = Idea::algorithm,
     .nhwc = true,
     .place = Place::cuda,
     .bound_factor = 512,

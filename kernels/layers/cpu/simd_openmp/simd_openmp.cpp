@@ -50,6 +50,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "serial",
     .adds = "vectors of 4, 8 or 16 elements with vector exponentials, on all cores",
+    .idea = Idea::vectors,
     .isa = build_isa,
     .threaded = true,
 };

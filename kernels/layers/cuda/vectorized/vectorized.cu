@@ -65,6 +65,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "naive",
     .adds = "four elements per load, sums by warps and blocks, windows from shared memory",
+    .idea = Idea::vectors,
     .place = Place::cuda,
 };
 

@@ -25,6 +25,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "packed_openmp",
     .adds = "bias and ReLU applied to the tile before it is stored",
+    .idea = Idea::fusion,
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -1,6 +1,6 @@
-// Register blocking and packing: a tile of C stays in registers while A and a packed panel of B
-// stream past. `simd` loads 5 vectors and stores 1 per 4 multiply-adds; the tile loads 11 operands
-// per 24 and touches C once per 512 steps of k. The arithmetic units limit its speed, not caches.
+// Packing: the register tile reads B from panels, copied once, whose lines follow each other in
+// memory: no conflicts for the sets of L1, one page instead of one for each row. The arithmetic
+// units limit its speed, not caches.
 // The loops around the micro-kernel, outermost first (after Goto and van de Geijn, 2008):
 //
 //   KC = 512 of k          C is read and written once per block
@@ -34,8 +34,9 @@ class Packed final : public Plan {
 constexpr VariantInfo info{
     .name = "packed",
     .technique = Technique::simd,
-    .builds_on = "simd",
-    .adds = "a tile of C in registers, fed from packed panels of B",
+    .builds_on = "register_tile",
+    .adds = "B packed into panels that the tile reads line by line; A too where it is transposed",
+    .idea = Idea::packing,
     .isa = build_isa,
 };
 

@@ -13,6 +13,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "packed",
     .adds = "C divided into a grid, one rectangle per OpenMP thread; or a long K, if C is small",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

@@ -88,6 +88,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "packed_openmp",
     .adds = "B packed once for many products, for weights that do not change",
+    .idea = Idea::packing,
     .isa = build_isa,
     .threaded = true,
     .prepacked = true,

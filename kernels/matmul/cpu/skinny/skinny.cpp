@@ -170,6 +170,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "packed_openmp",
     .adds = "a C of few rows or columns: the long operand read in place, without packing",
+    .idea = Idea::packing,
     .isa = build_isa,
     .threaded = true,
     .epilogue = true,

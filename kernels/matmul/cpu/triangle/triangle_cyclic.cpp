@@ -17,6 +17,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "triangle_static",
     .adds = "row i for thread i mod T, without asking",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
     .triangle = true,

@@ -18,6 +18,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "triangle_static",
     .adds = "a thread that is done takes the next row",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
     .triangle = true,

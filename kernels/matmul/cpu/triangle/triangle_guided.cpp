@@ -18,6 +18,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "triangle_dynamic",
     .adds = "a thread that is done takes 1/T of the remaining rows",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
     .triangle = true,

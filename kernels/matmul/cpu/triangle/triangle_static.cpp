@@ -17,6 +17,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "simd",
     .adds = "as many neighbouring rows for every thread",
+    .idea = Idea::threads,
     .isa = build_isa,
     .threaded = true,
     .triangle = true,

@@ -20,6 +20,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_tensor_core",
     .adds = "split-K: a cluster reduces its slices of K in shared memory; 64 x 64 tiles",
+    .idea = Idea::threads,
     .precision = Precision::tf32,
     .place = Place::cuda,
     .epilogue = true,

@@ -20,6 +20,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "warp_tile",
     .adds = "tensor cores: 16 x 8 x 8 products of TF32 operands per instruction (mma.sync)",
+    .idea = Idea::tensor_cores,
     .precision = Precision::tf32,
     .place = Place::cuda,
     .epilogue = true,

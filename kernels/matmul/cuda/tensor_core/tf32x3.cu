@@ -24,6 +24,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_tensor_core",
     .adds = "3xTF32: operands split into big + small, three products, fp32 accuracy",
+    .idea = Idea::algorithm,
     .place = Place::cuda,
     .epilogue = true,
     .bound_factor = 3,

@@ -14,6 +14,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32x3",
     .adds = "split-K: a cluster reduces its slices of K in shared memory; 64 x 64 tiles",
+    .idea = Idea::threads,
     .place = Place::cuda,
     .epilogue = true,
     .bound_factor = 3,

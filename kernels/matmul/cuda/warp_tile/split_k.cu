@@ -85,6 +85,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "warp_tile",
     .adds = "split-K: slices of K fill the GPU where C has few tiles",
+    .idea = Idea::threads,
     .place = Place::cuda,
     .epilogue = true,
 };

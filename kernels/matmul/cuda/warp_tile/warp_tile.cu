@@ -51,6 +51,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "vectorized",
     .adds = "a tile for each warp; the next tiles are copied asynchronously (cp.async)",
+    .idea = Idea::pipelining,
     .place = Place::cuda,
     .epilogue = true,
 };

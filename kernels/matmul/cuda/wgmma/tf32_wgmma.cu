@@ -22,6 +22,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_tensor_core",
     .adds = "wgmma: 64 x 128 x 8 products at once, fed by the TMA in a multi-stage pipeline",
+    .idea = Idea::tensor_cores,
     .precision = Precision::tf32,
     .place = Place::cuda,
     .epilogue = true,

@@ -23,6 +23,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32_wgmma",
     .adds = "pairs of blocks: each loads half of their common operand tile for both (multicast)",
+    .idea = Idea::shared_memory,
     .precision = Precision::tf32,
     .place = Place::cuda,
     .epilogue = true,

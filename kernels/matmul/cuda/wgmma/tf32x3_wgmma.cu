@@ -17,6 +17,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32x3",
     .adds = "3xTF32 with wgmma and the TMA; one operand is split into big + small beforehand",
+    .idea = Idea::tensor_cores,
     .place = Place::cuda,
     .epilogue = true,
     .bound_factor = 3,

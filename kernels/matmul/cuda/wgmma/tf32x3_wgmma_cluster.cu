@@ -13,6 +13,7 @@ constexpr VariantInfo info{
     .technique = Technique::cuda,
     .builds_on = "tf32x3_wgmma",
     .adds = "pairs of blocks: each loads half of their common operand tile for both (multicast)",
+    .idea = Idea::shared_memory,
     .place = Place::cuda,
     .epilogue = true,
     .bound_factor = 3,

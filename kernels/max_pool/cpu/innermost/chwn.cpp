@@ -11,6 +11,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "openmp",
     .adds = "images on lanes, in layout chwn: all lanes have the same window",
+    .idea = Idea::layout,
     .layout = Layout::chwn,
     .isa = build_isa,
     .threaded = true,

@@ -11,6 +11,7 @@ constexpr VariantInfo info{
     .technique = Technique::simd,
     .builds_on = "branchless",
     .adds = "vectors of 4, 8 or 16 outputs; backward gathers and writes each dx once",
+    .idea = Idea::vectors,
     .isa = build_isa,
 };
 

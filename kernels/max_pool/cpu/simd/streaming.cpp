@@ -15,6 +15,7 @@ constexpr VariantInfo info{
     .technique = Technique::openmp,
     .builds_on = "openmp",
     .adds = "x prefetched in memory order, dx stored past the caches",
+    .idea = Idea::streaming_stores,
     .isa = build_isa,
     .threaded = true,
 };

@@ -11,8 +11,7 @@
 // product. Source: Chellapilla, Puri, Simard, High performance convolutional neural networks for
 // document processing, 2006.
 #include "kernels/common/cpu/aligned.hpp"
-#include "kernels/convolution/convolution.hpp"
-#include "kernels/convolution/cpu/valid_range.hpp"
+#include "kernels/convolution/cpu/unfolded/unfold.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -61,46 +60,6 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View a, View b, fl
   }
 }
 
-// Calls visit(row of columns, x row, first, last) for each row of `columns` and each output row.
-// Outputs q in [first, last) read x row[q · stride_w], the others read padding.
-template <class Visit>
-void for_each_row(const Problem& p, float* columns, float* x, const Visit& visit) {
-  const std::int64_t out_h = p.out_h(), out_w = p.out_w();
-  for (std::int64_t i = 0; i < p.group_in(); ++i, x += p.height * p.width)
-    for (std::int64_t r = 0; r < p.kernel_h; ++r)
-      for (std::int64_t s = 0; s < p.kernel_w; ++s) {
-        const Range rows = valid_range(p.height, out_h, p.stride_h, r - p.pad_h);
-        const Range valid = valid_range(p.width, out_w, p.stride_w, s - p.pad_w);
-        for (std::int64_t row = 0; row < out_h; ++row, columns += out_w) {
-          const bool in_image = row >= rows.begin && row < rows.end && valid.begin < valid.end;
-          float* x_row = x;
-          if (in_image) x_row += (row * p.stride_h + r - p.pad_h) * p.width + s - p.pad_w;
-          visit(columns, x_row, in_image ? valid.begin : 0, in_image ? valid.end : 0);
-        }
-      }
-}
-
-void unfold(const Problem& p, float* x, float* columns) {
-  const std::int64_t out_w = p.out_w(), stride = p.stride_w;
-  for_each_row(p, columns, x,
-               [&](float* to, const float* from, std::int64_t first, std::int64_t last) {
-                 std::int64_t q = 0;
-                 for (; q < first; ++q) to[q] = 0;
-                 for (; q < last; ++q) to[q] = from[q * stride];
-                 for (; q < out_w; ++q) to[q] = 0;
-               });
-}
-
-// The reverse (col2im): a pixel that several columns contain receives their sum.
-void fold(const Problem& p, float* columns, float* x) {
-  std::fill_n(x, p.group_in() * p.height * p.width, 0.0F);
-  const std::int64_t stride = p.stride_w;
-  for_each_row(p, columns, x,
-               [&](const float* from, float* to, std::int64_t first, std::int64_t last) {
-                 for (std::int64_t q = first; q < last; ++q) to[q * stride] += from[q];
-               });
-}
-
 class Im2col final : public Plan {
  public:
   Im2col(const Problem& problem, const Resources&)
@@ -125,17 +84,17 @@ class Im2col final : public Plan {
     float* columns = columns_.get();
     switch (p_.direction) {
       case Direction::forward:
-        unfold(p_, x, columns);
+        unfold(p_, x, columns, pixels_);
         multiply(p_.group_out(), pixels_, taps_, {w, taps_, 1}, {columns, pixels_, 1}, y, pixels_,
                  false);
         break;
       case Direction::backward_data:
         multiply(taps_, pixels_, p_.group_out(), {w, 1, taps_}, {y, pixels_, 1}, columns, pixels_,
                  false);
-        fold(p_, columns, x);
+        fold(p_, columns, pixels_, x);
         break;
       case Direction::backward_weights:
-        unfold(p_, x, columns);
+        unfold(p_, x, columns, pixels_);
         multiply(p_.group_out(), taps_, pixels_, {y, pixels_, 1}, {columns, 1, pixels_}, w, taps_,
                  accumulate_weights);
         break;
@@ -152,6 +111,7 @@ constexpr VariantInfo info{
     .technique = Technique::serial,
     .builds_on = "reordered",
     .adds = "each image unfolded into a matrix: a matrix product does the work",
+    .idea = Idea::algorithm,
 };
 
 const Registration registration{info, make_plan<Convolution, Im2col>};

@@ -1,6 +1,6 @@
-// The product of im2col on vectors, with a block of the result in registers and without the
-// unfolded matrix. Only a few hundred columns exist at a time: they are unfolded straight into the
-// panels of the register tile, in L2 (correlation.hpp, backward_weights.hpp).
+// Packing: the product of im2col on the register tile, without the unfolded matrix. Only a few
+// hundred columns exist at a time: they are unfolded straight into the panels of the tile, in L2
+// (correlation.hpp, backward_weights.hpp).
 //
 // Expected: near the peak of the vector units, less the unfolding: one vector copied per
 // out_channels / groups vector FMAs.
@@ -21,9 +21,9 @@ std::unique_ptr<ThreadedConvolution> STEPLADDER_ISA::make_tiled(const Problem& p
 
 namespace {
 
-class Simd final : public Plan {
+class Packed final : public Plan {
  public:
-  Simd(const Problem& problem, const Resources&) : convolution_(make_tiled(problem, 1)) {}
+  Packed(const Problem& problem, const Resources&) : convolution_(make_tiled(problem, 1)) {}
   void run(const Operands& operands) override {
     for (int phase = 0; phase < convolution_->phases(); ++phase)
       convolution_->run_phase(phase, 0, operands);
@@ -34,14 +34,15 @@ class Simd final : public Plan {
 };
 
 constexpr VariantInfo info{
-    .name = "simd",
+    .name = "packed",
     .technique = Technique::simd,
-    .builds_on = "im2col",
-    .adds = "unfolding straight into packed panels; a register tile of vectors",
+    .builds_on = "register_tile",
+    .adds = "unfolded straight into packed panels, a few hundred pixels at a time",
+    .idea = Idea::packing,
     .isa = build_isa,
 };
 
-const Registration registration{info, make_plan<Convolution, Simd>};
+const Registration registration{info, make_plan<Convolution, Packed>};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -1,0 +1,121 @@
+"""What each technique buys whatever the order: the attribution of a run, as sentence and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from plots.data.numbers import times
+from plots.data.reading import Row, Run
+from plots.page import svg
+
+ROW = 54          # pixels
+STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"
+CORNER_NAMES = {"blocking": "cache blocking", "tile": "a register tile"}
+ORDER = ("matmul", "convolution", "max_pool", "sgd_update")
+
+
+class Attribution(NamedTuple):
+    """Of one problem; `techniques` with the largest average first."""
+    primitive: str
+    direction: str
+    problem: str
+    shape: str
+    threads: int
+    techniques: list[Row]
+    total: Row
+
+
+def attributions(run: Run) -> list[Attribution]:
+    problems: dict[tuple[str, str, str], list[Row]] = {}
+    for row in run.attribution or []:
+        if not row["partner"]:
+            problems.setdefault((row["primitive"], row["direction"], row["problem"]), []).append(row)
+    found = []
+    for (primitive, direction, problem), rows in problems.items():
+        total = next((row for row in rows if row["technique"] == "all"), None)
+        if total is None:
+            continue
+        techniques = sorted((row for row in rows if row is not total),
+                            key=lambda row: -row["average"])
+        found.append(Attribution(primitive, direction, problem, total["shape"], total["threads"],
+                                 techniques, total))
+    return sorted(found, key=lambda a: ORDER.index(a.primitive) if a.primitive in ORDER
+                  else len(ORDER))
+
+
+def shown(value: float) -> str:
+    return times(value).replace("x", "×")
+
+
+def clause(row: Row) -> str:
+    """What a technique bought, in a few words."""
+    name = CORNER_NAMES.get(row["technique"], row["technique"])
+    if row["most"] / row["least"] <= STEADY:
+        return f"{name} {shown(row['least'])} to {shown(row['most'])} whatever came before"
+    return f"{name} {shown(row['alone'])} alone and {shown(row['last'])} at the end"
+
+
+def sentence(found: Attribution) -> str:
+    clauses = [clause(row) for row in found.techniques]
+    text = "; ".join(clauses)
+    return (f"On {found.primitive} ({found.shape}, {found.threads} "
+            f"thread{'s' if found.threads != 1 else ''}), {text}; all together "
+            f"{shown(found.total['average'])}.")
+
+
+def picture(found: Attribution) -> Markup:
+    """A line for each technique from its least to its most gain, with its average."""
+    rows = found.techniques
+    low = min(1.0, *(row["least"] for row in rows)) / 1.15
+    high = max(1.0, *(row["most"] for row in rows)) * 1.15
+
+    def at(value: float) -> str:
+        return f"{100 * svg.place_log(value, low, high):.2f}%"
+
+    foot = ROW * len(rows) + 6
+    spoken = "; ".join(
+        f"{row['technique']} {shown(row['average'])} on average, {shown(row['least'])} to "
+        f"{shown(row['most'])}" for row in rows)
+    out = [Markup('<svg class="ladder" width="100%" height="{}" role="img" aria-label="{}">').format(
+        foot + 24, f"Gain of each technique over all orders: {spoken}.")]
+    for tick in svg.log_ticks(low, high):
+        out.append(Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text class="tick" '
+                          'x="{0}" y="{2}" text-anchor="middle">{3}×</text>').format(
+            at(tick), foot, foot + 16, f"{tick:g}"))
+    out.append(Markup('<line class="ceiling" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(
+        at(1.0), foot))
+    for i, row in enumerate(rows):
+        out.append(technique_row(row, ROW * i, at))
+    out.append(Markup("</svg>"))
+    return Markup("").join(out)
+
+
+def technique_row(row: Row, top: int, at: Callable[[float], str]) -> Markup:
+    y = top + 30
+    about = (f"{row['technique']}: {shown(row['average'])} on average, least {shown(row['least'])} "
+             f"after {row['least_after']}, most {shown(row['most'])} after {row['most_after']}")
+    out = [Markup('<g><title>{}</title><text class="name" x="0" y="{}">{}</text>'
+                  '<text class="gain" x="100%" dx="-9" y="{}" text-anchor="end">{}<tspan '
+                  'class="more"> on average, alone {}, last {}</tspan></text>').format(
+        about, top + 16, row["technique"], top + 16, shown(row["average"]), shown(row["alone"]),
+        shown(row["last"]))]
+    out.append(Markup('<line class="range" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
+        at(row["least"]), at(row["most"]), y, y))
+    for name in ("alone", "last"):
+        is_left = row[name] <= row["last" if name == "alone" else "alone"]
+        out.append(Markup('<circle class="end" cx="{0}" cy="{1}" r="4"/><text class="end-name" '
+                          'x="{0}" dx="{2}" y="{3}" text-anchor="{4}">{5}</text>').format(
+            at(row[name]), y, 4 if is_left else -4, y + 16, "end" if is_left else "start", name))
+    out.append(Markup('<circle class="average" cx="{}" cy="{}" r="6"/></g>').format(
+        at(row["average"]), y))
+    return Markup("").join(out)
+
+
+def section(run: Run) -> list[dict]:
+    """For the first screen: of each problem, its title, sentence and picture."""
+    return [{"primitive": a.primitive, "shape": a.shape, "problem": a.problem,
+             "sentence": sentence(a), "picture": picture(a)} for a in attributions(run)]
+

@@ -1,0 +1,88 @@
+"""What each technique buys whatever the order: the sentence and the picture of the page."""
+
+import csv
+import json
+import re
+
+import page_run
+import pytest
+from plots.data import schema
+from plots.data.reading import load_run
+from plots.page import attribution
+from plots.page.write import render
+
+NAMES = ["alone", "last", "average", "least", "most", "together"]
+TEXTS = ["primitive", "direction", "problem", "shape", "technique", "partner", "least_after",
+         "most_after"]
+NUMBERS = [f"{name}{end}" for name in NAMES for end in ("", "_low", "_high")]
+
+
+def write(folder, rows):
+    """The part of a run folder that `stepladder attribute` writes."""
+    part = folder / schema.ATTRIBUTION_FOLDER
+    part.mkdir()
+    columns = [{"name": name, "type": "text", "meaning": ""} for name in TEXTS]
+    columns += [{"name": "threads", "type": "integer", "meaning": ""}]
+    columns += [{"name": name, "type": "number", "meaning": ""} for name in NUMBERS]
+    (part / "columns.json").write_text(json.dumps(
+        {"schema_version": schema.SCHEMA_VERSION, "tables": {"attribution": columns}}))
+    names = [column["name"] for column in columns]
+    with (part / "attribution.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return folder
+
+
+def technique(name, alone, last, average, least, most, **cells):
+    return {"primitive": "matmul", "direction": "forward", "problem": "fc", "shape": "64x512x784 nn",
+            "threads": 2, "technique": name, "alone": alone, "last": last, "average": average,
+            "least": least, "most": most, "least_after": "nothing", "most_after": "tile", **cells}
+
+
+ROWS = [
+    technique("tile", 2.0, 3.0, 2.5, 1.9, 5.0),
+    technique("threads", 1.8, 1.9, 1.85, 1.7, 2.0),
+    technique("vectors", 1.4, 4.9, 3.1, 1.4, 4.9),
+    technique("tile", "", "", "", "", "", partner="vectors", together=1.4),
+    technique("all", "", "", 14.3, "", ""),
+]
+
+
+@pytest.fixture
+def run(run_dir):
+    return load_run(write(run_dir, ROWS))
+
+
+def test_the_sentence_tells_what_depends_on_the_order_and_what_does_not(run):
+    [found] = attribution.attributions(run)
+    assert [row["technique"] for row in found.techniques] == ["vectors", "tile", "threads"]
+    assert attribution.sentence(found) == (
+        "On matmul (64x512x784 nn, 2 threads), vectors 1.40× alone and 4.90× at the end; a register "
+        "tile 2.00× alone and 3.00× at the end; threads 1.70× to 2.00× whatever came before; all "
+        "together 14.3×.")
+
+
+def test_the_picture_has_a_line_from_least_to_most_and_the_average_on_it(run):
+    [found] = attribution.attributions(run)
+    picture = str(attribution.picture(found))
+    lines = re.findall(r'class="range" x1="([\d.]+)%" x2="([\d.]+)%"', picture)
+    averages = re.findall(r'class="average" cx="([\d.]+)%"', picture)
+    assert len(lines) == len(averages) == 3
+    for (low, high), average in zip(lines, averages):
+        assert 0 <= float(low) < float(average) < float(high) <= 100
+    assert picture.count("class=\"end\"") == 6 and ">alone<" in picture and ">last<" in picture
+    # the one of vectors is the widest but for the tile, and to the right of threads
+    assert float(lines[0][1]) > float(lines[2][1])
+
+
+def test_the_page_answers_from_it_and_keeps_the_ladder(tmp_path):
+    folder = write(page_run.write(tmp_path / "run"), ROWS)
+    text, _ = render(load_run(folder), None, tmp_path, tmp_path / "no program")
+    answer = text[text.index('id="answer"'):text.index("</section>", text.index('id="answer"'))]
+    assert "vectors 1.40× alone and 4.90× at the end" in answer
+    assert "The ladder of matmul" in answer and "In the order of the ladder" in answer
+
+
+def test_a_run_without_attribution_has_the_ladder_alone(run_dir):
+    assert attribution.section(load_run(run_dir)) == []
