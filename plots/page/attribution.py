@@ -12,6 +12,7 @@ from plots.data.reading import Row, Run
 from plots.page import svg
 
 ROW = 54          # pixels
+NAME_WIDTH = 12.0  # of an end, in percent of the width of a narrow screen
 STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"
 CORNER_NAMES = {"blocking": "cache blocking", "tile": "a register tile"}
 ORDER = ("matmul", "convolution", "max_pool", "sgd_update")
@@ -72,8 +73,11 @@ def picture(found: Attribution) -> Markup:
     low = min(1.0, *(row["least"] for row in rows)) / 1.15
     high = max(1.0, *(row["most"] for row in rows)) * 1.15
 
+    def place(value: float) -> float:
+        return 100 * svg.place_log(value, low, high)
+
     def at(value: float) -> str:
-        return f"{100 * svg.place_log(value, low, high):.2f}%"
+        return f"{place(value):.2f}%"
 
     foot = ROW * len(rows) + 6
     spoken = "; ".join(
@@ -88,12 +92,26 @@ def picture(found: Attribution) -> Markup:
     out.append(Markup('<line class="ceiling" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(
         at(1.0), foot))
     for i, row in enumerate(rows):
-        out.append(technique_row(row, ROW * i, at))
+        out.append(technique_row(row, ROW * i, place))
     out.append(Markup("</svg>"))
     return Markup("").join(out)
 
 
-def technique_row(row: Row, top: int, at: Callable[[float], str]) -> Markup:
+def end_names(ends: list[tuple[float, str]]) -> list[tuple[float, str, str]]:
+    """Place in percent, text and anchor of the names of two ends, the left one first. They share a
+    line where they are close, and keep away from the edges, also on a narrow screen."""
+    (left, left_name), (right, right_name) = ends
+    if right - left < NAME_WIDTH:
+        middle = (left + right) / 2
+        anchor = ("start" if middle < NAME_WIDTH else
+                  "end" if middle > 100 - NAME_WIDTH else "middle")
+        return [({"start": left, "end": right}.get(anchor, middle), f"{left_name}, {right_name}",
+                 anchor)]
+    return [(left, left_name, "start" if left < NAME_WIDTH else "end"),
+            (right, right_name, "end" if right > 100 - NAME_WIDTH else "start")]
+
+
+def technique_row(row: Row, top: int, place: Callable[[float], float]) -> Markup:
     y = top + 30
     about = (f"{row['technique']}: {shown(row['average'])} on average, least {shown(row['least'])} "
              f"after {row['least_after']}, most {shown(row['most'])} after {row['most_after']}")
@@ -103,14 +121,15 @@ def technique_row(row: Row, top: int, at: Callable[[float], str]) -> Markup:
         about, top + 16, row["technique"], top + 16, shown(row["average"]), shown(row["alone"]),
         shown(row["last"]))]
     out.append(Markup('<line class="range" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-        at(row["least"]), at(row["most"]), y, y))
-    for name in ("alone", "last"):
-        is_left = row[name] <= row["last" if name == "alone" else "alone"]
-        out.append(Markup('<circle class="end" cx="{0}" cy="{1}" r="4"/><text class="end-name" '
-                          'x="{0}" dx="{2}" y="{3}" text-anchor="{4}">{5}</text>').format(
-            at(row[name]), y, 4 if is_left else -4, y + 16, "end" if is_left else "start", name))
+        f"{place(row['least']):.2f}%", f"{place(row['most']):.2f}%", y, y))
+    ends = sorted(((place(row[name]), name) for name in ("alone", "last")))
+    for x, _ in ends:
+        out.append(Markup('<circle class="end" cx="{:.2f}%" cy="{}" r="4"/>').format(x, y))
+    for x, name, anchor in end_names(ends):
+        out.append(Markup('<text class="end-name" x="{:.2f}%" y="{}" text-anchor="{}">{}'
+                          '</text>').format(x, y + 16, anchor, name))
     out.append(Markup('<circle class="average" cx="{}" cy="{}" r="6"/></g>').format(
-        at(row["average"]), y))
+        f"{place(row['average']):.2f}%", y))
     return Markup("").join(out)
 
 

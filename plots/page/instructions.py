@@ -38,10 +38,11 @@ def object_file(build: Path, source: str, variant: str) -> Path | None:
     return found[0] if found else None
 
 
-def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str],
-               variant: str) -> Loop | str:
-    """The loop, or why there is none."""
-    path = object_file(build, source, variant)
+def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str], variant: str,
+               compiled_in: str = "") -> Loop | str:
+    """The loop, or why there is none. `compiled_in` is the folder of the build folder with the file
+    that includes the source, "" if the source is compiled itself."""
+    path = object_file(build, compiled_in + source, variant)
     if path is None:
         return "the build folder has no object file of this source; make build makes it"
     newest = max((root / name).stat().st_mtime for name in (source, *headers))

@@ -167,7 +167,8 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
     elif measured:
         section.sources = (source.path, *source.includes)
         if main.technique not in ("vendor", "cuda"):
-            loop = instructions.inner_loop(build, root, source.path, source.includes, main.name)
+            loop = instructions.inner_loop(build, root, source.path, source.includes, main.name,
+                                           source.compiled_in)
             section.loop, section.why_no_loop = (None,
                                                  loop) if isinstance(loop, str) else (loop, "")
         below = known.get(split_isa(base)[0]) if base else None

@@ -26,6 +26,9 @@ CLASSES = ((Comment.Preproc, "p"), (Comment.PreprocFile, "p"), (Comment, "c"), (
 
 INFO = re.compile(r"VariantInfo\s+\w+\s*\{(?P<body>[^{}]*)\}", re.S)
 FIELD = re.compile(r"\.(?P<name>name|builds_on|adds)\s*=\s*(?P<text>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)")
+BY_COMPILER = {  # folder in the build folder: what it adds, as kernels/common/registry.cpp says it
+    "o3": "the same source, vectorized by the compiler alone (-O3)",
+    "omp_simd": "the same source, vectorized as its `#pragma omp simd` allow"}
 INCLUDE = re.compile(r'^#include "(?P<path>kernels/[^"]+)"', re.M)
 
 
@@ -37,6 +40,7 @@ class Source:
     builds_on: str
     # Headers of the rung itself, not those of all kernels.
     includes: tuple[str, ...] = field(default=())
+    compiled_in: str = ""  # folder of the build folder with the file that includes it
 
 
 def read(path: Path) -> str:
@@ -60,6 +64,12 @@ def find_sources(root: Path, primitive: str) -> dict[str, Source]:
                 found[fields["name"]] = Source(path.relative_to(root).as_posix(),
                                                fields.get("adds", ""),
                                                fields.get("builds_on", ""), own)
+                if "Technique::serial" in info["body"] and path.suffix == ".cpp":
+                    for kind, adds in BY_COMPILER.items():
+                        if kind == "o3" or "#pragma omp simd" in text:
+                            found[f"{fields['name']}_{kind}"] = Source(
+                                found[fields["name"]].path, adds, fields["name"], own,
+                                f"by_compiler/{kind}/")
     return found
 
 

@@ -39,6 +39,14 @@ TEST_P(Registry, FullNamesAreUnique) {
     EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
 }
 
+TEST_P(Registry, AFamilyRunsInOnePlace) {
+  std::map<std::string, Place> places;
+  for (const Variant& variant : variants) {
+    const auto [found, is_new] = places.emplace(variant.info->name, variant.info->place);
+    EXPECT_EQ(found->second, variant.info->place) << variant.name;
+  }
+}
+
 TEST_P(Registry, ARungComesAfterTheOneItBuildsOn) {
   for (std::size_t i = 0; i < variants.size(); ++i) {
     const std::string below = variants[i].info->builds_on;

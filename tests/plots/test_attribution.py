@@ -72,8 +72,21 @@ def test_the_picture_has_a_line_from_least_to_most_and_the_average_on_it(run):
     for (low, high), average in zip(lines, averages):
         assert 0 <= float(low) < float(average) < float(high) <= 100
     assert picture.count("class=\"end\"") == 6 and ">alone<" in picture and ">last<" in picture
+    assert ">alone, last<" in picture  # of threads, which are close
     # the one of vectors is the widest but for the tile, and to the right of threads
     assert float(lines[0][1]) > float(lines[2][1])
+
+
+@pytest.mark.parametrize("ends,shown", [
+    ([(20, "alone"), (60, "last")], [(20, "alone", "end"), (60, "last", "start")]),
+    ([(5, "last"), (60, "alone")], [(5, "last", "start"), (60, "alone", "start")]),
+    ([(30, "alone"), (95, "last")], [(30, "alone", "end"), (95, "last", "end")]),
+    ([(40, "alone"), (44, "last")], [(42, "alone, last", "middle")]),
+    ([(2, "last"), (4, "alone")], [(2, "last, alone", "start")]),
+    ([(94, "alone"), (97, "last")], [(97, "alone, last", "end")]),
+])
+def test_names_of_ends_neither_overlap_nor_leave_the_picture(ends, shown):
+    assert attribution.end_names(ends) == shown
 
 
 def test_the_page_answers_from_it_and_keeps_the_ladder(tmp_path):

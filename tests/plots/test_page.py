@@ -540,12 +540,17 @@ def test_instructions_belong_to_the_source_that_is_shown(tmp_path, monkeypatch):
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tool.parent))
 
-    def loop(variant):
+    def loop(variant, compiled_in=""):
         return instructions.inner_loop(tmp_path / "build", tmp_path, "kernels/p/cpu/simd.cpp", (),
-                                       variant)
+                                       variant, compiled_in)
 
     assert loop("simd_avx2").arithmetic == 1
     assert "no object file" in loop("simd_avx512")
+    assert "no object file" in loop("simd_avx2", "by_compiler/o3/")
+    by_compiler = compiled.parent / "../../../by_compiler/o3/kernels/p/cpu/simd.cpp.o"
+    by_compiler.parent.mkdir(parents=True)
+    by_compiler.touch()
+    assert loop("simd_avx2", "by_compiler/o3/").arithmetic == 1
     (tmp_path / "listing").write_text("0000 <f>:\n   0:\tret\n")
     assert "no simple loop" in loop("simd_avx2")
     tool.write_text("#!/bin/sh\nexit 1\n")

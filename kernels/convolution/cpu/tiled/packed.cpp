@@ -36,7 +36,7 @@ class Packed final : public Plan {
 constexpr VariantInfo info{
     .name = "packed",
     .technique = Technique::simd,
-    .builds_on = "register_tile",
+    .builds_on = "tiled",
     .adds = "unfolded straight into packed panels, a few hundred pixels at a time",
     .idea = Idea::packing,
     .isa = build_isa,

@@ -1,5 +1,5 @@
 // The product of im2col with one of the products of kernels/common/cpu/product.hpp, for simd and
-// register_tile.
+// tiled.
 #pragma once
 
 #include "kernels/common/cpu/aligned.hpp"

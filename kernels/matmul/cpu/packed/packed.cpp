@@ -34,7 +34,7 @@ class Packed final : public Plan {
 constexpr VariantInfo info{
     .name = "packed",
     .technique = Technique::simd,
-    .builds_on = "register_tile",
+    .builds_on = "tiled",
     .adds = "B packed into panels that the tile reads line by line; A too where it is transposed",
     .idea = Idea::packing,
     .isa = build_isa,

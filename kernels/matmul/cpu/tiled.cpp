@@ -15,9 +15,9 @@
 namespace stepladder::matmul {
 namespace {
 
-class RegisterTile final : public Plan {
+class Tiled final : public Plan {
  public:
-  RegisterTile(const Problem& problem, const Resources&)
+  Tiled(const Problem& problem, const Resources&)
       : problem_(problem),
         block_(aligned_array<float>(problem.transpose_b ? block_k * row_stride : 0)) {}
 
@@ -52,7 +52,7 @@ class RegisterTile final : public Plan {
 };
 
 constexpr VariantInfo info{
-    .name = "register_tile",
+    .name = "tiled",
     .technique = Technique::simd,
     .builds_on = "simd",
     .adds = "a tile of C in registers for a whole block of K; operands read in place",
@@ -60,7 +60,7 @@ constexpr VariantInfo info{
     .isa = build_isa,
 };
 
-const Registration registration{info, make_plan<Matmul, RegisterTile>};
+const Registration registration{info, make_plan<Matmul, Tiled>};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -6,7 +6,7 @@ namespace stepladder::convolution {
 namespace {
 
 constexpr VariantInfo info{
-    .name = "register_tile",
+    .name = "tiled",
     .technique = Technique::simd,
     .builds_on = "simd",
     .adds = "a tile of the result in registers for all taps",
