@@ -103,7 +103,11 @@ attribution: build ## what each technique buys, alone, last and on average over 
 	 for primitive in $(or $(subst $(comma), ,$(PRIMITIVE)),matmul convolution max_pool sgd_update); do \
 	   "$$BUILD/stepladder" attribute "$$primitive" --out "$$out" --resume \
 	     $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"} || exit; \
-	 done
+	 done; \
+	 if [ -z "$$PRIMITIVE" ]; then \
+	   "$$BUILD/stepladder" step --attribute --network "$${NETWORK:-mnist_cnn}" --batch "$${BATCH:-16}" \
+	     --out "$$out" --resume $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}; \
+	 fi
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
 	@python3 scripts/run_network.py

@@ -6,27 +6,19 @@
 #include <map>
 #include <memory>
 
+#include "bench/attribution_report.hpp"
 #include "bench/bench.hpp"
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/csv.hpp"
-#include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/number.hpp"
 #include "harness/results/result_columns.hpp"
-#include "harness/results/run_folder.hpp"
 #include "kernels/common/lattice.hpp"
 
 namespace stepladder {
 namespace {
-
-std::string times(double factor) {
-  return factor < 10 ? fmt::format("{:.2f}x", factor) : fmt::format("{:.1f}x", factor);
-}
-std::string interval(const Factor& factor) {
-  return fmt::format("{} .. {}", times(factor.low), times(factor.high));
-}
 
 // The corners of one problem in summary.csv.
 struct Corners {
@@ -67,54 +59,6 @@ std::map<Key, Corners> read_corners(const std::filesystem::path& summary,
   return found;
 }
 
-void print_table(const Attribution& found, std::span<const std::string> names) {
-  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {:<18} {:<34} {}\n", "technique", "alone", "last",
-             "average", "95 % interval", "least, after", "most, after");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Attribution::Technique& t = found.techniques[i];
-    fmt::print("  {:<10} {:>8} {:>8} {:>8}  {:<18} {:<34} {}\n", names[i], times(t.alone.value),
-               times(t.last.value), times(t.average.value), interval(t.average),
-               fmt::format("{} {}", times(t.least.value), names_of(t.least_after, names)),
-               fmt::format("{} {}", times(t.most.value), names_of(t.most_after, names)));
-  }
-  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", times(found.total.value),
-             interval(found.total));
-  std::vector<Attribution::Pair> clear;
-  for (const Attribution::Pair& pair : found.pairs)
-    if (pair.together.low > 1 || pair.together.high < 1) clear.push_back(pair);
-  std::sort(clear.begin(), clear.end(), [](const auto& a, const auto& b) {
-    return a.together.value > b.together.value;
-  });
-  for (const Attribution::Pair& pair : clear)
-    fmt::print("  {} and {} {}: {} ({})\n", names[static_cast<std::size_t>(pair.first)],
-               names[static_cast<std::size_t>(pair.second)],
-               pair.together.value > 1 ? "help each other" : "gain less together",
-               times(pair.together.value), interval(pair.together));
-}
-
-// One for each technique and pair, and one for all; `common` has what they share.
-std::vector<AttributionRow> rows_of(const Attribution& found, std::span<const std::string> names,
-                                    const AttributionRow& common) {
-  std::vector<AttributionRow> rows;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Attribution::Technique& t = found.techniques[i];
-    AttributionRow& row = rows.emplace_back(common);
-    row.technique = names[i];
-    row.alone = t.alone, row.last = t.last, row.average = t.average;
-    row.least = t.least, row.least_after = names_of(t.least_after, names);
-    row.most = t.most, row.most_after = names_of(t.most_after, names);
-  }
-  for (const Attribution::Pair& pair : found.pairs) {
-    AttributionRow& row = rows.emplace_back(common);
-    row.technique = names[static_cast<std::size_t>(pair.first)];
-    row.partner = names[static_cast<std::size_t>(pair.second)];
-    row.together = pair.together;
-  }
-  rows.emplace_back(common).technique = "all";
-  rows.back().average = found.total;
-  return rows;
-}
-
 // The names of all corners, built for the widest instruction set of this CPU.
 std::string widest_corners(const PrimitiveType& type) {
   std::map<unsigned, std::string> names;  // the narrowest comes first
@@ -127,27 +71,24 @@ std::string widest_corners(const PrimitiveType& type) {
 
 // The corners are no rungs: their rows are in RUN/attribution, with the ceilings of RUN.
 void use_folder_of_its_own(BenchCommand& command) {
-  const std::filesystem::path run =
-      command.out.empty() ? default_run_directory() : std::filesystem::path(command.out);
-  const std::filesystem::path folder = run / "attribution", name = "ceilings.json";
+  const std::filesystem::path folder = attribution_folder(command.out), name = "ceilings.json";
   command.out = folder.string();
-  if (exists(run / name) && !exists(folder / name)) {
+  if (exists(folder.parent_path() / name) && !exists(folder / name)) {
     create_directories(folder);
-    copy_file(run / name, folder / name);
+    copy_file(folder.parent_path() / name, folder / name);
     command.resume = true;
   }
 }
 
-// Adds the rows of a primitive's problems to `lines`, and prints their tables if `prints`. Returns
-// whether all combinations of all problems have a time.
-bool attribute(const PrimitiveType& type, const std::filesystem::path& summary, bool prints,
-               std::string& lines) {
+int attribute(const BenchCommand& command) {
+  const PrimitiveType& type = primitive(command.selection.primitives.front());
+  const std::filesystem::path folder = command.out;
   std::vector<std::string> names;
   for (const Switch& on : type.corners().front().info->lattice->switches)
     names.emplace_back(on.name);
   const std::size_t count = std::size_t{1} << names.size();
   bool is_whole = true;
-  for (const auto& [key, corners] : read_corners(summary, type)) {
+  for (const auto& [key, corners] : read_corners(folder / "summary.csv", type)) {
     const auto& [problem, direction] = key;
     if (corners.times.size() != count) {
       is_whole = false;
@@ -157,40 +98,16 @@ bool attribute(const PrimitiveType& type, const std::filesystem::path& summary, 
           corners.missing.empty() ? "the run is not complete" : corners.missing.begin()->second);
       continue;
     }
-    std::vector<CornerTime> all;
-    for (const auto& [bits, time] : corners.times) all.push_back(time);
-    const Attribution found = stepladder::attribute(all);
-    const AttributionRow common{.primitive = type.name(),
-                                .direction = direction,
-                                .problem = problem,
-                                .shape = corners.shape,
-                                .threads = corners.threads};
-    for (const AttributionRow& row : rows_of(found, names, common))
-      lines += csv_line(attribution_columns().line(row));
-    if (!prints) continue;
-    const auto speed = [&](const CornerTime& time) {
-      return corners.flops > 0 ? fmt::format("{:.3g} GFLOP/s", corners.flops / time.seconds / 1e9)
-                               : fmt::format("{:.3g} us", 1e6 * time.seconds);
-    };
-    fmt::print("\n{} {} {}, {}, {} {}: {} without, {} with all techniques\n", type.name(),
-               direction, problem, corners.shape, corners.threads,
-               corners.threads > 1 ? "threads" : "thread", speed(all.front()), speed(all.back()));
-    print_table(found, names);
+    std::vector<CornerTime> times;
+    for (const auto& [bits, time] : corners.times) times.push_back(time);
+    report_attribution(folder,
+                       {.primitive = type.name(),
+                        .direction = direction,
+                        .problem = problem,
+                        .shape = corners.shape,
+                        .threads = corners.threads},
+                       names, times, corners.flops);
   }
-  return is_whole;
-}
-
-// Of all primitives in the run folder; the tables of the one that was measured now.
-int attribute(const BenchCommand& command) {
-  const std::filesystem::path folder = command.out;
-  std::string lines = csv_line(attribution_columns().names());
-  bool is_whole = true;
-  for (const PrimitiveType* type : primitives())
-    if (!type->corners().empty()) {
-      const bool is_measured = type->name() == command.selection.primitives.front();
-      is_whole = attribute(*type, folder / "summary.csv", is_measured, lines) && is_whole;
-    }
-  replace_file(folder / "attribution.csv", lines);
   fmt::print("\n{}\n", (folder / "attribution.csv").string());
   return is_whole ? 0 : 1;
 }
@@ -200,6 +117,7 @@ int attribute(const BenchCommand& command) {
 Command attribute_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "attribute", "Measure what each technique buys, alone, last and averaged over all orders");
+  app->footer("Of a whole training step: stepladder step --attribute --network NAME");
   auto command = std::make_shared<BenchCommand>();
   std::vector<std::string> with_lattice;
   for (const PrimitiveType* type : primitives())

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "bench/attribution_report.hpp"
 #include "bench/commands.hpp"
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
@@ -16,6 +17,7 @@
 #include "harness/problem/random.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
+#include "kernels/common/lattice.hpp"
 
 namespace stepladder {
 namespace {
@@ -23,7 +25,7 @@ namespace {
 struct Options {
   NetworkChoice network;
   std::vector<std::string> use = {"best"};
-  bool ablate = false;
+  bool ablate = false, attribute = false;
   std::vector<int> threads = default_threads(), inter = {1};
   std::vector<std::string> graph = {"on"};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
@@ -118,6 +120,106 @@ void allow_two_teams(const Options& options) {
   if (mpi_session().ranks() > 1)
     throw std::runtime_error("--inter above 1 runs on one rank; start it without mpirun");
   unpin_threads();
+}
+
+// What --attribute switches in all operations at once. `loops` is what each primitive does to its
+// loops before anything else: cache blocking, unfolding, separable pooling.
+const std::vector<std::string> step_techniques = {"loops", "vectors", "tile", "packing", "threads"};
+
+// The index in step_techniques; -1: never switched on.
+int technique_of(Idea idea) {
+  switch (idea) {
+    case Idea::cache_blocking:
+    case Idea::algorithm:
+      return 0;
+    case Idea::vectors:
+      return 1;
+    case Idea::register_tile:
+      return 2;
+    case Idea::packing:
+      return 3;
+    case Idea::threads:
+      return 4;
+    default:
+      return -1;
+  }
+}
+
+// The corner of each lattice with the techniques of `bits`; what has no lattice uses its OpenMP,
+// SIMD or serial rung.
+std::string use_of_techniques(unsigned bits) {
+  const auto is_on = [bits](int technique) {
+    return technique >= 0 && (bits >> technique & 1) != 0;
+  };
+  std::string use = !is_on(technique_of(Idea::vectors))   ? "serial"
+                    : is_on(technique_of(Idea::threads)) ? "openmp"
+                                                         : "simd";
+  for (const PrimitiveType* type : primitives()) {
+    const std::vector<Variant> corners = type->corners();
+    if (corners.empty()) continue;
+    use += fmt::format(",{}=lattice", type->name());
+    for (const Switch& on : corners.front().info->lattice->switches)
+      if (is_on(technique_of(on.idea))) use += std::string("_") + on.name;
+  }
+  return use;
+}
+
+// Measures the step with every combination of techniques and writes RUN/attribution.
+int attribute(const Options& options) {
+  if (mpi_session().ranks() > 1)
+    throw std::runtime_error("--attribute runs on one rank; start it without mpirun");
+  const network::NetworkDescription description = options.network.load();
+  const int threads = threads_that_run({options.threads.back()}).back();
+  Run run({.directory = attribution_folder(options.out),
+           .resume = options.resume,
+           .command = command_line(),
+           .seed = options.seed,
+           .threads = {threads}});
+  PlanStore plans(options.seed, {});
+  std::vector<Configuration> configurations;
+  for (unsigned bits = 0; bits < 1U << step_techniques.size(); ++bits) {
+    const UseSpec use(use_of_techniques(bits));
+    const bool is_threaded = (bits >> technique_of(Idea::threads) & 1) != 0;
+    Configuration& c = configurations.emplace_back(
+        use.text(), "attribution",
+        NetworkOptions{.threads = is_threaded ? threads : 1, .seed = options.seed}, nullptr);
+    c.network = std::make_unique<TrainableNetwork>(description, use, c.options, plans);
+    fill_batch(*c.network, options.seed);
+  }
+  std::vector<CornerTime> times;
+  std::vector<std::vector<std::string>> rows;
+  for (const Summary& total : measure_whole_steps(configurations, run, options.measure)) {
+    const Configuration& c = configurations[times.size()];
+    times.push_back({total.median, total.ci_low, total.ci_high});
+    rows.push_back(step_columns().line({.network = description.name,
+                                        .use = c.use,
+                                        .mode = c.mode,
+                                        .threads = c.options.threads,
+                                        .device = "cpu",
+                                        .layer = "total",
+                                        .phase = "total",
+                                        .variant = "",
+                                        .median_seconds = total.median,
+                                        .predicted_seconds = StepCsvRow::unknown,
+                                        .ci_low = total.ci_low,
+                                        .ci_high = total.ci_high}));
+  }
+  Table table = run.folder().table(step_columns());
+  table.remove_rows(
+      [&](const CsvRow& row) {
+        return row.text("network") == description.name && row.text("mode") == "attribution";
+      },
+      rows);
+  report_attribution(run.folder().directory(),
+                     {.primitive = "step",
+                      .direction = "",
+                      .problem = description.name,
+                      .shape = fmt::format("batch {}", description.batch),
+                      .threads = threads},
+                     step_techniques, times, 0);
+  run.save();
+  fmt::print("\n{}\n", (run.folder().directory() / "attribution.csv").string());
+  return 0;
 }
 
 struct Inputs {
@@ -219,8 +321,14 @@ Command step_command(CLI::App& program) {
   options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");
+  app->add_flag("--attribute", options->attribute,
+                "Measure every combination of techniques instead, and print what each buys; threads: "
+                "the last of --threads")
+      ->excludes("--use")
+      ->excludes("--ablate");
   add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");
-  add_numbers(*app, "--inter", options->inter, "Numbers of operations at once, for example 1,2", 2);
+  add_numbers(*app, "--inter", options->inter, "Numbers of operations at once, for example 1,2", 2)
+      ->excludes("--attribute");
   app->add_option("--graph", options->graph,
                   "On a device: launch the step as one CUDA graph, for example on,off")
       ->delimiter(',')
@@ -235,7 +343,7 @@ Command step_command(CLI::App& program) {
       ->transform(whole_number(0, most_seed));
   app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
   app->add_flag("--resume", options->resume, "Continue the run in that folder");
-  return {app, [options] { return run(*options); }};
+  return {app, [options] { return options->attribute ? attribute(*options) : run(*options); }};
 }
 
 }  // namespace stepladder

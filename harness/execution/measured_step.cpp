@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <functional>
+
 namespace stepladder {
 namespace {
 
@@ -35,7 +37,38 @@ double processor_load(TrainableNetwork& network, int processors) {
   return (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors);
 }
 
+// `after_each` is called with the index of the configuration after each step.
+std::vector<Measured> measure_totals(std::vector<Configuration>& configurations, Run& run,
+                                     const MeasureOptions& options,
+                                     const std::function<void(std::size_t)>& after_each) {
+  std::vector<Subject> steps;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    TrainableNetwork& network = *configurations[c].network;
+    steps.push_back({.name = subject_name(configurations[c]),
+                     .run =
+                         [&network, &after_each, c](std::int64_t) {
+                           network.step(0.0);
+                           after_each(c);
+                         },
+                     .clock = clock_of_run(),
+                     .on_device = network.place() == Place::cuda});
+  }
+  std::vector<Measured> totals = run.meter().measure(steps, options);
+  for (std::size_t c = 0; c < configurations.size(); ++c)
+    if (!totals[c].error.empty()) throw std::runtime_error(steps[c].name + ": " + totals[c].error);
+  return totals;
+}
+
 }  // namespace
+
+std::vector<Summary> measure_whole_steps(std::vector<Configuration>& configurations, Run& run,
+                                         const MeasureOptions& options) {
+  std::vector<Summary> totals;
+  for (const Measured& measured :
+       measure_totals(configurations, run, options, [](std::size_t) {}))
+    totals.push_back(summarize(measured.seconds()));
+  return totals;
+}
 
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options) {
@@ -46,23 +79,15 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
     for (std::size_t i = 0; i < inside[c].size(); ++i)
       inside[c][i].push_back(configurations[c].network->operations()[i].seconds);
   };
-  std::vector<Subject> steps;
-  for (std::size_t c = 0; c < configurations.size(); ++c) {
-    TrainableNetwork& network = *configurations[c].network;
-    inside[c].resize(network.operations().size());
-    steps.push_back({.name = subject_name(configurations[c]),
-                     .run =
-                         [&network, &record_times, c](std::int64_t) {
-                           network.step(0.0);
-                           if (network.place() == Place::cpu) record_times(c);
-                         },
-                     .clock = clock_of_run(),
-                     .on_device = network.place() == Place::cuda});
-  }
-  const std::vector<Measured> totals = run.meter().measure(steps, options);
+  for (std::size_t c = 0; c < configurations.size(); ++c)
+    inside[c].resize(configurations[c].network->operations().size());
+  const std::vector<Measured> totals =
+      measure_totals(configurations, run, options, [&](std::size_t c) {
+        if (configurations[c].network->place() == Place::cpu) record_times(c);
+      });
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
     for (std::size_t c = 0; c < configurations.size(); ++c)
-      if (configurations[c].network->place() == Place::cuda && totals[c].error.empty()) {
+      if (configurations[c].network->place() == Place::cuda) {
         configurations[c].network->timed_step(0.0);
         record_times(c);
       }
@@ -83,7 +108,6 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
   std::vector<StepResult> results;
   std::size_t next = 0;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
-    if (!totals[c].error.empty()) throw std::runtime_error(steps[c].name + ": " + totals[c].error);
     StepResult result;
     result.total = summarize(totals[c].seconds());
     if (mpi_session().ranks() == 1)

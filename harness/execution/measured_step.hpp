@@ -36,8 +36,11 @@ struct StepResult {
 };
 
 // Interleaves the steps of the configurations. The learning rate is 0: every repetition does the
-// same work. Throws Interrupted.
+// same work. Throws Interrupted, and std::runtime_error if a step throws.
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,
                                       const MeasureOptions& options);
+// The same, of whole steps alone.
+std::vector<Summary> measure_whole_steps(std::vector<Configuration>& configurations, Run& run,
+                                         const MeasureOptions& options);
 
 }  // namespace stepladder

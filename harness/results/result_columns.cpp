@@ -392,11 +392,13 @@ const ColumnsOf<AttributionRow>& attribution_columns() {
   };
   static const ColumnsOf<Row> columns(
       "attribution",
-      {{"primitive", "", "operation", [](const Row& r) { return r.primitive; }},
-       {"direction", "", "direction of the problem, such as forward",
+      {{"primitive", "", "operation; step: a training step",
+        [](const Row& r) { return r.primitive; }},
+       {"direction", "", "direction of the problem, such as forward; of a step empty",
         [](const Row& r) { return r.direction; }},
-       {"problem", "", "name of the problem", [](const Row& r) { return r.problem; }},
-       {"shape", "", "dimensions of the problem", [](const Row& r) { return r.shape; }},
+       {"problem", "", "name of the problem, or of the network",
+        [](const Row& r) { return r.problem; }},
+       {"shape", "", "dimensions of the problem, or batch of the step", [](const Row& r) { return r.shape; }},
        {"threads", "", "number of threads of the technique threads",
         [](const Row& r) { return r.threads; }},
        {"technique", "", "a switch of the lattice, such as packing; all: every one",

@@ -22,10 +22,9 @@ struct StepCsvRow {
   std::string network, use, mode;
   int threads = 1, ranks = 1;
   std::string device, layer, phase, variant;
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double median_seconds = 0, predicted_seconds = 0;
-  // NaN but for the total.
-  double ci_low = std::numeric_limits<double>::quiet_NaN(), ci_high = ci_low,
-         processor_load = ci_low;
+  double ci_low = unknown, ci_high = unknown, processor_load = unknown;  // of the total alone
 };
 
 // A training: what its rows in train.csv and staleness.csv have in common.

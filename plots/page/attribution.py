@@ -14,8 +14,9 @@ from plots.page import svg
 ROW = 54          # pixels
 NAME_WIDTH = 12.0  # of an end, in percent of the width of a narrow screen
 STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"
-CORNER_NAMES = {"blocking": "cache blocking", "tile": "a register tile"}
-ORDER = ("matmul", "convolution", "max_pool", "sgd_update")
+TECHNIQUE_NAMES = {"blocking": "cache blocking", "tile": "a register tile",
+                   "loops": "the order of the loops"}
+ORDER = ("step", "matmul", "convolution", "max_pool", "sgd_update")
 
 
 class Attribution(NamedTuple):
@@ -53,7 +54,7 @@ def shown(value: float) -> str:
 
 def clause(row: Row) -> str:
     """What a technique bought, in a few words."""
-    name = CORNER_NAMES.get(row["technique"], row["technique"])
+    name = TECHNIQUE_NAMES.get(row["technique"], row["technique"])
     if row["most"] / row["least"] <= STEADY:
         return f"{name} {shown(row['least'])} to {shown(row['most'])} whatever came before"
     return f"{name} {shown(row['alone'])} alone and {shown(row['last'])} at the end"
@@ -62,7 +63,8 @@ def clause(row: Row) -> str:
 def sentence(found: Attribution) -> str:
     clauses = [clause(row) for row in found.techniques]
     text = "; ".join(clauses)
-    return (f"On {found.primitive} ({found.shape}, {found.threads} "
+    subject = (f"the step of {found.problem}" if found.primitive == "step" else found.primitive)
+    return (f"On {subject} ({found.shape}, {found.threads} "
             f"thread{'s' if found.threads != 1 else ''}), {text}; all together "
             f"{shown(found.total['average'])}.")
 

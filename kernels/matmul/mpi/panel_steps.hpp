@@ -158,7 +158,7 @@ class PanelSteps {
     if (m_ == 0 || n_ == 0) return nullptr;
     const Problem local{
         .m = m_, .n = n_, .k = k, .transpose_a = p.transpose_a, .transpose_b = p.transpose_b};
-    return &products_.try_emplace(k, local, 1, true).first->second;
+    return &products_.try_emplace(k, local, 1, PackedProduct<>::Use::adds).first->second;
   }
 
   int i_, j_;           // this rank's row and column of the grid

@@ -1,7 +1,9 @@
-// The plan of packed_openmp and fused: a packed product on many cores. They divide C or K.
+// The plan of packed_openmp, fused and prepacked: a packed product on many cores. They divide C or
+// K.
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/common/integer_math.hpp"
 #include "kernels/matmul/cpu/packed/packed_product.hpp"
@@ -10,21 +12,35 @@
 
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
-template <bool fuses = false>
+// prepacks: prepare() packs B, each part of its columns for the threads that compute them.
+template <bool fuses = false, bool prepacks = false>
 class PackedGrid final : public Plan {
  public:
   PackedGrid(const Problem& problem, const Resources& resources)
       : problem_(problem),
         threads_(useful_threads(problem, resources.threads)),
-        product_(problem, threads_),
+        product_(problem, threads_, prepacks ? Product::Use::prepacks : Product::Use::plain),
         grid_(grid_of(product_.computed(), threads_)),
         divides_k_(!fuses && pays_to_divide_k(problem, threads_)),
         partial_(aligned_array<float>(
-            static_cast<std::size_t>(divides_k_ ? (threads_ - 1) * problem.m * problem.n : 0))) {}
+            static_cast<std::size_t>(divides_k_ ? (threads_ - 1) * problem.m * problem.n : 0))) {
+    if (!prepacks || !product_.can_prepack()) return;
+    for (int part = 0; part < parts(); ++part)
+      prepacked_.push_back(panels_of_b(product_.prepacked_size(columns_of(part))));
+  }
+
+  void prepare(const Operands& operands) override {
+    const auto count = static_cast<int>(prepacked_.size());
+    if (count == 0) return;
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int part = 0; part < count; ++part)
+      product_.prepack(operands, columns_of(part), prepacked(part));
+  }
 
   void run(const Operands& operands) override {
     if (threads_ == 1) {
-      product_.multiply(operands, {0, product_.computed().m}, {0, product_.computed().n});
+      product_.multiply(operands, {0, product_.computed().m}, columns_of(0), 0, false,
+                        prepacked(0));
     } else if (divides_k_) {
 #pragma omp parallel num_threads(threads_)
       {
@@ -42,15 +58,27 @@ class PackedGrid final : public Plan {
 
  private:
   using Tile = GemmTile<>;
+  using Product = PackedProduct<fuses>;
 
   struct Grid {
     int rows, columns;  // threads along m and along n
   };
 
+  // The parts of the columns that threads compute.
+  int parts() const { return threads_ == 1 || divides_k_ ? 1 : grid_.columns; }
+  Range columns_of(int part) const {
+    return partition(product_.computed().n, parts(), part, Tile::lanes);
+  }
+  float* prepacked(int part) const {
+    return prepacked_.empty() ? nullptr : prepacked_[static_cast<std::size_t>(part)].get();
+  }
+
   void multiply_part(const Operands& operands, int thread) {
-    const Problem& p = product_.computed();
-    product_.multiply(operands, partition(p.m, grid_.rows, thread / grid_.columns, Tile::rows),
-                      partition(p.n, grid_.columns, thread % grid_.columns, Tile::lanes), thread);
+    const int part = thread % grid_.columns;
+    product_.multiply(operands,
+                      partition(product_.computed().m, grid_.rows, thread / grid_.columns,
+                                Tile::rows),
+                      columns_of(part), thread, false, prepacked(part));
   }
 
   // A small C with a long K: in a grid every thread would pack a B for few rows, or read a part of
@@ -66,7 +94,8 @@ class PackedGrid final : public Plan {
     const Problem& p = product_.computed();
     float* c =
         thread == 0 ? product_.c_of_computed(operands) : partial_.get() + (thread - 1) * p.m * p.n;
-    product_.multiply_slice(operands, partition(p.k, threads_, thread, line_floats), c, thread);
+    product_.multiply_slice(operands, partition(p.k, threads_, thread, line_floats), c, thread,
+                            prepacked(0));
   }
 
   void add_rows(const Operands& operands, int thread) {
@@ -114,10 +143,11 @@ class PackedGrid final : public Plan {
 
   Problem problem_;
   int threads_;
-  PackedProduct<fuses> product_;
+  Product product_;
   Grid grid_;
   bool divides_k_;
   AlignedArray<float> partial_;  // [threads - 1, C of computed()] if they divide K
+  std::vector<AlignedArray<float>> prepacked_;  // B of each part, if it can be packed ahead
 };
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

@@ -40,10 +40,14 @@ class PackedProduct {
  public:
   using Tile = GemmTile<>;
 
-  // adds: multiply() can add to C. The transposed product, which cannot, is not considered.
-  explicit PackedProduct(const Problem& problem, int threads = 1, bool adds = false)
-      : transposed_(!adds && cost(transposed(problem)) + transpose_cost(problem.m * problem.n) <
-                                 cost(problem)),
+  // What the caller does apart from multiplying: it adds to C, or it packs B ahead.
+  enum class Use { plain, adds, prepacks };
+
+  // The transposed product is not considered where multiply() has to add to C.
+  explicit PackedProduct(const Problem& problem, int threads = 1, Use use = Use::plain)
+      : transposed_(use != Use::adds &&
+                    cost(transposed(problem)) + transpose_cost(problem.m * problem.n) <
+                        cost(problem) - (use == Use::prepacks ? pack_b_cost(problem) : 0)),
         problem_(transposed_ ? transposed(problem) : problem),
         b_is_panel_(is_panel(problem_)),
         kc_(equal_blocks(problem_.k, b_is_panel_ ? 2 * max_kc : max_kc)),
@@ -62,13 +66,23 @@ class PackedProduct {
   const Problem& computed() const { return problem_; }
 
   // Computes `rows` and `columns` of the C of computed(), or adds the product to them. `o` are the
-  // operands of the problem.
-  void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false);
+  // operands of the problem. prepacked: what prepack() made of these columns, null: B is packed.
+  void multiply(const Operands& o, Range rows, Range columns, int thread = 0, bool adds = false,
+                float* prepacked = nullptr);
+
+  // Packs whole columns of the problem's B. false where the product reads B in place, or computes
+  // the transposed product, whose B is the problem's A.
+  bool can_prepack() const { return !transposed_ && !b_is_panel_; }
+  std::int64_t prepacked_size(Range columns) const {  // floats
+    return ceil_div(columns.end - columns.begin, Tile::columns) * Tile::columns * problem_.k;
+  }
+  void prepack(const Operands& o, Range columns, float* to) const;
 
   // These three multiply in steps, for threads that divide K. The first sums over l in `k` into a
   // whole C of computed(), the second is the C that has all sums in the end, and the third
   // transposes it, if it needs that.
-  void multiply_slice(const Operands& o, Range k, float* c, int thread) const;
+  void multiply_slice(const Operands& o, Range k, float* c, int thread,
+                      float* prepacked = nullptr) const;
   float* c_of_computed(const Operands& o) const { return transposed_ ? c_transposed_.get() : o.c; }
   void finish(const Operands& o, Range rows, Range columns) const;
 
@@ -87,8 +101,10 @@ class PackedProduct {
   static double cost(const Problem& p) {
     const std::int64_t vectors = ceil_div(p.n, Tile::lanes);
     return static_cast<double>(p.m * vectors * p.k) +
-           (p.transpose_a ? strided_cost(p.m * p.k) : 0) +
-           (p.transpose_b ? pack_cycles * static_cast<double>(p.n * p.k) : 0);
+           (p.transpose_a ? strided_cost(p.m * p.k) : 0) + pack_b_cost(p);
+  }
+  static double pack_b_cost(const Problem& p) {
+    return p.transpose_b ? pack_cycles * static_cast<double>(p.n * p.k) : 0;
   }
   // A panel of B is transposed within L1 and L2: a quarter of a shuffle per element, plus loads and
   // stores. Cᵀ is larger than a cache sooner, and a step of k in a strided A may be a new page.
@@ -132,6 +148,8 @@ class PackedProduct {
 
   struct Workspace {
     float *panels, *strips;
+    float* prepacked;           // panels of all columns from first_column on, [k, NR] each, or null
+    std::int64_t first_column;  // of the columns of multiply()
   };
 
   Operands operands_of_computed(const Operands& o, float* c) const {
@@ -139,8 +157,8 @@ class PackedProduct {
   }
 
   // `o` are the operands of computed().
-  void multiply_part(const Operands& o, Range rows, Range columns, Range k, int thread,
-                     bool adds) const;
+  void multiply_part(const Operands& o, Range rows, Range columns, Range k, int thread, bool adds,
+                     float* prepacked) const;
 
   // The tiles of a block of C, strip of rows by strip of rows. is_first: of the blocks of columns.
   template <class AnyTile>
@@ -151,7 +169,7 @@ class PackedProduct {
     const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
     for (std::int64_t s = 0; s < strips.count; ++s) {
       const Range tile_rows = strips.rows_of(s);
-      const Source source = s > 0 || b_is_panel_                         ? Source::panel
+      const Source source = s > 0 || b_is_panel_ || work.prepacked       ? Source::panel
                             : strips.count == 1 && !problem_.transpose_b ? Source::in_place
                                                                          : Source::packed_now;
       Strip a = strip_in_place(o.a, tile_rows.begin, block);
@@ -166,11 +184,20 @@ class PackedProduct {
       std::int64_t j = columns.begin;
       if constexpr (!fuses && std::is_same_v<AnyTile, Tile>)
         if (source == Source::panel && has_few_steps(problem_.k, columns.end - columns.begin))
-          j += multiply_panels(o, a, tile_rows, columns, block, work.panels);
+          j += multiply_panels(o, a, tile_rows, columns, block,
+                               panel_of<AnyTile>(work, columns, block, j));
       for (; j < columns.end; j += AnyTile::columns)
         multiply_tile<AnyTile>(o, a, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
-                               block, source, work.panels + (j - columns.begin) * block.size());
+                               block, source, panel_of<AnyTile>(work, columns, block, j));
     }
+  }
+
+  // The panel of a tile whose columns begin at j, from the first step of the block on.
+  template <class AnyTile>
+  float* panel_of(const Workspace& work, Range columns, Block block, std::int64_t j) const {
+    return work.prepacked ? work.prepacked + (j - work.first_column) * problem_.k +
+                                block.begin * AnyTile::columns
+                          : work.panels + (j - columns.begin) * block.size();
   }
 
   Strip strip_in_place(const float* a, std::int64_t row, Block block) const {
@@ -284,9 +311,10 @@ class PackedProduct {
 // Not inline: the tiles of all sizes are compiled once for each ISA, and not in each rung.
 template <bool fuses>
 void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range columns, Range k,
-                                         int thread, bool adds) const {
+                                         int thread, bool adds, float* prepacked) const {
   const Workspace work{b_panels_.get() + thread * panels_size(),
-                       a_strips_.get() + thread * (packs_a_ ? strips_size() : 0)};
+                       a_strips_.get() + thread * (packs_a_ ? strips_size() : 0), prepacked,
+                       columns.begin};
   for (std::int64_t l = k.begin; l < k.end; l += kc_) {
     const Block block{l, std::min(k.end, l + kc_), adds || l > k.begin};
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
@@ -304,15 +332,32 @@ void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range co
 
 template <bool fuses>
 void PackedProduct<fuses>::multiply(const Operands& o, Range rows, Range columns, int thread,
-                                    bool adds) {
+                                    bool adds, float* prepacked) {
   multiply_part(operands_of_computed(o, c_of_computed(o)), rows, columns, {0, problem_.k}, thread,
-                adds);
+                adds, prepacked);
   finish(o, rows, columns);
 }
 
 template <bool fuses>
-void PackedProduct<fuses>::multiply_slice(const Operands& o, Range k, float* c, int thread) const {
-  multiply_part(operands_of_computed(o, c), {0, problem_.m}, {0, problem_.n}, k, thread, false);
+void PackedProduct<fuses>::multiply_slice(const Operands& o, Range k, float* c, int thread,
+                                          float* prepacked) const {
+  multiply_part(operands_of_computed(o, c), {0, problem_.m}, {0, problem_.n}, k, thread, false,
+                prepacked);
+}
+
+template <bool fuses>
+void PackedProduct<fuses>::prepack(const Operands& o, Range columns, float* to) const {
+  const Problem& p = problem_;
+  const std::int64_t width = (vectors_ == 1   ? OneVector::columns
+                              : vectors_ == 2 ? TwoVectors::columns
+                                              : Tile::columns);
+  for (std::int64_t j = columns.begin; j < columns.end; j += width, to += width * p.k) {
+    const std::int64_t count = std::min(width, columns.end - j);
+    if (p.transpose_b)
+      transpose(o.b + j * p.k, p.k, to, width, count, p.k);
+    else
+      for (std::int64_t l = 0; l < p.k; ++l) std::copy_n(o.b + l * p.n + j, count, to + l * width);
+  }
 }
 
 template <bool fuses>
