@@ -34,8 +34,9 @@ std::map<Key, Corners> read_corners(const std::filesystem::path& summary,
                                     const PrimitiveType& type) {
   std::map<std::string, unsigned> corner_of;
   for (const Variant& variant : type.corners()) corner_of[variant.name] = variant.info->corner;
-  const CsvFile file(summary, {"primitive", "variant", "problem", "direction", "shape", "threads",
-                               "status", "reason", "median_s", "ci_low_s", "ci_high_s", "flops"},
+  const CsvFile file(summary,
+                     {"primitive", "variant", "problem", "direction", "shape", "threads", "status",
+                      "reason", "median_s", "ci_low_s", "ci_high_s", "flops"},
                      summary_columns().names());
   std::map<Key, Corners> found;
   for (const CsvRow& row : file.rows()) {
@@ -49,8 +50,8 @@ std::map<Key, Corners> read_corners(const std::filesystem::path& summary,
       return number_in<double>(row.text(column)).value_or(0);
     };
     corners.flops = value("flops");
-    corners.threads = std::max<int>(
-        corners.threads, static_cast<int>(row.integer("threads", 1, most_threads)));
+    corners.threads =
+        std::max<int>(corners.threads, static_cast<int>(row.integer("threads", 1, most_threads)));
     if (row.text("status") == "ok")
       corners.times[corner->second] = {value("median_s"), value("ci_low_s"), value("ci_high_s")};
     else

@@ -31,9 +31,8 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
   std::vector<Attribution::Pair> clear;
   for (const Attribution::Pair& pair : found.pairs)
     if (pair.together.low > 1 || pair.together.high < 1) clear.push_back(pair);
-  std::sort(clear.begin(), clear.end(), [](const auto& a, const auto& b) {
-    return a.together.value > b.together.value;
-  });
+  std::sort(clear.begin(), clear.end(),
+            [](const auto& a, const auto& b) { return a.together.value > b.together.value; });
   for (const Attribution::Pair& pair : clear)
     fmt::print("  {} and {} {}: {} ({})\n", names[static_cast<std::size_t>(pair.first)],
                names[static_cast<std::size_t>(pair.second)],
@@ -86,14 +85,14 @@ void report_attribution(const std::filesystem::path& folder, const AttributionRo
           },
           lines);
   const auto speed = [&](const CornerTime& time) {
-    return flops > 0 ? fmt::format("{:.3g} GFLOP/s", flops / time.seconds / 1e9)
-                     : fmt::format("{:.3g} us", 1e6 * time.seconds);
+    return flops > 0             ? fmt::format("{:.3g} GFLOP/s", flops / time.seconds / 1e9)
+           : time.seconds < 1e-3 ? fmt::format("{:.3g} us", 1e6 * time.seconds)
+                                 : fmt::format("{:.4g} ms", 1e3 * time.seconds);
   };
   fmt::print("\n{}{}{} {}, {}, {} {}: {} without, {} with all techniques\n", problem.primitive,
              problem.direction.empty() ? "" : " ", problem.direction, problem.problem,
-             problem.shape, problem.threads,
-             problem.threads > 1 ? "threads" : "thread", speed(corners.front()),
-             speed(corners.back()));
+             problem.shape, problem.threads, problem.threads > 1 ? "threads" : "thread",
+             speed(corners.front()), speed(corners.back()));
   print_table(found, names);
 }
 

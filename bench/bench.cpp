@@ -1,4 +1,6 @@
 // stepladder bench: verifies variants, times them, and writes a run folder.
+#include "bench/bench.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <cstdlib>
 #include <memory>
 
-#include "bench/bench.hpp"
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/progress.hpp"

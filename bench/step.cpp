@@ -151,7 +151,7 @@ std::string use_of_techniques(unsigned bits) {
   const auto is_on = [bits](int technique) {
     return technique >= 0 && (bits >> technique & 1) != 0;
   };
-  std::string use = !is_on(technique_of(Idea::vectors))   ? "serial"
+  std::string use = !is_on(technique_of(Idea::vectors))  ? "serial"
                     : is_on(technique_of(Idea::threads)) ? "openmp"
                                                          : "simd";
   for (const PrimitiveType* type : primitives()) {
@@ -321,9 +321,10 @@ Command step_command(CLI::App& program) {
   options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");
-  app->add_flag("--attribute", options->attribute,
-                "Measure every combination of techniques instead, and print what each buys; threads: "
-                "the last of --threads")
+  app->add_flag(
+         "--attribute", options->attribute,
+         "Measure every combination of techniques instead, and print what each buys; threads: "
+         "the last of --threads")
       ->excludes("--use")
       ->excludes("--ablate");
   add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");

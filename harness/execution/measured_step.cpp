@@ -64,8 +64,7 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
 std::vector<Summary> measure_whole_steps(std::vector<Configuration>& configurations, Run& run,
                                          const MeasureOptions& options) {
   std::vector<Summary> totals;
-  for (const Measured& measured :
-       measure_totals(configurations, run, options, [](std::size_t) {}))
+  for (const Measured& measured : measure_totals(configurations, run, options, [](std::size_t) {}))
     totals.push_back(summarize(measured.seconds()));
   return totals;
 }

@@ -70,6 +70,44 @@ def test_the_table_names_what_a_technique_bought(attributed):
     assert all(word.endswith("x") for word in vectors[1:4])
 
 
+def test_every_combination_is_right_in_all_directions(stepladder):
+    primitives = ("matmul", "convolution", "max_pool", "sgd_update")
+    done = stepladder("verify", *primitives, "--variant", "lattice*", "--random", "20")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(" 0 failed") == len(primitives)
+
+
+def test_a_step_switches_the_techniques_of_all_its_layers(stepladder, attributed):
+    run, _ = attributed
+    done = stepladder("step", "--attribute", "--network", "mlp", "--batch", "3", "--threads", "1,2",
+                      "--repetitions", "3", "--budget", "0.01", "--out", run, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "step mlp, batch 3, 2 threads: " in done.stdout
+    steps = [row for row in read_csv(run / "attribution/step.csv") if row["layer"] == "total"]
+    assert len({row["use"] for row in steps}) == 32
+    assert all((row["threads"] == "2") == ("_threads" in row["use"]) for row in steps)
+    seconds = {row["use"]: float(row["median_s"]) for row in steps}
+    rows = read_csv(run / "attribution/attribution.csv")
+    assert {row["primitive"] for row in rows} == {"matmul", "sgd_update", "step"}
+    averages = {row["technique"]: float(row["average"]) for row in rows
+                if row["primitive"] == "step" and not row["partner"]}
+    assert list(averages) == ["loops", "vectors", "tile", "packing", "threads", "all"]
+    none = "serial,matmul=lattice,convolution=lattice,max_pool=lattice,sgd_update=lattice"
+    everything = ("openmp,matmul=lattice_blocking_vectors_tile_packing_threads,"
+                  "convolution=lattice_unfolding_vectors_tile_packing_threads,"
+                  "max_pool=lattice_separable_vectors_threads,sgd_update=lattice_vectors_threads")
+    assert averages.pop("all") == pytest.approx(seconds[none] / seconds[everything], rel=1e-3)
+    assert math.prod(averages.values()) == pytest.approx(seconds[none] / seconds[everything],
+                                                         rel=1e-3)
+
+
+def test_a_step_is_attributed_without_other_rungs(stepladder, tmp_path):
+    done = stepladder("step", "--attribute", "--network", "mlp", "--use", "best",
+                      "--out", tmp_path / "run")
+    assert done.returncode == 2 and "--use excludes --attribute" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("arguments, message", [
     (("reorder",), "primitive: reorder not in {"),
     ((), "primitive is required"),

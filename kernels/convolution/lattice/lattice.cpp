@@ -1,24 +1,25 @@
-// The lattice of convolution, forward: the loops of `reordered`, and every combination of five
-// techniques.
+// The lattice of convolution: the loops of `reordered`, and every combination of five techniques.
 //
-//   unfolding   each image is copied into a matrix with one column per output pixel: a matrix
-//               product does the work; otherwise the image is read where it lies
-//   vectors     4, 8 or 16 pixels per instruction; otherwise one
-//   tile        a tile of output channels and pixels stays in registers for all products; otherwise
-//               the output is loaded and stored at every product
+//   unfolding   each image is copied into a matrix with one column per output pixel (one row for
+//               backward_weights): a matrix product does the work; otherwise the image is read
+//               where it lies
+//   vectors     4, 8 or 16 pixels per instruction (taps, in the product for backward_weights);
+//               otherwise one
+//   tile        a tile of the result stays in registers for all products; otherwise it is loaded
+//               and stored at every product (for backward_weights, every row)
 //   packing     the unfolded matrix in panels as wide as a tile; without unfolding, the image in a
 //               padded copy, so that no pixel is at a border, and filters side by side
 //   threads     each has a range of images
+//
+// backward_data with stride 1 is forward: dx is the correlation of dy with the filters turned by
+// 180 degrees.
 #include "kernels/common/lattice.hpp"
 
 #include <algorithm>
-#include <type_traits>
+#include <variant>
 
-#include "kernels/common/cpu/aligned.hpp"
-#include "kernels/common/cpu/product.hpp"
-#include "kernels/common/cpu/partition.hpp"
-#include "kernels/convolution/convolution.hpp"
-#include "kernels/convolution/cpu/valid_range.hpp"
+#include "kernels/convolution/lattice/correlation.hpp"
+#include "kernels/convolution/lattice/weight_gradient.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -29,235 +30,55 @@ constexpr Switch switches[] = {{"unfolding", Idea::algorithm},
                                {"packing", Idea::packing},
                                {"threads", Idea::threads}};
 
+Problem of_gradient(const Problem& p) {
+  if (p.stride_h != 1 || p.stride_w != 1 || p.pad_h >= p.kernel_h || p.pad_w >= p.kernel_w)
+    throw Unsupported("backward_data supports stride 1 and padding below the size of the filter");
+  Problem turned = p;
+  turned.in_channels = p.out_channels, turned.out_channels = p.in_channels;
+  turned.height = p.out_h(), turned.width = p.out_w();
+  turned.pad_h = p.kernel_h - 1 - p.pad_h, turned.pad_w = p.kernel_w - 1 - p.pad_w;
+  return turned;
+}
+
 template <unsigned corner>
 class Corner final : public Plan {
-  static constexpr bool unfolding = (corner & 1U) != 0, vectors = (corner & 2U) != 0,
-                        tile = (corner & 4U) != 0, packing = (corner & 8U) != 0;
-  using Product = stepladder::Product<vectors, tile, packing>;
-  using Lanes = typename Product::Lanes;
-  static constexpr std::int64_t lanes = Product::lanes;
-  static constexpr bool is_padded = !unfolding && packing;  // whether the image is
-  static constexpr std::int64_t tile_channels = 8;          // of a tile without unfolding
+  template <template <bool, bool, bool, bool> class Of>
+  using With = Of<(corner & 1U) != 0, (corner & 2U) != 0, (corner & 4U) != 0, (corner & 8U) != 0>;
+  using AnyCorrelation = With<Correlation>;
+  using Gradient = With<WeightGradient>;
 
  public:
   Corner(const Problem& p, const Resources& resources)
-      : p_(p),
-        threads_(static_cast<int>(std::min<std::int64_t>(resources.threads, p.batch))),
-        pixels_(p.out_h() * p.out_w()),
-        taps_(p.group_in() * p.kernel_h * p.kernel_w),
-        height_(is_padded ? p.height + 2 * p.pad_h : p.height),
-        width_(is_padded ? p.width + 2 * p.pad_w : p.width),
-        pad_h_(is_padded ? 0 : p.pad_h),
-        pad_w_(is_padded ? 0 : p.pad_w),
-        workspace_size_(workspace()),
-        workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads_))),
-        filters_(aligned_array<float>(static_cast<std::size_t>(
-            is_padded && tile ? p.groups * channel_tiles() * taps_ * tile_channels : 0))) {
-    if (p.direction != Direction::forward) throw Unsupported("supports forward only");
-    // What pads panels and images is read.
-    std::fill_n(workspace_.get(), workspace_size_ * threads_, 0.0F);
-    // Outputs that read no padding: whole tiles of them need no tests.
-    inside_.begin = std::min(p.out_w(), ceil_div(pad_w_, p.stride_w));
-    const std::int64_t last_start = width_ + pad_w_ - p.kernel_w;
-    inside_.end = std::max(inside_.begin,
-                           last_start < 0 ? 0 : std::min(p.out_w(), last_start / p.stride_w + 1));
+      : p_(p), turned_(aligned_array<float>(static_cast<std::size_t>(turns() ? p.w_count() : 0))) {
+    if (p.direction == Direction::backward_weights)
+      plan_.template emplace<Gradient>(p, resources.threads);
+    else
+      plan_.template emplace<AnyCorrelation>(turns() ? of_gradient(p) : p, resources.threads);
   }
 
   void run(const Operands& o) override {
-    if constexpr (is_padded && tile) pack_filters(o.w);
-#pragma omp parallel for num_threads(threads_) schedule(static, 1) if (threads_ > 1)
-    for (int thread = 0; thread < threads_; ++thread) {
-      const Range images = partition(p_.batch, threads_, thread);
-      for (std::int64_t n = images.begin; n < images.end; ++n)
-        for (std::int64_t g = 0; g < p_.groups; ++g)
-          convolve(o.x + (n * p_.groups + g) * p_.group_in() * p_.height * p_.width,
-                   o.w + g * p_.group_out() * taps_,
-                   o.y + (n * p_.groups + g) * p_.group_out() * pixels_, g,
-                   workspace_.get() + thread * workspace_size_);
-    }
+    if (auto* gradient = std::get_if<Gradient>(&plan_)) return gradient->run(o);
+    if (turns()) turn_filters(o.w);
+    std::get<AnyCorrelation>(plan_).run(turns() ? Operands{o.y, turned_.get(), o.x} : o);
   }
 
  private:
-  std::int64_t channel_tiles() const { return ceil_div(p_.group_out(), tile_channels); }
-  std::int64_t workspace() const {
-    if (unfolding)
-      return taps_ * (Product::has_panels ? Product::whole_panels(pixels_) : pixels_ + line_floats);
-    return is_padded ? p_.group_in() * height_ * width_ + line_floats : 0;
-  }
+  bool turns() const { return p_.direction == Direction::backward_data; }
 
-  // One group of an image: x [group_in, height, width], w [group_out, taps], y [group_out, pixels]
-  void convolve(const float* x, const float* w, float* y, std::int64_t g, float* work) const {
-    if constexpr (unfolding) {
-      unfold(x, work);
-      Product::multiply(w, taps_, 1, work, pixels_ + line_floats, y, pixels_, p_.group_out(),
-                        pixels_, taps_, false);
-      return;
-    }
-    if constexpr (is_padded) {
-      for (std::int64_t i = 0; i < p_.group_in(); ++i)
-        for (std::int64_t h = 0; h < p_.height; ++h)
-          std::copy_n(x + (i * p_.height + h) * p_.width, p_.width,
-                      work + (i * height_ + h + p_.pad_h) * width_ + p_.pad_w);
-      x = work;
-    }
-    if constexpr (!tile)
-      for (std::int64_t o = 0; o < p_.group_out(); ++o)
-        add_rows(x, w + o * taps_, y + o * pixels_);
-    else
-      for (std::int64_t t = 0; t < channel_tiles(); ++t) {
-        const std::int64_t o = t * tile_channels, m = std::min(tile_channels, p_.group_out() - o);
-        const float* filters =
-            packing ? filters_.get() + (g * channel_tiles() + t) * taps_ * tile_channels
-                    : w + o * taps_;
-        for (std::int64_t row = 0; row < p_.out_h(); ++row) {
-          float* to = y + o * pixels_ + row * p_.out_w();
-          if (m == tile_channels)
-            tile_row<tile_channels>(x, filters, to, row);
-          else
-            for (std::int64_t i = 0; i < m; ++i)
-              tile_row<1>(x, filters + i * (packing ? 1 : taps_), to + i * pixels_, row);
-        }
-      }
-  }
-
-  // Calls visit(r, s, tap, rows and columns of the outputs that read the image through it).
-  template <class Visit>
-  void for_each_tap(const Visit& visit) const {
-    for (std::int64_t r = 0; r < p_.kernel_h; ++r)
-      for (std::int64_t s = 0; s < p_.kernel_w; ++s)
-        visit(r - pad_h_, s - pad_w_, r * p_.kernel_w + s,
-              valid_range(height_, p_.out_h(), p_.stride_h, r - pad_h_),
-              valid_range(width_, p_.out_w(), p_.stride_w, s - pad_w_));
-  }
-
-  // y [pixels] of one channel, a row for each product with a weight.
-  void add_rows(const float* x, const float* w, float* y) const {
-    std::fill_n(y, pixels_, 0.0F);
-    for (std::int64_t i = 0; i < p_.group_in(); ++i)
-      for_each_tap([&](std::int64_t r, std::int64_t s, std::int64_t tap, Range rows, Range columns) {
-        const float weight = w[i * p_.kernel_h * p_.kernel_w + tap];
-        const std::int64_t count = columns.end - columns.begin;
-        for (std::int64_t row = rows.begin; row < rows.end && count > 0; ++row) {
-          const float* from = x + (i * height_ + row * p_.stride_h + r) * width_ +
-                              columns.begin * p_.stride_w + s;
-          float* to = y + row * p_.out_w() + columns.begin;
-          if (p_.stride_w == 1)
-            Product::add_multiple(weight, from, to, count);
-          else
-            for (std::int64_t q = 0; q < count; ++q) to[q] += weight * from[q * p_.stride_w];
-        }
-      });
-  }
-
-  // One row of y for `Height` channels, in tiles of up to three vectors.
-  template <std::int64_t Height>
-  void tile_row(const float* x, const float* w, float* y, std::int64_t row) const {
-    const std::int64_t first = std::max<std::int64_t>(0, pad_h_ - row * p_.stride_h);
-    const Range rows{first, std::min(p_.kernel_h, height_ + pad_h_ - row * p_.stride_h)};
-    x += (row * p_.stride_h - pad_h_) * width_ - pad_w_;
-    for (std::int64_t q = 0; q < p_.out_w();) {
-      const bool inside = q >= inside_.begin && q < inside_.end;
-      const std::int64_t left = inside ? inside_.end - q : 1;
-      const float* from = x + q * p_.stride_w;
-      if (inside && p_.stride_w == 1 && left >= 3 * lanes)
-        multiply_tile<Lanes, Height, 3>(from, w, rows, {0, p_.kernel_w}, y + q, lanes);
-      else if (inside && p_.stride_w == 1 && left >= 2 * lanes)
-        multiply_tile<Lanes, Height, 2>(from, w, rows, {0, p_.kernel_w}, y + q, lanes);
-      else if (inside && p_.stride_w == 1)
-        multiply_tile<Lanes, Height, 1>(from, w, rows, {0, p_.kernel_w}, y + q,
-                                        std::min(lanes, left));
-      else {
-        const std::int64_t begin = std::max<std::int64_t>(0, pad_w_ - q * p_.stride_w);
-        multiply_tile<Scalar, Height, 1>(
-            from, w, rows,
-            {begin, std::min(p_.kernel_w, width_ + pad_w_ - q * p_.stride_w)}, y + q, 1);
-      }
-      const std::int64_t vectors_of_tile = std::clamp<std::int64_t>(left / lanes, 1, 3);
-      q += inside && p_.stride_w == 1 ? std::min(left, vectors_of_tile * lanes) : 1;
-    }
-  }
-
-  // y[o, q] = sum over the taps in rows and columns, for Height channels and Width vectors of
-  // pixels, of which the last has `rest`.
-  template <class V, std::int64_t Height, std::int64_t Width>
-  void multiply_tile(const float* x, const float* w, Range rows, Range columns, float* y,
-                     std::int64_t rest) const {
-    constexpr std::int64_t size = V::size;
-    V acc[Height][Width];
-    for (std::int64_t m = 0; m < Height; ++m)
-      for (std::int64_t v = 0; v < Width; ++v) acc[m][v] = V(0.0F);
-    for (std::int64_t i = 0; i < p_.group_in(); ++i)
-      for (std::int64_t r = rows.begin; r < rows.end; ++r)
-        for (std::int64_t s = columns.begin; s < columns.end; ++s) {
-          const float* from = x + (i * height_ + r) * width_ + s;
-          V pixels[Width];
-          for (std::int64_t v = 0; v + 1 < Width; ++v)
-            pixels[v] = V::load_unaligned(from + v * size);
-          pixels[Width - 1] = rest == size
-                                  ? V(V::load_unaligned(from + (Width - 1) * size))
-                                  : load_partial<V>(from + (Width - 1) * size, rest);
-          const std::int64_t tap = (i * p_.kernel_h + r) * p_.kernel_w + s;
-          for (std::int64_t m = 0; m < Height; ++m) {
-            const V weight(packing ? w[tap * tile_channels + m] : w[m * taps_ + tap]);
-            for (std::int64_t v = 0; v < Width; ++v) acc[m][v] = fma(weight, pixels[v], acc[m][v]);
-          }
-        }
-    for (std::int64_t m = 0; m < Height; ++m) {
-      for (std::int64_t v = 0; v + 1 < Width; ++v)
-        acc[m][v].store_unaligned(y + m * pixels_ + v * size);
-      store_partial(y + m * pixels_ + (Width - 1) * size, acc[m][Width - 1], rest);
-    }
-  }
-
-  // [groups, channel_tiles, taps, tile_channels]
-  void pack_filters(const float* w) {
+  // [groups, group_out, group_in, kernel] to [groups, group_in, group_out, kernel backwards]
+  void turn_filters(const float* w) {
+    const std::int64_t kernel = p_.kernel_h * p_.kernel_w;
     for (std::int64_t g = 0; g < p_.groups; ++g)
-      for (std::int64_t o = 0; o < p_.group_out(); ++o) {
-        float* to = filters_.get() +
-                    (g * channel_tiles() + o / tile_channels) * taps_ * tile_channels +
-                    o % tile_channels;
-        for (std::int64_t tap = 0; tap < taps_; ++tap)
-          to[tap * tile_channels] = w[(g * p_.group_out() + o) * taps_ + tap];
-      }
-  }
-
-  // Into rows [taps, pixels + line_floats], or into panels.
-  void unfold(const float* x, float* columns) const {
-    const std::int64_t out_w = p_.out_w();
-    for (std::int64_t i = 0; i < p_.group_in(); ++i)
-      for_each_tap([&](std::int64_t r, std::int64_t s, std::int64_t tap, Range rows, Range valid) {
-        const std::int64_t l = i * p_.kernel_h * p_.kernel_w + tap;
-        for (std::int64_t row = 0; row < p_.out_h(); ++row) {
-          const bool in_image = row >= rows.begin && row < rows.end;
-          const float* from = x + (i * height_ + row * p_.stride_h + r) * width_ + s;
-          for (std::int64_t q = 0; q < out_w;) {
-            const std::int64_t pixel = row * out_w + q;
-            float* to = columns + place_of(l, pixel);
-            const std::int64_t end =
-                Product::has_panels
-                    ? std::min(out_w, q + Product::panel - pixel % Product::panel)
-                    : out_w;
-            for (; q < end; ++q, ++to)
-              *to = in_image && q >= valid.begin && q < valid.end ? from[q * p_.stride_w] : 0.0F;
-          }
-        }
-      });
-  }
-  std::int64_t place_of(std::int64_t l, std::int64_t pixel) const {
-    if (Product::has_panels)
-      return pixel / Product::panel * taps_ * Product::panel + l * Product::panel +
-             pixel % Product::panel;
-    return l * (pixels_ + line_floats) + pixel;
+      for (std::int64_t o = 0; o < p_.group_out(); ++o)
+        for (std::int64_t i = 0; i < p_.group_in(); ++i, w += kernel)
+          std::reverse_copy(
+              w, w + kernel,
+              turned_.get() + ((g * p_.group_in() + i) * p_.group_out() + o) * kernel);
   }
 
   Problem p_;
-  int threads_;
-  std::int64_t pixels_, taps_;
-  std::int64_t height_, width_, pad_h_, pad_w_;  // of the image as it is read
-  std::int64_t workspace_size_;                  // floats of a thread
-  AlignedArray<float> workspace_;                // [threads, workspace_size]
-  AlignedArray<float> filters_;
-  Range inside_;
+  AlignedArray<float> turned_;  // filters for backward_data
+  std::variant<std::monostate, AnyCorrelation, Gradient> plan_;
 };
 
 constexpr Lattice lattice{.below = "reordered", .switches = switches};

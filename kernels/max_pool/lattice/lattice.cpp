@@ -1,28 +1,30 @@
-// The lattice of max_pool, forward: windows clipped to the plane before their loops, and every
-// combination of three techniques.
+// The lattice of max_pool: windows clipped to the plane before their loops, and every combination
+// of three techniques.
 //
-//   separable   the maxima of columns, over the rows of the windows, go into a line; then those of
-//               the windows along the line: r + s comparisons for a window of r · s
-//   vectors     4, 8 or 16 columns per instruction; windows at the border one by one
+//   separable   forward: the maxima of columns, over the rows of the windows, go into a line; then
+//               those of the windows along the line: r + s comparisons for a window of r · s.
+//               backward has no such form and stays as it is
+//   vectors     forward: 4, 8 or 16 columns per instruction; windows at the border one by one.
+//               backward: each dx gathered from its windows, as in `simd`; otherwise scattered
 //   threads     each has a contiguous range of planes
 #include "kernels/common/lattice.hpp"
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/cpu/strided.hpp"
-#include "kernels/max_pool/cpu/simd/argmax.hpp"
+#include "kernels/max_pool/cpu/simd/pooling.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool {
 namespace {
 
-constexpr Switch switches[] = {{"separable", Idea::algorithm},
-                               {"vectors", Idea::vectors},
-                               {"threads", Idea::threads}};
+constexpr Switch switches[] = {
+    {"separable", Idea::algorithm}, {"vectors", Idea::vectors}, {"threads", Idea::threads}};
 
 constexpr float lowest = -std::numeric_limits<float>::infinity();
 
@@ -44,8 +46,7 @@ template <class Lanes>
 struct Best {
   Lanes value, position;
   void compare(const Lanes& other, const Lanes& other_position) {
-    const auto comes_first =
-        (other > value) | ((other == value) & (other_position < position));
+    const auto comes_first = (other > value) | ((other == value) & (other_position < position));
     value = choose(comes_first, other, value);
     position = choose(comes_first, other_position, position);
   }
@@ -62,7 +63,10 @@ class Corner final : public Plan {
         threads_(plane_threads(p.planes(), p.x_count(), resources.threads)),
         line_(separable ? p.width + line_floats : 0),
         lines_(aligned_array<float>(static_cast<std::size_t>(2 * line_ * threads_))) {
-    if (p.direction != Direction::forward) throw Unsupported("supports forward only");
+    if (p.direction == Direction::backward) {
+      if (vectors) gather_.emplace(p, threads_);
+      return;
+    }
     // The windows of output columns [interior.begin, interior.end) are inside the plane.
     interior_.begin = std::min(p.out_w(), ceil_div(p.pad_w, p.stride_w));
     const std::int64_t last_start = p.width + p.pad_w - p.window_w;
@@ -76,11 +80,30 @@ class Corner final : public Plan {
 
   void run(const Operands& o) override {
     for_each_part(p_.planes(), threads_, [&](const Range& planes, int thread) {
-      for (std::int64_t plane = planes.begin; plane < planes.end; ++plane) pool(o, plane, thread);
+      if (gather_) return gather_->run(o, planes.begin, planes.end, thread);
+      for (std::int64_t plane = planes.begin; plane < planes.end; ++plane)
+        if (p_.direction == Direction::forward)
+          pool(o, plane, thread);
+        else
+          scatter(o, plane);
     });
   }
 
  private:
+  // One plane of dx.
+  void scatter(const Operands& o, std::int64_t plane) const {
+    const Problem p = p_;
+    const std::int64_t out_h = p.out_h(), out_w = p.out_w();
+    float* dx = o.x + plane * p.height * p.width;
+    std::fill_n(dx, p.height * p.width, 0.0F);
+    for (std::int64_t i = 0; i < out_h; ++i)
+      for (std::int64_t j = 0; j < out_w; ++j) {
+        const std::int64_t from = (plane * out_h + i) * out_w + j, position = o.argmax[from];
+        dx[(i * p.stride_h - p.pad_h + position / p.window_w) * p.width + j * p.stride_w - p.pad_w +
+           position % p.window_w] += o.y[from];
+      }
+  }
+
   // One plane.
   void pool(const Operands& o, std::int64_t plane, int thread) const {
     const Problem p = p_;  // a copy, because byte stores may alias anything
@@ -144,9 +167,9 @@ class Corner final : public Plan {
 
   template <class Lanes>
   Best<Lanes> along_line(const float* line, Range columns) const {
-    Best<Lanes> best{load<Lanes>(line + columns.begin),
-                     load<Lanes>(line + line_ + columns.begin) +
-                         Lanes(static_cast<float>(columns.begin))};
+    Best<Lanes> best{
+        load<Lanes>(line + columns.begin),
+        load<Lanes>(line + line_ + columns.begin) + Lanes(static_cast<float>(columns.begin))};
     for (std::int64_t s = columns.begin + 1; s < columns.end; ++s)
       best.compare(load<Lanes>(line + s),
                    load<Lanes>(line + line_ + s) + Lanes(static_cast<float>(s)));
@@ -166,9 +189,10 @@ class Corner final : public Plan {
 
   Problem p_;
   int threads_;
-  std::int64_t line_;  // floats
+  std::int64_t line_;          // floats
   AlignedArray<float> lines_;  // [threads, 2, line]
   Range interior_;
+  std::optional<SimdPooling> gather_;  // backward on vectors
   xsimd::as_integer_t<Vector> steps_;
 };
 

@@ -18,6 +18,7 @@
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/planes.hpp"
 #include "kernels/common/cpu/strided.hpp"
+#include "kernels/common/cpu/sum_of.hpp"
 
 namespace stepladder::average_pool::inline STEPLADDER_ISA {
 
@@ -416,7 +417,7 @@ class SimdPooling {
           sums[u] = sums[u] + V::load_unaligned(x + k + u * lanes<V>);
       for (; k + lanes<V> <= count; k += lanes<V>) sums[0] = sums[0] + V::load_unaligned(x + k);
       if (k < count) sums[1] = sums[1] + load_partial<V>(x + k, count - k);
-      o.y[plane] = xsimd::hadd((sums[0] + sums[1]) + (sums[2] + sums[3])) * row_factors_[0];
+      o.y[plane] = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])) * row_factors_[0];
     }
   }
 

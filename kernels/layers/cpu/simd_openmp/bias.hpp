@@ -1,6 +1,7 @@
 // bias: vectors along the plane, or along the channels where spatial is 1.
 #pragma once
 
+#include "kernels/common/cpu/sum_of.hpp"
 #include "kernels/common/cpu/vector_loop.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
@@ -35,7 +36,7 @@ inline void bias_backward(const Problem& p, const Operands& o, int threads) {
               for_each_vector(0, p.spatial, [&](std::int64_t, const auto& load, const auto&) {
                 sum = sum + load(o.dy + (n * p.channels + c) * p.spatial);
               });
-            o.dbias[c] = xsimd::hadd(sum);
+            o.dbias[c] = sum_of(sum);
           }
         });
     return;

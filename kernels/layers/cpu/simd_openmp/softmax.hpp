@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/common/cpu/sum_of.hpp"
 #include "kernels/common/cpu/vector_loop.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
 #include "kernels/layers/layers.hpp"
@@ -42,7 +43,7 @@ inline void softmax_row(const float* x, float* y, float* dx, std::int64_t label,
     sums = sums + exponential;
     store(y, exponential);
   });
-  const float sum = xsimd::hadd(sums);
+  const float sum = sum_of(sums);
   const auto batch = static_cast<float>(p.batch);
   for_each_vector(0, channels, [&](std::int64_t, const auto& load, const auto& store) {
     const Vector probability = load(y) / Vector(sum);

@@ -75,10 +75,9 @@ class PackedGrid final : public Plan {
 
   void multiply_part(const Operands& operands, int thread) {
     const int part = thread % grid_.columns;
-    product_.multiply(operands,
-                      partition(product_.computed().m, grid_.rows, thread / grid_.columns,
-                                Tile::rows),
-                      columns_of(part), thread, false, prepacked(part));
+    product_.multiply(
+        operands, partition(product_.computed().m, grid_.rows, thread / grid_.columns, Tile::rows),
+        columns_of(part), thread, false, prepacked(part));
   }
 
   // A small C with a long K: in a grid every thread would pack a B for few rows, or read a part of
@@ -146,7 +145,7 @@ class PackedGrid final : public Plan {
   Product product_;
   Grid grid_;
   bool divides_k_;
-  AlignedArray<float> partial_;  // [threads - 1, C of computed()] if they divide K
+  AlignedArray<float> partial_;                 // [threads - 1, C of computed()] if they divide K
   std::vector<AlignedArray<float>> prepacked_;  // B of each part, if it can be packed ahead
 };
 
