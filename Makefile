@@ -21,6 +21,7 @@ NEW ?=
 RUN ?=
 BASE ?=
 LIMIT ?=
+LIBRARIES ?=
 HOSTS ?=
 RATE ?=
 LATENCY ?=
@@ -50,7 +51,7 @@ MUTANTS ?=
 SEED ?=
 FILES ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
-export CUDA CUDA_ARCHITECTURES ISAS OLD NEW RUN BASE LIMIT ONECCL
+export CUDA CUDA_ARCHITECTURES ISAS LIBRARIES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
@@ -60,7 +61,7 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data build test fuzz faults mutate bench attribution bench-network cost-model compare-modes \
+.PHONY: help setup data libraries build test fuzz faults mutate bench attribution bench-network cost-model compare-modes \
 	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format \
 	lint clean
 
@@ -95,7 +96,11 @@ mutate: setup ## change verifier, statistics and compare at random; the tests mu
 	@$(PYTHON) scripts/mutate.py --build "$$BUILD" --mutants "$(or $(MUTANTS),200)" \
 	  --seed "$(or $(SEED),1)" $(if $(FILES),'$(FILES)')
 
-bench: build ## verify and measure, draw the charts, write report.html, print the main results
+# The newest vendor libraries, unless a short run or the user does without.
+libraries: setup
+	@[ "$$LIBRARIES" = system ] || [ "$$SUITE" = quick ] || scripts/setup.sh libraries
+
+bench: libraries build ## verify and measure, draw the charts, write report.html, print the main results
 	@python3 scripts/run_bench.py
 
 attribution: build ## what each technique buys, alone, last and on average over all orders

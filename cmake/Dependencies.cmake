@@ -49,13 +49,22 @@ if(STEPLADDER_HAVE_MPI)
     STEPLADDER_HAVE_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 endif()
 
+# `make bench` installs the newest vendor libraries of the Python registry there.
+set(STEPLADDER_LIBRARIES newest CACHE STRING "Vendor libraries: newest (those in .libraries first) or system")
+set(newest "")
+if(STEPLADDER_LIBRARIES STREQUAL "newest" AND EXISTS ${CMAKE_SOURCE_DIR}/.libraries/lib)
+  set(newest ${CMAKE_SOURCE_DIR}/.libraries)
+  target_link_options(stepladder_dependencies INTERFACE LINKER:-rpath,${newest}/lib)  # to open MKL
+endif()
+
 # By header and library: the CMake package of oneDNN in Debian requires OpenCL, which is not used here.
-find_path(DNNL_INCLUDE_DIR dnnl.hpp)
-find_library(DNNL_LIBRARY dnnl)
+unset(DNNL_INCLUDE_DIR CACHE)
+unset(DNNL_LIBRARY CACHE)
+find_path(DNNL_INCLUDE_DIR dnnl.hpp HINTS ${newest}/include)
+find_library(DNNL_LIBRARY dnnl HINTS ${newest}/lib)
 set(STEPLADDER_HAVE_ONEDNN OFF)
 if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   set(STEPLADDER_HAVE_ONEDNN ON)
-  target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
   target_link_libraries(stepladder_dependencies INTERFACE ${DNNL_LIBRARY})
   target_compile_definitions(stepladder_dependencies INTERFACE STEPLADDER_HAVE_ONEDNN)
 endif()

@@ -3,7 +3,7 @@
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
 # The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
-# CUDA_ARCHITECTURES (90a) and, for the preset sanitize, SANITIZE set the CMake options of those
+# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set the CMake options of those
 # names.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -26,7 +26,7 @@ if [[ -f $cache ]]; then
 fi
 
 options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_ISAS=${ISAS:-native}"
-  "-DSTEPLADDER_CUDA=${CUDA:-AUTO}"
+  "-DSTEPLADDER_CUDA=${CUDA:-AUTO}" "-DSTEPLADDER_LIBRARIES=${LIBRARIES:-newest}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")

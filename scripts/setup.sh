@@ -6,6 +6,7 @@
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
 #   scripts/setup.sh test     a browser, and the Python packages of the tests, for make test
+#   scripts/setup.sh libraries  the newest MKL and oneDNN of the Python registry, for make bench
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -27,6 +28,9 @@ test_requirements=('pytest>=7,<9' 'pytest-xdist>=3,<4')
 stamp=.venv/requirements.sha256
 tests_requirements=tests/requirements.txt
 tests_stamp=.venv/tests-requirements.sha256
+# oneDNN for GNU OpenMP, which this program uses; newer releases there need other runtimes.
+vendor_libraries=(mkl onednn-cpu-gomp onednn-devel-cpu-gomp)
+vendor_stamp=.libraries/installed
 log=$root/build/setup.log
 
 mode=${1:-all}
@@ -46,7 +50,8 @@ case $mode in
     packages=()
     tools=(chromium)
     ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz or test" ;;
+  libraries) packages=() ;;
+  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz, test or libraries" ;;
 esac
 
 # attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
@@ -244,6 +249,24 @@ setup_tests() {
   fi
 }
 
+# 270 MB to fetch and 840 MB on disk: into a folder of their own, where the build finds them before
+# those of the system. Without them it takes the latter.
+setup_libraries() {
+  local wanted="${vendor_libraries[*]}"
+  [[ $(cat "$vendor_stamp" 2>/dev/null) != "$wanted" ]] || return 0
+  local python=/usr/bin/python3
+  [[ -x $python ]] || python=python3
+  if attempt "Installing the newest vendor libraries into .libraries (840 MB; LIBRARIES=system keeps the system's)" \
+    "$python" -m venv --clear .libraries &&
+    attempt "  ${wanted// /, }" .libraries/bin/python -m pip install --disable-pip-version-check --no-deps \
+      "${vendor_libraries[@]}"; then
+    say "$wanted" >"$vendor_stamp"
+  else
+    rm -rf .libraries
+    say "pip could not install them ($log): the vendor rungs use the system's libraries"
+  fi
+}
+
 # --- data ----------------------------------------------------------------------------------------
 
 # Without the digits training uses generated images and reports it: only mode data fails.
@@ -282,6 +305,9 @@ if [[ $mode == format || $mode == fuzz ]]; then
   exit 0
 elif [[ $mode == test ]]; then
   setup_tests
+  exit 0
+elif [[ $mode == libraries ]]; then
+  setup_libraries
   exit 0
 elif [[ -n $from_system ]]; then
   accept_system_libraries

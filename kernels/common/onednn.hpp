@@ -4,7 +4,16 @@
 
 #include <dnnl.hpp>
 
+#include <string>
+
 namespace stepladder {
+
+// Name and version of the library that the program has opened, for the remark of a row.
+inline std::string onednn_name() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
 
 // The primitive_desc of a Primitive; `parameters` in the order of version 3.
 template <class Primitive, class... Parameters>

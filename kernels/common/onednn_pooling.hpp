@@ -1,4 +1,4 @@
-// oneDNN's pooling on plain NCHW, for max_pool and average_pool.
+// oneDNN's pooling in the layout of the problem, for max_pool and average_pool.
 #pragma once
 
 #include <unordered_map>
@@ -12,7 +12,8 @@ namespace stepladder {
 class OneDnnPooling {
  public:
   // The workspace of maxima must have the format of argmax, one byte per output: the operand is
-  // used as the workspace without conversion. Throws Unsupported where it has another.
+  // used as the workspace without conversion. Throws Unsupported where it has another, or would
+  // lack the positions in padding channels.
   template <class Problem>
   OneDnnPooling(const Problem& p, const Resources& resources, dnnl::algorithm algorithm)
       : threads_(resources.threads) {
@@ -21,10 +22,11 @@ class OneDnnPooling {
     const bool has_argmax = algorithm == dnnl::algorithm::pooling_max;
     const dnnl::memory::dims outputs{p.batch, p.channels, p.out_h(), p.out_w()};
     const auto f32 = dnnl::memory::data_type::f32;
-    const auto nchw = dnnl::memory::format_tag::nchw;
-    const dnnl::memory::desc x({p.batch, p.channels, p.height, p.width}, f32, nchw);
-    const dnnl::memory::desc y(outputs, f32, nchw);
-    const dnnl::memory::desc argmax(outputs, dnnl::memory::data_type::u8, nchw);
+    const auto layout = p.layout == Layout::nchw16c ? dnnl::memory::format_tag::nChw16c
+                                                    : dnnl::memory::format_tag::nchw;
+    const dnnl::memory::desc x({p.batch, p.channels, p.height, p.width}, f32, layout);
+    const dnnl::memory::desc y(outputs, f32, layout);
+    const dnnl::memory::desc argmax(outputs, dnnl::memory::data_type::u8, layout);
     const dnnl::memory::dims stride{p.stride_h, p.stride_w}, window{p.window_h, p.window_w},
         pad{p.pad_h, p.pad_w}, dilation{0, 0};
 
@@ -36,6 +38,8 @@ class OneDnnPooling {
     if (has_argmax && (is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
       throw Unsupported(
           "oneDNN stores the arg-max of this window in another format than one byte per output");
+    if (has_argmax && is_forward && p.layout == Layout::nchw16c && p.channels % 16 != 0)
+      throw Unsupported("oneDNN does not write the arg-max of padding channels");
     pool_ = is_forward ? dnnl::primitive(PoolingForward(forward))
                        : dnnl::primitive(PoolingBackward(backward));
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -88,6 +89,11 @@ def test_every_row_that_is_not_ok_has_a_reason_and_no_time(finished_run):
     for row in read_csv(finished_run / "summary.csv"):
         if row["status"] != "ok":
             assert row["status"] == "unavailable" and row["reason"] and not row["median_s"]
+
+
+def test_a_row_of_a_library_names_its_version(finished_run):
+    rows = [row for row in read_csv(finished_run / "summary.csv") if row["variant"] == "blis"]
+    assert rows and all(re.match(r"BLIS \d+\.\d+", row["reason"]) for row in rows)
 
 
 def test_every_repetition_is_kept(finished_run):

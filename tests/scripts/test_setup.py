@@ -34,7 +34,9 @@ done""")
     sandbox.fake("python3", f"""
 case "$*" in
   --version) echo Python 3.11.2 ;;
-  "-m venv "*) mkdir -p .venv/bin; rm -f .venv/bin/python; cp {venv_python} .venv/bin/python ;;
+  "-m venv "*)
+    folder=${{*: -1}}
+    mkdir -p $folder/bin; rm -f $folder/bin/python; cp {venv_python} $folder/bin/python ;;
 esac""")
     (sandbox.bin / "cp").symlink_to("/bin/cp")
     (sandbox.root / "plots").mkdir()
@@ -254,6 +256,23 @@ def test_without_apt_there_may_be_no_browser(machine):
     result = machine.run("setup.sh", "test")
     assert result.returncode == 0, result.stderr
     assert "no tests in a browser" in result.stdout
+
+
+def test_the_newest_vendor_libraries_go_into_a_folder_of_their_own_once(machine):
+    result = machine.run("setup.sh", "libraries")
+    assert result.returncode == 0, result.stderr
+    assert "LIBRARIES=system keeps the system's" in result.stdout
+    [call] = [call for call in machine.calls("venv-python") if "pip install" in call]
+    assert " mkl " in call and "--no-deps" in call
+    assert machine.run("setup.sh", "libraries").stdout == ""
+
+
+def test_without_the_newest_vendor_libraries_it_takes_those_of_the_system(machine):
+    machine.fake("venv-python", '[[ "$*" != *pip* ]] || { echo "no space left"; exit 1; }')
+    result = machine.run("setup.sh", "libraries")
+    assert result.returncode == 0
+    assert "the vendor rungs use the system's libraries" in result.stdout
+    assert not (machine.root / ".libraries").exists()
 
 
 def test_an_unknown_mode_is_refused(machine):

@@ -13,6 +13,7 @@ class OneDnn final : public Plan {
                                                    : dnnl::algorithm::pooling_avg_exclude_padding) {
   }
   void run(const Operands& o) override { pooling_.run(o.x, o.y); }
+  std::string remark() const override { return onednn_name(); }
 
  private:
   OneDnnPooling pooling_;

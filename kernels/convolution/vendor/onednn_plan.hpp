@@ -1,5 +1,5 @@
-// A convolution by oneDNN. Operands are in the plain layout; oneDNN chooses the layouts of the
-// convolution, and run() includes the reorders.
+// A convolution by oneDNN. Operands are in the layout of the problem, NCHW or NCHW16c; oneDNN
+// chooses the layouts of the convolution, and run() includes the reorders.
 #pragma once
 
 #include <unordered_map>
@@ -15,6 +15,9 @@ class OneDnn final : public Plan {
  public:
   OneDnn(const Problem& problem, const Resources& resources)
       : direction_(problem.direction), threads_(resources.threads) {
+    constexpr std::int64_t block = 16;
+    if (problem.layout == Layout::nchw16c && problem.groups > 1 && problem.group_out() % block != 0)
+      throw Unsupported("a group does not fill whole blocks of output channels");
     const OpenMpThreads scope(threads_);
     try {
       create(problem);
@@ -36,6 +39,8 @@ class OneDnn final : public Plan {
     result().reorder_after(stream_);
     stream_.wait();
   }
+
+  std::string remark() const override { return onednn_name(); }
 
  private:
   using Memory = dnnl::memory;
@@ -99,10 +104,14 @@ class OneDnn final : public Plan {
 
     const auto set = [&](const Memory::desc& x_chosen, const Memory::desc& w_chosen,
                          const Memory::desc& y_chosen, const Memory::desc& scratch) {
-      const auto oihw = grouped ? Memory::format_tag::goihw : Memory::format_tag::oihw;
-      x_.set({x, type, Memory::format_tag::nchw}, x_chosen, engine_, &result() == &x_);
-      w_.set({w, type, oihw}, w_chosen, engine_, &result() == &w_);
-      y_.set({y, type, Memory::format_tag::nchw}, y_chosen, engine_, &result() == &y_);
+      using Tag = Memory::format_tag;
+      const bool blocked = p.layout == Layout::nchw16c;
+      const Tag image = blocked ? Tag::nChw16c : Tag::nchw;
+      const Tag filters = blocked ? (grouped ? Tag::gOihw16o : Tag::Oihw16o)
+                                  : (grouped ? Tag::goihw : Tag::oihw);
+      x_.set({x, type, image}, x_chosen, engine_, &result() == &x_);
+      w_.set({w, type, filters}, w_chosen, engine_, &result() == &w_);
+      y_.set({y, type, image}, y_chosen, engine_, &result() == &y_);
       arguments_.emplace(DNNL_ARG_SCRATCHPAD, Memory(scratch, engine_));
     };
     switch (direction_) {

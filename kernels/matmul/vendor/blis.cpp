@@ -41,6 +41,11 @@ class Blis final : public BlasPlan<std::int64_t> {
                  "bli_thread_set_num_threads") {
     choose_kernels(library_);
   }
+
+  std::string remark() const override {
+    const char* (*version)() = library_["bli_info_get_version_str"];
+    return std::string("BLIS ") + version();
+  }
 };
 
 constexpr VariantInfo info{

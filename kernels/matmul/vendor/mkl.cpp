@@ -9,12 +9,23 @@ class Mkl final : public BlasPlan<int> {
  public:
   Mkl(const Problem& problem, const Resources& resources)
       : BlasPlan(problem, resources,
-                 {{"libmkl_rt.so.2", "libmkl_rt.so.3", "libmkl_rt.so"},
-                  "Debian non-free: intel-mkl; PyPI: mkl, its folder in LD_LIBRARY_PATH"},
+                 {{"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"},
+                  "PyPI: mkl, which make bench installs; Debian non-free: intel-mkl"},
                  "MKL_Set_Num_Threads") {
     constexpr int gnu = 3;  // MKL_THREADING_GNU
     int (*set_threading_layer)(int) = library_["MKL_Set_Threading_Layer"];
     set_threading_layer(gnu);
+  }
+
+  std::string remark() const override {
+    struct Version {
+      int major, minor, update;
+      const char *status, *build, *processor, *platform;
+    } version{};
+    void (*get)(Version*) = library_["MKL_Get_Version"];
+    get(&version);
+    return "MKL " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+           std::to_string(version.update);
   }
 };
 

@@ -47,6 +47,8 @@ class OneDnn final : public Plan {
     stream_.wait();
   }
 
+  std::string remark() const override { return onednn_name(); }
+
  private:
   static dnnl::primitive_attr post_ops(Epilogue epilogue) {
     dnnl::post_ops after;

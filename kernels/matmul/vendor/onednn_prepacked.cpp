@@ -46,6 +46,8 @@ class OneDnnPrepacked final : public Plan {
     stream_.wait();
   }
 
+  std::string remark() const override { return onednn_name(); }
+
  private:
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};

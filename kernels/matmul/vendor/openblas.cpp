@@ -13,6 +13,12 @@ class OpenBlas final : public BlasPlan<int> {
                    "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"},
                   "Debian: libopenblas0-openmp"},
                  "openblas_set_num_threads") {}
+
+  std::string remark() const override {  // such as "OpenBLAS 0.3.21 NO_LAPACKE …"
+    const char* (*config)() = library_["openblas_get_config"];
+    const std::string text = config();
+    return text.substr(0, text.find(' ', text.find(' ') + 1));
+  }
 };
 
 constexpr VariantInfo info{

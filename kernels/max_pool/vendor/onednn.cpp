@@ -10,6 +10,7 @@ class OneDnn final : public Plan {
   OneDnn(const Problem& p, const Resources& resources)
       : pooling_(p, resources, dnnl::algorithm::pooling_max) {}
   void run(const Operands& o) override { pooling_.run(o.x, o.y, o.argmax); }
+  std::string remark() const override { return onednn_name(); }
 
  private:
   OneDnnPooling pooling_;

@@ -41,6 +41,8 @@ class OneDnn final : public Plan {
     stream_.wait();
   }
 
+  std::string remark() const override { return onednn_name(); }
+
  private:
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
