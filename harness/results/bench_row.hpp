@@ -27,7 +27,8 @@ struct BenchRow {
   Measured measured{};
   Summary summary{};
   Roof roof{};
-  double speedup_vs_serial = none, speedup_vs_compiler = none, speedup_vs_vendor = none;
+  double speedup_vs_serial = none, speedup_vs_compiler = none, speedup_vs_vendor = none,
+         speedup_vs_vendor_equal = none;
   // Bits per second of a link below which the cost model predicts that compression pays.
   double break_even_rate = none;
   std::string repeat_command{};

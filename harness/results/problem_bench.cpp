@@ -53,6 +53,14 @@ bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
          other.place == own.place;
 }
 
+// And with equal arithmetic: Winograd and FFT, which need fewer multiplications, with a library that
+// uses them, other rungs with one that does not.
+bool is_equal_vendor_of(const BenchRow& row, const BenchRow& library) {
+  const VariantInfo &own = *row.variant->info, &other = *library.variant->info;
+  return is_vendor_of(row, library) && own.normwise == other.normwise && !own.chooses_algorithm &&
+         !other.chooses_algorithm;
+}
+
 std::string problem_of(const ProblemInfo& info) {
   return fmt::format("{}/{}/{}", info.primitive, info.direction, info.name);
 }
@@ -760,7 +768,7 @@ void ProblemBench::set_times(const Case& problem, Candidate& candidate, Measured
 void ProblemBench::set_speedups(std::vector<Candidate>& candidates) const {
   for (Candidate& row : candidates) {
     row.speedup_vs_serial = row.speedup_vs_compiler = row.speedup_vs_vendor =
-        BenchRow::none;  // the other row may have failed
+        row.speedup_vs_vendor_equal = BenchRow::none;  // the other row may have failed
     if (!row.is_ok()) continue;
     const auto over_fastest = [&](const auto& is_wanted) {
       const Candidate* fastest = nullptr;
@@ -775,6 +783,8 @@ void ProblemBench::set_speedups(std::vector<Candidate>& candidates) const {
         over_fastest([](const BenchRow& other) { return other.variant->info->by_compiler; });
     row.speedup_vs_vendor =
         over_fastest([&](const BenchRow& other) { return is_vendor_of(row, other); });
+    row.speedup_vs_vendor_equal =
+        over_fastest([&](const BenchRow& other) { return is_equal_vendor_of(row, other); });
   }
 }
 

@@ -87,6 +87,12 @@ const ColumnsOf<BenchRow>& summary_columns() {
         of_problem([](const Problem& p) { return p.shape; })},
        {"precision", "", "precision of the arithmetic",
         [](const Row& r) { return name_of(r.variant->info->precision); }},
+       {"arithmetic", "",
+        "fewer: multiplications than the problem defines, as in Winograd; any: the library chooses",
+        [](const Row& r) {
+          const VariantInfo& info = *r.variant->info;
+          return text_if(info.normwise, info.chooses_algorithm ? "any" : "fewer");
+        }},
        {"message_share", "",
         "bytes that an all-reduce sends, relative to a ring of fp32; empty: as many",
         [](const Row& r) -> std::optional<double> {
@@ -166,6 +172,9 @@ const ColumnsOf<BenchRow>& summary_columns() {
         [](const Row& r) { return r.speedup_vs_compiler; }},
        {"speedup_vs_vendor", "", "time of the fastest comparable library / time of this row",
         [](const Row& r) { return r.speedup_vs_vendor; }},
+       {"speedup_vs_vendor_equal", "",
+        "the same among libraries with the arithmetic of this row: fewer or all multiplications",
+        [](const Row& r) { return r.speedup_vs_vendor_equal; }},
        {"break_even_gbit_per_s", "Gbit/s",
         "rate of the links below which the cost model predicts that compression pays; 0: never",
         [](const Row& r) { return r.break_even_rate / 1e9; }},

@@ -79,6 +79,7 @@ struct VariantInfo {
   // Winograd, whose transforms mix neighbouring elements and cancel them again. Their large factor
   // times an fp32 bound that grows with the number of terms would accept wrong long sums.
   bool normwise = false;
+  bool chooses_algorithm = false;  // a library that may or may not use such a method
   // Relative error of a product whose operands are converted to a narrower format, added to the
   // bound; 2^-9 + 2^-20 for truncation to TF32. all_reduce: error of a sum whose partial sums are
   // converted, relative to the sum of the magnitudes.

@@ -231,7 +231,7 @@ class Ladder:
                     resource: Resource) -> float | None:
         """Geometric mean of a positive column over the problems."""
         return geometric_mean(row[column] for row in self.of(rung, direction, resource)
-                              if row[column])
+                              if row.get(column))
 
 
 def ladders(run: Run) -> list[Ladder]:

@@ -193,6 +193,8 @@ def gain_lines(ladder: Ladder, rung: Rung) -> list[str]:
                           interval(gain) if gain else MISSING,
                           shown(total.value if total else None),
                           shown(ladder.column_mean("speedup_vs_vendor", rung, direction, resource)),
+                          shown(ladder.column_mean("speedup_vs_vendor_equal", rung, direction,
+                                                   resource)),
                           percent(ladder.column_mean("percent_of_roof", rung, direction, resource)),
                           str(len({problem_key(row) for row in rows}))])
     return lines
@@ -267,7 +269,7 @@ def roofline(run: Run, ladder: Ladder, rung: Rung) -> Markup | None:
 
 
 GAIN_LABELS = ["variant", "on", "direction", "gain", "95 % interval",
-               "over first rung", "over library",
-               "share of roof", "problems"]
+               "over first rung", "over library", "at equal arithmetic", "share of roof",
+               "problems"]
 
 

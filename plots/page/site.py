@@ -31,6 +31,7 @@ class Line(NamedTuple):
     technique: str
     over_first: str
     over_vendor: str
+    over_vendor_equal: str
     of_roof: str
     problems: int
 
@@ -117,8 +118,8 @@ def line_of(ladder: Ladder) -> Line | None:
     if best is None:
         return None
     return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique,
-                times(best.over_first),
-                times(best.over_vendor), percent(best.percent_of_roof), best.problems)
+                times(best.over_first), times(best.over_vendor), times(best.over_vendor_equal),
+                percent(best.percent_of_roof), best.problems)
 
 
 def trainings(run: Run) -> str:

@@ -27,7 +27,7 @@ MOST_STEPS = 6
 MOST_FAILED = 3
 LONGEST_NETWORK = 16  # characters; longer names are clipped
 LONGEST_RESOURCE = 20
-LONGEST_RUNG = 24
+LONGEST_RUNG = 27
 
 # The first chart to look at: the first of these that was drawn, and the question that it answers.
 FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of each rung",
@@ -59,8 +59,10 @@ def rungs_block(found: Sequence[Ladder]) -> str:
         lines = rung_lines([(ladder, most_of_each_device(on)) for ladder, on in chosen])
     if not lines:
         return ""
-    labels = ("primitive", "on", "rung", "over first rung", "over vendor", "of roof", "problems")
-    return ("Our best rung, geometric means over the problems (vendor: the fastest library)\n"
+    labels = ("primitive", "on", "rung", "over first rung", "over vendor", "equal", "of roof",
+              "problems")
+    return ("Our best rung, geometric means (vendor: the fastest library; equal: both without "
+            "Winograd and FFT)\n"
             + columns(labels, limited(lines, MOST_RUNGS), 3))
 
 
@@ -73,7 +75,7 @@ def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
     return [primitive, clipped(resource.label, LONGEST_RESOURCE),
             clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), times(best.over_vendor),
-            percent(best.percent_of_roof), str(best.problems)]
+            times(best.over_vendor_equal), percent(best.percent_of_roof), str(best.problems)]
 
 
 def first_and_last_ranks(resources: Sequence[Resource]) -> list[Resource]:

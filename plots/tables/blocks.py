@@ -127,7 +127,8 @@ def first_part(version: object) -> str:
 def summary(run: Run, by_direction: bool) -> str | None:
     table = summary_table(ladders(run), by_direction)
     over = "the problems" if by_direction else "the problems of all directions"
-    return f"{source(run)} Geometric means over {over}.\n\n{table}" if table else None
+    return (f"{source(run)} Geometric means over {over}; `equal`: the best rung without Winograd "
+            f"and FFT, over libraries without.\n\n{table}" if table else None)
 
 
 def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
@@ -140,12 +141,13 @@ def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
                     place = [direction] if by_direction else []
                     rows.append([ladder.primitive, *place, resource.label, f"`{best.rung.name}`",
                                  times(best.over_first), times(best.over_vendor),
+                                 times(best.over_vendor_equal),
                                  percent(best.percent_of_roof), str(best.problems)])
     if not rows:
         return None
     labels = ["primitive", *(["direction"] if by_direction else []), "on", "best rung",
-              "over first rung", "over vendor", "share of roof", "problems"]
-    return markdown.table(labels, rows, len(labels) - 4)
+              "over first rung", "over vendor", "equal", "share of roof", "problems"]
+    return markdown.table(labels, rows, len(labels) - 5)
 
 
 def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
@@ -154,9 +156,10 @@ def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
     if ladder is None or not ladder.measured:
         return None
     parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
-             "that it ran on; `gain` is over the rung that it builds on."]
+             "that it ran on; `gain` is over the rung that it builds on; `equal`: as over vendor, but "
+             "Winograd and FFT only beside libraries that use them."]
     labels = ["rung", "builds on", "on", "gain", f"over {ladder.baseline}", "over vendor",
-              "of roof", "problems"]
+              "equal", "of roof", "problems"]
     for direction in ladder.directions:
         lines = [ladder_line(ladder, rung, direction) for rung in ladder.measured_rungs
                  if ladder.of(rung, direction)]
@@ -174,6 +177,7 @@ def ladder_line(ladder: Ladder, rung: Rung, direction: str) -> list[str]:
     return [f"`{rung.name}`", f"`{split_isa(base.name)[0]}`" if base else MISSING, where[2].label,
             times(gain and gain.value), times(total and total.value),
             times(ladder.column_mean("speedup_vs_vendor", *where)),
+            times(ladder.column_mean("speedup_vs_vendor_equal", *where)),
             percent(ladder.column_mean("percent_of_roof", *where)), str(len(problems))]
 
 

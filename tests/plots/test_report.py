@@ -78,11 +78,12 @@ def test_the_table_of_a_ladder(tmp_path, root):
     rewrite(load_run(tmp_path), root)
     text = (root / "kernels/matmul/README.md").read_text()
     assert table_row(text, "rung") == ["rung", "builds on", "on", "gain", "over serial",
-                                       "over vendor", "of roof", "problems"]
-    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "4.0 %", "2"]
+                                       "over vendor", "equal", "of roof", "problems"]
+    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "–", "4.0 %",
+                                             "2"]
     assert table_row(text, "`simd_avx2`")[1:] == ["`blocked`", "1 thread", "4.00x", "4.00x",
-                                                 "0.50x", "–", "2"]
-    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–",
+                                                 "0.50x", "–", "–", "2"]
+    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–", "–",
                                               "1"]
     assert "mkl" not in text
 

@@ -63,7 +63,7 @@ def test_the_published_run(monkeypatch):
     assert len(text.splitlines()) <= MOST_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
     best = block(text, "Our best rung")
-    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.00x", "81", "%",
+    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.00x", "–", "81", "%",
                        "23"]
     assert block(text, "Training step")[-1] == ["cifar_cnn", "2", "threads", "best", "26.3", "63.0",
                                                 "2.39x", "5.74x", "over", "simd"]
@@ -139,7 +139,7 @@ def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
         summary_row("packed_openmp", 3.0, builds_on="packed", speedup_vs_vendor=0.75),
         summary_row("openblas", 2.0, technique="vendor", speedup_vs_vendor=1)])
     assert block(screen(tmp_path), "Our best rung")[1] == [
-        "matmul", "1", "thread", "packed_openmp", "–", "0.75x", "–", "1"]
+        "matmul", "1", "thread", "packed_openmp", "–", "0.75x", "–", "–", "1"]
 
 
 def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
@@ -155,7 +155,7 @@ def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
 def test_columns_line_up(run_dir):
     lines = next(part for part in render(load_run(run_dir)).split("\n\n")
                  if part.startswith("Our best rung")).splitlines()[1:]
-    ends = [lines[0].index(label) + len(label) for label in ("over vendor", "of roof", "problems")]
+    ends = [lines[0].index(label) + len(label) for label in ("over vendor", "equal", "of roof", "problems")]
     for line in lines[1:]:
         assert all(not line[end - 1].isspace() and line[end:end + 1] in ("", " ") for end in ends)
 

@@ -12,6 +12,7 @@ constexpr VariantInfo info{
     .threaded = true,
     .bound_factor = 1024,  // it may choose Winograd
     .normwise = true,
+    .chooses_algorithm = true,
 };
 
 const Registration registration{info,

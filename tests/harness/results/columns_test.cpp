@@ -199,7 +199,8 @@ TEST(ResultColumns, ValuesOfARowAreInTheColumnsOfTheirNames) {
                      .roof = {.name = "peak", .seconds = 0.5},
                      .speedup_vs_serial = 3,
                      .speedup_vs_compiler = 1.5,
-                     .speedup_vs_vendor = 0.8};
+                     .speedup_vs_vendor = 0.8,
+                     .speedup_vs_vendor_equal = 0.9};
   const std::pair<const char*, const char*> expected[] = {{"verified", "yes"},
                                                           {"error_ratio", "0.25"},
                                                           {"repetitions", "7"},
@@ -217,7 +218,8 @@ TEST(ResultColumns, ValuesOfARowAreInTheColumnsOfTheirNames) {
                                                           {"roof", "peak"},
                                                           {"speedup_vs_serial", "3"},
                                                           {"speedup_vs_compiler", "1.5"},
-                                                          {"speedup_vs_vendor", "0.8"}};
+                                                          {"speedup_vs_vendor", "0.8"},
+                                                          {"speedup_vs_vendor_equal", "0.9"}};
   for (const auto& [column, value] : expected) EXPECT_EQ(field(row, column), value) << column;
 }
 
