@@ -4,16 +4,14 @@
 
 #include <algorithm>
 
+#include "bench/row_table.hpp"
 #include "harness/results/run_folder.hpp"
 
 namespace stepladder {
 namespace {
 
-std::string times(double factor) {
-  return factor < 10 ? fmt::format("{:.2f}x", factor) : fmt::format("{:.1f}x", factor);
-}
 std::string interval(const Factor& factor) {
-  return fmt::format("{} .. {}", times(factor.low), times(factor.high));
+  return fmt::format("{} .. {}", times_text(factor.low), times_text(factor.high));
 }
 
 void print_table(const Attribution& found, std::span<const std::string> names) {
@@ -21,12 +19,13 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
              "average", "95 % interval", "least, after", "most, after");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Attribution::Technique& t = found.techniques[i];
-    fmt::print("  {:<10} {:>8} {:>8} {:>8}  {:<18} {:<34} {}\n", names[i], times(t.alone.value),
-               times(t.last.value), times(t.average.value), interval(t.average),
-               fmt::format("{} {}", times(t.least.value), names_of(t.least_after, names)),
-               fmt::format("{} {}", times(t.most.value), names_of(t.most_after, names)));
+    fmt::print("  {:<10} {:>8} {:>8} {:>8}  {:<18} {:<34} {}\n", names[i],
+               times_text(t.alone.value), times_text(t.last.value), times_text(t.average.value),
+               interval(t.average),
+               fmt::format("{} {}", times_text(t.least.value), names_of(t.least_after, names)),
+               fmt::format("{} {}", times_text(t.most.value), names_of(t.most_after, names)));
   }
-  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", times(found.total.value),
+  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", times_text(found.total.value),
              interval(found.total));
   std::vector<Attribution::Pair> clear;
   for (const Attribution::Pair& pair : found.pairs)
@@ -37,7 +36,7 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
     fmt::print("  {} and {} {}: {} ({})\n", names[static_cast<std::size_t>(pair.first)],
                names[static_cast<std::size_t>(pair.second)],
                pair.together.value > 1 ? "help each other" : "gain less together",
-               times(pair.together.value), interval(pair.together));
+               times_text(pair.together.value), interval(pair.together));
 }
 
 // One for each technique and pair, and one for all; `common` has what they share.
@@ -85,9 +84,8 @@ void report_attribution(const std::filesystem::path& folder, const AttributionRo
           },
           lines);
   const auto speed = [&](const CornerTime& time) {
-    return flops > 0             ? fmt::format("{:.3g} GFLOP/s", flops / time.seconds / 1e9)
-           : time.seconds < 1e-3 ? fmt::format("{:.3g} us", 1e6 * time.seconds)
-                                 : fmt::format("{:.4g} ms", 1e3 * time.seconds);
+    return flops > 0 ? fmt::format("{:.3g} GFLOP/s", flops / time.seconds / 1e9)
+                     : time_text(time.seconds);
   };
   fmt::print("\n{}{}{} {}, {}, {} {}: {} without, {} with all techniques\n", problem.primitive,
              problem.direction.empty() ? "" : " ", problem.direction, problem.problem,

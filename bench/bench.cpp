@@ -11,6 +11,7 @@
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/progress.hpp"
+#include "bench/row_table.hpp"
 #include "bench/supervisor.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -127,12 +128,18 @@ int run(BenchCommand& options) {
   if (!run.writes()) return bench.counts().failed > 0 ? 1 : 0;
 
   const BenchCounts& counts = bench.counts();
-  fmt::print(
-      "{} rows ok ({} of them noisy, {} disturbed), {} failed, {} unavailable, {} "
-      "skipped{}\n{}\n{}\n",
-      counts.ok, counts.flagged, counts.disturbed, counts.failed, counts.unavailable,
-      counts.skipped, counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "",
-      run.meter().noise().sentence(), (run.folder().directory() / "summary.csv").string());
+  const std::filesystem::path folder = run.folder().directory();
+  if (options.report == Report::json)
+    fmt::print("{}\n", run.folder().read_json("summary.json").dump(1));
+  else if (options.report == Report::tables)
+    print_tables(read_rows(folder / "summary.csv", work));
+  fmt::print(options.report == Report::json ? stderr : stdout,
+             "{} rows ok ({} of them noisy, {} disturbed), {} failed, {} unavailable, {} "
+             "skipped{}\n{}\n{}\n",
+             counts.ok, counts.flagged, counts.disturbed, counts.failed, counts.unavailable,
+             counts.skipped,
+             counts.kept > 0 ? fmt::format(", {} kept from before", counts.kept) : "",
+             run.meter().noise().sentence(), (folder / "summary.csv").string());
   if (counts.failed > 0) return 1;
   return options.then ? options.then() : 0;
 }
@@ -193,6 +200,13 @@ Command bench_command(CLI::App& program) {
                 "Over ranks: the variant at which the last command in that folder was lost gets a "
                 "failed row, and the others are measured")
       ->needs("--resume");
+  options->report = Report::tables;
+  CLI::Option* quiet = app->add_flag_callback(
+      "--quiet", [options] { options->report = Report::counts; }, "Print no tables at the end");
+  app->add_flag_callback(
+         "--json", [options] { options->report = Report::json; },
+         "Print summary.json at the end instead of tables, and everything else to stderr")
+      ->excludes(quiet);
   return {app, [options] { return run_bench(options); }};
 }
 

@@ -10,7 +10,11 @@
 
 namespace stepladder {
 
+// What a run prints at its end.
+enum class Report { tables, counts, json };
+
 struct BenchCommand {
+  Report report = Report::counts;
   double time_limit = 60;    // seconds
   double memory_limit = 0;   // GiB; 0: nine tenths of what is available
   bool after_crash = false;  // of ranks

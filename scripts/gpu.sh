@@ -227,7 +227,7 @@ fi
 if [[ -n ${PRIMITIVE:-} ]]; then
   IFS=', ' read -ra primitives <<<"$PRIMITIVE"
 else
-  mapfile -t primitives < <(timeout 20 "$program" list --place cuda | grep -v '^ ' | grep -v '^all_reduce$' || true)
+  mapfile -t primitives < <(timeout 20 "$program" list --place cuda --full | grep -v '^ ' | grep -v '^all_reduce$' || true)
 fi
 budget=()
 [[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
@@ -255,7 +255,7 @@ if [[ $part == check ]]; then finish; fi
 
 # Every rung of the primitive but those that have just broken the device or did not terminate.
 timed() { # PRIMITIVE
-  timeout 20 "$program" list "$1" --place cuda | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
+  timeout 20 "$program" list "$1" --place cuda --full | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
     grep -qsE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
   done | paste -sd,
 }
@@ -304,7 +304,7 @@ cpu_ladder() {
   grep -qw avx512dq /proc/cpuinfo && isa=avx512
   for ((count = 2; count <= $(core_count); count *= 2)); do threads+=,$count; done
   while read -r primitive seconds; do
-    first=$(timeout 20 "$program" list "$primitive" --place cpu | sed -n '2s/^  \([^ ]*\) .*/\1/p') || continue
+    first=$(timeout 20 "$program" list "$primitive" --place cpu --full | sed -n '2s/^  \([^ ]*\) .*/\1/p') || continue
     stage "cpu $primitive" "$seconds" "$program" bench "$primitive" --place cpu --suite layers \
       --variant "$first,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
       --out "$run/cpu" --resume

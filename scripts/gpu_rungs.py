@@ -34,8 +34,8 @@ TELLING = re.compile(r"^(FAILED|stepladder: |========= (?!COMPUTE-SANITIZER|ERRO
 
 
 def own_rungs(program):
-    """(primitive, rung, whether this source has passed on a device), as `list` prints them."""
-    shown = subprocess.run([program, "list", "--place", "cuda"], capture_output=True, text=True,
+    """(primitive, rung, whether this source has passed on a device), as `list --full` prints them."""
+    shown = subprocess.run([program, "list", "--place", "cuda", "--full"], capture_output=True, text=True,
                            check=True).stdout
     found, primitive = [], None
     for line in shown.splitlines():

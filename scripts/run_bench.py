@@ -49,7 +49,7 @@ def parts():
     threads = variable("THREADS", f"1,{cores}" if cores > 1 else "1")
     has_mpirun = shutil.which("mpirun") is not None
     several = [count for count in counts if count > 1 and has_mpirun]
-    rows = ["--suite", suite, *given(("VARIANT", "--variant"), ("BUDGET", "--budget"))]
+    rows = ["--quiet", "--suite", suite, *given(("VARIANT", "--variant"), ("BUDGET", "--budget"))]
     wanted = primitives(suite)
     single = [name for name in wanted if name != "all_reduce"]
     found = []

@@ -367,7 +367,7 @@ def test_root_gets_the_variables_that_mpirun_needs(stepladder, tiny, tmp_path):
 
 
 def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
-    listing = stepladder("list", "matmul").stdout.splitlines()
+    listing = stepladder("list", "matmul", "--full").stdout.splitlines()
     missing = {listing[i - 1].split()[0]: line.split("unavailable: ")[1]
                for i, line in enumerate(listing) if "unavailable: " in line}
     out = stepladder.new_run(tmp_path / "run")

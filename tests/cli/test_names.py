@@ -193,7 +193,7 @@ def rungs(listing):
 
 
 def test_place_selects_the_rungs_that_run_there(stepladder):
-    everywhere, cpu, cuda = (rungs(stepladder("list", *place).stdout)
+    everywhere, cpu, cuda = (rungs(stepladder("list", "--full", *place).stdout)
                              for place in ((), ("--place", "cpu"), ("--place", "cuda")))
     assert everywhere == {name: cpu.get(name, []) + cuda.get(name, []) for name in everywhere}
     assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu[
@@ -213,11 +213,31 @@ def test_random_problems_that_no_variant_supports_do_not_count(stepladder):
 
 
 def test_list_leaves_out_primitives_without_rungs_at_the_place_unless_all_are(stepladder):
-    names = rungs(stepladder("list").stdout)
-    with_cuda = rungs(stepladder("list", "--place", "cuda").stdout)
+    names = rungs(stepladder("list", "--full").stdout)
+    with_cuda = rungs(stepladder("list", "--full", "--place", "cuda").stdout)
     for name in names:
         done = stepladder("list", name, "--place", "cuda")
         assert done.returncode == (0 if name in with_cuda else 2)
         assert name in with_cuda or f"unknown place of {name} 'cuda'; nearest: cpu" in done.stderr
-    done = stepladder("list", *names, "--place", "cuda")
+    done = stepladder("list", "--full", *names, "--place", "cuda")
     assert done.returncode == 0 and rungs(done.stdout) == with_cuda
+
+
+def test_the_list_is_a_tree_with_a_line_for_each_file(stepladder):
+    lines = stepladder("list", "max_pool").stdout.splitlines()
+    assert lines[0] == "max_pool" and lines[1].startswith(" ├─ serial: the definition")
+    at = {re.search(r"─ (\w+)", line)[1]: line for line in lines[1:]}
+    assert len(at) == len(lines) - 1
+    assert re.search(r"─ simd \[sse42 avx2 avx512\]: vectors", at["simd"])
+    # a rung is further to the right than the one it builds on
+    for below, above in (("serial", "branchless"), ("branchless", "simd"), ("simd", "openmp")):
+        assert at[below].index("─ ") < at[above].index("─ ")
+    assert at["nchw16c"].endswith("; supports NCHW16c only")
+
+
+def test_the_list_gives_the_reason_of_a_branch_once(stepladder):
+    text = stepladder("list", "matmul", "--place", "cuda").stdout
+    if "unavailable" not in text:
+        pytest.skip("this machine has a device")
+    first, second = [line for line in text.splitlines() if "─ naive" in line or "─ coalesced" in line]
+    assert "(unavailable: " in first and second.endswith(" (unavailable)")

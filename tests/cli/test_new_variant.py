@@ -57,7 +57,7 @@ def test_one_new_file_is_built_listed_and_verified(copied):
     assert done.returncode == 0, done.stdout + done.stderr
 
     program = Program(copied / "build/stepladder")
-    listed = program("list", primitive).stdout.splitlines()
+    listed = program("list", primitive, "--full").stdout.splitlines()
     row, = [line for line in listed if line.split()[:1] == [name]]
     adds = re.search(r'\.adds = "(.*?)"', text)[1]
     assert row.endswith(adds)

@@ -54,7 +54,7 @@ def cuda_rungs():
 def listed(stepladder, *options):
     """Path: the status of each CUDA rung that `list` prints."""
     paths = {(path.split("/")[1], path.split("/")[-1]): path for path in cuda_rungs()}
-    done = stepladder("list", "--place", "cuda", *options)
+    done = stepladder("list", "--place", "cuda", "--full", *options)
     assert done.returncode == 0, done.stderr
     found, primitive = {}, None
     for line in done.stdout.splitlines():

@@ -23,7 +23,7 @@ OWN = ["matmul naive", "matmul warp_tile", "max_pool naive", "layers bias", "mat
 PROGRAM = """#!/bin/bash
 here=$(dirname "$0")
 if [[ $1 == list ]]; then
-  [[ $* == "list --place cuda" ]] || exit 2
+  [[ $* == "list --place cuda --full" ]] || exit 2
   cat "$here/list"
   exit
 fi
