@@ -61,7 +61,7 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data libraries build test fuzz faults mutate bench attribution bench-network cost-model compare-modes \
+.PHONY: help setup data libraries build test fuzz faults mutate bench try attribution bench-network cost-model compare-modes \
 	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format \
 	lint clean
 
@@ -102,6 +102,10 @@ libraries: setup
 
 bench: libraries build ## verify and measure, draw the charts, write report.html, print the main results
 	@python3 scripts/run_bench.py
+
+try: build ## verify one rung and measure it beside the one below, the others, the libraries (VARIANT)
+	@"$$BUILD/stepladder" try "$$VARIANT" $${PRIMITIVE:+--primitive "$$PRIMITIVE"} \
+	  $${SUITE:+--suite "$$SUITE"} $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}
 
 attribution: build ## what each technique buys, alone, last and on average over all orders
 	@out=$${OUT:-results/local/$$(date +%Y%m%d-%H%M%S)}; \

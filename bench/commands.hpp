@@ -19,6 +19,8 @@ Command machine_command(CLI::App& program);
 Command verify_command(CLI::App& program);
 Command bench_command(CLI::App& program);
 Command attribute_command(CLI::App& program);
+Command new_command(CLI::App& program);
+Command try_command(CLI::App& program);
 Command step_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command modes_command(CLI::App& program);

@@ -96,6 +96,49 @@ def test_a_row_of_a_library_names_its_version(finished_run):
     assert rows and all(re.match(r"BLIS \d+\.\d+", row["reason"]) for row in rows)
 
 
+def test_a_run_of_few_problems_ends_with_a_table_of_each(stepladder, tmp_path):
+    out = stepladder.new_run(tmp_path / "run")
+    done = stepladder("bench", "matmul", "--shape", "20x30x40", "--variant",
+                      "serial_i??,blocked_o3,simd,blis,summa", *QUICK, "--out", out, "--resume")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    at = lines.index("matmul forward 20x30x40")
+    labels = re.split("  +", lines[at + 1].strip())
+    assert labels[:8] == ["variant", "threads", "median", "95 % interval", "GFLOP/s", "over first",
+                          "over compiler", "over library"]
+    table = {line.split()[0]: line for line in lines[at + 2:lines.index("", at)]}
+    rows = [row for row in read_csv(out / "summary.csv") if row["status"] == "ok"]
+    assert list(table) == [row["variant"] for row in rows] and "serial_ijk" in table
+    for row in rows:
+        over = float(row["speedup_vs_vendor"])
+        assert f"{over:.2f}x" in table[row["variant"]] or f"{over:.3g}x" in table[row["variant"]]
+    assert any("unavailable: its product is of several processes" in line for line in lines)
+
+
+def test_a_run_of_many_problems_ends_with_means(stepladder, tmp_path):
+    shapes = [word for n in range(5) for word in ("--shape", f"{20 + n}x30x40")]
+    arguments = ("bench", "matmul", *shapes, "--variant", "serial_ikj,simd_sse42", *QUICK[:2],
+                 "--repetitions", "3", "--budget", "0.005")
+    done = stepladder(*arguments, "--out", stepladder.new_run(tmp_path / "run"), "--resume")
+    lines = done.stdout.splitlines()
+    at = lines.index("matmul, geometric means over the problems")
+    assert [line.split()[:3] for line in lines[at + 2:at + 4]] == [
+        ["serial_ikj", "1", "5"], ["simd_sse42", "1", "5"]]
+
+
+def test_a_run_prints_json_or_no_tables_if_asked(stepladder, tmp_path):
+    arguments = ("bench", "matmul", "--shape", "20x30x40", "--variant", "serial_ikj", *QUICK,
+                 "--resume")
+    out = stepladder.new_run(tmp_path / "json")
+    done = stepladder(*arguments, "--json", "--out", out)
+    assert json.loads(done.stdout) == json.loads((out / "summary.json").read_text())
+    assert "1 rows ok" in done.stderr
+    done = stepladder(*arguments, "--quiet", "--out", stepladder.new_run(tmp_path / "quiet"))
+    assert done.stdout.startswith("1 rows ok")
+    done = stepladder(*arguments, "--quiet", "--json", "--out", tmp_path / "none")
+    assert done.returncode == 2 and not (tmp_path / "none").exists()
+
+
 def test_every_repetition_is_kept(finished_run):
     samples = read_csv(finished_run / "samples.csv")
     for row in read_csv(finished_run / "summary.csv"):

@@ -46,11 +46,15 @@ def test_the_example_is_short():
     assert len(example()[1].splitlines()) <= 60
 
 
-def test_one_new_file_is_built_listed_and_verified(copied):
+def test_one_new_file_is_built_listed_and_verified(copied, program_path):
     path, text = example()
     primitive, name = Path(path).parts[1], Path(path).stem
     assert not (ROOT / path).exists()
     (copied / path).write_text(text)
+    old = Program(program_path)
+    copy = old("new", "convolution", "copy_of_im2col", "--from", "im2col",
+               environment={"STEPLADDER_SOURCE_DIR": str(copied)})
+    assert copy.returncode == 0, copy.stderr
     done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder",
                            "--parallel", "2"], capture_output=True, text=True, timeout=600,
                           check=False)
@@ -67,6 +71,12 @@ def test_one_new_file_is_built_listed_and_verified(copied):
     counts = re.search(r"50 problems, 1 variants: (\d+) checks passed, 0 failed", done.stdout)
     assert int(counts[1]) > 0
     (copied / path).unlink()
+
+    # The copy that `new` makes compiles too, and is another rung.
+    done = program("verify", "convolution", "--variant", "copy_of_im2col", "--random", "5")
+    assert done.returncode == 0 and ", 0 failed" in done.stdout, done.stdout
+    tree = program("list", "convolution").stdout
+    assert re.search(r"─ im2col: .*\n(.*\n)*.*─ copy_of_im2col: what it adds to im2col", tree)
 
 
 def digests(tree):

@@ -1,18 +1,23 @@
 // OpenBLAS, which most builds of numpy on Debian use. Its hand-written kernels have the same
 // structure as `packed`: that of Goto and van de Geijn.
+#include "kernels/common/openblas.hpp"
+
 #include "kernels/matmul/vendor/blas_library.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
+BlasLibrary open_openblas() {
+  choose_openblas_kernels();
+  return {{"libopenblas.so.0", "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
+           "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"},
+          "Debian: libopenblas0-openmp"};
+}
+
 class OpenBlas final : public BlasPlan<int> {
  public:
   OpenBlas(const Problem& problem, const Resources& resources)
-      : BlasPlan(problem, resources,
-                 {{"libopenblas.so.0", "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
-                   "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"},
-                  "Debian: libopenblas0-openmp"},
-                 "openblas_set_num_threads") {}
+      : BlasPlan(problem, resources, open_openblas(), "openblas_set_num_threads") {}
 
   std::string remark() const override {  // such as "OpenBLAS 0.3.21 NO_LAPACKE …"
     const char* (*config)() = library_["openblas_get_config"];

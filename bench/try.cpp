@@ -1,0 +1,214 @@
+// stepladder try: verifies one rung and measures it in turns with the one below it, the other rungs
+// that a step would choose from, and the libraries.
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "bench/bench.hpp"
+#include "bench/commands.hpp"
+#include "bench/option_checks.hpp"
+#include "bench/row_table.hpp"
+#include "harness/adapters/primitives.hpp"
+#include "harness/io/file.hpp"
+#include "harness/io/nearest.hpp"
+#include "harness/io/shell.hpp"
+#include "harness/results/run_folder.hpp"
+#include "harness/rungs/use_spec.hpp"
+
+namespace stepladder {
+namespace {
+
+struct Options {
+  std::string rung, primitive;
+  int random = 40;
+};
+
+bool is_named(const Variant& variant, const std::string& name) {
+  return variant.name == name || variant.info->name == name;
+}
+
+// The widest available build of the name; the first one if none is.
+const Variant* widest(const std::vector<Variant>& variants, const std::string& name) {
+  const Variant* found = nullptr;
+  for (const Variant& variant : variants)
+    if (is_named(variant, name) && (found == nullptr || variant.why_unavailable.empty()))
+      found = &variant;
+  return found;
+}
+
+// The primitive that has the rung. Throws UnknownName if there is none, std::runtime_error if
+// several have.
+const PrimitiveType& primitive_of(const Options& options) {
+  if (!options.primitive.empty()) {
+    const PrimitiveType& type = primitive(options.primitive);
+    std::vector<std::string> names;
+    for (const Variant& variant : type.variants()) names.emplace_back(variant.info->name);
+    if (widest(type.variants(), options.rung) == nullptr)
+      throw UnknownName("rung of " + options.primitive, options.rung, names);
+    return type;
+  }
+  std::vector<const PrimitiveType*> types;
+  std::vector<std::string> names;
+  std::string found;
+  for (const PrimitiveType* type : primitives()) {
+    for (const Variant& variant : type->variants()) names.emplace_back(variant.info->name);
+    if (widest(type->variants(), options.rung) == nullptr) continue;
+    types.push_back(type);
+    found += (found.empty() ? "" : ", ") + std::string(type->name());
+  }
+  if (types.empty()) throw UnknownName("rung", options.rung, names);
+  if (types.size() > 1)
+    throw std::runtime_error(
+        fmt::format("{} have a rung {}; name one with --primitive", found, options.rung));
+  return *types.front();
+}
+
+// Log of the ratio of two times over the problems that both rows have, with its standard error.
+struct Comparison {
+  double log_ratio = 0, variance = 0;
+  int problems = 0;
+
+  void add(const TableRow& other, const TableRow& own) {
+    constexpr double of_interval = 2 * 1.96;
+    log_ratio += std::log(*other.seconds / *own.seconds);
+    for (const TableRow* row : {&other, &own})
+      if (row->low && row->high)
+        variance += std::pow(std::log(*row->high / *row->low) / of_interval, 2);
+    ++problems;
+  }
+  double ratio() const { return std::exp(log_ratio / problems); }
+  std::string text() const {
+    const double half = 1.96 * std::sqrt(variance) / problems;
+    return fmt::format("{} as fast ({} .. {})", times_text(ratio()),
+                       times_text(ratio() * std::exp(-half)), times_text(ratio() * std::exp(half)));
+  }
+};
+
+// What a rung that has no thread takes counts with any number of threads.
+using ByProblem = std::map<std::pair<std::string, std::string>, const TableRow*>;
+ByProblem rows_of(const std::vector<TableRow>& rows, const std::string& variant, int threads) {
+  ByProblem found;
+  for (const TableRow& row : rows)
+    if (row.variant == variant && row.seconds && row.threads <= threads) {
+      const TableRow*& best = found[{row.direction, row.problem}];
+      if (best == nullptr || row.threads > best->threads) best = &row;
+    }
+  return found;
+}
+
+Comparison compare(const ByProblem& other, const ByProblem& own) {
+  Comparison comparison;
+  for (const auto& [problem, row] : own)
+    if (const auto found = other.find(problem); found != other.end())
+      comparison.add(*found->second, *row);
+  return comparison;
+}
+
+void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const std::string& parent,
+                   const std::vector<int>& threads) {
+  for (const int count : threads) {
+    const ByProblem mine = rows_of(rows, own.name, count);
+    if (mine.empty() || (count > 1 && !own.info->threaded)) continue;
+    fmt::print("\n{} on {} thread{}, geometric means:\n", own.name, count, count == 1 ? "" : "s");
+    const auto line = [&](const std::string& other, const char* what) {
+      if (const Comparison found = compare(rows_of(rows, other, count), mine); found.problems > 0)
+        fmt::print("  {} as {}, {}\n", found.text(), other, what);
+    };
+    if (!parent.empty()) line(parent, "the rung below");
+    for (const bool is_library : {false, true}) {
+      std::string fastest;
+      double least = 0;
+      for (const TableRow& row : rows) {
+        if (row.is_library != is_library || row.variant == own.name) continue;
+        const Comparison found = compare(rows_of(rows, row.variant, count), mine);
+        if (found.problems < static_cast<int>(mine.size())) continue;
+        if (fastest.empty() || found.ratio() < least) fastest = row.variant, least = found.ratio();
+      }
+      if (!fastest.empty())
+        line(fastest, is_library ? "the fastest library" : "the fastest other rung");
+    }
+  }
+}
+
+// Random problems, in a process of their own: one that crashes is told from one that is slow.
+bool passes(const Options& options, const PrimitiveType& type, const Variant& own) {
+  if (options.random == 0) return true;
+  const std::string command =
+      fmt::format("{} verify {} --variant {} --random {}",
+                  shell_quoted(std::filesystem::read_symlink("/proc/self/exe").string()),
+                  type.name(), shell_quoted(own.name), options.random);
+  const int status = std::system(command.c_str());
+  if (WIFEXITED(status) && WEXITSTATUS(status) > 128)
+    fmt::print("{} ended with signal {}\n", own.name, WEXITSTATUS(status) - 128);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// results/local/try, of which only the ceilings are kept from one try to the next.
+std::string emptied_folder() {
+  const std::filesystem::path folder = default_run_directory().parent_path() / "try";
+  create_directories(folder);
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().filename() != "ceilings.json") remove_all(entry.path());
+  return folder.string();
+}
+
+int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
+  const PrimitiveType& type = primitive_of(options);
+  const std::vector<Variant> all = type.variants();
+  const Variant own = *widest(all, options.rung);
+  if (const std::string why = why_not_here(type, own); !why.empty())
+    throw std::runtime_error(fmt::format("{} cannot run here: {}", own.name, why));
+  if (!passes(options, type, own)) return 1;
+
+  std::string parent, names = own.name;
+  if (const Variant* below = widest(all, own.info->builds_on))
+    names += "," + (parent = below->name);
+  names += "," + all.front().name;
+  for (const char* use : {"best", "compiler", "vendor"})
+    for (const Variant& other : UseSpec(use).candidates(type)) names += "," + other.name;
+  command->selection.primitives = {type.name()};
+  command->selection.variant = names;
+  if (command->selection.shapes.empty() && command->selection.suite.empty())
+    command->selection.suite = "quick";
+  command->out = emptied_folder();
+  command->resume = true;
+  command->report = Report::tables;
+  command->then = [own, parent, command] {
+    const std::vector<Work> work = command->selection.work("quick");
+    print_verdict(read_rows(std::filesystem::path(command->out) / "summary.csv", work), own, parent,
+                  command->bench.threads);
+    return 0;
+  };
+  return run_bench(command);
+}
+
+}  // namespace
+
+Command try_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand(
+      "try", "Verify one rung and measure it beside the one below, the others and the libraries");
+  auto options = std::make_shared<Options>();
+  auto command = std::make_shared<BenchCommand>();
+  command->bench.threads = default_threads();
+  command->bench.measure.budget_seconds = 0.04;
+  app->add_option("rung", options->rung, "Its name")->required();
+  app->add_option("--primitive", options->primitive, "Primitive, where several have such a rung");
+  app->add_option("--random", options->random, "Random problems to verify it on first")
+      ->transform(whole_number(0, 100'000));
+  app->add_option("--suite", command->selection.suite, "Problems to measure; quick by default");
+  app->add_option("--shape", command->selection.shapes, "A shape instead of a suite, as in bench")
+      ->allow_extra_args(false)
+      ->excludes("--suite");
+  add_threads(*app, command->bench.threads, "Numbers of threads, for example 1,2");
+  app->add_option("--budget", command->bench.measure.budget_seconds,
+                  "Seconds of timing for each row")
+      ->check(positive_number());
+  return {app, [options, command] { return run(*options, command); }};
+}
+
+}  // namespace stepladder
