@@ -21,14 +21,14 @@ def test_one_run_folder_holds_everything(project):
     result = project.run("run_bench.py", OUT="run")
     assert result.returncode == 0, result.stderr
     calls = project.calls()
-    assert calls[0] == f"bench {SINGLE} --suite layers --threads 1,4 --out run"
+    assert calls[0] == f"bench {SINGLE} --quiet --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
     updates = "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
     assert [call.split(" --out")[0] for call in calls[1:9]] == \
         [f"attribute {name} --budget 0.1" for name in ("matmul", "convolution")] + \
-        ["bench matmul --suite layers --variant mpi_rows,summa,summa_overlap"] * 2 + \
-        [f"bench sgd_update --suite layers --variant {updates}"] * 2 + \
-        ["bench all_reduce --suite layers"] * 2
+        ["bench matmul --quiet --suite layers --variant mpi_rows,summa,summa_overlap"] * 2 + \
+        [f"bench sgd_update --quiet --suite layers --variant {updates}"] * 2 + \
+        ["bench all_reduce --quiet --suite layers"] * 2
     steps = [call.split() for call in calls if call.startswith("step ")]
     rungs = ["serial", "compiler", "simd", "openmp", "best", "vendor"]
     over_ranks = ["best", "best,all_reduce=mpi_allreduce", "best,all_reduce=gather_broadcast"]
@@ -53,7 +53,7 @@ def test_primitives_without_any_of_the_suites_are_left_out(project):
         (suites / f"{primitive}.csv").write_text(f"suite,name\n{suite},one\n")
     assert project.run("run_bench.py", OUT="run", SUITE="thin,squares").returncode == 0
     calls = [call for call in project.calls() if call.startswith("bench ")]
-    assert calls[0].startswith("bench matmul max_pool --suite thin,squares ")
+    assert calls[0].startswith("bench matmul max_pool --quiet --suite thin,squares ")
     assert not any("all_reduce" in call.split(" --")[0] for call in calls)
 
 
@@ -74,7 +74,7 @@ def test_primitive_and_variant_restrict_the_run(project):
     project.run("run_bench.py", OUT="run", PRIMITIVE="matmul, max_pool", VARIANT="open*",
                 SUITE="alexnet", THREADS="3", BUDGET="0.5")
     assert project.calls() == [
-        "bench matmul max_pool --suite alexnet --variant open* --budget 0.5 --threads 3 --out run"]
+        "bench matmul max_pool --quiet --suite alexnet --variant open* --budget 0.5 --threads 3 --out run"]
 
 
 def test_more_ranks_than_cores_only_when_asked(project):
@@ -198,7 +198,7 @@ def test_every_part_is_one_line_and_its_output_goes_to_the_log(sandbox):
     assert lines[2].startswith("Measured in ") and lines[3:] == ["", "the last screen"]
     log = (sandbox.root / "run/bench.log").read_text()
     assert log.count("on stdout\n") == log.count("on stderr\n") == 50
-    assert log.count("drawn") == 3 and "+ build/stepladder bench max_pool --suite quick " in log
+    assert log.count("drawn") == 3 and "+ build/stepladder bench max_pool --quiet --suite quick " in log
 
 
 def test_on_a_terminal_the_progress_is_shown_there(sandbox):
