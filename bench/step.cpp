@@ -11,6 +11,7 @@
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
+#include "bench/step_trace.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/execution/measured_step.hpp"
 #include "harness/measure/machine.hpp"
@@ -26,6 +27,7 @@ struct Options {
   NetworkChoice network;
   std::vector<std::string> use = {"best"};
   bool ablate = false, attribute = false;
+  std::string trace;  // file; empty: none
   std::vector<int> threads = default_threads(), inter = {1};
   std::vector<std::string> graph = {"on"};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
@@ -258,6 +260,9 @@ int run(Options& options) {
     fill_batch(*c.network, options.seed);
   }
   const std::vector<StepResult> results = measure_steps(configurations, run, options.measure);
+  StepTrace trace;
+  if (!options.trace.empty())
+    for (Configuration& configuration : configurations) trace.add(configuration);
   if (!run.writes()) return 0;
 
   Table table = run.folder().table(step_columns());
@@ -299,6 +304,10 @@ int run(Options& options) {
   }
   run.save();
   fmt::print("{}\n", (run.folder().directory() / "step.csv").string());
+  if (!options.trace.empty()) {
+    trace.write(options.trace);
+    fmt::print("{}: open it in https://ui.perfetto.dev\n", options.trace);
+  }
   return 0;
 }
 
@@ -329,6 +338,10 @@ Command step_command(CLI::App& program) {
       ->excludes("--ablate");
   add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");
   add_numbers(*app, "--inter", options->inter, "Numbers of operations at once, for example 1,2", 2)
+      ->excludes("--attribute");
+  app->add_option("--trace", options->trace,
+                  "Also write a step of each configuration to this file, which Perfetto and "
+                  "chrome://tracing show: operations by rank and thread")
       ->excludes("--attribute");
   app->add_option("--graph", options->graph,
                   "On a device: launch the step as one CUDA graph, for example on,off")

@@ -12,10 +12,11 @@
 namespace stepladder {
 namespace {
 
-void run_timed(Operation& operation) {
-  const double start = now();
+void run_timed(Operation& operation, int lane = 0) {
+  operation.lane = lane;
+  operation.start = now();
   operation.run();
-  operation.seconds = now() - start;
+  operation.seconds = now() - operation.start;
 }
 
 void run_recording(const Operation& operation) {
@@ -139,7 +140,7 @@ void TrainableNetwork::run(Operations operations) {
       operation.run();
     } else if (pair_ && operation.concurrent_with_next) {
       Operation& next = operations[++i];
-      pair_->run([&](int thread) { run_timed(thread == 0 ? operation : next); });
+      pair_->run([&](int thread) { run_timed(thread == 0 ? operation : next, thread); });
     } else {
       run_timed(operation);
       if (after_) after_(operation);
@@ -248,8 +249,13 @@ double TrainableNetwork::timed_step(double learning_rate) {
   const std::unique_ptr<Recording> recording = device()->record(tasks);
   recording->launch();
   parts_->memory.wait();  // until all marks are recorded
-  for (std::size_t i = 0; i < parts_->operations.size(); ++i)
-    parts_->operations[i].seconds = device()->seconds_between(i, i + 1);
+  double start = 0;
+  for (std::size_t i = 0; i < parts_->operations.size(); ++i) {
+    Operation& operation = parts_->operations[i];
+    operation.seconds = device()->seconds_between(i, i + 1);
+    operation.start = start;
+    start += operation.seconds;
+  }
   return finish_step();
 }
 

@@ -33,7 +33,10 @@ struct Operation {
   // writes memory that the other accesses.
   std::function<std::vector<Access>()> accesses = [] { return std::vector{all_memory}; };
   bool depends_on_step = false;  // on the number of the step, and therefore cannot be recorded
-  double seconds = 0;            // in the last step; on a device, in the last timed_step()
+  // In the last step; on a device, in the last timed_step(). start: by now(), on a device from the
+  // start of the step; lane: 1 of the second of two concurrent operations, otherwise 0.
+  double seconds = 0, start = 0;
+  int lane = 0;
 };
 
 // A layer's weights or biases in the array of all parameters.

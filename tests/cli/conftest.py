@@ -115,6 +115,20 @@ def stepladder(program_path, finished_run):
 
 
 @pytest.fixture
+def mpirun(stepladder):
+    """The command that starts a number of ranks, more than cores if need be."""
+    path = shutil.which("mpirun")
+    if path is None or not stepladder.is_built_with("MPI"):
+        pytest.skip("no MPI on this machine")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True,
+                             check=False).stdout
+    if "Open MPI" not in version:
+        pytest.skip("mpirun is not Open MPI's")
+    return lambda ranks: [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np",
+                          str(ranks)]
+
+
+@pytest.fixture
 def preloaded(tmp_path):
     """Compiles C functions that stand before those of the libraries, for LD_PRELOAD."""
     def library(source):

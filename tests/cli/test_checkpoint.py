@@ -215,20 +215,6 @@ def test_a_dozen_kills_lose_nothing(trainings):
 # --- several ranks -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def mpirun(stepladder):
-    path = shutil.which("mpirun")
-    if path is None or not stepladder.is_built_with("MPI"):
-        pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True,
-                             check=False).stdout
-    if "Open MPI" not in version:
-        pytest.skip("mpirun is not Open MPI's")
-    return lambda ranks: [
-        path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np",
-        str(ranks)]
-
-
 def test_two_ranks_resume_bit_for_bit_and_three_go_on(trainings, mpirun):
     arguments = ("--mode", "synchronous", "--every", "10", "--log-every", "10")
     whole = weights(trainings.run("whole", "--steps", "60", *arguments, launcher=mpirun(2)))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 from conftest import read_csv
@@ -52,14 +51,6 @@ def plan(stepladder, network, tmp_path):
     return call
 
 
-@pytest.fixture
-def mpirun(stepladder):
-    path = shutil.which("mpirun")
-    if path is None or not stepladder.is_built_with("MPI"):
-        pytest.skip("no MPI on this machine")
-    return [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "2"]
-
-
 def test_every_mode_has_a_row_the_fastest_first(plan, links):
     done, rows = plan("--ranks", "2", "--links", links)
     assert done.returncode == 0, done.stderr
@@ -103,7 +94,7 @@ def test_without_links_only_modes_of_one_process_have_a_prediction(plan):
 
 
 def test_ranks_measure_their_links_their_layers_and_the_modes(plan, mpirun):
-    done, rows = plan("--measure", launcher=mpirun, timeout=240)
+    done, rows = plan("--measure", launcher=mpirun(2), timeout=240)
     assert done.returncode == 0, done.stderr
     measured = {row["mode"]: row for row in rows if row["measured_s"]}
     assert set(measured) == OF_RANKS | {"synchronous,overlap=yes"}
@@ -122,7 +113,7 @@ def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder,
                                                                      tmp_path):
     run = stepladder.new_run(tmp_path / "train")
     trained = stepladder("train", "--network", network, *SHORT, "--steps", "1", "--mode",
-                         "model_parallel", "--out", run, launcher=mpirun)
+                         "model_parallel", "--out", run, launcher=mpirun(2))
     assert trained.returncode == 0, trained.stderr
     forward, backward = map(
         float,
@@ -179,8 +170,8 @@ def test_bad_links_are_named_with_their_file(plan, links, change, says):
 
 
 def test_links_are_not_given_twice(plan, mpirun):
-    done, rows = plan("--rate", "1gbit", launcher=mpirun)
+    done, rows = plan("--rate", "1gbit", launcher=mpirun(2))
     assert done.returncode != 0 and rows == []
     assert "--rate: under mpirun the links are measured" in done.stderr
-    done, rows = plan("--ranks", "3", launcher=mpirun)
+    done, rows = plan("--ranks", "3", launcher=mpirun(2))
     assert done.returncode != 0 and "--ranks 3: mpirun started 2" in done.stderr

@@ -15,15 +15,8 @@ SUITE = "suite,name,count,source\n"
 
 
 @pytest.fixture
-def mpirun(stepladder):
-    path = shutil.which("mpirun")
-    if path is None or not stepladder.is_built_with("MPI"):
-        pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True,
-                             check=False).stdout
-    if "Open MPI" not in version:
-        pytest.skip("mpirun is not Open MPI's")
-    return [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3"]
+def mpirun(mpirun):
+    return mpirun(3)
 
 
 @pytest.fixture

@@ -119,3 +119,43 @@ def test_rungs_of_the_cpu_and_of_the_device_are_refused_together(step):
     done, rows = step("--use", "cuda,convolution=direct")
     assert done.returncode == 1 and rows == []
     assert "convolution on the CPU" in done.stderr
+
+
+def trace_of(path):
+    """Process name: [(name, start, end, thread)] in the order of the file."""
+    processes = {}
+    for event in json.loads(path.read_text())["traceEvents"]:
+        if event["ph"] == "M":
+            processes[event["pid"]] = (event["args"]["name"], [])
+        else:
+            processes[event["pid"]][1].append(
+                (event["name"], event["ts"], event["ts"] + event["dur"], event["tid"]))
+    return dict(processes.values())
+
+
+def test_a_trace_has_the_operations_of_a_step_one_after_the_other(step, tmp_path):
+    done, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "trace.json")
+    assert done.returncode == 0, done.stderr
+    [(name, events)] = trace_of(tmp_path / "trace.json").items()
+    assert name == "tiny, simd, single, 1 thread"
+    assert [event[0] for event in events] == [
+        f"{row['layer']} {row['phase']}" for row in rows[:-1]]
+    assert events[0][1] == 0 and {event[3] for event in events} == {0}
+    for before, after in zip(events, events[1:]):
+        assert before[1] < before[2] <= after[1]
+
+
+def test_a_trace_shows_ranks_beside_each_other(stepladder, mpirun, network, tmp_path):
+    done = stepladder("step", "--network", network, *BRIEF, "--out", tmp_path / "run",
+                      "--trace", tmp_path / "trace.json", launcher=mpirun(2))
+    assert done.returncode == 0, done.stderr
+    found = trace_of(tmp_path / "trace.json")
+    assert [name.rsplit(", ", 1)[1] for name in found] == ["rank 0", "rank 1"]
+    first, second = ([event[0] for event in events] for events in found.values())
+    assert first == second and any("all_reduce" in name for name in first)
+
+
+def test_a_trace_that_cannot_be_written_loses_no_row(step, tmp_path):
+    done, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "none/trace.json")
+    assert done.returncode == 1 and "none/trace.json" in done.stderr
+    assert rows[-1]["layer"] == "total"
