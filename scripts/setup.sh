@@ -5,7 +5,7 @@
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
-#   scripts/setup.sh test     a browser, and the Python packages of the tests, for make test
+#   scripts/setup.sh test     a browser, ccache and the Python packages of the tests, for make test
 #   scripts/setup.sh libraries  the newest MKL and oneDNN of the Python registry, for make bench
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -48,7 +48,7 @@ case $mode in
     ;;
   test) # opens the report pages
     packages=()
-    tools=(chromium)
+    tools=(chromium ccache)
     ;;
   libraries) packages=() ;;
   *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz, test or libraries" ;;

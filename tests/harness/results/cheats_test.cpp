@@ -268,7 +268,6 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
       {"omits_the_middle", wrong},
       {"remembers_all", remembers},
       {"remembers_what_is_frequent", remembers},
-      {"remembers_by_a_tenth", wrong},
       {"works_in_another_thread", wrong},
       {"works_when_it_is_prepared", wrong}};
   auto row = rows<Matmul>(
@@ -281,7 +280,11 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
        cheat<WorksWhenItIsPrepared>("works_when_it_is_prepared"),
        unregistered<Matmul>("honest", plan_of<multiply>)});
   EXPECT_EQ(row["honest"]["status"], "ok") << row["honest"]["reason"];
-  EXPECT_EQ(row.size(), reasons.size() + 1);
+  EXPECT_EQ(row.size(), reasons.size() + 2);
+  // Found in the timed results, unless the last repetition was replaced because the machine was busy.
+  const std::string by_a_tenth = row["remembers_by_a_tenth"]["reason"];
+  EXPECT_EQ(row["remembers_by_a_tenth"]["status"], "failed");
+  EXPECT_TRUE(by_a_tenth.starts_with(wrong) || by_a_tenth.starts_with(remembers)) << by_a_tenth;
   for (const auto& [name, reason] : reasons) {
     EXPECT_EQ(row[name]["status"], "failed") << name;
     EXPECT_TRUE(says(row[name]["reason"], {reason.c_str()})) << name;
