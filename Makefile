@@ -144,17 +144,20 @@ gpu: ## on a GPU machine: verify and measure the CUDA rungs beside PyTorch (PART
 gpu-bundle: setup ## pack the program and libraries to take to a GPU machine: build/gpu-bundle
 	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle" "$$BUILD/gpu-program"
 
-plots: setup ## draw the charts of a run again (OUT=FOLDER, default the newest local run)
-	@run=$${OUT:-$(lastword $(sort $(wildcard results/local/*/)))}; \
-	 [ -n "$$run" ] || { \
-	   echo 'make plots: no run under results/local; name one with OUT=FOLDER' >&2; exit 2; }; \
-	 $(PYTHON) -m plots charts "$$run"
+# The run of plots, report and compare: RUN or OUT, otherwise the newest one that has finished a row.
+newest = $(patsubst %/environment.json,%,$(firstword $(filter-out results/local/try/%,\
+  $(shell ls -t results/local/*/environment.json 2>/dev/null))))
+run_or_newest = run=$${RUN:-$${OUT:-$(newest)}}; [ -n "$$run" ] || { \
+  echo 'make $@: no run under results/local; name one with RUN=FOLDER' >&2; exit 2; }
+
+plots: setup ## draw the charts of a run again (RUN=FOLDER, default the newest local run)
+	@$(run_or_newest); $(PYTHON) -m plots charts "$$run"
 
 report: setup ## write RUN/report.html (BASE=FOLDER compares; a published run: the READMEs too)
-	@[ -n "$$RUN" ] || { echo 'make report: name the run with RUN=FOLDER' >&2; exit 2; }
-	@$(PYTHON) -m plots page "$$RUN" $${BASE:+--base "$$BASE"} --program "$$BUILD/stepladder"
-	@if [ "$$(realpath "$$RUN/..")" = "$$(realpath results)" ]; then \
-	   $(PYTHON) -m plots report "$$RUN"; fi
+	@$(run_or_newest); \
+	 $(PYTHON) -m plots page "$$run" $${BASE:+--base "$$BASE"} --program "$$BUILD/stepladder" || exit; \
+	 if [ "$$(realpath "$$run/..")" = "$$(realpath results)" ]; then \
+	   $(PYTHON) -m plots report "$$run"; fi
 
 results-site: setup ## write the pages of all published runs and an index (OUT=FOLDER)
 	@$(PYTHON) -m plots site results "$${OUT:-$$BUILD/results-site}" --program "$$BUILD/stepladder"
@@ -166,10 +169,9 @@ ab: build ## two builds in turns, exit 1 on a slowdown (BASE=COMMIT or build fol
 	  $(subst $(comma), ,$(PRIMITIVE)) --suite "$(or $(SUITE),quick)" \
 	  $(if $(VARIANT),--variant "$$VARIANT") $(if $(THREADS),--threads "$$THREADS")
 
-compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER NEW=FOLDER)
-	@[ -n "$$OLD" ] && [ -n "$$NEW" ] || { \
-	   echo 'make compare: name two runs with OLD=FOLDER NEW=FOLDER' >&2; exit 2; }
-	@"$$BUILD/stepladder" compare "$$OLD" "$$NEW"
+compare: build ## compare two runs, exit 1 on a slowdown (OLD=FOLDER; NEW, default the newest)
+	@[ -n "$$OLD" ] || { echo 'make compare: name the older run with OLD=FOLDER' >&2; exit 2; }; \
+	 RUN=$${NEW:-$$RUN}; $(run_or_newest); "$$BUILD/stepladder" compare "$$OLD" "$$run"
 
 format: ## format the C++ and CUDA files in place
 	@scripts/setup.sh format
