@@ -15,11 +15,12 @@ from markupsafe import Markup
 from plots.data.ceilings import peaks
 from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent
+from plots.data.overview import best_rung
 from plots.data.ratios import (Ladder, first_and_last, has_time, matching, mean_ratio, problem_key,
                                resource_of, resources_of)
 from plots.data.reading import Row, Run
 from plots.page import instructions, sources, svg
-from plots.page.first_screen import chain_of, interval, ladder_svg, shown
+from plots.page.first_screen import chain_of, interval, ladder_svg, main_resource, shown
 from plots.page.svg import Axis, Guide, Series
 
 MOST_LOSSES = 6
@@ -121,9 +122,21 @@ def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) ->
                     for family, rungs in families.items()]
         chain = chain_of(ladder)
         groups.append({"primitive": ladder.primitive, "sections": sections,
+                       "best": best_of(ladder),
                        "ladder": ladder_svg(chain, {}) if chain and len(chain.bars) > 1 else None,
                        "first": chain.bars[0].rung.name if chain else ""})
     return groups
+
+
+def best_of(ladder: Ladder) -> str:
+    """Our fastest rung, in a few words; "" if none was measured."""
+    resource = main_resource(ladder)
+    best = best_rung(ladder, None, resource) if resource else None
+    if best is None:
+        return ""
+    gains = [f"{shown(gain)} over the {what}" for gain, what in (
+        (best.over_first, "first rung"), (best.over_vendor, "fastest library")) if gain]
+    return ", ".join([f"the best of ours on {resource.label} is {best.rung.name}", *gains])
 
 
 def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:

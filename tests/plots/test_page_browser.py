@@ -148,6 +148,30 @@ def test_rows_filter_and_failed_rows_are_shown(opened):
     page.wait_for_function(f"document.getElementById('e-count').textContent === {total!r}")
 
 
+def test_the_view_of_the_rows_is_in_the_address(opened):
+    page = opened()
+    page.select_option("[data-filter=primitive]", "matmul")
+    page.select_option("[data-filter=technique]", "pthread")
+    page.get_by_role("button", name="µs", exact=True).click()
+    address, shown = page.url, column(page, "µs")
+    assert "#rows:primitive=matmul&technique=pthread&sort=" in address
+    page.goto("about:blank")
+    page.goto(address)
+    assert column(page, "µs") == shown and set(column(page, "rung")) == {"pthread"}
+    assert page.url == address
+    page.select_option("[data-filter=technique]", "")
+    page.select_option("[data-filter=primitive]", "")
+    assert "technique" not in page.url
+
+
+def test_measured_rows_come_first_and_no_match_says_so(opened):
+    page = opened()
+    assert set(column(page, "status")) == {"ok"}
+    assert {place.split()[0] for place in column(page, "place")} == {"1"}
+    page.fill("#e-text", "no such rung")
+    page.wait_for_function("document.getElementById('e-count').textContent.startsWith('No row')")
+
+
 def test_pages_of_rows_follow_each_other(opened):
     page = opened()
     first = column(page, "rung")
@@ -170,6 +194,8 @@ def test_the_peak_is_on_top_of_the_rates(opened):
 def test_anchors_lead_to_rungs(opened):
     page = opened()
     page.select_option("[data-filter=primitive]", "matmul")
+    page.fill("#e-text", "blocked")
+    page.wait_for_function("document.querySelector('#e-table tbody a').textContent === 'blocked'")
     page.locator("#e-table tbody a", has_text="blocked").first.click()
     assert page.url.endswith("#rung-matmul-blocked")
     assert page.locator("#rung-matmul-blocked").bounding_box()["y"] < 400
@@ -213,6 +239,16 @@ def test_without_javascript_everything_but_the_interactive_parts_is_there(opened
 def test_the_page_is_as_wide_as_the_screen(opened, width):
     page = opened(viewport={"width": width, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_rungs_are_closed_until_they_are_asked_for(opened):
+    page = opened(viewport={"width": 1280, "height": 844})
+    assert page.evaluate("document.documentElement.scrollHeight") < 12000
+    assert page.locator("#rungs").bounding_box()["height"] < 1000
+    page.goto(page.url.partition("#")[0] + "#rung-matmul-blocked")
+    assert page.locator("#rung-matmul-blocked .headline").is_visible()
 
 
 def test_on_paper_there_are_no_controls_and_a_light_background(opened):

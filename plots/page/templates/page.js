@@ -276,13 +276,13 @@ if (rows) {
     : `${micro(value("ci_low_s", i))} to ${micro(value("ci_high_s", i))}`;
   // Label, text of a cell, key to sort by, and whether it is a number.
   const TABLE = [
+    ["rung", (i) => text("variant", i)],
+    ["µs", (i) => micro(value("median_s", i)), (i) => value("median_s", i), true],
     ["place", (i) => value("rank", i) === null ? "" : value("rank", i)
       + (value("tie", i) ? " =" : ""), (i) => value("rank", i), true],
     ["primitive", (i) => text("primitive", i)], ["direction", (i) => text("direction", i)],
     ["problem", (i) => text("problem", i)],
-    ["rung", (i) => text("variant", i)],
     ["on", on, (i) => value("threads", i) + 1000 * value("ranks", i), true],
-    ["µs", (i) => micro(value("median_s", i)), (i) => value("median_s", i), true],
     ["95 % interval, µs", spread, (i) => value("ci_low_s", i), true],
     ["GFLOP/s", (i) => digits(value("gflops_per_s", i), 4), (i) => value("gflops_per_s", i), true],
     ["GB/s", (i) => digits(value("gbytes_per_s", i), 4), (i) => value("gbytes_per_s", i), true],
@@ -308,8 +308,34 @@ if (rows) {
   const matches = (i, except) =>
     filters.every((f) => f === except || !f.value || of(f.dataset.filter, i) === f.value);
   const words = () => $("e-text").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const every = Array.from({ length: rows.count }, (_, i) => i);
-  const choose = () => {
+  // Measured rows first, the fastest of their problems before the others.
+  const rank = (i) => text("status", i) === "ok" ? value("rank", i) ?? 1e6 : 1e7;
+  const every = Array.from({ length: rows.count }, (_, i) => i)
+    .sort((a, b) => rank(a) - rank(b) || a - b);
+  // The view in the address, so that it can be shared: #rows:primitive=matmul&sort=1
+  const STATE = "#rows:";
+  const saveState = () => {
+    const state = new URLSearchParams();
+    for (const f of filters) if (f.value) state.set(f.dataset.filter, f.value);
+    if ($("e-text").value) state.set("text", $("e-text").value);
+    if (sorted.column >= 0) state.set("sort", (sorted.down ? "-" : "") + sorted.column);
+    if (!state.size && !location.hash.startsWith(STATE)) return;
+    history.replaceState(null, "", state.size ? STATE + state : "#explorer");
+  };
+  const loadState = () => {
+    if (!location.hash.startsWith(STATE)) return;
+    const state = new URLSearchParams(location.hash.slice(STATE.length));
+    for (const f of filters) f.value = "";
+    $("e-text").value = state.get("text") ?? "";
+    choose(false); // so that the filters offer all
+    for (const f of filters) f.value = state.get(f.dataset.filter) ?? "";
+    const sort = state.get("sort") ?? "";
+    const column = Math.abs(parseInt(sort, 10));
+    if (column < TABLE.length) sorted = { column, down: sort.startsWith("-") };
+    choose();
+    $("explorer").scrollIntoView();
+  };
+  const choose = (saves = true) => {
     // A filter offers what the others leave.
     for (const f of filters) {
       const left = new Set(every.filter((i) => matches(i, f)).map((i) => of(f.dataset.filter, i)));
@@ -334,6 +360,7 @@ if (rows) {
     page = 0;
     show();
     chart();
+    if (saves) saveState();
   };
   const head = $("e-table").tHead.insertRow();
   TABLE.forEach(([label, , , number], c) => {
@@ -369,8 +396,8 @@ if (rows) {
       return tr;
     }));
     const failed = visible.filter((i) => text("status", i) === "failed").length;
-    $("e-count").textContent = `${visible.length} of ${rows.count} rows`
-      + (failed ? `, ${failed} failed` : "");
+    $("e-count").textContent = (visible.length ? `${visible.length} of ${rows.count} rows`
+      : `No row matches; the run has ${rows.count}`) + (failed ? `, ${failed} failed` : "");
     $("e-page").textContent = `page ${page + 1} of ${pages}`;
     $("e-back").disabled = page === 0;
     $("e-next").disabled = page === pages - 1;
@@ -450,13 +477,15 @@ if (rows) {
     $("e-chart").replaceChildren(svg, legend);
   };
 
-  filters.forEach((f) => { f.onchange = choose; });
+  filters.forEach((f) => { f.onchange = () => choose(); });
   let waiting;
   $("e-text").oninput = () => { clearTimeout(waiting); waiting = setTimeout(choose, 120); };
   $("e-back").onclick = () => { --page; show(); };
   $("e-next").onclick = () => { ++page; show(); };
   $("explore").hidden = false;
-  choose();
+  choose(false);
+  loadState();
+  addEventListener("hashchange", loadState);
 }
 main.removeAttribute("aria-busy");
 unfold(); // what was added has moved the target
