@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,18 @@ QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
 def read_csv(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
+
+
+def wait_for_rows(run, process, count=1):
+    """Until summary.csv has so many rows. On a busy machine the ceilings come half a minute before."""
+    end = time.monotonic() + 120
+    while True:
+        has_ended = process.poll() is not None
+        if (run / "summary.csv").exists() and len(read_csv(run / "summary.csv")) >= count:
+            return
+        assert not has_ended, process.communicate()
+        assert time.monotonic() < end, "no row was written"
+        time.sleep(0.05)
 
 
 @pytest.fixture

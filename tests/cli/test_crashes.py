@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import QUICK, TINY_NETWORK, Program, read_csv
+from conftest import QUICK, TINY_NETWORK, Program, read_csv, wait_for_rows
 
 GOOD = {"serial", "simd_sse42"}
 REASONS = {
@@ -123,20 +123,11 @@ def measuring_process(parent):
     raise AssertionError("the supervisor has no child")
 
 
-def wait_for_rows(run, count=1):
-    for _ in range(600):
-        if (run / "summary.csv").exists() and len(
-            (run / "summary.csv").read_text().splitlines()) > count:
-            return
-        time.sleep(0.05)
-    raise AssertionError("no row was written")
-
-
 def test_a_measuring_process_that_is_killed_is_replaced(stepladder, suite, tmp_path):
     run = tmp_path / "run"
     process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
                                *QUICK, "--out", run)
-    wait_for_rows(run)
+    wait_for_rows(run, process)
     os.kill(measuring_process(process.pid), signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=120)
     rows = read_csv(run / "summary.csv")
@@ -194,7 +185,7 @@ def test_later_visits_append_and_survive_a_crash(stepladder, suite, tmp_path):
     command = ("bench", "sgd_update", "--suite-file", suite, "--variant", "serial,simd_sse42",
                *QUICK, "--out", run)
     process = stepladder.start(*command)
-    wait_for_rows(run)
+    wait_for_rows(run, process)
     with open(run / "samples.csv"), open(
             run / "summary.csv"):  # the numbers of open files are not used again
         files = [(run / name).stat().st_ino for name in ("samples.csv", "summary.csv")]
@@ -228,7 +219,7 @@ def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path
     run = tmp_path / "run"
     process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
                                *QUICK, "--out", run)
-    wait_for_rows(run)
+    wait_for_rows(run, process)
     child = measuring_process(process.pid)
     process.kill()
     process.communicate(timeout=30)
@@ -245,7 +236,7 @@ def test_a_run_that_is_stopped_for_a_while_goes_on(stepladder, suite, tmp_path):
     run = tmp_path / "run"
     process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant", "serial",
                                *QUICK, "--out", run, "--time-limit", "1")
-    wait_for_rows(run)
+    wait_for_rows(run, process)
     os.killpg(process.pid, signal.SIGSTOP)
     time.sleep(3)
     os.killpg(process.pid, signal.SIGCONT)
@@ -341,7 +332,7 @@ def test_a_core_that_is_taken_away_is_noticed(stepladder, tmp_path):
     process = stepladder.start("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
                                "--variant", "openmp_sse42", "--threads", "2", "--repetitions", "5",
                                "--budget", "0.05", "--out", run)
-    wait_for_rows(run)
+    wait_for_rows(run, process)
     cores = os.sched_getaffinity(0)
     child = measuring_process(process.pid)
     end = time.monotonic() + 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, read_csv
+from conftest import QUICK, read_csv, wait_for_rows
 
 SUITE = "suite,name,count,source\n"
 
@@ -45,12 +45,11 @@ def start_and_wait_for_rows(stepladder, mpirun, gradients, out, **environment):
     process = stepladder.start("bench", "all_reduce", "--variant", "ring,mpi_allreduce",
                                "--suite-file", gradients, *QUICK, "--out", out, launcher=mpirun,
                                environment=environment)
-    end = time.monotonic() + 60  # three ranks on a busy machine
-    while not ((out / "summary.csv").exists() and read_csv(out / "summary.csv")):
-        if time.monotonic() > end or process.poll() is not None:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise AssertionError("no row was finished")
-        time.sleep(0.05)
+    try:
+        wait_for_rows(out, process)
+    except AssertionError:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     return process
 
 

@@ -8,11 +8,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import MATMUL_HEADER, QUICK, ROOT, TINY_VARIANTS, read_csv
+from conftest import MATMUL_HEADER, QUICK, ROOT, TINY_VARIANTS, read_csv, wait_for_rows
 
 KEY = ("direction", "variant", "suite", "problem", "threads")
 
@@ -82,15 +81,6 @@ def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(
     assert after_samples[:len(kept_samples)] == kept_samples
     assert sum(int(row["repetitions"]) for row in after[len(kept):]) <= len(after_samples) - len(kept_samples) < \
         len(samples) - len(kept_samples)
-
-
-def wait_for_rows(run, process, count):
-    for _ in range(600):
-        if (run / "summary.csv").exists() and len(read_csv(run / "summary.csv")) >= count:
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    raise AssertionError("no rows came")
 
 
 def start_many(stepladder, many, run):
