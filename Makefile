@@ -61,9 +61,9 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data libraries build test fuzz faults mutate bench try attribution bench-network cost-model compare-modes \
-	simulate simulate-training peers gpu gpu-bundle plots report results-site ab compare format \
-	lint clean
+.PHONY: help setup data libraries build test fuzz faults mutate bench try attribution \
+	bench-network cost-model compare-modes simulate simulate-training peers gpu gpu-bundle plots \
+	report results-site ab compare format lint clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -100,10 +100,10 @@ mutate: setup ## change verifier, statistics and compare at random; the tests mu
 libraries: setup
 	@[ "$$LIBRARIES" = system ] || [ "$$SUITE" = quick ] || scripts/setup.sh libraries
 
-bench: libraries build ## verify and measure, draw the charts, write report.html, print the main results
+bench: libraries build ## verify, measure, draw charts, write report.html, print the main results
 	@python3 scripts/run_bench.py
 
-try: build ## verify one rung and measure it beside the one below, the others, the libraries (VARIANT)
+try: build ## verify a rung, measure it beside the one below, others and libraries (VARIANT)
 	@"$$BUILD/stepladder" try "$$VARIANT" $${PRIMITIVE:+--primitive "$$PRIMITIVE"} \
 	  $${SUITE:+--suite "$$SUITE"} $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}
 
@@ -114,8 +114,8 @@ attribution: build ## what each technique buys, alone, last and on average over 
 	     $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"} || exit; \
 	 done; \
 	 if [ -z "$$PRIMITIVE" ]; then \
-	   "$$BUILD/stepladder" step --attribute --network "$${NETWORK:-mnist_cnn}" --batch "$${BATCH:-16}" \
-	     --out "$$out" --resume $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}; \
+	   "$$BUILD/stepladder" step --attribute --network "$${NETWORK:-mnist_cnn}" \
+	     --batch "$${BATCH:-16}" --out "$$out" --resume $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}; \
 	 fi
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines
@@ -144,7 +144,7 @@ gpu: ## on a GPU machine: verify and measure the CUDA rungs beside PyTorch (PART
 gpu-bundle: setup ## pack the program and libraries to take to a GPU machine: build/gpu-bundle
 	@scripts/gpu_bundle.sh "$$BUILD/gpu-bundle" "$$BUILD/gpu-program"
 
-# The run of plots, report and compare: RUN or OUT, otherwise the newest one that has finished a row.
+# The run of plots, report and compare: RUN or OUT, otherwise the newest by its environment.json.
 newest = $(patsubst %/environment.json,%,$(firstword $(filter-out results/local/try/%,\
   $(shell ls -t results/local/*/environment.json 2>/dev/null))))
 run_or_newest = run=$${RUN:-$${OUT:-$(newest)}}; [ -n "$$run" ] || { \

@@ -11,7 +11,7 @@ namespace stepladder {
 namespace {
 
 std::string interval(const Factor& factor) {
-  return fmt::format("{} .. {}", times_text(factor.low), times_text(factor.high));
+  return fmt::format("{} .. {}", factor_text(factor.low), factor_text(factor.high));
 }
 
 void print_table(const Attribution& found, std::span<const std::string> names) {
@@ -20,12 +20,12 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Attribution::Technique& t = found.techniques[i];
     fmt::print("  {:<10} {:>8} {:>8} {:>8}  {:<18} {:<34} {}\n", names[i],
-               times_text(t.alone.value), times_text(t.last.value), times_text(t.average.value),
+               factor_text(t.alone.value), factor_text(t.last.value), factor_text(t.average.value),
                interval(t.average),
-               fmt::format("{} {}", times_text(t.least.value), names_of(t.least_after, names)),
-               fmt::format("{} {}", times_text(t.most.value), names_of(t.most_after, names)));
+               fmt::format("{} {}", factor_text(t.least.value), names_of(t.least_after, names)),
+               fmt::format("{} {}", factor_text(t.most.value), names_of(t.most_after, names)));
   }
-  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", times_text(found.total.value),
+  fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", factor_text(found.total.value),
              interval(found.total));
   std::vector<Attribution::Pair> clear;
   for (const Attribution::Pair& pair : found.pairs)
@@ -36,7 +36,7 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
     fmt::print("  {} and {} {}: {} ({})\n", names[static_cast<std::size_t>(pair.first)],
                names[static_cast<std::size_t>(pair.second)],
                pair.together.value > 1 ? "help each other" : "gain less together",
-               times_text(pair.together.value), interval(pair.together));
+               factor_text(pair.together.value), interval(pair.together));
 }
 
 // One for each technique and pair, and one for all; `common` has what they share.

@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <regex>
-#include <sstream>
 
 #include "bench/commands.hpp"
 #include "harness/adapters/primitives.hpp"
@@ -20,10 +18,8 @@ struct Options {
 };
 
 std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  const std::vector<std::uint8_t> bytes = read_bytes(file);
+  return {bytes.begin(), bytes.end()};
 }
 
 // The file that registers the rung.
@@ -43,18 +39,13 @@ std::string with_instructions(const std::string& text, const Options& options) {
   std::size_t code = 0;
   while (text.compare(code, 2, "//") == 0) code = text.find('\n', code) + 1;
   return fmt::format(
-             "// {0}: say here what is new, and what gain is expected of it, and why. It began as "
-             "a "
-             "copy of\n"
-             "// `{2}`.\n"
+             "// {0}: say here what is new, and what gain is expected of it, and why. It began\n"
+             "// as a copy of `{2}`.\n"
              "//\n"
              "// kernels/{1}/{1}.hpp has the contract: the problem, the shapes and layouts of the\n"
-             "// operands. A plan is made once for a problem, allocates there, and throws "
-             "Unsupported "
-             "for\n"
-             "// problems that it cannot compute. run() is timed, reads all operands anew in every "
-             "call, and\n"
-             "// allocates nothing.\n",
+             "// operands. A plan is made once for a problem, allocates there, and throws\n"
+             "// Unsupported for problems that it cannot compute. run() is timed, reads all\n"
+             "// operands anew in every call, and allocates nothing.\n",
              options.name, options.primitive, options.from) +
          text.substr(code);
 }

@@ -21,7 +21,8 @@ constexpr std::size_t bar_width = 24;
 
 using Rows = std::vector<const TableRow*>;
 
-// Left-aligned first and last two columns, the others to the right; a column without any value is left out.
+// Left-aligned first and last two columns, the others to the right; a column without any value is
+// left out.
 void print_columns(const std::vector<std::vector<std::string>>& lines) {
   std::vector<std::size_t> widths(lines.front().size(), 0);
   for (std::size_t c = 0; c < widths.size(); ++c) {
@@ -44,7 +45,7 @@ void print_columns(const std::vector<std::vector<std::string>>& lines) {
 }
 
 std::string text_of(const std::optional<double>& factor) {
-  return factor ? times_text(*factor) : "-";
+  return factor ? factor_text(*factor) : "-";
 }
 
 std::string bar(double share) {
@@ -162,7 +163,7 @@ std::string time_text(double seconds) {
                           : fmt::format("{:.3g} s", seconds);
 }
 
-std::string times_text(double factor) {
+std::string factor_text(double factor) {
   return factor < 10 ? fmt::format("{:.2f}x", factor) : fmt::format("{:.3g}x", factor);
 }
 

@@ -28,6 +28,6 @@ std::vector<TableRow> read_rows(const std::filesystem::path& summary,
 void print_tables(const std::vector<TableRow>& rows);
 
 std::string time_text(double seconds);  // "12.3 us"
-std::string times_text(double factor);  // "1.23x"
+std::string factor_text(double factor);  // "1.23x"
 
 }  // namespace stepladder

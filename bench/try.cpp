@@ -17,6 +17,7 @@
 #include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
+#include "harness/results/attribution.hpp"
 #include "harness/results/run_folder.hpp"
 #include "harness/rungs/use_spec.hpp"
 
@@ -74,18 +75,17 @@ struct Comparison {
   int problems = 0;
 
   void add(const TableRow& other, const TableRow& own) {
-    constexpr double of_interval = 2 * 1.96;
     log_ratio += std::log(*other.seconds / *own.seconds);
     for (const TableRow* row : {&other, &own})
-      if (row->low && row->high)
-        variance += std::pow(std::log(*row->high / *row->low) / of_interval, 2);
+      if (row->low && row->high) variance += std::pow(log_error(*row->low, *row->high), 2);
     ++problems;
   }
   double ratio() const { return std::exp(log_ratio / problems); }
   std::string text() const {
-    const double half = 1.96 * std::sqrt(variance) / problems;
-    return fmt::format("{} as fast ({} .. {})", times_text(ratio()),
-                       times_text(ratio() * std::exp(-half)), times_text(ratio() * std::exp(half)));
+    const double half = two_sided_95 * std::sqrt(variance) / problems;
+    return fmt::format("{} as fast ({} .. {})", factor_text(ratio()),
+                       factor_text(ratio() * std::exp(-half)),
+                       factor_text(ratio() * std::exp(half)));
   }
 };
 

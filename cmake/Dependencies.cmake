@@ -50,7 +50,8 @@ if(STEPLADDER_HAVE_MPI)
 endif()
 
 # `make bench` installs the newest vendor libraries of the Python registry there.
-set(STEPLADDER_LIBRARIES newest CACHE STRING "Vendor libraries: newest (those in .libraries first) or system")
+set(STEPLADDER_LIBRARIES newest CACHE STRING
+    "Vendor libraries: newest (those in .libraries first) or system")
 set(newest "")
 if(STEPLADDER_LIBRARIES STREQUAL "newest" AND EXISTS ${CMAKE_SOURCE_DIR}/.libraries/lib)
   set(newest ${CMAKE_SOURCE_DIR}/.libraries)

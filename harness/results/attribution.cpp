@@ -6,8 +6,6 @@
 namespace stepladder {
 namespace {
 
-constexpr double two_sided_95 = 1.959964;
-
 // A sum of weighted logarithms of times, one weight for each corner.
 class LogSum {
  public:
@@ -24,7 +22,7 @@ class LogSum {
     double sum = 0, variance = 0;
     for (std::size_t i = 0; i < corners_.size(); ++i) {
       const CornerTime& corner = corners_[i];
-      const double error = std::log(corner.ci_high / corner.ci_low) / (2 * two_sided_95);
+      const double error = log_error(corner.ci_low, corner.ci_high);
       sum += weights_[i] * std::log(corner.seconds);
       variance += weights_[i] * weights_[i] * error * error;
     }
@@ -84,6 +82,8 @@ Factor together(std::span<const CornerTime> corners, int count, unsigned first, 
 }
 
 }  // namespace
+
+double log_error(double low, double high) { return std::log(high / low) / (2 * two_sided_95); }
 
 Attribution attribute(std::span<const CornerTime> corners) {
   const int count = std::countr_zero(corners.size());

@@ -26,6 +26,12 @@ struct Factor {
   double value, low, high;
 };
 
+// Quantile of the normal distribution for a 95 % interval.
+inline constexpr double two_sided_95 = 1.959964;
+
+// Standard error of the logarithm of a time whose 95 % interval is low .. high.
+double log_error(double low, double high);
+
 struct Attribution {
   struct Technique {
     Factor alone;    // with nothing else

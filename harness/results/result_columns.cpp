@@ -244,7 +244,7 @@ const ColumnsOf<StepCsvRow>& step_columns() {
       {{"network", "", "name of the network", [](const Row& r) { return r.network; }},
        {"use", "", "rungs of the step, such as best or simd,matmul=serial",
         [](const Row& r) { return r.use; }},
-       {"mode", "", "single, inter=N, ablate, synchronous or graph",
+       {"mode", "", "single, inter=N, ablate, attribution, synchronous or graph",
         [](const Row& r) { return r.mode; }},
        {"threads", "", "number of threads inside an operation",
         [](const Row& r) { return r.threads; }},

@@ -8,11 +8,14 @@
 
 namespace stepladder {
 
-// Name and version of the library that the program has opened, for the remark of a row.
-inline std::string onednn_name() {
+// Version of the library that the program has opened and the kernel that it chose, for the remark
+// of a row: "oneDNN 3.2.0 brgemm:avx512_core".
+inline std::string onednn_remark(const dnnl::primitive& primitive) {
   const dnnl_version_t* version = dnnl_version();
+  const char* kernel = "";
+  dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &kernel);
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch);
+         std::to_string(version->patch) + " " + kernel;
 }
 
 // The primitive_desc of a Primitive; `parameters` in the order of version 3.

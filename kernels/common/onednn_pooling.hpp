@@ -60,6 +60,8 @@ class OneDnnPooling {
     stream_.wait();
   }
 
+  std::string remark() const { return onednn_remark(pool_); }
+
  private:
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};

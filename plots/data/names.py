@@ -75,8 +75,8 @@ def widest_builds(rungs: Iterable[Rung]) -> list[Rung]:
 
 
 def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
-    """The order of `stepladder list`: CPU before CUDA, our rungs before the vendors' libraries,
-    then the number of rungs below, name, and instruction set."""
+    """The order of `stepladder list --full`: CPU before CUDA, our rungs before the vendors'
+    libraries, then the number of rungs below, name, and instruction set."""
     by_name = {rung.name: rung for rung in rungs}
 
     def height(rung: Rung) -> int:

@@ -1,23 +1,8 @@
 // oneDNN's average pooling on plain NCHW.
-#include "kernels/average_pool/average_pool.hpp"
-#include "kernels/common/onednn_pooling.hpp"
+#include "kernels/average_pool/vendor/onednn_plan.hpp"
 
 namespace stepladder::average_pool {
 namespace {
-
-class OneDnn final : public Plan {
- public:
-  OneDnn(const Problem& p, const Resources& resources)
-      : pooling_(p, resources,
-                 p.count == Count::include_padding ? dnnl::algorithm::pooling_avg_include_padding
-                                                   : dnnl::algorithm::pooling_avg_exclude_padding) {
-  }
-  void run(const Operands& o) override { pooling_.run(o.x, o.y); }
-  std::string remark() const override { return onednn_name(); }
-
- private:
-  OneDnnPooling pooling_;
-};
 
 constexpr VariantInfo info{
     .name = "onednn",

@@ -7,8 +7,9 @@
 //               otherwise one
 //   tile        a tile of the result stays in registers for all products; otherwise it is loaded
 //               and stored at every product (for backward_weights, every row)
-//   packing     the unfolded matrix in panels as wide as a tile; without unfolding, the image in a
-//               padded copy, so that no pixel is at a border, and filters side by side
+//   packing     the unfolded matrix in panels as wide as a tile, a few hundred pixels at a time;
+//               without unfolding, the image in a padded copy, so that no pixel is at a border, and
+//               filters side by side
 //   threads     each has a range of images
 //
 // backward_data with stride 1 is forward: dx is the correlation of dy with the filters turned by

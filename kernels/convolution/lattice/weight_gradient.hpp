@@ -11,6 +11,7 @@
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/cpu/unfolded/unfold.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
+#include "kernels/convolution/lattice/image.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
@@ -28,10 +29,7 @@ class WeightGradient {
         threads_(static_cast<int>(std::min<std::int64_t>(threads, p.batch))),
         pixels_(p.out_h() * p.out_w()),
         taps_(p.group_in() * p.kernel_h * p.kernel_w),
-        height_(is_padded ? p.height + 2 * p.pad_h : p.height),
-        width_(is_padded ? p.width + 2 * p.pad_w : p.width),
-        pad_h_(is_padded ? 0 : p.pad_h),
-        pad_w_(is_padded ? 0 : p.pad_w),
+        image_(p),
         workspace_size_(workspace()),
         workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads_))),
         partial_(aligned_array<float>(
@@ -63,7 +61,7 @@ class WeightGradient {
   std::int64_t workspace() const {
     if (unfolding)
       return pixels_ * (Product::has_panels ? Product::whole_panels(taps_) : taps_ + line_floats);
-    return is_padded ? p_.group_in() * height_ * width_ + line_floats : 0;
+    return is_padded ? p_.group_in() * image_.height * image_.width + line_floats : 0;
   }
 
   // w [groups, group_out, taps] = the sums of these images
@@ -87,14 +85,8 @@ class WeightGradient {
                         pixels_, adds);
       return;
     }
-    if constexpr (is_padded) {
-      for (std::int64_t i = 0; i < p_.group_in(); ++i)
-        for (std::int64_t h = 0; h < p_.height; ++h)
-          std::copy_n(x + (i * p_.height + h) * p_.width, p_.width,
-                      work + (i * height_ + h + p_.pad_h) * width_ + p_.pad_w);
-      x = work;
-    }
-    for (std::int64_t i = 0; i < p_.group_in(); ++i, x += height_ * width_)
+    x = image_.read(p_, x, work);
+    for (std::int64_t i = 0; i < p_.group_in(); ++i, x += image_.height * image_.width)
       for (std::int64_t r = 0; r < p_.kernel_h; ++r) {
         float* row_of_w = w + (i * p_.kernel_h + r) * p_.kernel_w;
         if constexpr (tile)
@@ -129,21 +121,21 @@ class WeightGradient {
   }
 
   Range columns_of(std::int64_t s) const {
-    return valid_range(width_, p_.out_w(), p_.stride_w, s - pad_w_);
+    return valid_range(image_.width, p_.out_w(), p_.stride_w, s - image_.pad_w);
   }
 
   // w [Channels, Taps] += sum over the pixels that read the image through row r and columns s,
   // s + 1 … of the filter. The pixels that all of these columns read are on vectors.
   template <std::int64_t Channels, std::int64_t Taps>
   void add_rows(const float* x, const float* y, float* w, std::int64_t r, std::int64_t s) const {
-    const Range rows = valid_range(height_, p_.out_h(), p_.stride_h, r - pad_h_);
+    const Range rows = valid_range(image_.height, p_.out_h(), p_.stride_h, r - image_.pad_h);
     Range common = columns_of(s);
     for (std::int64_t t = 1; t < Taps; ++t)
       common = {std::max(common.begin, columns_of(s + t).begin),
                 std::min(common.end, columns_of(s + t).end)};
     common.end = std::max(common.begin, common.end);
     const auto x_row = [&](std::int64_t row) {
-      return x + (row * p_.stride_h + r - pad_h_) * width_ + s - pad_w_;
+      return x + (row * p_.stride_h + r - image_.pad_h) * image_.width + s - image_.pad_w;
     };
     if (p_.stride_w == 1)
       add_products<Lanes, Channels, Taps>(x_row, y, w, rows, common);
@@ -218,10 +210,10 @@ class WeightGradient {
   Problem p_;
   int threads_;
   std::int64_t pixels_, taps_;
-  std::int64_t height_, width_, pad_h_, pad_w_;  // of the image as it is read
-  std::int64_t workspace_size_;                  // floats of a thread
-  AlignedArray<float> workspace_;                // [threads, workspace_size]
-  AlignedArray<float> partial_;                  // [threads - 1, groups, group_out, taps]
+  Image<is_padded> image_;
+  std::int64_t workspace_size_;    // floats of a thread
+  AlignedArray<float> workspace_;  // [threads, workspace_size]
+  AlignedArray<float> partial_;    // [threads - 1, groups, group_out, taps]
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA

@@ -40,7 +40,7 @@ class OneDnn final : public Plan {
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_name(); }
+  std::string remark() const override { return onednn_remark(convolution_); }
 
  private:
   using Memory = dnnl::memory;

@@ -43,8 +43,8 @@ class Tiled final : public Plan {
 
  private:
   using Tile = GemmTile<>;
-  static constexpr std::int64_t block_k = 128;                  // as in `blocked`
-  static constexpr std::int64_t block_n = 10 * Tile::columns;   // 480, 160 or 80
+  static constexpr std::int64_t block_k = 128;                       // as in `blocked`
+  static constexpr std::int64_t block_n = 10 * Tile::columns;        // 480, 160 or 80
   static constexpr std::int64_t row_stride = block_n + line_floats;  // never a power of two
 
   Problem problem_;

@@ -44,7 +44,9 @@ class Blis final : public BlasPlan<std::int64_t> {
 
   std::string remark() const override {
     const char* (*version)() = library_["bli_info_get_version_str"];
-    return std::string("BLIS ") + version();
+    int (*arch)() = library_["bli_arch_query_id"];
+    const char* (*name_of_arch)(int) = library_["bli_arch_string"];
+    return std::string("BLIS ") + version() + " " + name_of_arch(arch());
   }
 };
 

@@ -47,7 +47,7 @@ class OneDnn final : public Plan {
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_name(); }
+  std::string remark() const override { return onednn_remark(multiply_); }
 
  private:
   static dnnl::primitive_attr post_ops(Epilogue epilogue) {

@@ -46,7 +46,7 @@ class OneDnnPrepacked final : public Plan {
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_name(); }
+  std::string remark() const override { return onednn_remark(multiply_); }
 
  private:
   int threads_;

@@ -19,10 +19,11 @@ class OpenBlas final : public BlasPlan<int> {
   OpenBlas(const Problem& problem, const Resources& resources)
       : BlasPlan(problem, resources, open_openblas(), "openblas_set_num_threads") {}
 
-  std::string remark() const override {  // such as "OpenBLAS 0.3.21 NO_LAPACKE …"
-    const char* (*config)() = library_["openblas_get_config"];
+  std::string remark() const override {
+    const char* (*config)() = library_["openblas_get_config"];  // "OpenBLAS 0.3.21 NO_LAPACKE …"
+    const char* (*core)() = library_["openblas_get_corename"];
     const std::string text = config();
-    return text.substr(0, text.find(' ', text.find(' ') + 1));
+    return text.substr(0, text.find(' ', text.find(' ') + 1)) + " " + core();
   }
 };
 

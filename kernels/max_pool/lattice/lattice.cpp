@@ -4,8 +4,9 @@
 //   separable   forward: the maxima of columns, over the rows of the windows, go into a line; then
 //               those of the windows along the line: r + s comparisons for a window of r · s.
 //               backward has no such form and stays as it is
-//   vectors     forward: 4, 8 or 16 columns per instruction; windows at the border one by one.
-//               backward: each dx gathered from its windows, as in `simd`; otherwise scattered
+//   vectors     forward: columns of windows inside the plane, in the widest vectors that they
+//               fill; windows at the border one by one. backward: each dx gathered from its
+//               windows, as in `simd`; otherwise scattered
 //   threads     each has a contiguous range of planes
 #include "kernels/common/lattice.hpp"
 
@@ -28,34 +29,45 @@ constexpr Switch switches[] = {
 
 constexpr float lowest = -std::numeric_limits<float>::infinity();
 
-// Lanes: float or Vector.
-template <class Lanes>
-constexpr std::int64_t lanes_of = std::is_same_v<Lanes, float> ? 1 : Vector::size;
-
-float choose(bool condition, float a, float b) { return condition ? a : b; }
-Vector choose(const Vector::batch_bool_type& condition, const Vector& a, const Vector& b) {
-  return xsimd::select(condition, a, b);
-}
-void store(float* p, float v) { *p = v; }
-void store(float* p, const Vector& v) { v.store_unaligned(p); }
-void store_position(std::uint8_t* p, float v) { *p = static_cast<std::uint8_t>(v); }
-void store_position(std::uint8_t* p, const Vector& v) { store_argmax(p, v); }
-
-// Maxima so far and the positions of the first of equals.
+// Maxima so far and the positions of the first of equals. Lanes: float, or a vector.
 template <class Lanes>
 struct Best {
-  Lanes value, position;
-  void compare(const Lanes& other, const Lanes& other_position) {
-    const auto comes_first = (other > value) | ((other == value) & (other_position < position));
-    value = choose(comes_first, other, value);
-    position = choose(comes_first, other_position, position);
+  using Position = std::conditional_t<std::is_same_v<Lanes, float>, std::int64_t, Lanes>;
+  Lanes value;
+  Position position;
+
+  void compare_next(const Lanes& other, const Position& other_position) {  // of a larger position
+    choose(other > value, other, other_position);
+  }
+  void compare(const Lanes& other, const Position& other_position) {
+    choose((other > value) | ((other == value) & (other_position < position)), other,
+           other_position);
+  }
+
+ private:
+  template <class Condition>
+  void choose(const Condition& comes_first, const Lanes& other, const Position& other_position) {
+    if constexpr (std::is_same_v<Lanes, float>) {  // without a branch
+      position = comes_first ? other_position : position;
+      value = other > value ? other : value;
+    } else {
+      position = xsimd::select(comes_first, other_position, position);
+      value = xsimd::select(comes_first, other, value);
+    }
   }
 };
+
+template <class Lanes>
+typename Best<Lanes>::Position position_of(std::int64_t in_window) {
+  if constexpr (std::is_same_v<Lanes, float>)
+    return in_window;
+  else
+    return Lanes(static_cast<float>(in_window));
+}
 
 template <unsigned corner>
 class Corner final : public Plan {
   static constexpr bool separable = (corner & 1U) != 0, vectors = (corner & 2U) != 0;
-  using Wide = std::conditional_t<vectors, Vector, float>;
 
  public:
   Corner(const Problem& p, const Resources& resources)
@@ -72,10 +84,8 @@ class Corner final : public Plan {
     const std::int64_t last_start = p.width + p.pad_w - p.window_w;
     interior_.end = std::max(interior_.begin,
                              last_start < 0 ? 0 : std::min(p.out_w(), last_start / p.stride_w + 1));
-    std::int32_t steps[Vector::size];
-    for (std::size_t i = 0; i < Vector::size; ++i)
-      steps[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * p.stride_w);
-    steps_ = xsimd::as_integer_t<Vector>::load_unaligned(steps);
+    for (std::size_t i = 0; i < std::size(steps_); ++i)
+      steps_[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * p.stride_w);
   }
 
   void run(const Operands& o) override {
@@ -115,12 +125,10 @@ class Corner final : public Plan {
       const float* x = o.x + (plane * p.height + top) * p.width;  // row 0 of the windows
       float* y = o.y + (plane * out_h + i) * out_w;
       std::uint8_t* argmax = o.argmax + (plane * out_h + i) * out_w;
-      if constexpr (separable) {
-        std::int64_t c = 0;
-        for (; c + lanes_of<Wide> <= p.width; c += lanes_of<Wide>)
-          column_maxima<Wide>(x + c, rows, line + c);
-        for (; c < p.width; ++c) column_maxima<float>(x + c, rows, line + c);
-      }
+      if constexpr (separable)
+        for_lanes_of({0, p.width}, [&]<class Lanes>(Lanes, std::int64_t c) {
+          column_maxima<Lanes>(x + c, rows, line + c);
+        });
       const auto window = [&]<class Lanes>(Lanes, std::int64_t j) {
         const std::int64_t left = j * p.stride_w - p.pad_w;
         const Range columns = j < interior_.begin || j >= interior_.end
@@ -128,63 +136,86 @@ class Corner final : public Plan {
                                   : Range{0, p.window_w};
         const Best<Lanes> best = separable ? along_line<Lanes>(line + left, columns)
                                            : all_positions<Lanes>(x + left, rows, columns);
-        store(y + j, best.value);
-        store_position(argmax + j, best.position);
+        store(best.value, y + j);
+        store(best.position, argmax + j);
       };
-      std::int64_t j = 0;
-      for (; j < interior_.begin; ++j) window(float{}, j);
-      for (; j + lanes_of<Wide> <= interior_.end; j += lanes_of<Wide>) window(Wide{}, j);
-      for (; j < out_w; ++j) window(float{}, j);
+      for (std::int64_t j = 0; j < interior_.begin; ++j) window(float{}, j);
+      for_lanes_of(interior_, window);
+      for (std::int64_t j = interior_.end; j < out_w; ++j) window(float{}, j);
     }
+  }
+
+  // Calls use(Lanes{}, j) for the columns in range, in the widest vectors that they fill. The last
+  // one repeats columns of the one before.
+  template <class Use>
+  static void for_lanes_of(Range range, const Use& use) {
+    const std::int64_t count = range.end - range.begin;
+    std::int64_t j = range.begin;
+    if constexpr (vectors)
+      with_width(count / 2 + 1, [&]<class V>(V*) {
+        constexpr std::int64_t lanes = V::size;
+        if (count < lanes) return;
+        for (; j + lanes <= range.end; j += lanes) use(V(), j);
+        if (j < range.end) use(V(), range.end - lanes);
+        j = range.end;
+      });
+    for (; j < range.end; ++j) use(float{}, j);
   }
 
   template <class Lanes>
   Best<Lanes> all_positions(const float* x, Range rows, Range columns) const {
-    Best<Lanes> best{Lanes(lowest),
-                     Lanes(static_cast<float>(rows.begin * p_.window_w + columns.begin))};
+    Best<Lanes> best{Lanes(lowest), position_of<Lanes>(rows.begin * p_.window_w + columns.begin)};
     for (std::int64_t r = rows.begin; r < rows.end; ++r)
       for (std::int64_t s = columns.begin; s < columns.end; ++s)
-        best.compare(load<Lanes>(x + r * p_.width + s),
-                     Lanes(static_cast<float>(r * p_.window_w + s)));
+        best.compare_next(load<Lanes>(x + r * p_.width + s, p_.stride_w),
+                          position_of<Lanes>(r * p_.window_w + s));
     return best;
   }
 
   // The maxima of columns, and behind them, line_ floats further, r · window_w of their rows r.
   template <class Lanes>
   void column_maxima(const float* x, Range rows, float* line) const {
-    Best<Lanes> best{Lanes(lowest), Lanes(static_cast<float>(rows.begin * p_.window_w))};
-    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      Lanes value;
-      if constexpr (lanes_of<Lanes> == 1)
-        value = x[r * p_.width];
-      else
-        value = Lanes::load_unaligned(x + r * p_.width);
-      best.compare(value, Lanes(static_cast<float>(r * p_.window_w)));
-    }
-    store(line, best.value);
-    store(line + line_, best.position);
+    Best<Lanes> best{Lanes(lowest), position_of<Lanes>(rows.begin * p_.window_w)};
+    for (std::int64_t r = rows.begin; r < rows.end; ++r)
+      best.compare_next(load<Lanes>(x + r * p_.width, 1), position_of<Lanes>(r * p_.window_w));
+    store(best.value, line);
+    store(best.position, line + line_);
   }
 
   template <class Lanes>
   Best<Lanes> along_line(const float* line, Range columns) const {
-    Best<Lanes> best{
-        load<Lanes>(line + columns.begin),
-        load<Lanes>(line + line_ + columns.begin) + Lanes(static_cast<float>(columns.begin))};
+    const auto position = [&](std::int64_t s) {
+      using Position = typename Best<Lanes>::Position;
+      return static_cast<Position>(load<Lanes>(line + line_ + s, p_.stride_w)) +
+             position_of<Lanes>(s);
+    };
+    Best<Lanes> best{load<Lanes>(line + columns.begin, p_.stride_w), position(columns.begin)};
     for (std::int64_t s = columns.begin + 1; s < columns.end; ++s)
-      best.compare(load<Lanes>(line + s),
-                   load<Lanes>(line + line_ + s) + Lanes(static_cast<float>(s)));
+      best.compare(load<Lanes>(line + s, p_.stride_w), position(s));
     return best;
   }
 
-  // p[0], p[stride_w], p[2 stride_w], …
-  template <class Lanes>
-  Lanes load(const float* p) const {
-    if constexpr (lanes_of<Lanes> == 1)
-      return *p;
+  template <class T>  // of a scalar or a vector, into floats or bytes
+  static void store(const T& v, auto* p) {
+    if constexpr (std::is_arithmetic_v<T>)
+      *p = static_cast<std::remove_reference_t<decltype(*p)>>(v);
+    else if constexpr (std::is_same_v<decltype(p), float*>)
+      v.store_unaligned(p);
     else
-      return p_.stride_w == 1   ? strided<1, Vector>(p, steps_)
-             : p_.stride_w == 2 ? strided<2, Vector>(p, steps_)
-                                : strided<0, Vector>(p, steps_);
+      store_argmax(p, v);
+  }
+
+  // p[0], p[stride], p[2 stride], …
+  template <class Lanes>
+  Lanes load(const float* p, std::int64_t stride) const {
+    if constexpr (std::is_same_v<Lanes, float>) {
+      return *p;
+    } else {
+      const auto steps = xsimd::as_integer_t<Lanes>::load_unaligned(steps_);
+      return stride == 1   ? strided<1, Lanes>(p, steps)
+             : stride == 2 ? strided<2, Lanes>(p, steps)
+                           : strided<0, Lanes>(p, steps);
+    }
   }
 
   Problem p_;
@@ -193,7 +224,7 @@ class Corner final : public Plan {
   AlignedArray<float> lines_;  // [threads, 2, line]
   Range interior_;
   std::optional<SimdPooling> gather_;  // backward on vectors
-  xsimd::as_integer_t<Vector> steps_;
+  std::int32_t steps_[16];
 };
 
 constexpr Lattice lattice{.below = "branchless", .switches = switches};

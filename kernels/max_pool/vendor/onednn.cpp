@@ -1,20 +1,8 @@
 // oneDNN's max pooling on plain NCHW.
-#include "kernels/common/onednn_pooling.hpp"
-#include "kernels/max_pool/max_pool.hpp"
+#include "kernels/max_pool/vendor/onednn_plan.hpp"
 
 namespace stepladder::max_pool {
 namespace {
-
-class OneDnn final : public Plan {
- public:
-  OneDnn(const Problem& p, const Resources& resources)
-      : pooling_(p, resources, dnnl::algorithm::pooling_max) {}
-  void run(const Operands& o) override { pooling_.run(o.x, o.y, o.argmax); }
-  std::string remark() const override { return onednn_name(); }
-
- private:
-  OneDnnPooling pooling_;
-};
 
 constexpr VariantInfo info{
     .name = "onednn",

@@ -41,7 +41,7 @@ class OneDnn final : public Plan {
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_name(); }
+  std::string remark() const override { return onednn_remark(reorder_); }
 
  private:
   int threads_;
