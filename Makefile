@@ -50,20 +50,26 @@ ARCHIVE ?=
 MUTANTS ?=
 SEED ?=
 FILES ?=
+LAB ?=
+FILE ?=
+NAME ?=
+RUNS ?=
+PREFIX ?=
+DESTDIR ?=
 export PRIMITIVE VARIANT SUITE THREADS RANKS OUT SANITIZE BUILD BUDGET RESUME OVERSUBSCRIBE WERROR
 export CUDA CUDA_ARCHITECTURES ISAS LIBRARIES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
-export COUNT PART ARCHIVE
+export COUNT PART ARCHIVE LAB FILE NAME PREFIX DESTDIR
 unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data libraries build test fuzz faults mutate bench try attribution \
+.PHONY: help setup data libraries build test fuzz faults mutate bench try grade leaderboard attribution \
 	bench-network cost-model compare-modes simulate simulate-training peers gpu gpu-bundle plots \
-	report results-site ab compare format lint clean
+	report results-site ab compare format lint install clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -106,6 +112,13 @@ bench: libraries build ## verify, measure, draw charts, write report.html, print
 try: build ## verify a rung, measure it beside the one below, others and libraries (VARIANT)
 	@"$$BUILD/stepladder" try "$$VARIANT" $${PRIMITIVE:+--primitive "$$PRIMITIVE"} \
 	  $${SUITE:+--suite "$$SUITE"} $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}
+
+grade: build ## verify a lab's student.cpp, measure it and give points (LAB, see labs/README.md)
+	@python3 scripts/grade.py "$$LAB" $${FILE:+--file "$$FILE"} $${VARIANT:+--rung "$$VARIANT"} \
+	  $${NAME:+--name "$$NAME"} $${OUT:+--out "$$OUT"} --program "$$BUILD/stepladder"
+
+leaderboard: setup ## merge the grades of many into one page (RUNS=FOLDERS, OUT)
+	@$(PYTHON) scripts/leaderboard.py $(RUNS) $${OUT:+--out "$$OUT"}
 
 attribution: build ## what each technique buys, alone, last and on average over all orders
 	@out=$${OUT:-results/local/$$(date +%Y%m%d-%H%M%S)}; \
@@ -180,6 +193,16 @@ format: ## format the C++ and CUDA files in place
 lint: ## check format and clang-tidy; every finding is an error
 	@scripts/setup.sh lint
 	@scripts/lint.sh check
+
+# The program goes on reading suites and networks of this clone, and writes its runs there.
+install: build ## the program, its completion for bash and zsh, its man page (PREFIX=/usr/local)
+	@prefix=$${PREFIX:-/usr/local}; share=$$DESTDIR$$prefix/share; \
+	 install -D "$$BUILD/stepladder" "$$DESTDIR$$prefix/bin/stepladder" && \
+	 for file in bash:bash-completion/completions/stepladder zsh:zsh/site-functions/_stepladder \
+	     man:man/man1/stepladder.1; do \
+	   mkdir -p "$$(dirname "$$share/$${file#*:}")" && \
+	   "$$BUILD/stepladder" completion "$${file%%:*}" > "$$share/$${file#*:}" || exit; \
+	 done; echo "installed below $$DESTDIR$$prefix; this clone must stay where it is"
 
 clean: ## remove the build; keep .venv and results
 	@rm -rf build .pytest_cache

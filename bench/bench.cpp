@@ -78,6 +78,7 @@ int run(BenchCommand& options) {
   std::size_t total = 0;
   for (const Work& w : work) total += w.problems.size();
   options.bench.problems_argument = options.selection.problems_argument();
+  options.bench.plugins = options.selection.plugins;
   options.bench.threads = without_repeats(options.bench.threads);
 
   std::vector<int> ceiling_threads = options.bench.threads;

@@ -28,6 +28,7 @@ Command plan_command(CLI::App& program);
 Command tune_command(CLI::App& program);
 Command predict_command(CLI::App& program);
 Command compare_command(CLI::App& program);
+Command completion_command(CLI::App& program);
 
 const std::string& command_line();  // as the user typed it, quoted for a shell
 

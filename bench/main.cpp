@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "bench/commands.hpp"
+#include "bench/help.hpp"
 #include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
@@ -39,6 +40,7 @@ int dispatch(int count, char** arguments) {
       "What each parallel technique buys in deep learning: kernels verified, timed and chained "
       "into a training step.",
       "stepladder"};
+  set_up_help(program);
   program.require_subcommand(1);
   program.set_version_flag("--version", "stepladder 0.1.0");
   const std::vector<Command> commands = {
@@ -46,7 +48,8 @@ int dispatch(int count, char** arguments) {
       bench_command(program),   attribute_command(program), new_command(program),
       try_command(program),     step_command(program),      train_command(program),
       modes_command(program),   plan_command(program),      tune_command(program),
-      predict_command(program), compare_command(program)};
+      predict_command(program), compare_command(program),   completion_command(program)};
+  add_examples(program);
   try {
     const Command* chosen = mpi_session().agree([&]() -> const Command* {
       // CLI11 would not suggest the nearest subcommands.

@@ -27,7 +27,7 @@ std::vector<TableRow> read_rows(const std::filesystem::path& summary,
 // rows, and how many rows are unavailable for which reason.
 void print_tables(const std::vector<TableRow>& rows);
 
-std::string time_text(double seconds);  // "12.3 us"
+std::string time_text(double seconds);   // "12.3 us"
 std::string factor_text(double factor);  // "1.23x"
 
 }  // namespace stepladder

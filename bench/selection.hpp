@@ -24,6 +24,7 @@ struct Selection {
   std::string suite, suite_file;        // suite: names with commas
   std::vector<std::string> shapes;      // instead of a suite
   std::string problem, direction;       // globs
+  std::string plugins;                  // " --plugin FILE" and so on, as they were given
 
   void add_options(CLI::App& app);
   // Collective. Reads the problems of the suites, or of `default_suite` when none was named; no

@@ -12,6 +12,7 @@
 #include "bench/bench.hpp"
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
+#include "bench/plugins.hpp"
 #include "bench/row_table.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
@@ -136,12 +137,13 @@ void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const 
 }
 
 // Random problems, in a process of their own: one that crashes is told from one that is slow.
-bool passes(const Options& options, const PrimitiveType& type, const Variant& own) {
+bool passes(const Options& options, const PrimitiveType& type, const Variant& own,
+            const std::string& plugins) {
   if (options.random == 0) return true;
   const std::string command =
-      fmt::format("{} verify {} --variant {} --random {}",
+      fmt::format("{} verify {} --variant {} --random {}{}",
                   shell_quoted(std::filesystem::read_symlink("/proc/self/exe").string()),
-                  type.name(), shell_quoted(own.name), options.random);
+                  type.name(), shell_quoted(own.name), options.random, plugins);
   const int status = std::system(command.c_str());
   if (WIFEXITED(status) && WEXITSTATUS(status) > 128)
     fmt::print("{} ended with signal {}\n", own.name, WEXITSTATUS(status) - 128);
@@ -163,7 +165,7 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   const Variant own = *widest(all, options.rung);
   if (const std::string why = why_not_here(type, own); !why.empty())
     throw std::runtime_error(fmt::format("{} cannot run here: {}", own.name, why));
-  if (!passes(options, type, own)) return 1;
+  if (!passes(options, type, own, command->selection.plugins)) return 1;
 
   std::string parent, names = own.name;
   if (const Variant* below = widest(all, own.info->builds_on))
@@ -205,6 +207,7 @@ Command try_command(CLI::App& program) {
       ->allow_extra_args(false)
       ->excludes("--suite");
   add_threads(*app, command->bench.threads, "Numbers of threads, for example 1,2");
+  add_plugin_options(*app, command->selection.plugins);
   app->add_option("--budget", command->bench.measure.budget_seconds,
                   "Seconds of timing for each row")
       ->check(positive_number());

@@ -230,12 +230,12 @@ std::string ProblemBench::repeat_command(const Candidate& candidate) const {
   const ProblemInfo& info = *candidate.problem;
   const int ranks = mpi_session().ranks();
   return fmt::format(
-      "{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}{}",
+      "{}build/stepladder bench {} --variant {} {} --problem {} --direction {} --threads {}{}{}{}",
       ranks > 1 ? fmt::format("mpirun -np {} ", ranks) : "", info.primitive,
       candidate.variant->name,
       options_.problems_argument.empty() ? "--suite " + shell_quoted(info.suite)
                                          : options_.problems_argument,
-      shell_quoted(glob_of(info.name)), info.direction, candidate.threads,
+      shell_quoted(glob_of(info.name)), info.direction, candidate.threads, options_.plugins,
       options_.cold ? " --cold" : "",
       options_.seed != 1 ? fmt::format(" --seed {}", options_.seed) : "");
 }

@@ -41,6 +41,7 @@ struct BenchOptions {
   AfterCrash after_crash{};
   // "--suite-file f.csv", for the repeat command; empty: --suite and the suite of the row
   std::string problems_argument{};
+  std::string plugins{};  // their options, for the repeat command
 };
 
 struct BenchCounts {
