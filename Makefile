@@ -52,7 +52,7 @@ SEED ?=
 FILES ?=
 LAB ?=
 FILE ?=
-NAME ?=
+STUDENT ?=
 RUNS ?=
 PREFIX ?=
 DESTDIR ?=
@@ -61,7 +61,7 @@ export CUDA CUDA_ARCHITECTURES ISAS LIBRARIES OLD NEW RUN BASE LIMIT ONECCL
 export HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE
 export NODES NETWORK PROBLEM STEP_RUN SLOW SAMPLES
 export MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK EVALUATE_EVERY USE DATA
-export COUNT PART ARCHIVE LAB FILE NAME PREFIX DESTDIR
+export COUNT PART ARCHIVE LAB FILE STUDENT PREFIX DESTDIR
 unexport SECONDS  # in bash it counts: a script gets it as an argument
 
 PYTHON := .venv/bin/python
@@ -115,7 +115,7 @@ try: build ## verify a rung, measure it beside the one below, others and librari
 
 grade: build ## verify a lab's student.cpp, measure it and give points (LAB, see labs/README.md)
 	@python3 scripts/grade.py "$$LAB" $${FILE:+--file "$$FILE"} $${VARIANT:+--rung "$$VARIANT"} \
-	  $${NAME:+--name "$$NAME"} $${OUT:+--out "$$OUT"} --program "$$BUILD/stepladder"
+	  $${STUDENT:+--student "$$STUDENT"} $${OUT:+--out "$$OUT"} --program "$$BUILD/stepladder"
 
 leaderboard: setup ## merge the grades of many into one page (RUNS=FOLDERS, OUT)
 	@$(PYTHON) scripts/leaderboard.py $(RUNS) $${OUT:+--out "$$OUT"}
@@ -197,7 +197,7 @@ lint: ## check format and clang-tidy; every finding is an error
 # The program goes on reading suites and networks of this clone, and writes its runs there.
 install: build ## the program, its completion for bash and zsh, its man page (PREFIX=/usr/local)
 	@prefix=$${PREFIX:-/usr/local}; share=$$DESTDIR$$prefix/share; \
-	 install -D "$$BUILD/stepladder" "$$DESTDIR$$prefix/bin/stepladder" && \
+	 install -D "$$BUILD/stepladder" "$$DESTDIR$$prefix/bin/stepladder" || exit; \
 	 for file in bash:bash-completion/completions/stepladder zsh:zsh/site-functions/_stepladder \
 	     man:man/man1/stepladder.1; do \
 	   mkdir -p "$$(dirname "$$share/$${file#*:}")" && \

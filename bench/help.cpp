@@ -142,20 +142,18 @@ std::string bash_completion(const CLI::App& program) {
 _stepladder() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words='' files=''
   case ${{COMP_WORDS[1]}} in
-{})
-      [ "$COMP_CWORD" -eq 1 ] && words='{}'
-      ;;
-  esac
+{}  esac
   if [ "$COMP_CWORD" -eq 1 ]; then words='{}'; fi
   if [ -n "$files" ] && [[ $before =~ ^($files)$ ]]; then
+    compopt -o filenames 2>/dev/null
     COMPREPLY=($(compgen -f -- "$current"))
   else
     COMPREPLY=($(compgen -W "$words" -- "$current"))
   fi
 }}
-complete -o filenames -F _stepladder stepladder
+complete -F _stepladder stepladder
 )",
-                     cases + "    *", names, names);
+                     cases, names);
 }
 
 std::string zsh_completion(const CLI::App& program) {

@@ -5,8 +5,8 @@
  *
  * Define one or more of the functions below. For each, its primitive gets a rung that is named like
  * the file, `mine`, and is verified and measured like all others. A function writes all of its
- * results, reads all operands anew in every call, and may be called with 1 to `threads` threads of
- * its own. All floats are single precision; operands do not overlap unless it is said.
+ * results, reads all operands anew in every call, and may use `threads` threads. All floats are
+ * single precision; operands do not overlap unless it is said.
  *
  * Where a kernel cannot compute every problem, define supports_… too, which returns 0 for those
  * that it cannot: their rows are `unavailable`, neither failed nor slow. */
@@ -61,7 +61,7 @@ int stepladder_supports_average_pool(const struct stepladder_pooling_problem* pr
 
 /* kernels/sgd_update/sgd_update.hpp has the formulas. optimizer: 0 sgd, 1 momentum, 2 adagrad,
  * 3 adadelta, 4 rmsprop, 5 adam. weights and the states that the optimizer has are updated in
- * place; all arrays have `count` elements. step counts from 1. */
+ * place, `count` elements each; the other states are not touched. step counts from 1. */
 struct stepladder_sgd_update_problem {
   int64_t count;
   float weight_decay, momentum, rho, beta1, beta2, epsilon;

@@ -122,6 +122,7 @@ struct AllReducePlugin {
   using Problem = stepladder_all_reduce_problem;
   using Function = decltype(stepladder_all_reduce);
   static Problem of(const all_reduce::Problem& p, const Resources& resources) {
+    if (p.gpus) throw Unsupported("plugins reduce the vectors of processes, not of GPUs");
     return {p.count, resources.communicator, p.operation == all_reduce::Operation::mean, p.ranks};
   }
   static void call(Function* function, const Problem& p, const all_reduce::Operands& o) {
@@ -262,7 +263,8 @@ void add_functions(const SharedLibrary& library) {
 std::size_t open(const std::string& argument, Technique technique, const char* adds, bool& is_new) {
   const std::string path = std::filesystem::absolute(argument).lexically_normal().string();
   for (std::size_t slot = 0; slot < files.size(); ++slot)
-    if (files[slot].path == path) return is_new = false, slot;
+    if (files[slot].path == path && files[slot].info.technique == technique)
+      return is_new = false, slot;
   if (files.size() == most_files)
     throw std::runtime_error(fmt::format("expected at most {} plugins and libraries", most_files));
   File& file =

@@ -1,6 +1,6 @@
 """Grades one lab: what make grade calls.
 
-    grade.py LAB [--file student.cpp | --rung NAME] [--name NAME] [--out FILE] [--program build/stepladder]
+    grade.py LAB [--file student.cpp | --rung NAME] [--student NAME] [--out FILE] [--program build/stepladder]
 
 Compiles the stub and the student's file as plugins, verifies the student's, measures both in turns
 with the reference rung, and prints the points with a hint. Points are the share of the way from the
@@ -15,11 +15,13 @@ Exit status: 0 graded, 1 no points, 2 wrong arguments or a file that does not co
 
 import argparse
 import csv
+import fcntl
 import getpass
 import json
 import math
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -33,7 +35,7 @@ ENOUGH = 0.9           # of the way: all points
 TOO_UNCERTAIN = 2      # points between the ends of the interval
 BUDGETS = [0.3, 1.5]   # seconds a row; the second where the first left the points open
 RANDOM_PROBLEMS = 40
-VERIFY_LIMIT, MEASURE_LIMIT = 180, 600  # seconds
+COMPILE_LIMIT, VERIFY_LIMIT, MEASURE_LIMIT = 120, 180, 600  # seconds
 Z = 1.96
 ISA = "(_sse42|_avx2|_avx512)?"
 
@@ -47,7 +49,7 @@ class MeasureAgain(Exception):
 
 
 def find_lab(text):
-    labs = sorted(path.parent for path in (ROOT / "labs").glob("*/lab.json"))
+    labs = sorted(path.parent for path in (ROOT / "labs").glob("[0-9][0-9]-*/lab.json"))
     found = [lab for lab in labs if text in (lab.name, str(int(lab.name[:2])), lab.name[:2])]
     if not found:
         names = ", ".join(lab.name for lab in labs)
@@ -58,15 +60,19 @@ def find_lab(text):
 def compile_plugin(lab, description, source, name, folder):
     """The shared object; its rung has this name."""
     target = folder / f"lib{name}.so"
-    command = [description.get("compiler", os.environ.get("CXX", "c++")), "-std=c++20", "-fopenmp",
-               "-shared", "-fPIC", "-Wall", *description["flags"], f"-I{ROOT / 'bench'}",
-               str(source.resolve()), "-o", str(target.resolve())]
+    run_compiler(lab, source, description.get("compiler"),
+                 ["-fopenmp", "-shared", "-fPIC", "-Wall", *description["flags"], f"-I{ROOT / 'bench'}",
+                  str(source.resolve()), "-o", str(target.resolve())])
+    return target
+
+
+def run_compiler(lab, source, compiler, options):
+    command = [*shlex.split(compiler or os.environ.get("CXX", "c++")), "-std=c++20", *options]
     if shutil.which(command[0]) is None:
         raise runner.Refused(f"{lab.name} needs {command[0]}, which is not installed")
-    done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+    done = run_limited(command, COMPILE_LIMIT)
     if done.returncode != 0:
         raise runner.Refused(f"{source} does not compile:\n{done.stderr.strip()}")
-    return target
 
 
 class Measurement:
@@ -74,9 +80,9 @@ class Measurement:
 
     def __init__(self, rows, problem, own):
         self.problem = problem
-        self.stub = one_row(rows, "stub")
-        self.reference = one_row(rows, problem["reference"])
-        self.own = one_row(rows, own)
+        self.own = one_row(rows, own, NoPoints)
+        self.stub = one_row(rows, "stub", runner.Refused)
+        self.reference = one_row(rows, problem["reference"], runner.Refused)
 
     def logs(self):
         """Logarithms of the times and their standard errors, for stub, own, reference."""
@@ -89,11 +95,11 @@ class Measurement:
         """Share of the way from the stub to the reference: the value, and its standard error."""
         (stub, own, reference), (e_stub, e_own, e_reference) = self.logs()
         whole = stub - reference
-        if self.own is self.reference:
-            return 1.0, 0.0
         if whole <= Z * math.hypot(e_stub, e_reference):
             raise MeasureAgain(f"the reference {self.reference['variant']} was not measurably faster "
                                f"than the stub ({time_text(math.exp(stub))})")
+        if self.own is self.reference:
+            return 1.0, 0.0
         share = (stub - own) / whole
         # d share = ((1 - share) d stub - d own + share d reference) / whole
         return share, math.hypot((1 - share) * e_stub, e_own, share * e_reference) / whole
@@ -108,17 +114,17 @@ class Measurement:
                 "percent_of_roof": float(self.own["percent_of_roof"] or 0) or None}
 
 
-def one_row(rows, rung):
-    """The fastest of the rung's builds. Raises NoPoints where it failed."""
+def one_row(rows, rung, error):
+    """The fastest of the rung's builds, on the most threads. Raises `error` where it failed."""
     own = [row for row in rows if re.fullmatch(re.escape(rung) + ISA, row["variant"])]
     for row in own:
         if row["status"] == "failed":
-            raise NoPoints(f"{row['variant']} failed on {row['shape']}: {row['reason']}")
+            raise error(f"{row['variant']} failed on {row['shape']}: {row['reason']}")
     ok = [row for row in own if row["status"] == "ok"]
     if not ok:
         why = own[0]["reason"] if own else "it has no row"
-        raise NoPoints(f"{rung} did not run: {why}")
-    return min(ok, key=lambda row: float(row["median_s"]))
+        raise error(f"{rung} did not run: {why}")
+    return min(ok, key=lambda row: (-int(row["threads"]), float(row["median_s"])))
 
 
 def points_of(way):
@@ -135,9 +141,18 @@ def time_text(seconds):
 def run_limited(command, timeout):
     """The ended process. Raises NoPoints where it does not end."""
     try:
-        return subprocess.run(command, text=True, capture_output=True, check=False, timeout=timeout)
+        return subprocess.run([str(word) for word in command], text=True, errors="replace",
+                              capture_output=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired as error:
-        raise NoPoints(f"it did not end within {timeout} s") from error
+        raise NoPoints(f"{Path(command[0]).name} did not end within {timeout} s") from error
+    except OSError as error:
+        raise runner.Refused(f"{command[0]}: {error.strerror}") from error
+
+
+def left_out(said):
+    """How many problems verify could not give to the variant."""
+    found = re.search(r"(\d+) unavailable", said)
+    return int(found[1]) if found else 0
 
 
 class Grader:
@@ -145,8 +160,10 @@ class Grader:
         self.arguments = arguments
         self.lab = find_lab(arguments.lab)
         self.description = json.loads((self.lab / "lab.json").read_text())
-        self.folder = ROOT / "build/labs" / self.lab.name
+        self.folder = Path(arguments.folder).resolve() / self.lab.name
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = open(self.folder / "lock", "w", encoding="utf-8")  # of one grader at a time
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.own = arguments.rung or "student"
         self.counted = self.description.get("counted")
         self.stub = self.lab / ("stub.cu" if self.counted else "stub.cpp")
@@ -179,70 +196,74 @@ class Grader:
                 problem["primitive"], *map(str, self.plugins), *map(str, options)]
 
     def threads(self):
-        if self.description.get("threads") == "all":
-            return ["--threads", len(os.sched_getaffinity(0))]
-        return ["--threads", 1]
+        """By default the program takes one, and all that it may use."""
+        return [] if self.description.get("threads") == "all" else ["--threads", 1]
 
     def verify(self):
         for problem in self.description["problems"]:
-            done = run_limited(
-                self.command("verify", problem, "--variant", self.own, "--random", RANDOM_PROBLEMS,
-                             *self.threads()),
-                timeout=VERIFY_LIMIT)
+            done, stub = (self.verified(problem, variant) for variant in (self.own, "stub"))
             if done.returncode != 0:
                 said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
                 wrong = [line for line in said if line.startswith("FAIL")]
                 how = "the results are wrong" if wrong else \
-                    f"verification ended with signal {-done.returncode}" if done.returncode < 0 else \
                     f"verification ended with exit status {done.returncode}"
                 raise NoPoints("\n  ".join([how + ":", *(wrong[:3] or said[-3:])]))
+            if left_out(done.stdout) > left_out(stub.stdout):
+                raise NoPoints("it does not support problems that the stub computes: "
+                               f"stepladder_supports_{problem['primitive']} is too narrow")
+
+    def verified(self, problem, variant):
+        """The same problems for each variant, until enough are supported."""
+        return run_limited(self.command("verify", problem, "--variant", variant, "--random",
+                                        RANDOM_PROBLEMS, *self.threads()), VERIFY_LIMIT)
 
     def measure(self, problem, number, budget):
         out = self.folder / f"run-{number}"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
-        ceilings = self.folder.parent / "ceilings.json"  # 20 s, measured once
+        # 20 s, measured once; ranks measure theirs together, which are other ones.
+        ceilings = self.folder.parent / f"ceilings-{self.description.get('ranks', 1)}.json"
         if ceilings.exists():
-            shutil.copy(ceilings, out)
+            shutil.copy(ceilings, out / "ceilings.json")
         variants = ",".join(dict.fromkeys(["stub", self.own, problem["reference"]]))
         direction = ["--direction", problem["direction"]] if "direction" in problem else []
         done = run_limited(
             self.command("bench", problem, "--shape", problem["shape"], *direction, "--variant",
-                         variants, *self.threads(), "--budget", budget, "--quiet", "--resume", "--out", out),
-            timeout=MEASURE_LIMIT)
+                         variants, *self.threads(), "--budget", budget, "--quiet", "--resume", "--out", out), MEASURE_LIMIT)
         table = out / "summary.csv"
         if not table.exists():
             raise runner.Refused(f"{self.lab.name} could not be measured: {done.stderr.strip()}")
-        shutil.copy(out / "ceilings.json", ceilings)
+        if (out / "ceilings.json").exists():
+            shutil.copy(out / "ceilings.json", ceilings.with_suffix(".new"))
+            os.replace(ceilings.with_suffix(".new"), ceilings)
         with open(table, newline="", encoding="utf-8") as file:
             return Measurement(list(csv.DictReader(file)), problem, self.own)
 
     def sectors(self, source):
         """What the kernel moves. Raises NoPoints with what is wrong."""
         simt = ROOT / "tests/simt"
+        newest = max(file.stat().st_mtime for file in simt.rglob("*.[ch]pp"))
         objects = []
         for name in ("multiprocessor", "fiber", "hopper"):
             objects.append(self.folder / f"{name}.o")
-            if not objects[-1].exists() or objects[-1].stat().st_mtime < (simt / f"{name}.cpp").stat().st_mtime:
-                self.run_compiler(simt / f"{name}.cpp", ["-c"], objects[-1])
+            if not objects[-1].exists() or objects[-1].stat().st_mtime < newest:
+                self.compile_emulated(source, [simt / f"{name}.cpp", "-c", "-o", objects[-1]])
         kernel = self.folder / source.stem
-        self.run_compiler(self.lab / "driver.cpp", [f'-DSOURCE="{source.resolve()}"', *map(str, objects)],
-                          kernel, ["-lfmt"])
-        done = run_limited([kernel, str(self.counted["size"])], timeout=VERIFY_LIMIT)
+        self.compile_emulated(source, [f'-DSOURCE="{source.resolve()}"', self.lab / "driver.cpp",
+                                       *objects, "-o", kernel, "-lfmt"])
+        done = run_limited([kernel, self.counted["size"]], VERIFY_LIMIT)
         found = re.fullmatch(r"sectors: (\d+)", done.stdout.strip())
         if done.returncode != 0 or not found:
             raise NoPoints(done.stdout.strip() or f"the kernel ended with status {done.returncode}")
         return int(found[1])
 
-    def run_compiler(self, source, options, target, libraries=()):
-        command = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-w",
-                   f"-I{ROOT / 'tests/simt/include'}", f"-I{ROOT}", f"-I{self.lab}", str(source),
-                   *options, "-o", str(target), *libraries]
-        done = subprocess.run(command, text=True, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise runner.Refused(f"{source.name} does not compile:\n{done.stderr.strip()}")
+    def compile_emulated(self, source, options):
+        run_compiler(self.lab, source, None, ["-O1", "-w", f"-I{ROOT / 'tests/simt/include'}", f"-I{ROOT}",
+                                              f"-I{self.lab}", *map(str, options)])
 
     def count(self):
+        if self.arguments.rung:
+            raise runner.Refused(f"VARIANT={self.arguments.rung}: {self.lab.name} takes files alone")
         stub, own = self.sectors(self.stub), self.sectors(self.students_file())
         way = math.log(stub / own) / math.log(stub / self.counted["reference_sectors"])
         size = self.counted["size"]
@@ -254,10 +275,12 @@ class Grader:
         """The facts of each problem and the points. Raises MeasureAgain."""
         facts = [self.measure(problem, i + 1, budget).facts()
                  for i, problem in enumerate(self.description["problems"])]
-        points, low, high = (sum(points_of(fact[key]) for fact in facts) / len(facts)
-                             for key in ("way", "way_low", "way_high"))
-        if high - low > TOO_UNCERTAIN:
-            raise MeasureAgain(f"the times leave {low:.1f} to {high:.1f} points open")
+        points = sum(points_of(fact["way"]) for fact in facts) / len(facts)
+        # Intervals of several problems are independent.
+        below, above = (math.hypot(*(points_of(fact[end]) - points_of(fact["way"]) for fact in facts))
+                        / len(facts) for end in ("way_low", "way_high"))
+        if below + above > TOO_UNCERTAIN:
+            raise MeasureAgain(f"the times leave {points - below:.1f} to {points + above:.1f} points open")
         return facts, round(points, 1)
 
     def hint(self, way):
@@ -271,7 +294,7 @@ class Grader:
     def result(self):
         """What the JSON file holds."""
         result = {"lab": self.lab.name, "title": self.description["title"], "of": MOST,
-                  "name": self.arguments.name, "handed_in": self.own, "points": None, "problems": []}
+                  "name": self.arguments.student or user_name(), "handed_in": self.own, "points": None, "problems": []}
         try:
             if self.counted:
                 result["problems"], result["points"] = self.count()
@@ -282,6 +305,7 @@ class Grader:
                 try:
                     result["problems"], result["points"] = self.grade(budget)
                     result["verdict"] = "graded"
+                    result.pop("reason", None)
                     break
                 except MeasureAgain as again:
                     result["verdict"], result["reason"] = "measure again", str(again)
@@ -314,14 +338,23 @@ def show(result, hint):
         print(f"  Hint: {hint}")
 
 
+def user_name():
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without such a user
+        return str(os.getuid())
+
+
 def parse():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lab")
     parser.add_argument("--file")
     parser.add_argument("--rung")
-    parser.add_argument("--name", default=getpass.getuser())
+    parser.add_argument("--student")
     parser.add_argument("--out")
     parser.add_argument("--program", default="build/stepladder")
+    parser.add_argument("--folder", default=str(ROOT / "build/labs"))
     return parser.parse_args()
 
 

@@ -56,7 +56,8 @@ def grades(paths):
             grade = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise runner.Refused(f"{file}: expected the JSON of make grade, found {error}") from error
-        if isinstance(grade, dict) and {"lab", "name", "verdict"} <= grade.keys():
+        if isinstance(grade, dict) and {"lab", "title", "name", "points", "verdict"} <= grade.keys() \
+                and grade["lab"][:2].isdigit():
             found.append(grade)
     if not found:
         raise runner.Refused(f"no file of make grade in {', '.join(map(str, paths))}")
@@ -82,7 +83,8 @@ def ranking(found):
 
 
 def leaderboard():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--out", default="build/labs/leaderboard.html")
     arguments = parser.parse_args()

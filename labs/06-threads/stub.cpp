@@ -1,4 +1,4 @@
-// Lab 6: C = A · B on one thread. problem->threads says how many you may use.
+// Lab 6: C = A · B on one thread. p->threads says how many you may use.
 #include "plugin.h"
 
 int stepladder_supports_matmul(const stepladder_matmul_problem* p) {

@@ -49,10 +49,17 @@ bool is_right(std::int64_t m, std::int64_t n, std::int64_t k) {
   for (float& x : a) x = value(random);
   for (float& x : b) x = value(random);
   const Grid grid = grid_of(m, n);
-  stepladder::simt::run({grid.blocks, grid.threads, 1, 0, [&] {
-                           multiply(m, n, k, {a.data(), m * k}, {b.data(), k * n},
-                                    {c.data(), m * n});
-                         }});
+  const std::size_t threads = std::size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
+  if (threads == 0 || threads > stepladder::simt::max_threads ||
+      grid.blocks.x * grid.blocks.y * grid.blocks.z == 0) {
+    std::printf("wrong: a block has 1 to 1024 threads, not %zu, and a grid at least one block\n",
+                threads);
+    return false;
+  }
+  stepladder::simt::run(
+      {grid.blocks, grid.threads, 1, 0, [&] {
+         multiply(m, n, k, {a.data(), m * k}, {b.data(), k * n}, {c.data(), m * n});
+       }});
   end_block();
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) {

@@ -63,7 +63,7 @@ def test_the_man_page_names_every_command_and_its_options(stepladder):
 
 def test_zsh_reads_the_completion(stepladder):
     text = stepladder("completion", "zsh").stdout
-    assert text.startswith("#compdef stepladder\n") and "complete -o filenames -F _stepladder stepladder" in text
+    assert text.startswith("#compdef stepladder\n") and "complete -F _stepladder stepladder" in text
 
 
 def test_make_install_puts_the_program_and_what_explains_it(program_path, tmp_path):
