@@ -10,6 +10,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
+#include "bench/plugins.hpp"
 #include "bench/progress.hpp"
 #include "bench/row_table.hpp"
 #include "bench/supervisor.hpp"
@@ -191,6 +192,7 @@ Command bench_command(CLI::App& program) {
   auto options = std::make_shared<BenchCommand>();
   options->bench.threads = default_threads();
   options->selection.add_options(*app);
+  add_plugin_options(*app, options->selection.plugins);
   add_threads(*app, options->bench.threads, "Numbers of threads, for example 1,2");
   add_run_options(*app, *options);
   app->add_flag("--cold", options->bench.cold, "Rotate operands beyond the last-level cache");

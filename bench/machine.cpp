@@ -62,6 +62,7 @@ Command machine_command(CLI::App& program) {
                       "Probe the features of the device on which the CUDA rungs build: all, or "
                       "those that are named; nothing else is printed")
           ->expected(0, -1)
+          ->default_str("")  // what no name stands for
           ->excludes("--json");
   return {app, [as_json, features, probe] {
             std::erase(*features, "");  // which CLI11 puts there if none is named

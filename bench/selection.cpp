@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "bench/plugins.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/glob.hpp"
 #include "harness/io/nearest.hpp"
@@ -244,7 +243,6 @@ void Selection::add_options(CLI::App& app) {
                  "Glob patterns of problem names, such as 'mlp.*,mnist_cnn.fc1.*'");
   app.add_option("--direction", direction,
                  "Glob patterns of directions, such as 'forward,backward_*'");
-  add_plugin_options(app, plugins);
 }
 
 std::vector<const PrimitiveType*> Selection::types() const {

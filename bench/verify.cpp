@@ -7,6 +7,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
+#include "bench/plugins.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
 #include "harness/io/file.hpp"
@@ -199,6 +200,7 @@ Command verify_command(CLI::App& program) {
       program.add_subcommand("verify", "Verify variants on a suite or on random problems");
   auto options = std::make_shared<Options>();
   options->selection.add_options(*app);
+  add_plugin_options(*app, options->selection.plugins);
   app->add_option(
          "--random", options->random,
          "Number of random problems per primitive, with or without a suite; problems that no "
