@@ -128,7 +128,8 @@ attribution: build ## what each technique buys, alone, last and on average over 
 	 done; \
 	 if [ -z "$$PRIMITIVE" ]; then \
 	   "$$BUILD/stepladder" step --attribute --network "$${NETWORK:-mnist_cnn}" \
-	     --batch "$${BATCH:-16}" --out "$$out" --resume $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}; \
+	     --batch "$${BATCH:-16}" --out "$$out" --resume $${THREADS:+--threads "$$THREADS"} \
+	     $${BUDGET:+--budget "$$BUDGET"}; \
 	 fi
 
 bench-network: build ## measure all_reduce over TCP between hosts: network namespaces, or machines

@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -13,7 +14,6 @@
 #include "harness/io/shell.hpp"
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/average_pool/average_pool.hpp"
-#include "kernels/common/cpu/openmp_threads.hpp"
 #include "kernels/common/shared_library.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -136,7 +136,7 @@ constexpr std::size_t most_files = 8;
 struct File {
   std::string path;
   VariantInfo info;  // entries point to it
-  std::string name, adds;
+  std::string name;
 };
 std::deque<File> files;
 
@@ -161,45 +161,13 @@ class PluginPlan final : public PlanOf<typename Adapter::Primitive> {
   typename Adapter::Problem problem_;
 };
 
-class BlasFilePlan final : public matmul::Plan {
- public:
-  BlasFilePlan(const char* path, const matmul::Problem& problem, const Resources& resources)
-      : library_({path}, "named by --blas"), problem_(problem), threads_(resources.threads) {
-    matmul::require_blas_sizes(problem);
-    for (const char* name :
-         {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
-      try {
-        set_threads_ = library_[name];
-        is_blis_ = std::string_view(name).starts_with("bli");
-        return;
-      } catch (const NotHere&) {
-        // another library
-      }
-  }
-  void run(const matmul::Operands& operands) override {
-    const OpenMpThreads scope(threads_);  // what a library without its own function goes by
-    if (set_threads_.address != nullptr) {
-      if (is_blis_)
-        static_cast<void (*)(std::int64_t)>(set_threads_)(threads_);
-      else
-        static_cast<void (*)(int)>(set_threads_)(threads_);
-    }
-    library_.multiply(problem_, operands);
-  }
-
- private:
-  matmul::BlasLibrary library_;
-  matmul::Problem problem_;
-  int threads_;
-  SharedLibrary::Symbol set_threads_{nullptr};
-  bool is_blis_ = false;
-};
-
 template <std::size_t slot>
-std::unique_ptr<matmul::Plan> blas_plan(const matmul::Problem& problem,
-                                        const Resources& resources) {
-  return std::make_unique<BlasFilePlan>(files[slot].path.c_str(), problem, resources);
-}
+class BlasFilePlan final : public matmul::BlasPlan {
+ public:
+  BlasFilePlan(const matmul::Problem& problem, const Resources& resources)
+      : BlasPlan(problem, resources, {{files[slot].path.c_str()}, "named by --blas"}) {}
+  std::string remark() const override { return files[slot].path; }
+};
 
 // "libmine.so" -> "mine"
 std::string rung_name(const std::filesystem::path& path) {
@@ -231,16 +199,11 @@ template <class Adapter, std::size_t slot>
 bool add_function(const SharedLibrary& library) {
   using Plan = PluginPlan<Adapter, slot>;
   const std::string primitive = Adapter::Primitive::name;
-  try {
-    Plan::function = library[("stepladder_" + primitive).c_str()];
-  } catch (const NotHere&) {
-    return false;
-  }
-  try {
-    Plan::supports = library[("stepladder_supports_" + primitive).c_str()];
-  } catch (const NotHere&) {
-    // every problem
-  }
+  const std::string function = "stepladder_" + primitive;
+  const std::string supports = "stepladder_supports_" + primitive;
+  if (!library.has(function.c_str())) return false;
+  Plan::function = library[function.c_str()];
+  if (library.has(supports.c_str())) Plan::supports = library[supports.c_str()];
   add_rung(Adapter::Primitive::name, slot,
            reinterpret_cast<detail::AnyFunction>(&make_plan<typename Adapter::Primitive, Plan>));
   return true;
@@ -259,43 +222,39 @@ void add_functions(const SharedLibrary& library) {
                     files[slot].path));
 }
 
-// Returns the file's slot; the same file again is not opened twice.
-std::size_t open(const std::string& argument, Technique technique, const char* adds, bool& is_new) {
+// Returns the file's slot, or nothing if it is open already.
+std::optional<std::size_t> open(const std::string& argument, Technique technique,
+                                const char* adds) {
   const std::string path = std::filesystem::absolute(argument).lexically_normal().string();
   for (std::size_t slot = 0; slot < files.size(); ++slot)
-    if (files[slot].path == path && files[slot].info.technique == technique)
-      return is_new = false, slot;
+    if (files[slot].path == path && files[slot].info.technique == technique) return std::nullopt;
   if (files.size() == most_files)
     throw std::runtime_error(fmt::format("expected at most {} plugins and libraries", most_files));
   File& file =
       files.emplace_back(File{path,
-                              {.name = "", .technique = technique, .adds = ""},
-                              (technique == Technique::vendor ? "blas_" : "") + rung_name(path),
-                              adds});
+                              {.name = "", .technique = technique, .adds = adds},
+                              (technique == Technique::vendor ? "blas_" : "") + rung_name(path)});
   file.info.name = file.name.c_str();
-  file.info.adds = file.adds.c_str();
   file.info.threaded = true;
-  is_new = true;
   return files.size() - 1;
 }
 
 template <std::size_t... slot>
 void load_plugin(const std::string& argument, std::index_sequence<slot...>) {
-  bool is_new = false;
-  const std::size_t own = open(argument, Technique::openmp, "a plugin", is_new);
-  if (!is_new) return;
-  const SharedLibrary library(files[own].path);
-  ((slot == own ? add_functions<slot>(library) : void()), ...);
+  const auto own = open(argument, Technique::openmp, "a plugin");
+  if (!own) return;
+  const SharedLibrary library(files[*own].path);
+  ((slot == *own ? add_functions<slot>(library) : void()), ...);
 }
 
 template <std::size_t... slot>
 void load_blas(const std::string& argument, std::index_sequence<slot...>) {
-  bool is_new = false;
-  const std::size_t own = open(argument, Technique::vendor, "cblas_sgemm of a library", is_new);
-  if (!is_new) return;
-  static_cast<void>(SharedLibrary(files[own].path)["cblas_sgemm"]);
-  constexpr std::array factories{&blas_plan<slot>...};
-  add_rung("matmul", own, reinterpret_cast<detail::AnyFunction>(factories[own]));
+  const auto own = open(argument, Technique::vendor, "cblas_sgemm of a library");
+  if (!own) return;
+  static_cast<void>(SharedLibrary(files[*own].path)["cblas_sgemm"]);
+  files[*own].info.epilogue = true;
+  constexpr std::array factories{&make_plan<matmul::Matmul, BlasFilePlan<slot>>...};
+  add_rung("matmul", *own, reinterpret_cast<detail::AnyFunction>(factories[*own]));
 }
 
 }  // namespace

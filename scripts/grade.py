@@ -1,6 +1,7 @@
 """Grades one lab: what make grade calls.
 
-    grade.py LAB [--file student.cpp | --rung NAME] [--student NAME] [--out FILE] [--program build/stepladder]
+    grade.py LAB [--file student.cpp | --rung NAME] [--student NAME] [--out FILE]
+             [--program build/stepladder]
 
 Compiles the stub and the student's file as plugins, verifies the student's, measures both in turns
 with the reference rung, and prints the points with a hint. Points are the share of the way from the
@@ -10,7 +11,8 @@ machine was too noisy: "measure again", and no points.
 
 Lab 10 has no times: the emulator counts the sectors of global memory that a kernel's warps move.
 
-Exit status: 0 graded, 1 no points, 2 wrong arguments or a file that does not compile, 3 measure again.
+Exit status: 0 graded, 1 no points, 2 wrong arguments or a file that does not compile, 3 measure
+again.
 """
 
 import argparse
@@ -53,7 +55,8 @@ def find_lab(text):
     found = [lab for lab in labs if text in (lab.name, str(int(lab.name[:2])), lab.name[:2])]
     if not found:
         names = ", ".join(lab.name for lab in labs)
-        raise runner.Refused(f"LAB={text}: expected a number from 1 to {len(labs)} or one of {names}")
+        raise runner.Refused(
+            f"LAB={text}: expected a number from 1 to {len(labs)} or one of {names}")
     return found[0]
 
 
@@ -61,8 +64,8 @@ def compile_plugin(lab, description, source, name, folder):
     """The shared object; its rung has this name."""
     target = folder / f"lib{name}.so"
     run_compiler(lab, source, description.get("compiler"),
-                 ["-fopenmp", "-shared", "-fPIC", "-Wall", *description["flags"], f"-I{ROOT / 'bench'}",
-                  str(source.resolve()), "-o", str(target.resolve())])
+                 ["-fopenmp", "-shared", "-fPIC", "-Wall", *description["flags"],
+                  f"-I{ROOT / 'bench'}", str(source.resolve()), "-o", str(target.resolve())])
     return target
 
 
@@ -88,7 +91,8 @@ class Measurement:
         """Logarithms of the times and their standard errors, for stub, own, reference."""
         rows = [self.stub, self.own, self.reference]
         times = [math.log(float(row["median_s"])) for row in rows]
-        errors = [math.log(float(row["ci_high_s"]) / float(row["ci_low_s"])) / (2 * Z) for row in rows]
+        errors = [math.log(float(row["ci_high_s"]) / float(row["ci_low_s"])) / (2 * Z)
+                  for row in rows]
         return times, errors
 
     def way(self):
@@ -174,7 +178,8 @@ class Grader:
         if not self.arguments.rung:
             files.append(("student", self.students_file()))
         for name, source in files:
-            self.plugins += ["--plugin", compile_plugin(self.lab, self.description, source, name, self.folder)]
+            plugin = compile_plugin(self.lab, self.description, source, name, self.folder)
+            self.plugins += ["--plugin", plugin]
 
     def students_file(self):
         if self.arguments.file:
@@ -185,7 +190,8 @@ class Grader:
         file = self.stub.with_stem("student")
         if not file.exists():
             shutil.copy(self.stub, file)
-            print(f"{file.relative_to(ROOT)} is new, a copy of the stub: change it, then grade again.")
+            print(f"{file.relative_to(ROOT)} is new, a copy of the stub: "
+                  "change it, then grade again.")
         return file
 
     def command(self, name, problem, *options):
@@ -228,8 +234,9 @@ class Grader:
         variants = ",".join(dict.fromkeys(["stub", self.own, problem["reference"]]))
         direction = ["--direction", problem["direction"]] if "direction" in problem else []
         done = run_limited(
-            self.command("bench", problem, "--shape", problem["shape"], *direction, "--variant",
-                         variants, *self.threads(), "--budget", budget, "--quiet", "--resume", "--out", out), MEASURE_LIMIT)
+            self.command("bench", problem, "--shape", problem["shape"], *direction,
+                         "--variant", variants, *self.threads(), "--budget", budget,
+                         "--quiet", "--resume", "--out", out), MEASURE_LIMIT)
         table = out / "summary.csv"
         if not table.exists():
             raise runner.Refused(f"{self.lab.name} could not be measured: {done.stderr.strip()}")
@@ -258,12 +265,14 @@ class Grader:
         return int(found[1])
 
     def compile_emulated(self, source, options):
-        run_compiler(self.lab, source, None, ["-O1", "-w", f"-I{ROOT / 'tests/simt/include'}", f"-I{ROOT}",
-                                              f"-I{self.lab}", *map(str, options)])
+        run_compiler(self.lab, source, None,
+                     ["-O1", "-w", f"-I{ROOT / 'tests/simt/include'}", f"-I{ROOT}",
+                      f"-I{self.lab}", *map(str, options)])
 
     def count(self):
         if self.arguments.rung:
-            raise runner.Refused(f"VARIANT={self.arguments.rung}: {self.lab.name} takes files alone")
+            raise runner.Refused(
+                f"VARIANT={self.arguments.rung}: {self.lab.name} takes files alone")
         stub, own = self.sectors(self.stub), self.sectors(self.students_file())
         way = math.log(stub / own) / math.log(stub / self.counted["reference_sectors"])
         size = self.counted["size"]
@@ -280,7 +289,8 @@ class Grader:
         below, above = (math.hypot(*(points_of(fact[end]) - points_of(fact["way"]) for fact in facts))
                         / len(facts) for end in ("way_low", "way_high"))
         if below + above > TOO_UNCERTAIN:
-            raise MeasureAgain(f"the times leave {points - below:.1f} to {points + above:.1f} points open")
+            raise MeasureAgain(
+                f"the times leave {points - below:.1f} to {points + above:.1f} points open")
         return facts, round(points, 1)
 
     def hint(self, way):
@@ -294,7 +304,8 @@ class Grader:
     def result(self):
         """What the JSON file holds."""
         result = {"lab": self.lab.name, "title": self.description["title"], "of": MOST,
-                  "name": self.arguments.student or user_name(), "handed_in": self.own, "points": None, "problems": []}
+                  "name": self.arguments.student or user_name(), "handed_in": self.own,
+                  "points": None, "problems": []}
         try:
             if self.counted:
                 result["problems"], result["points"] = self.count()
@@ -325,15 +336,17 @@ def show(result, hint):
         return
     print(f"{result['points']:g} of {result['of']} points")
     for fact in result["problems"]:
+        way = f"{max(fact['way'], 0):.0%}"
         if "own_sectors" in fact:
-            print(f"  {fact['own_sectors']:,} sectors of 32 bytes in global memory; the stub {fact['stub_sectors']:,}, "
-                  f"tiles of 32 x 32 {fact['reference_sectors']:,}: {max(fact['way'], 0):.0%} of the way")
+            print(f"  {fact['own_sectors']:,} sectors of 32 bytes in global memory; "
+                  f"the stub {fact['stub_sectors']:,},\n"
+                  f"    tiles of 32 x 32 {fact['reference_sectors']:,}: {way} of the way")
             continue
         faster = fact["stub_s"] / fact["own_s"]
         roof = f", {fact['percent_of_roof']:.0f} % of the roof" if fact["percent_of_roof"] else ""
-        print(f"  {fact['primitive']} {fact['shape']}: {time_text(fact['own_s'])}{roof}; {faster:.2f}x as fast as the "
-              f"stub ({time_text(fact['stub_s'])}),\n    {max(fact['way'], 0):.0%} of the way to {fact['reference']} "
-              f"({time_text(fact['reference_s'])})")
+        print(f"  {fact['primitive']} {fact['shape']}: {time_text(fact['own_s'])}{roof}; "
+              f"{faster:.2f}x as fast as the stub ({time_text(fact['stub_s'])}),\n"
+              f"    {way} of the way to {fact['reference']} ({time_text(fact['reference_s'])})")
     if hint:
         print(f"  Hint: {hint}")
 

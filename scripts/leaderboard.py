@@ -32,10 +32,15 @@ th:nth-child(2), td:nth-child(2) { text-align: left }
 <h1>Labs: points</h1>
 <p>{{ people|length }} people; 10 points a lab; a lab that was not handed in counts 0.</p>
 <div><table>
-<tr><th>place</th><th>name</th>{% for lab, title in labs %}<th title="{{ title|e }}">{{ lab }}</th>{% endfor %}<th>sum</th></tr>
+<tr><th>place</th><th>name</th>
+{% for lab, title in labs %}<th title="{{ title|e }}">{{ lab }}</th>{% endfor %}
+<th>sum</th></tr>
 {% for person in people %}
 <tr><td>{{ person.place }}</td><td>{{ person.name|e }}</td>
-{% for lab, _ in labs %}<td{% if person.points.get(lab, 0) >= 10 %} class="full"{% endif %}>{{ "%g"|format(person.points[lab]) if lab in person.points else "–" }}</td>{% endfor %}
+{% for lab, _ in labs %}
+<td{% if person.points.get(lab, 0) >= 10 %} class="full"{% endif %}>
+{{- "%g"|format(person.points[lab]) if lab in person.points else "–" }}</td>
+{% endfor %}
 <td>{{ "%g"|format(person.sum) }}</td></tr>
 {% endfor %}
 </table></div>

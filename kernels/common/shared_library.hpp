@@ -30,6 +30,8 @@ class SharedLibrary {
     }
   };
 
+  bool has(const char* function) const { return dlsym(handle_, function) != nullptr; }
+
   // Throws NotHere if the library has no such function.
   Symbol operator[](const char* function) const {
     void* address = dlsym(handle_, function);

@@ -1,6 +1,9 @@
 #include "kernels/matmul/vendor/blas_library.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace stepladder::matmul {
@@ -17,10 +20,21 @@ SharedLibrary open_first(std::initializer_list<const char*> files, const std::st
   throw NotHere(std::string(*files.begin()) + " not found (" + package + ")");
 }
 
+// The library's function that sets the number of threads, else OpenMP's. Their arguments differ.
+std::function<void(int)> thread_setter(const SharedLibrary& library) {
+  for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads"})
+    if (library.has(name)) return static_cast<void (*)(int)>(library[name]);
+  constexpr const char* blis = "bli_thread_set_num_threads";
+  if (library.has(blis)) return static_cast<void (*)(std::int64_t)>(library[blis]);
+  return omp_set_num_threads;
+}
+
 }  // namespace
 
 BlasLibrary::BlasLibrary(std::initializer_list<const char*> files, const std::string& package)
-    : library_(open_first(files, package)), sgemm_(library_["cblas_sgemm"]) {}
+    : library_(open_first(files, package)),
+      sgemm_(library_["cblas_sgemm"]),
+      set_threads_(thread_setter(library_)) {}
 
 void BlasLibrary::multiply(const Problem& p, const Operands& o) const {
   constexpr int row_major = 101, no_transpose = 111, transpose = 112;

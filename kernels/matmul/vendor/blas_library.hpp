@@ -2,6 +2,7 @@
 // cblas_sgemm; if they were linked, all calls would go to the first.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ class BlasLibrary {
   // A function of the library; see SharedLibrary.
   SharedLibrary::Symbol operator[](const char* function) const { return library_[function]; }
 
+  // Sets the threads of later products.
+  void set_threads(int threads) const { set_threads_(threads); }
+
   // C = op(A) op(B) by cblas_sgemm.
   void multiply(const Problem& problem, const Operands& operands) const;
 
@@ -32,27 +36,22 @@ class BlasLibrary {
 
   SharedLibrary library_;
   Sgemm* sgemm_;
+  std::function<void(int)> set_threads_;
 };
 
 // Throws Unsupported if a dimension does not fit the 32-bit integers of cblas_sgemm.
 void require_blas_sizes(const Problem& problem);
 
-// A product by cblas_sgemm and the epilogue after it. set_threads: the library's function that sets
-// the number of threads, an Integer.
-template <class Integer>
+// A product by cblas_sgemm and the epilogue after it.
 class BlasPlan : public Plan {
  public:
-  BlasPlan(const Problem& problem, const Resources& resources, BlasLibrary library,
-           const char* set_threads)
-      : library_(std::move(library)),
-        problem_(problem),
-        threads_(resources.threads),
-        set_threads_(library_[set_threads]) {
+  BlasPlan(const Problem& problem, const Resources& resources, BlasLibrary library)
+      : library_(std::move(library)), problem_(problem), threads_(resources.threads) {
     require_blas_sizes(problem);
   }
 
   void run(const Operands& operands) override {
-    set_threads_(threads_);  // another plan may have set a different number
+    library_.set_threads(threads_);  // another plan may have set a different number
     library_.multiply(problem_, operands);
     separate_epilogue(problem_, operands, threads_);
   }
@@ -63,7 +62,6 @@ class BlasPlan : public Plan {
  private:
   Problem problem_;
   int threads_;
-  void (*set_threads_)(Integer);
 };
 
 }  // namespace stepladder::matmul

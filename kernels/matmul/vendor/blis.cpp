@@ -4,7 +4,6 @@
 // If the CPU has AVX-512 and the user has not set BLIS_ARCH_TYPE, it is set before the library
 // initialises: to skx on Intel, to zen3 on AMD, where BLIS 0.9 has no wider kernels (and Zen 4 does
 // as many FLOPs per cycle with AVX2 as with AVX-512).
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -31,14 +30,13 @@ void choose_kernels(const BlasLibrary& library) {
   }
 }
 
-class Blis final : public BlasPlan<std::int64_t> {
+class Blis final : public BlasPlan {
  public:
   Blis(const Problem& problem, const Resources& resources)
       : BlasPlan(problem, resources,
                  {{"libblis.so.4", "/usr/lib/x86_64-linux-gnu/blis-openmp/libblis.so.4",
                    "/usr/lib/x86_64-linux-gnu/blis-pthread/libblis.so.4"},
-                  "Debian: libblis4-openmp"},
-                 "bli_thread_set_num_threads") {
+                  "Debian: libblis4-openmp"}) {
     choose_kernels(library_);
   }
 

@@ -5,13 +5,12 @@
 namespace stepladder::matmul {
 namespace {
 
-class Mkl final : public BlasPlan<int> {
+class Mkl final : public BlasPlan {
  public:
   Mkl(const Problem& problem, const Resources& resources)
       : BlasPlan(problem, resources,
                  {{"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"},
-                  "PyPI: mkl, which make bench installs; Debian non-free: intel-mkl"},
-                 "MKL_Set_Num_Threads") {
+                  "PyPI: mkl, which make bench installs; Debian non-free: intel-mkl"}) {
     constexpr int gnu = 3;  // MKL_THREADING_GNU
     int (*set_threading_layer)(int) = library_["MKL_Set_Threading_Layer"];
     set_threading_layer(gnu);

@@ -14,10 +14,10 @@ BlasLibrary open_openblas() {
           "Debian: libopenblas0-openmp"};
 }
 
-class OpenBlas final : public BlasPlan<int> {
+class OpenBlas final : public BlasPlan {
  public:
   OpenBlas(const Problem& problem, const Resources& resources)
-      : BlasPlan(problem, resources, open_openblas(), "openblas_set_num_threads") {}
+      : BlasPlan(problem, resources, open_openblas()) {}
 
   std::string remark() const override {
     const char* (*config)() = library_["openblas_get_config"];  // "OpenBLAS 0.3.21 NO_LAPACKE …"
