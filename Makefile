@@ -111,7 +111,8 @@ bench: libraries build ## verify, measure, draw charts, write report.html, print
 
 try: build ## verify a rung, measure it beside the one below, others and libraries (VARIANT)
 	@"$$BUILD/stepladder" try "$$VARIANT" $${PRIMITIVE:+--primitive "$$PRIMITIVE"} \
-	  $${SUITE:+--suite "$$SUITE"} $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"}
+	  $${SUITE:+--suite "$$SUITE"} $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"} \
+	  $${ASM:+--asm}
 
 grade: build ## verify a lab's student.cpp, measure it and give points (LAB, see labs/README.md)
 	@python3 scripts/grade.py "$$LAB" $${FILE:+--file "$$FILE"} $${VARIANT:+--rung "$$VARIANT"} \

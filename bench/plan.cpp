@@ -442,8 +442,7 @@ int run(const Options& options) {
                            .resume = options.resume,
                            .command = command_line(),
                            .seed = options.seed,
-                           .data = data.train.origin,
-                           .threads = {}});
+                           .data = data.train.origin});
 
   const Network network = network_of(options, cluster, run ? &*run : nullptr);
   PlanStore plans(options.seed, known);

@@ -14,6 +14,7 @@
 #include "bench/step_trace.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/execution/measured_step.hpp"
+#include "harness/io/file.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/problem/random.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -175,8 +176,7 @@ int attribute(const Options& options) {
   Run run({.directory = attribution_folder(options.out),
            .resume = options.resume,
            .command = command_line(),
-           .seed = options.seed,
-           .threads = {threads}});
+           .seed = options.seed});
   PlanStore plans(options.seed, {});
   std::vector<Configuration> configurations;
   for (unsigned bits = 0; bits < 1U << step_techniques.size(); ++bits) {
@@ -247,8 +247,7 @@ int run(Options& options) {
                options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
            .resume = options.resume,
            .command = command_line(),
-           .seed = options.seed,
-           .threads = options.threads});
+           .seed = options.seed});
   leave_out_measured(configurations, description.name, run);
   if (configurations.empty()) {
     if (run.writes()) fmt::print("{}: these steps are measured already\n", description.name);
@@ -260,9 +259,9 @@ int run(Options& options) {
     fill_batch(*c.network, options.seed);
   }
   const std::vector<StepResult> results = measure_steps(configurations, run, options.measure);
-  StepTrace trace;
-  if (!options.trace.empty())
-    for (Configuration& configuration : configurations) trace.add(configuration);
+  constexpr const char* trace_file = "trace.json";
+  StepTrace trace(run.writes() ? run.folder().read_json(trace_file) : nlohmann::json());
+  for (Configuration& configuration : configurations) trace.add(configuration);
   if (!run.writes()) return 0;
 
   Table table = run.folder().table(step_columns());
@@ -302,12 +301,13 @@ int run(Options& options) {
         1e3 * total.median_seconds, 1e3 * results[c].total.ci_low, 1e3 * results[c].total.ci_high,
         1e3 * total.predicted_seconds);
   }
+  run.folder().write_text(trace_file, trace.text());
   run.save();
   fmt::print("{}\n", (run.folder().directory() / "step.csv").string());
-  if (!options.trace.empty()) {
-    trace.write(options.trace);
-    fmt::print("{}: open it in https://ui.perfetto.dev\n", options.trace);
-  }
+  if (!options.trace.empty()) replace_file(options.trace, trace.text());
+  fmt::print(
+      "{}: open it in https://ui.perfetto.dev\n",
+      options.trace.empty() ? (run.folder().directory() / trace_file).string() : options.trace);
   return 0;
 }
 
@@ -339,9 +339,10 @@ Command step_command(CLI::App& program) {
   add_threads(*app, options->threads, "Numbers of threads inside an operation, for example 1,2");
   add_numbers(*app, "--inter", options->inter, "Numbers of operations at once, for example 1,2", 2)
       ->excludes("--attribute");
-  app->add_option("--trace", options->trace,
-                  "Also write a step of each configuration to this file, which Perfetto and "
-                  "chrome://tracing show: operations by rank and thread")
+  app->add_option(
+         "--trace", options->trace,
+         "A copy of trace.json of the run folder, which Perfetto and chrome://tracing show: "
+         "operations of one step of each configuration, by rank and thread")
       ->excludes("--attribute");
   app->add_option("--graph", options->graph,
                   "On a device: launch the step as one CUDA graph, for example on,off")

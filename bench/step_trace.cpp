@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "harness/io/file.hpp"
 #include "harness/ranks/communicator.hpp"
 
 namespace stepladder {
@@ -25,13 +24,15 @@ Json operations_of(TrainableNetwork& network) {
   return all;
 }
 
-// A name of a process or thread.
-Json name_event(const char* what, int process, int thread, const std::string& name) {
-  return {
-      {"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
-}
-
 }  // namespace
+
+StepTrace::StepTrace(const nlohmann::json& before) {
+  if (!before.is_object()) return;
+  for (const auto& event : before.value("traceEvents", nlohmann::json::array())) {
+    events_.push_back(Json(event));
+    processes_ = std::max(processes_, event.value("pid", -1) + 1);
+  }
+}
 
 void StepTrace::add(Configuration& configuration) {
   TrainableNetwork& network = *configuration.network;
@@ -47,11 +48,20 @@ void StepTrace::add(Configuration& configuration) {
                                   ? std::string("device")
                                   : fmt::format("{} thread{}", configuration.options.threads,
                                                 configuration.options.threads == 1 ? "" : "s");
-    events_.push_back(
-        name_event("process_name", processes_, 0,
-                   fmt::format("{}, {}, {}, {}{}", network.description().name, configuration.use,
-                               configuration.mode, place,
-                               ranks.size() > 1 ? fmt::format(", rank {}", r) : std::string())));
+    const std::string rank = ranks.size() > 1 ? fmt::format(", rank {}", r) : std::string();
+    events_.push_back({{"name", "process_name"},
+                       {"ph", "M"},
+                       {"pid", processes_},
+                       {"tid", 0},
+                       {"args",
+                        {{"name", fmt::format("{}, {}, {}, {}{}", network.description().name,
+                                              configuration.use, configuration.mode, place, rank)},
+                         {"network", network.description().name},
+                         {"use", configuration.use},
+                         {"mode", configuration.mode},
+                         {"place", place},
+                         {"rank", r},
+                         {"ranks", ranks.size()}}}});
     for (const Json& operation : ranks[r]) {
       constexpr double microseconds = 1e6;
       const double start = operation["start"], seconds = operation["seconds"];
@@ -68,9 +78,11 @@ void StepTrace::add(Configuration& configuration) {
   }
 }
 
-void StepTrace::write(const std::string& file) const {
-  const Json all = {{"displayTimeUnit", "ms"}, {"traceEvents", events_}};
-  replace_file(file, all.dump(1) + "\n");
+// One line for each event.
+std::string StepTrace::text() const {
+  std::string lines;
+  for (const Json& event : events_) lines += (lines.empty() ? "" : ",\n") + event.dump();
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + lines + "\n]}\n";
 }
 
 }  // namespace stepladder

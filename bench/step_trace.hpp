@@ -1,5 +1,5 @@
-// The operations of one step as a file that Perfetto and chrome://tracing open: a process for each
-// configuration and rank, a thread for each operation at once.
+// The operations of one step of each configuration, as Perfetto and chrome://tracing read them: a
+// process for each configuration and rank, a thread for each operation at once.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,12 +11,13 @@ namespace stepladder {
 
 class StepTrace {
  public:
+  // Continues a trace, the JSON of text(); null begins a new one.
+  explicit StepTrace(const nlohmann::json& before);
   // Runs a step of the configuration and adds its operations. Collective. Times are from the first
   // operation of any rank on; ranks of several hosts have clocks of their own, which are not
   // aligned.
   void add(Configuration& configuration);
-  // Replaces the file; on one rank, as every rank has the operations of all.
-  void write(const std::string& file) const;
+  std::string text() const;  // the same on all ranks that began with the same trace
 
  private:
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();

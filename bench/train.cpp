@@ -490,8 +490,7 @@ int run(const Options& options) {
            .resume = options.resume,
            .command = command_line(),
            .seed = options.seed,
-           .data = data.train.origin,
-           .threads = {threads}});
+           .data = data.train.origin});
   if (mpi.rank() == 0 && options.data.empty() && data::takes_digits(description) &&
       data.train.origin == "generated")
     fmt::print("No real digits in {}: `make data` downloads them. Training on generated images.\n",

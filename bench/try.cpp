@@ -11,6 +11,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/commands.hpp"
+#include "bench/hot_loop.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/plugins.hpp"
 #include "bench/row_table.hpp"
@@ -28,6 +29,7 @@ namespace {
 struct Options {
   std::string rung, primitive;
   int random = 40;
+  bool assembly = false;
 };
 
 bool is_named(const Variant& variant, const std::string& name) {
@@ -150,6 +152,36 @@ bool passes(const Options& options, const PrimitiveType& type, const Variant& ow
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// The problem with the most arithmetic, or bytes, of those that the rung supports.
+void print_inner_loop(const std::vector<Work>& work, const Variant& own) {
+  constexpr double seconds = 0.5;
+  constexpr std::uint64_t seed = 1;
+  std::vector<Case*> problems;
+  for (const auto& problem : work.front().problems) problems.push_back(problem.get());
+  const auto size = [](const Case* problem) {
+    return std::pair(problem->info().flops, problem->operand_bytes());
+  };
+  std::sort(problems.begin(), problems.end(),
+            [&](const Case* a, const Case* b) { return size(a) > size(b); });
+  for (Case* problem : problems) try {
+      const std::unique_ptr<Runner> runner = problem->plan(own, {.threads = 1});
+      problem->allocate(1, nullptr);
+      problem->fill(Tier::accuracy, seed);
+      problem->reset();
+      runner->prepare();
+      const HotLoop loop = find_hot_loop([&] { runner->run(0); }, seconds);
+      fmt::print("\nInner loop of {} on {}{}{}, one thread: {:.0f} % of {} samples\n", own.name,
+                 problem->info().shape, problem->info().direction.empty() ? "" : " ",
+                 problem->info().direction, 100 * loop.share, loop.samples);
+      print_hot_loop(loop);
+      fmt::print("of {}\nin {}\n", loop.function, loop.file);
+      return;
+    } catch (const Unsupported&) {
+      // the next one
+    }
+  throw std::runtime_error(fmt::format("--asm: {} supports none of these problems", own.name));
+}
+
 // results/local/try, of which only the ceilings are kept from one try to the next.
 std::string emptied_folder() {
   const std::filesystem::path folder = default_run_directory().parent_path() / "try";
@@ -165,6 +197,9 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   const Variant own = *widest(all, options.rung);
   if (const std::string why = why_not_here(type, own); !why.empty())
     throw std::runtime_error(fmt::format("{} cannot run here: {}", own.name, why));
+  if (options.assembly && own.info->place != Place::cpu)
+    throw std::runtime_error(
+        fmt::format("--asm shows the code of CPUs; cuobjdump -sass shows that of {}", own.name));
   if (!passes(options, type, own, command->selection.plugins)) return 1;
 
   std::string parent, names = own.name;
@@ -180,10 +215,11 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   command->out = emptied_folder();
   command->resume = true;
   command->report = Report::tables;
-  command->then = [own, parent, command] {
+  command->then = [own, parent, command, assembly = options.assembly] {
     const std::vector<Work> work = command->selection.work("quick");
     print_verdict(read_rows(std::filesystem::path(command->out) / "summary.csv", work), own, parent,
                   command->bench.threads);
+    if (assembly) print_inner_loop(work, own);
     return 0;
   };
   return run_bench(command);
@@ -207,6 +243,8 @@ Command try_command(CLI::App& program) {
       ->allow_extra_args(false)
       ->excludes("--suite");
   add_threads(*app, command->bench.threads, "Numbers of threads, for example 1,2");
+  app->add_flag("--asm", options->assembly,
+                "Show the instructions in which it spends its time, and what each does");
   add_plugin_options(*app, command->selection.plugins);
   app->add_option("--budget", command->bench.measure.budget_seconds,
                   "Seconds of timing for each row")

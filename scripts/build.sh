@@ -3,8 +3,9 @@
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
 # The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
-# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set the CMake options of those
-# names.
+# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set the
+# CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
+# compile everything anew.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -25,7 +26,7 @@ if [[ -f $cache ]]; then
   fi
 fi
 
-options=("-DSTEPLADDER_WERROR=${WERROR:-OFF}" "-DSTEPLADDER_ISAS=${ISAS:-native}"
+options=(${WERROR:+"-DSTEPLADDER_WERROR=$WERROR"} ${ISAS:+"-DSTEPLADDER_ISAS=$ISAS"}
   "-DSTEPLADDER_CUDA=${CUDA:-AUTO}" "-DSTEPLADDER_LIBRARIES=${LIBRARIES:-newest}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 if [[ $preset == sanitize ]]; then

@@ -40,6 +40,14 @@ void read_resumed(const RunFolder& folder, const char* file, Read read) {
   }
 }
 
+std::vector<Ceiling> ceilings_in(const nlohmann::json& file) {
+  std::vector<Ceiling> found;
+  for (const nlohmann::json& c : file.value("ceilings", std::vector<nlohmann::json>()))
+    if (!c.at("value").is_null())  // it could not be measured
+      found.push_back({c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
+  return found;
+}
+
 }  // namespace
 
 Run::Run(const RunOptions& options)
@@ -71,7 +79,7 @@ Run::Run(const RunOptions& options)
     std::filesystem::remove(folder_->directory() / kept_file);  // after the noise is on disk
     folder_->write_text("columns.json", columns_as_json());
   }
-  load_ceilings();
+  load_ceilings(options.threads);
   if (options.restarts == 0) measure_missing_ceilings(options.threads);
   if (writes()) environment_["gpu_clocks_before"] = gpu_monitor_.clocks();
 }
@@ -110,17 +118,29 @@ void Run::save_calibration() {
   }
 }
 
-void Run::load_ceilings() {
+// Those of the folder; else, of the file that STEPLADDER_CEILINGS names, those on these numbers of
+// threads.
+void Run::load_ceilings(const std::vector<int>& threads) {
   if (!writes()) return;
   read_resumed(*folder_, "ceilings.json", [&](const nlohmann::json& recorded) {
-    for (const nlohmann::json& c : recorded.value("ceilings", std::vector<nlohmann::json>()))
-      if (!c.at("value").is_null())  // it could not be measured
-        ceilings_.push_back(
-            {c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
+    ceilings_ = ceilings_in(recorded);
     for (const nlohmann::json& r : recorded.value("refused", std::vector<nlohmann::json>()))
       refused_ceilings_.push_back(
           {r.at("threads"), r.at("cores_of_others"), r.value("inconsistent", "")});
   });
+  const char* known = std::getenv("STEPLADDER_CEILINGS");
+  if (known == nullptr || !ceilings_.empty()) return;
+  try {
+    std::ifstream in(known);
+    ceilings_ = ceilings_in(nlohmann::json::parse(in));
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(fmt::format(
+        "STEPLADDER_CEILINGS={}: expected ceilings.json of a run; {}", known, error.what()));
+  }
+  std::erase_if(ceilings_, [&](const Ceiling& c) {
+    return std::find(threads.begin(), threads.end(), c.threads) == threads.end();
+  });
+  if (!ceilings_.empty()) environment_["ceilings_from"] = known;
 }
 
 // Ceilings that were measured beside a neighbour, or on a core that two threads shared, are too

@@ -24,7 +24,8 @@ struct RunOptions {
   std::string command;  // as the user typed it
   std::uint64_t seed = 1;
   std::string data = "none";  // what a network was trained on
-  std::vector<int> threads;   // thread counts to measure ceilings for
+  // Thread counts to measure ceilings for: those of rows with a roof.
+  std::vector<int> threads{};
   // Processes of this command before, which were lost. Then no ceilings are measured.
   int restarts = 0;
 };
@@ -65,7 +66,7 @@ class Run {
   void read_kept();
   void write_records();
   void measure_links_again();
-  void load_ceilings();
+  void load_ceilings(const std::vector<int>& threads);
   std::vector<Ceiling> measured_ceilings(int threads);
   void write_ceilings();
   void measure_missing_ceilings(const std::vector<int>& threads);

@@ -12,6 +12,7 @@ CEILINGS_FILE = "ceilings.json"
 COLUMNS_FILE = "columns.json"
 SUMMARY_FILE = "summary.csv"
 SAMPLES_FILE = "samples.csv"
+TRACE_FILE = "trace.json"    # of the training steps
 SPREAD_FILE = "spread.json"  # of several runs
 CHARTS_FOLDER = "charts"
 TABLES_FILE = "tables.md"
@@ -26,7 +27,7 @@ SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder o
 
 # What a run folder may hold, in the order in which tables.md lists it.
 RUN_FILES = (ENVIRONMENT_FILE, CEILINGS_FILE, "benchmark.json", COLUMNS_FILE, SUMMARY_FILE,
-             "summary.json", SAMPLES_FILE, "step.csv", "step.json", "train.csv")
+             "summary.json", SAMPLES_FILE, "step.csv", "step.json", TRACE_FILE, "train.csv")
 MODE_FILES = ("staleness.csv", "modes.csv", "modes.json")
 SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
 

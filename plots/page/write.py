@@ -27,8 +27,7 @@ from plots.data.ratios import ladders, latest
 from plots.data.reading import Run
 from plots.data.steps import configurations
 from plots.page import (attribution, clocks, convergence, explorer, first_screen, markup, replicas,
-                        rungs, svg,
-                        swap, then_and_now, verdicts)
+                        rungs, svg, swap, then_and_now, timeline, verdicts)
 from plots.tables import blocks, markdown, tables_md
 
 FILE, FIGURES, TABLES = schema.REPORT_FILE, "figures", "tables"
@@ -79,6 +78,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "comparison_sentence": verdicts.sentence(comparison) if comparison else "",
         "swap": embedded(swap_data) if swap_data else None,
         "steps": markup.html(step_block) if step_block else None,
+        "timelines": timeline.section(run),
         "groups": groups, "cut": [],
         "gain_labels": rungs.GAIN_LABELS,
         "explorer": embedded({**explorer.data(rows, comparison.rows if comparison else {}),

@@ -7,6 +7,7 @@ a line wider.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,14 +18,19 @@ from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
 from plots.data.reading import Row, Run
 from plots.data.steps import Configuration, configurations
+from plots.page import attribution, first_screen
 from plots.screen import next_commands
 from plots.screen.next_commands import shown_path
 from plots.screen.text import WIDTH, clipped, columns
 
-MOST_LINES = 40
+MOST_LINES = 46
 MOST_RUNGS = 11
 MOST_STEPS = 6
 MOST_FAILED = 3
+MOST_REASONS = 3   # why rows are unavailable
+MOST_LEAD = 3      # lines of the first sentence
+TOO_NOISY = 0.5    # of the measured rows: a warning comes first
+BEYOND_ROOF = 105  # percent of the roof that need an explanation
 LONGEST_NETWORK = 16  # characters; longer names are clipped
 LONGEST_RESOURCE = 20
 LONGEST_RUNG = 27
@@ -36,19 +42,41 @@ FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of
 
 def render(run: Run) -> str:
     found = ladders(run)
-    blocks = [heading(run), rungs_block(found), steps_block(configurations(run.step or []))]
+    blocks = [warning(run), lead(run, found), heading(run), rungs_block(found), steps_block(configurations(run.step or []))]
     if run.summary is not None:
         blocks.append(rows_block(latest(run.summary), shown_path(run.folder)))
     blocks += [files_block(run.folder), next_commands.block(run, found, WIDTH)]
     return "\n\n".join(block for block in blocks if block)
 
 
+def warning(run: Run) -> str:
+    found = counts(latest(run.summary or []))
+    if not found["ok"] or found["noisy"] < TOO_NOISY * found["ok"]:
+        return ""
+    return wrapped(f"WARNING: {found['noisy']} of {found['ok']} measured rows are noisy, so their "
+                   "times may be too long. Stop what else runs on this machine, and measure again "
+                   "before you compare.", 2)
+
+
+def lead(run: Run, found: Sequence[Ladder]) -> str:
+    """The sentence with which the page begins; nothing if it has none to say."""
+    if described := attribution.attributions(run):
+        return wrapped(attribution.sentence(described[0]), MOST_LEAD)
+    chain, step = first_screen.main_chain(found), first_screen.main_step(run)
+    if not chain and not step:
+        return ""
+    return wrapped(first_screen.sentence(chain, step, run.refused_ceilings).striptags(), MOST_LEAD)
+
+
+def wrapped(text: str, lines: int) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH - 2, max_lines=lines, placeholder=" …"))
+
+
 def heading(run: Run) -> str:
     source = provenance(run)
     line = f"{source.machine}; commit {source.commit}; data: {source.data}"
     sentence = (run.environment or {}).get("quiet_sentence") or ""
-    return "\n".join([clipped(line, WIDTH),
-                      *textwrap.wrap(sentence, WIDTH, max_lines=2, placeholder=" …")])
+    return "\n".join([clipped(line, WIDTH), *([wrapped(sentence, 1)] if sentence else [])])
 
 
 def rungs_block(found: Sequence[Ladder]) -> str:
@@ -61,9 +89,12 @@ def rungs_block(found: Sequence[Ladder]) -> str:
         return ""
     labels = ("primitive", "on", "rung", "over first rung", "over vendor", "equal", "of roof",
               "problems")
+    shown = limited(lines, MOST_RUNGS)
+    note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what stays "
+            "in caches beats it"
+            if any(line[6].endswith("*") for line in shown) else "")
     return ("Our best rung, geometric means (vendor: the fastest library; equal: both without "
-            "Winograd and FFT)\n"
-            + columns(labels, limited(lines, MOST_RUNGS), 3))
+            "Winograd and FFT)\n" + columns(labels, shown, 3) + note)
 
 
 def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str]]:
@@ -74,8 +105,17 @@ def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str
 
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
     return [primitive, clipped(resource.label, LONGEST_RESOURCE),
-            clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), times(best.over_vendor),
-            times(best.over_vendor_equal), percent(best.percent_of_roof), str(best.problems)]
+            clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), gain(best.over_vendor),
+            gain(best.over_vendor_equal), of_roof(best.percent_of_roof), str(best.problems)]
+
+
+def gain(ratio: float | None) -> str:
+    """Over a library; what is slower by more than a rounded percent is called so."""
+    return f"slower: {times(ratio)}" if ratio is not None and ratio < 0.995 else times(ratio)
+
+
+def of_roof(share: float | None) -> str:
+    return percent(share) + ("*" if share is not None and share > BEYOND_ROOF else "")
 
 
 def first_and_last_ranks(resources: Sequence[Resource]) -> list[Resource]:
@@ -97,20 +137,27 @@ def steps_block(found: Sequence[Configuration]) -> str:
     if not chosen:
         return ""
     if len(chosen) > MOST_STEPS:
-        last = {(c.own.network, c.own.resource.device): c for c in chosen}
-        chosen = [c for c in chosen if last[c.own.network, c.own.resource.device] is c]
+        chosen = fastest_of_each_device(chosen)
     labels = ("network", "on", "rungs", "ours", "vendor", "vendor / ours", "speedup")
     return ("Training step, milliseconds (best: our fastest rung for each layer)\n"
             + columns(labels, limited([step_line(c) for c in chosen], MOST_STEPS), 3))
 
 
+def fastest_of_each_device(found: Sequence[StepComparison]) -> list[StepComparison]:
+    """Of each network, where the libraries' step was measured too if it was anywhere."""
+    fastest: dict[tuple[str, str], StepComparison] = {}
+    for c in sorted(found, key=lambda c: (c.vendor is None, c.own.total_s)):
+        fastest.setdefault((c.own.network, c.own.resource.device), c)
+    return [c for c in found if fastest[c.own.network, c.own.resource.device] is c]
+
+
 def step_line(comparison: StepComparison) -> list[str]:
     own, vendor, first = comparison
-    gain = f"{times(first.total_s / own.total_s)} over {first.use}" if first else times(None)
+    speedup = f"{times(first.total_s / own.total_s)} over {first.use}" if first else times(None)
     return [clipped(own.network, LONGEST_NETWORK), clipped(own.resource.label, LONGEST_RESOURCE),
             clipped(own.use, LONGEST_RUNG), milliseconds(own.total_s),
             milliseconds(vendor.total_s if vendor else None),
-            times(vendor.total_s / own.total_s if vendor else None), gain]
+            gain(vendor.total_s / own.total_s if vendor else None), speedup]
 
 
 def limited(lines: list[list[str]], most: int) -> list[list[str]]:
@@ -125,6 +172,13 @@ def rows_block(summary: Sequence[Row], folder: str) -> str:
     parts = [f"{found['ok']} ok ({found['noisy']} noisy)",
              *(f"{found[status]} {status}" for status in schema.STATUSES[1:] if found[status])]
     lines = [f"{plural(len(summary), 'row')}: {', '.join(parts)}"]
+    reasons = Counter(row["reason"] or "no reason given" for row in summary
+                      if row["status"] == "unavailable").most_common()
+    why = [f"{count} ({reason})" for reason, count in reasons[:MOST_REASONS]]
+    if others := reasons[MOST_REASONS:]:
+        why.append(f"{sum(count for _, count in others)} ({plural(len(others), 'other reason')})")
+    if why:
+        lines.append(textwrap.indent(wrapped(f"unavailable: {', '.join(why)}", 3), "  "))
     failed = [row for row in summary if row["status"] == "failed"]
     for row in failed[:MOST_FAILED]:
         name = " ".join(row[key] for key in ("primitive", "direction", "variant", "problem"))

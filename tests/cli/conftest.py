@@ -28,7 +28,7 @@ TINY_NETWORK = {
         {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
     "optimizer": {"type": "sgd", "learning_rate": 0.1}}
 
-# Short, and on one thread, whose ceilings `ceilings` has.
+# Short, and on one thread.
 QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
 
 
@@ -38,7 +38,7 @@ def read_csv(path):
 
 
 def wait_for_rows(run, process, count=1):
-    """Until summary.csv has so many rows. On a busy machine the ceilings come half a minute before."""
+    """Until summary.csv has so many rows."""
     end = time.monotonic() + 120
     while True:
         has_ended = process.poll() is not None
@@ -58,9 +58,8 @@ def network(tmp_path):
 
 
 class Program:
-    def __init__(self, path, ceilings=None):
+    def __init__(self, path):
         self.path = path
-        self.ceilings = ceilings
 
     def start(self, *arguments, launcher=(), environment=None, **options):
         # a test runner in the background may ignore Ctrl-C, and its children would inherit that
@@ -85,15 +84,22 @@ class Program:
             raise
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
-    def new_run(self, folder):
-        """An empty run folder that has its ceilings already: measuring them takes seconds."""
-        folder.mkdir(parents=True)
-        if self.ceilings:
-            shutil.copy(self.ceilings, folder)
-        return folder
-
     def is_built_with(self, what):
         return f"built without {what}" not in self("list").stdout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def made_up_ceilings(tmp_path_factory):
+    """Measuring takes 10 s for each run, and twice as long where other tests run beside. No row comes
+    near these ones."""
+    path = tmp_path_factory.mktemp("ceilings") / "ceilings.json"
+    levels = [("fma_peak", "GFLOP/s", "")]
+    levels += [(f"stream_{name}", "GB/s", level) for level in ("L1", "L2", "L3", "DRAM")
+               for name in ("read", "triad", "copy", "write", "update", "scale")]
+    path.write_text(json.dumps({"schema_version": 1, "ceilings": [
+        {"name": name, "unit": unit, "threads": threads, "level": level, "value": 1e5 * threads}
+        for threads in range(1, 9) for name, unit, level in levels]}))
+    os.environ["STEPLADDER_CEILINGS"] = str(path)
 
 
 @pytest.fixture(scope="session")
@@ -117,14 +123,15 @@ def finished_run(program_path, tmp_path_factory):
     suite.write_text(TINY_SUITE)
     run = folder / "run"
     done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file",
-                                 suite, *QUICK, "--out", run)
+                                 suite, *QUICK, "--out", run,
+                                 environment={"STEPLADDER_CEILINGS": None})
     assert done.returncode == 0, done.stderr
     return Path(shutil.copytree(run, kept)) if kept else run
 
 
 @pytest.fixture(scope="session")
-def stepladder(program_path, finished_run):
-    return Program(program_path, finished_run / "ceilings.json")
+def stepladder(program_path):
+    return Program(program_path)
 
 
 @pytest.fixture
@@ -151,6 +158,17 @@ def preloaded(tmp_path):
             tmp_path / "preloaded.c", "-ldl"], check=True)
         return str(tmp_path / "preloaded.so")
     return library
+
+
+@pytest.fixture
+def shared_object(tmp_path):
+    """Compiles functions of bench/plugin.h, or others."""
+    def compile_it(source, name="libmine.so"):
+        (tmp_path / "source.cpp").write_text(source)
+        subprocess.run(["c++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'bench'}",
+                        tmp_path / "source.cpp", "-o", tmp_path / name], check=True)
+        return tmp_path / name
+    return compile_it
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """stepladder attribute: every combination of a primitive's techniques, measured in turns."""
 
 import math
-import shutil
 
 import pytest
 from conftest import read_csv
@@ -10,11 +9,9 @@ SMALL = ("--shape", "40x60x50", "--budget", "0.01", "--repetitions", "5", "--thr
 
 
 @pytest.fixture(scope="module")
-def attributed(stepladder, finished_run, tmp_path_factory):
+def attributed(stepladder, tmp_path_factory):
     """A run folder with the attribution of two primitives, and what the first command printed."""
     run = tmp_path_factory.mktemp("attributed") / "run"
-    run.mkdir()
-    shutil.copy(finished_run / "ceilings.json", run)
     done = stepladder("attribute", "matmul", *SMALL, "--out", run)
     assert done.returncode == 0, done.stderr
     other = stepladder("attribute", "sgd_update", "--shape", "3000", "--budget", "0.01",

@@ -96,7 +96,7 @@ def test_a_row_of_a_library_names_its_version(finished_run):
 
 
 def test_a_run_of_few_problems_ends_with_a_table_of_each(stepladder, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--shape", "20x30x40", "--variant",
                       "serial_i??,blocked_o3,simd,blis,summa", *QUICK, "--out", out, "--resume")
     assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_a_run_of_many_problems_ends_with_means(stepladder, tmp_path):
     shapes = [word for n in range(5) for word in ("--shape", f"{20 + n}x30x40")]
     arguments = ("bench", "matmul", *shapes, "--variant", "serial_ikj,simd_sse42", *QUICK[:2],
                  "--repetitions", "3", "--budget", "0.005")
-    done = stepladder(*arguments, "--out", stepladder.new_run(tmp_path / "run"), "--resume")
+    done = stepladder(*arguments, "--out", tmp_path / "run", "--resume")
     lines = done.stdout.splitlines()
     at = lines.index("matmul, geometric means over the problems")
     assert [line.split()[:3] for line in lines[at + 2:at + 4]] == [
@@ -128,11 +128,11 @@ def test_a_run_of_many_problems_ends_with_means(stepladder, tmp_path):
 def test_a_run_prints_json_or_no_tables_if_asked(stepladder, tmp_path):
     arguments = ("bench", "matmul", "--shape", "20x30x40", "--variant", "serial_ikj", *QUICK,
                  "--resume")
-    out = stepladder.new_run(tmp_path / "json")
+    out = tmp_path / "json"
     done = stepladder(*arguments, "--json", "--out", out)
     assert json.loads(done.stdout) == json.loads((out / "summary.json").read_text())
     assert "1 rows ok" in done.stderr
-    done = stepladder(*arguments, "--quiet", "--out", stepladder.new_run(tmp_path / "quiet"))
+    done = stepladder(*arguments, "--quiet", "--out", tmp_path / "quiet")
     assert done.stdout.startswith("1 rows ok")
     done = stepladder(*arguments, "--quiet", "--json", "--out", tmp_path / "none")
     assert done.returncode == 2 and not (tmp_path / "none").exists()
@@ -203,7 +203,7 @@ def test_the_median_of_a_row_lies_within_its_own_repetitions(finished_run):
 def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, tmp_path):
     rows = [row for row in read_csv(finished_run / "summary.csv") if row["status"] == "ok"]
     for row in (rows[0], rows[-1]):
-        out = stepladder.new_run(tmp_path / row["variant"])
+        out = tmp_path / row["variant"]
         program, *arguments = shlex.split(row["repeat_command"])
         assert program == "build/stepladder"
         done = stepladder(*arguments, *QUICK[2:], "--out", out)
@@ -212,7 +212,7 @@ def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, 
 
 
 def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(stepladder, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "sgd_update", "--suite", "layers,quick,squares,quick", "--problem",
                       "mlp", "--direction", "sgd", "--variant", "serial", *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -226,12 +226,12 @@ def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(ste
 def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
     suite = tmp_path / "my suite.csv"
     suite.write_text("suite,name,count,source\ns,it's; 100%,50,\n")
-    out = stepladder.new_run(tmp_path / "first")
+    out = tmp_path / "first"
     arguments = ("bench", "sgd_update", "--variant", "seria?", "--direction", "adam",
                  "--suite-file", suite, "--seed", 9)
     assert stepladder(*arguments, *QUICK, "--out", out).returncode == 0
     row, = read_csv(out / "summary.csv")
-    again = stepladder.new_run(tmp_path / "again")
+    again = tmp_path / "again"
     done = stepladder(*shlex.split(row["repeat_command"])[1:], *QUICK[2:], "--out", again)
     assert done.returncode == 0, done.stderr
     assert read_csv(again / "summary.csv")[0]["problem"] == "it's; 100%"
@@ -241,7 +241,7 @@ def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
 
 
 def test_thread_counts_given_twice_are_measured_once(stepladder, tiny, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "openmp", "--suite-file", tiny, *QUICK[2:],
                       "--threads", "1,1", "--out", out)
     assert done.returncode == 0, done.stderr
@@ -249,7 +249,7 @@ def test_thread_counts_given_twice_are_measured_once(stepladder, tiny, tmp_path)
 
 
 def test_cold_rows_are_marked(stepladder, tiny, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--problem", "one",
                       "--suite-file", tiny, *QUICK, "--cold", "--out", out)
     assert done.returncode == 0, done.stderr
@@ -261,7 +261,7 @@ def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(
         stepladder, tiny, tmp_path):
     with open(tiny, "a") as file:
         file.write("tiny,huge,16777216,16777216,2,0,0,\n")
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--suite-file", tiny, *QUICK,
                       "--out", out)
     assert done.returncode == 0, done.stderr
@@ -278,7 +278,7 @@ def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(
 
 
 def test_shapes_are_measured_without_a_file(stepladder, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape",
                       "5x6x7 transpose_b=1", *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -303,7 +303,7 @@ def gradients(tmp_path):
 
 
 def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", out,
                       launcher=mpirun(2))
     assert done.returncode == 0, done.stderr
@@ -329,7 +329,7 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
 
 def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, mpirun, tiny,
                                                                     tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "packed,mpi_rows,summa,summa_overlap",
                       "--suite-file", tiny, *QUICK, "--out", out, launcher=mpirun(2), timeout=240)
     assert done.returncode == 0, done.stderr
@@ -360,7 +360,7 @@ def test_products_over_ranks_pass_random_problems(stepladder, mpirun, ranks):
 
 
 def test_products_over_ranks_need_mpirun(stepladder, mpirun, tiny, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny,
                       *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -401,7 +401,7 @@ def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
     listing = stepladder("list", "matmul", "--full").stdout.splitlines()
     missing = {listing[i - 1].split()[0]: line.split("unavailable: ")[1]
                for i, line in enumerate(listing) if "unavailable: " in line}
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     arguments = ("bench", "matmul", "--variant", ",".join(
         ["serial_ikj",
          *missing]), "--suite-file", tiny, *QUICK[2:], "--threads", "1,2", "--out", out)
@@ -434,7 +434,7 @@ def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
     products are denormal and cost 2x and more, or with zeros."""
     shortest = {}
     for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
-        out = stepladder.new_run(tmp_path / name)
+        out = tmp_path / name
         done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2",
                           "--variant", "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
                           environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})

@@ -42,8 +42,6 @@ class Trainings:
 
     def run(self, name, *arguments, **options):
         run = self.folder / name / "run"
-        if not run.exists():
-            self.program.new_run(run)
         return self.program("train", *self.fixed, "--out", run, "--checkpoint",
                             self.checkpoints(name), *arguments, **options)
 

@@ -174,7 +174,7 @@ def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
     (tmp_path / "wide.json").write_text(json.dumps(wide))
     done = stepladder("train", "--network", tmp_path / "wide.json", "--steps", "1",
                       "--data", "generated", "--threads", "1", "--out",
-                      stepladder.new_run(tmp_path / "run"), preexec_fn=under_limit(0.6))
+                      tmp_path / "run", preexec_fn=under_limit(0.6))
     assert done.returncode == 1
     message = r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; see the limits of the process .*"
     assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr

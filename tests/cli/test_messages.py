@@ -53,7 +53,6 @@ def test_a_suite_that_is_not_utf_8(stepladder, tmp_path):
     ids=" ".join)
 def test_output_that_is_lost_is_an_error(stepladder, program_path, tmp_path, arguments):
     (tmp_path / "tiny.json").write_text(json.dumps(TINY_NETWORK))
-    stepladder.new_run(tmp_path / "run")
     with open("/dev/full", "w") as full:
         done = subprocess.run([program_path, *arguments], stdout=full, stderr=subprocess.PIPE,
                               text=True, cwd=tmp_path, check=False, timeout=180)
@@ -82,7 +81,8 @@ def test_a_refused_command_leaves_no_run(stepladder, network, tmp_path, wrong, m
 
 
 def test_a_refused_command_leaves_the_files_of_others(stepladder, network, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
+    run.mkdir()
     (run / "notes.txt").write_text("mine")
     arguments = ("train", "--network", network, *TRAIN, "--steps", "2", "--out", run)
     assert stepladder(*arguments, "--checkpoint", network).returncode == 1

@@ -117,7 +117,7 @@ def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, comma
 
 @pytest.mark.parametrize("text, number", [("010", 10), ("08", 8), ("18446744073709551615", 2**64 - 1)])
 def test_numbers_are_decimal(stepladder, tiny, tmp_path, text, number):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--suite-file", tiny,
                       "--threads", "01", "--budget", "0.02", "--repetitions", "02", "--seed", text,
                       "--out", run, "--resume")

@@ -118,7 +118,7 @@ def run(tmp_path, stepladder):
         pytest.skip(
             "network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges and tbf: "
             + trial.stderr.strip())
-    folder = stepladder.new_run(tmp_path / "run")
+    folder = tmp_path / "run"
     yield folder
     for process in processes_of(folder):  # of a test that failed
         os.kill(process, signal.SIGKILL)

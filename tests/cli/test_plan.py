@@ -42,7 +42,7 @@ def links(tmp_path):
 
 @pytest.fixture
 def plan(stepladder, network, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
 
     def call(*arguments, **options):
         done = stepladder("plan", "--network", network, *SHORT, *arguments, "--out", run, **options)
@@ -111,7 +111,7 @@ def test_ranks_measure_their_links_their_layers_and_the_modes(plan, mpirun):
 # What one process of each rank counts while it trains.
 def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder, mpirun, network,
                                                                      tmp_path):
-    run = stepladder.new_run(tmp_path / "train")
+    run = tmp_path / "train"
     trained = stepladder("train", "--network", network, *SHORT, "--steps", "1", "--mode",
                          "model_parallel", "--out", run, launcher=mpirun(2))
     assert trained.returncode == 0, trained.stderr

@@ -1,10 +1,9 @@
 """--plugin and --blas: kernels of shared objects are rungs like all others."""
 
 import re
-import subprocess
 
 import pytest
-from conftest import ROOT, read_csv
+from conftest import read_csv
 
 LOOP = """
 #include "plugin.h"
@@ -68,16 +67,6 @@ extern "C" void cblas_sgemm(int, int ta, int tb, int m, int n, int k, float alph
     }
 }
 """
-
-
-@pytest.fixture
-def shared_object(tmp_path):
-    def compile_it(source, name="libmine.so"):
-        (tmp_path / "source.cpp").write_text(source)
-        subprocess.run(["c++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'bench'}", tmp_path / "source.cpp",
-                        "-o", tmp_path / name], check=True)
-        return tmp_path / name
-    return compile_it
 
 
 def bench(stepladder, run, library, *variants):

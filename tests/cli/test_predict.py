@@ -251,7 +251,7 @@ def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
             "weights": [1e-9] * len(rung["weights"])}
         for name, bias in (("slow", slow), ("packed", packed))}
     path.write_text(json.dumps(content))
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005",
                       "--threads", "1", "--cost-model", path, "--out", out)
     assert done.returncode == 0, done.stderr

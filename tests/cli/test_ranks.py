@@ -66,7 +66,7 @@ def ended_within(seconds, process):
 @pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path,
                                                          cause):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     process = start_and_wait_for_rows(stepladder, mpirun, gradients, out,
                                       STEPLADDER_RANK_TIMEOUT="5")
     lost = process_of_rank(2, out)
@@ -98,7 +98,7 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
 
 
 def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, tmp_path):
-    out = stepladder.new_run(tmp_path / "run")
+    out = tmp_path / "run"
     process = start_and_wait_for_rows(stepladder, [*mpirun[:-2], "--bind-to", "none", "-np", "3"],
                                       gradients, out)
     try:

@@ -93,7 +93,7 @@ def start_many(stepladder, many, run):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path,
                                                                     number):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     process = start_many(stepladder, many, run)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=30)
@@ -112,7 +112,7 @@ def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, 
 
 
 def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     process = start_many(stepladder, many, run)
     process.kill()
     process.communicate()
@@ -167,7 +167,7 @@ def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE,
                            (16000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     arguments = ("bench", "matmul", "--variant", "serial_i??", "--suite-file", many, "--threads", 1,
                  "--repetitions", 2, "--budget", 0.001, "--out", run)
     done = stepladder(*arguments, preexec_fn=limit_files)
@@ -194,7 +194,7 @@ def test_without_out_a_run_is_named_by_its_time(stepladder, tiny):
 
 def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
     """Quoted, so that a shell reads it as the first one did."""
-    run = stepladder.new_run(tmp_path / "a run")
+    run = tmp_path / "a run"
     process = start_many(stepladder, many, run)
     process.send_signal(signal.SIGINT)
     command = process.communicate(timeout=30)[1].splitlines()[-2]
@@ -203,7 +203,7 @@ def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
 
 def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(
         stepladder, tiny, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     for variant, more in (("blocked", ()), ("serial_i??", ("--resume",))):
         done = stepladder("bench", "matmul", "--variant", variant, "--suite-file", tiny, *QUICK,
                           "--out", run, *more)

@@ -11,7 +11,7 @@ BRIEF = ("--repetitions", "3", "--budget", "0.01")
 
 @pytest.fixture
 def step(stepladder, network, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
 
     def call(*arguments):
         done = stepladder("step", "--network", network, *BRIEF, *arguments, "--out", run)
@@ -39,15 +39,22 @@ def test_every_operation_has_a_row_and_the_step_its_total(step):
     assert float(rows[-1]["predicted_s"]) == pytest.approx(parts, rel=1e-4)
 
 
-def test_the_times_of_the_operations_add_up_to_most_of_the_step(step):
-    for again in ([], ["--resume"], ["--resume"]):  # a neighbour may lengthen either
-        done, rows = step("--use", "serial", "--threads", "1", *again)
+def test_the_times_of_the_operations_add_up_to_most_of_the_step(stepladder, network, tmp_path):
+    """In one of a few runs: a neighbour lengthens the step between two operations."""
+    found = []
+    for attempt in range(6):
+        run = tmp_path / f"run{attempt}"
+        done = stepladder("step", "--network", network, *BRIEF, "--use", "serial", "--threads", "1",
+                          "--out", run)
         assert done.returncode == 0, done.stderr
+        rows = read_csv(run / "step.csv")
         parts = sum(float(row["median_s"]) for row in rows[:-1])
-        share = parts / float(rows[-1]["median_s"])
-        if 0.4 < share < 1.6:
+        [events] = trace_of(run / "trace.json").values()
+        traced = sum(end - start for _, start, end, _ in events) / max(end for _, _, end, _ in events)
+        found.append((parts / float(rows[-1]["median_s"]), traced))
+        if found[-1][0] < 1.6 and traced > 0.4:
             return
-    raise AssertionError(f"the operations take {share:.2f} of the step")
+    raise AssertionError(f"the operations take these shares of the step: {found}")
 
 
 def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):

@@ -40,7 +40,7 @@ def stripes(tmp_path):
 def train(stepladder, stripes, tmp_path):
     network = tmp_path / "tiny.json"
     network.write_text(json.dumps(NETWORK))
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
 
     def call(*arguments):
         done = stepladder("train", "--network", network, "--data", stripes, "--shift", "0",
@@ -130,7 +130,7 @@ def expect_data(done, run, origin):
 
 @pytest.fixture
 def quick(stepladder, tmp_path):
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
 
     def call(*arguments):
         return stepladder("train", *arguments, "--steps", "2", "--threads", "1", "--out", run), run

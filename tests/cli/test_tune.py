@@ -46,7 +46,7 @@ def test_a_step_runs_what_the_file_says(stepladder, network, tuned, tmp_path):
         out = csv.DictWriter(file, rows[0].keys())
         out.writeheader()
         out.writerows(rows)
-    run = stepladder.new_run(tmp_path / "run")
+    run = tmp_path / "run"
     done = step(stepladder, network, tuned, run)
     assert done.returncode == 0, done.stderr
     fc = next(row for row in read_csv(run / "step.csv")

@@ -10,6 +10,7 @@ from plots.data import schema
 from plots.data.reading import load_run
 from plots.page import attribution
 from plots.page.write import render
+from plots.screen import bench_screen
 
 NAMES = ["alone", "last", "average", "least", "most", "together"]
 TEXTS = ["primitive", "direction", "problem", "shape", "technique", "partner", "least_after",
@@ -95,6 +96,11 @@ def test_the_page_answers_from_it_and_keeps_the_ladder(tmp_path):
     answer = text[text.index('id="answer"'):text.index("</section>", text.index('id="answer"'))]
     assert "vectors 1.40× alone and 4.90× at the end" in answer
     assert "The ladder of matmul" in answer and "In the order of the ladder" in answer
+
+
+def test_the_last_screen_of_a_run_begins_with_the_sentence(run):
+    first = bench_screen.render(run).partition("\n\n")[0]
+    assert " ".join(first.split()) == attribution.sentence(attribution.attributions(run)[0])
 
 
 def test_a_run_without_attribution_has_the_ladder_alone(run_dir):

@@ -22,7 +22,7 @@ LONG = "a_rung_with_a_name_as_long_as_this_avx512"
 def screen(folder: Path) -> str:
     """The screen of a run, which fits whatever the run holds."""
     text = render(load_run(folder))
-    assert len(text.splitlines()) <= MOST_LINES == 40
+    assert len(text.splitlines()) <= MOST_LINES == 46
     for line in text.splitlines():
         assert len(line) <= WIDTH == 110 or str(folder) in line, line
     return text
@@ -41,8 +41,10 @@ def commands(text: str) -> list[str]:
 def test_a_full_run(run_dir, monkeypatch):
     monkeypatch.chdir(run_dir.parent)
     text = screen(run_dir)
-    assert text.startswith("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz; commit 0123456789ab; "
-                           "data: generated\nThe machine was quiet: 3 %")
+    first, machine, *_ = text.split("\n\n")
+    assert " bought the most: a factor of " in first
+    assert machine.startswith("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz; commit 0123456789ab; "
+                              "data: generated\nThe machine was quiet: 3 %")
     best = block(text, "Our best rung")
     assert [line[:3] for line in best[1:3]] == [["matmul", "1", "thread"],
                                                ["matmul", "2", "threads"]]
@@ -129,7 +131,8 @@ def test_steps_alone(tmp_path):
         total("mnist_cnn", "openmp", 0.004), total("mnist_cnn", "vendor", 0.002)])
     assert block(screen(tmp_path), "Training step")[1:] == [
         ["mlp", "1", "thread", "best", "3.00", "6.00", "2.00x", "3.00x", "over", "simd"],
-        ["mnist_cnn", "1", "thread", "openmp", "4.00", "2.00", "0.50x", "–"]]
+        ["mnist_cnn", "1", "thread", "openmp", "4.00", "2.00", "slower:", "0.50x",
+         "–"]]
 
 
 def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
@@ -139,7 +142,47 @@ def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
         summary_row("packed_openmp", 3.0, builds_on="packed", speedup_vs_vendor=0.75),
         summary_row("openblas", 2.0, technique="vendor", speedup_vs_vendor=1)])
     assert block(screen(tmp_path), "Our best rung")[1] == [
-        "matmul", "1", "thread", "packed_openmp", "–", "0.75x", "–", "–", "1"]
+        "matmul", "1", "thread", "packed_openmp", "–", "slower:", "0.75x", "–", "–", "1"]
+
+
+def test_noise_in_half_of_the_rows_is_a_warning_on_top(tmp_path):
+    rows = [summary_row("serial", 8.0, speedup_vs_serial=1, reason="noisy: spread 40 %"),
+            summary_row("simd", 4.0, technique="simd", speedup_vs_serial=2)]
+    write_csv(tmp_path, columns.SUMMARY, rows)
+    assert screen(tmp_path).startswith("WARNING: 1 of 2 measured rows are noisy")
+    rows.append(summary_row("openmp", 2.0, technique="openmp", speedup_vs_serial=4))
+    write_csv(tmp_path, columns.SUMMARY, rows)
+    assert "WARNING" not in screen(tmp_path)
+
+
+def test_a_share_beyond_the_roof_is_explained(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=4),
+        summary_row("winograd", 1.0, technique="simd", speedup_vs_serial=8, percent_of_roof=140)])
+    found = block(screen(tmp_path), "Our best rung")
+    assert found[1][-3:] == ["140", "%*", "1"] and found[2][0] == "*:"
+
+
+def test_the_step_of_a_network_is_shown_where_it_is_fastest_beside_the_libraries(tmp_path):
+    steps = [total("other", "best", 0.001, threads) for threads in (1, 2, 4)]
+    for threads, seconds in ((1, 0.008), (2, 0.003), (4, 0.005), (8, 0.002)):
+        steps += [total("net", "best", seconds, threads)]
+        steps += [total("net", "vendor", 0.006, threads)] if threads < 8 else []
+    write_csv(tmp_path, columns.STEP, steps)
+    shown = block(screen(tmp_path), "Training step")[1:]
+    assert [line[:6] for line in shown if line[0] == "net"] == [
+        ["net", "2", "threads", "best", "3.00", "6.00"]]
+
+
+def test_unavailable_rows_are_counted_by_reason(tmp_path):
+    rows = [summary_row("serial", 8.0, speedup_vs_serial=1)]
+    for count, name in ((3, "c"), (2, "d"), (2, "e"), (1, "f"), (1, "g")):
+        rows += [[f"{name} was not found" if cell == f"{name}{i} was not found" else cell
+                  for cell in unavailable_row("matmul", f"{name}{i}", "cuda")]
+                 for i in range(count)]
+    write_csv(tmp_path, columns.SUMMARY, rows)
+    assert ("  unavailable: 3 (c was not found), 2 (d was not found), 2 (e was not found), "
+            "2 (2 other reasons)") in screen(tmp_path).splitlines()
 
 
 def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
