@@ -26,6 +26,8 @@ import sys
 import time
 from pathlib import Path
 
+import reuse_objects
+
 ROOT = Path(__file__).resolve().parents[1]
 FIELDS = ("Fault", "Kind", "Build", "Check", "Quick", "Sizes")
 REQUIRED = FIELDS[:5]
@@ -140,10 +142,11 @@ class Copy:
         names = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_PREFIX_PATH",
                  "CMAKE_CUDA_COMPILER", *(name for name in cache if name.startswith("STEPLADDER_"))]
         options = {name: cache[name] for name in names if cache.get(name)} | options
-        words = [sys.executable, ROOT / "scripts/reuse_objects.py", self.tree,
+        words = [sys.executable, "-S", "-E", ROOT / "scripts/reuse_objects.py", self.tree,
                  cache.get("CMAKE_HOME_DIRECTORY", ROOT), self.original]
         for language in ("CXX", "CUDA"):
             options[f"CMAKE_{language}_COMPILER_LAUNCHER"] = ";".join(map(str, words))
+        reuse_objects.write_index(self.original, self.build)
         status, output = run(["cmake", "-S", ".", "-B", "build", "-G", generator,
                               *(f"-D{name}={value}" for name, value in options.items())],
                              self.tree, **self.variables)
@@ -178,16 +181,6 @@ class Copy:
         if status in NO_COMMAND:
             raise Broken(f"the check did not start:\n{last_lines(output)}")
         return status == 0, output
-
-
-def dependencies_of(build):
-    status, output = run(["ninja", "-t", "deps"], build)
-    found = {}
-    for block in output.split("\n\n") if status == 0 else []:
-        first, *files = block.strip().splitlines() or [""]
-        if first.endswith("(VALID)"):
-            found[first.partition(":")[0]] = [file.strip() for file in files]
-    return found
 
 
 def is_found(copy, fault, size=None):

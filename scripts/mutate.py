@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import faults
+import reuse_objects
 from faults import ROOT, Broken
 
 GOAL = 90  # per cent
@@ -169,7 +170,7 @@ class Build:
 
     def __init__(self, build):
         self.build, self.folder = build, build / "mutants"
-        self.needs = faults.dependencies_of(build)
+        self.needs = reuse_objects.dependencies_of(build)
         if not self.needs:
             raise Broken(f"{build} is not a build folder of Ninja")
         self.commands, self.links = {}, {}

@@ -4,7 +4,7 @@
 
 TREE is a copy of the source tree SOURCE, and BUILD is a build folder of SOURCE (of Ninja). An
 object is copied that BUILD compiled with the same command from files that are the same in both
-trees. All others are compiled.
+trees. All others are compiled. write_index() comes first, into the folder where the compiler runs.
 """
 
 import filecmp
@@ -16,6 +16,44 @@ import subprocess
 import sys
 from pathlib import Path
 
+INDEX = "reusable"
+
+
+def dependencies_of(build):
+    """The files of which each object was made, as Ninja has written them down."""
+    try:
+        done = subprocess.run(["ninja", "-t", "deps"], cwd=build, capture_output=True, text=True,
+                              check=False)
+    except OSError:
+        return {}
+    found = {}
+    for block in done.stdout.split("\n\n") if done.returncode == 0 else []:
+        first, *files = block.strip().splitlines() or [""]
+        if first.endswith("(VALID)"):
+            found[first.partition(":")[0]] = [file.strip() for file in files]
+    return found
+
+
+def index_file(folder, target):
+    return folder / INDEX / target.replace("/", "%")
+
+
+def write_index(build, folder):
+    """A file in FOLDER/reusable for each object of BUILD: its command, and the files it is made of."""
+    shutil.rmtree(folder / INDEX, ignore_errors=True)
+    (folder / INDEX).mkdir(parents=True)
+    try:
+        entries = json.loads((build / "compile_commands.json").read_text())
+    except OSError:
+        return
+    dependencies = dependencies_of(build)
+    for entry in entries:
+        command = shlex.split(entry["command"])
+        target = command[command.index("-o") + 1]
+        needs = [name for name in dependencies.get(target, ()) if "cmake_pch" not in name]
+        if needs and "cmake_pch" not in target and (build / target).is_file():
+            index_file(folder, target).write_text(json.dumps([command, needs]))
+
 
 def comparable(words):
     """The command without a launcher and the options that differ between copies."""
@@ -26,42 +64,26 @@ def comparable(words):
             and (word not in ("-MF", "-MT", "-MQ") or not next(kept))]
 
 
-def known_command(target, build):
-    """The words of the command that made the object, or None."""
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        if f" -o {target} " in entry["command"]:
-            return shlex.split(entry["command"])
-    return None
-
-
-def needs_of(target, build):
-    """The files of which the object was made, or none if they are not known."""
-    done = subprocess.run(["ninja", "-t", "deps", target], cwd=build, capture_output=True,
-                          text=True, check=False)
-    first, *files = done.stdout.strip().splitlines() or [""]
-    names = [file.strip() for file in files] if first.endswith("(VALID)") else []
-    return [build / name for name in names if "cmake_pch" not in name]
-
-
 def reusable(tree, source, build, target, command):
     """The object of BUILD and the files in TREE that it needs, or None."""
-    made = build / target
-    known = known_command(target, build) if made.is_file() and "cmake_pch" not in target else None
-    if known is None:
+    try:
+        known, dependencies = json.loads(index_file(Path.cwd(), target).read_text())
+    except OSError:
         return None
     here = [word.replace(os.getcwd(), str(build)).replace(str(tree), str(source))
             for word in comparable(command)]
     if here != comparable(known) or "STEPLADDER_SOURCE_DIR" in " ".join(here):
         return None
+    made = build / target
     needs = []
-    for path in needs_of(target, build):
-        path = Path(os.path.normpath(path))
+    for name in dependencies:
+        path = Path(os.path.normpath(build / name))
         mine = tree / path.relative_to(source) if path.is_relative_to(source) else path
         if not path.is_file() or path.stat().st_mtime > made.stat().st_mtime or (
                 mine != path and not (mine.is_file() and filecmp.cmp(mine, path, shallow=False))):
             return None
         needs.append(str(mine))
-    return (made, needs) if needs else None
+    return made, needs
 
 
 def main():

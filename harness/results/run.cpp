@@ -119,7 +119,7 @@ void Run::save_calibration() {
 }
 
 // Those of the folder; else, of the file that STEPLADDER_CEILINGS names, those on these numbers of
-// threads.
+// threads that run.
 void Run::load_ceilings(const std::vector<int>& threads) {
   if (!writes()) return;
   read_resumed(*folder_, "ceilings.json", [&](const nlohmann::json& recorded) {
@@ -138,7 +138,8 @@ void Run::load_ceilings(const std::vector<int>& threads) {
         "STEPLADDER_CEILINGS={}: expected ceilings.json of a run; {}", known, error.what()));
   }
   std::erase_if(ceilings_, [&](const Ceiling& c) {
-    return std::find(threads.begin(), threads.end(), c.threads) == threads.end();
+    return std::find(threads.begin(), threads.end(), c.threads) == threads.end() ||
+           !why_fewer_threads(c.threads).empty();
   });
   if (!ceilings_.empty()) environment_["ceilings_from"] = known;
 }

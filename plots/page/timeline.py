@@ -19,7 +19,7 @@ from plots.page import svg
 LINE = 26  # pixels
 COLOURS = {"forward": "#0072B2", "backward": "#C94F00", "update": "#A0529B",
            "all_reduce": "#E69F00", "other": "#9A9A9A"}
-LETTER = 0.75  # percent of the width that a letter of a bar takes, with a margin
+LETTER, NARROW_LETTER = 0.75, 2.1  # percent of a wide and a narrow screen that a letter takes
 
 
 class Operation(NamedTuple):
@@ -110,8 +110,8 @@ def bar(operation: Operation, y: int, whole_us: float) -> Markup:
     layer = operation.name.rsplit(" ", 1)[0]
     text = Markup("")
     if len(layer) * LETTER < width:
-        text = Markup('<text class="in" x="{:.2f}%" y="{}" text-anchor="middle">{}</text>').format(
-            x + width / 2, y + 14, layer)
+        text = Markup('<text class="in{}" x="{:.2f}%" y="{}" text-anchor="middle">{}</text>').format(
+            "" if len(layer) * NARROW_LETTER < width else " more", x + width / 2, y + 14, layer)
     colour = COLOURS.get(operation.phase, COLOURS["other"])
     return Markup('<g {}><title>{}: {} ms, {}</title><rect class="bar" x="{:.2f}%" y="{}" '
                   'width="{:.2f}%" height="20"/>{}</g>').format(
@@ -123,13 +123,13 @@ def picture(found: list[Step]) -> Markup:
     """Of the steps of one network, on one axis."""
     whole_us = max(step.end_us for step in found) * 1.001
     spoken = "; ".join(f"{step.label}: {milliseconds(step.end_us / 1e6)} ms, "
-                       f"{step.idle:.0%} waiting" for step in found)
+                       f"{100 * step.idle:.0f} % waiting" for step in found)
     body: list[Markup] = []
     y = 0
     for step in found:
-        body.append(Markup('<text class="name" x="0" y="{}">{}<tspan class="more"> {} ms, {:.0%} of it '
+        body.append(Markup('<text class="name" x="0" y="{}">{}: {} ms<tspan class="more">, {:.0f} % '
                            'waiting</tspan></text>').format(
-            y + 16, step.label, milliseconds(step.end_us / 1e6), step.idle))
+            y + 16, step.label, milliseconds(step.end_us / 1e6), 100 * step.idle))
         y += LINE
         for _, lane in sorted(step.lanes.items()):
             body.append(Markup('<line class="grid" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(

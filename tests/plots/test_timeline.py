@@ -59,7 +59,7 @@ def test_bars_lie_at_their_times(tmp_path):
     drawn = timeline.picture([step])
     assert '<rect class="bar" x="0.00%" y="26" width="39.96%" height="20"/>' in drawn
     assert '<rect class="bar" x="59.94%"' in drawn and "fc1 backward: 0.040 ms, simd" in drawn
-    assert "20% of it waiting" in drawn
+    assert "20 % waiting" in drawn
 
 
 def test_no_trace_is_no_picture_and_another_file_is_an_error(tmp_path):
