@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "kernels/matmul/matmul.hpp"
 #include "tests/kernels/rungs.hpp"
@@ -53,20 +54,20 @@ class MatmulOrders : public testing::TestWithParam<const char*> {};
 
 TEST_P(MatmulOrders, Pass) {
   int ran = 0;
-  for (const Variant& variant : rungs_named(matmul_type(), GetParam()))
-    for (const Size& size : sizes)
-      for (const bool transpose_a : {false, true})
-        for (const bool transpose_b : {false, true}) {
-          const Problem problem{
-              .m = size.m,
-              .n = size.n,
-              .k = size.k,
-              .transpose_a = transpose_a,
-              .transpose_b = transpose_b,
-              .epilogue = variant.info->epilogue ? Epilogue::bias_relu : Epilogue::none};
-          ran += expect_passed<Matmul>(problem, {variant}, variant.info->threaded ? 3 : 1,
-                                       " (" + std::string(size.takes) + ")");
-        }
+  const std::vector<Variant> variants = rungs_named(matmul_type(), GetParam());
+  const VariantInfo& rung = *variants.front().info;
+  for (const Size& size : sizes)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        const Problem problem{.m = size.m,
+                              .n = size.n,
+                              .k = size.k,
+                              .transpose_a = transpose_a,
+                              .transpose_b = transpose_b,
+                              .epilogue = rung.epilogue ? Epilogue::bias_relu : Epilogue::none};
+        ran += expect_passed<Matmul>(problem, variants, rung.threaded ? 3 : 1,
+                                     " (" + std::string(size.takes) + ")");
+      }
   EXPECT_GE(ran, 18) << "too many sizes are unavailable";
 }
 
