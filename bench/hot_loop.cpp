@@ -278,12 +278,8 @@ std::pair<std::string, std::string> meaning_and_kind(const std::string& instruct
   return {"", "other"};
 }
 
-}  // namespace
-
-std::string meaning_of(const std::string& instruction) {
-  return meaning_and_kind(instruction).first;
-}
-
+// The innermost of the loops in a function that holds half of its samples, or most of them if none
+// does. `listing`: of objdump -d -M intel --no-show-raw-insn; `samples`: addresses in it.
 HotLoop hot_loop_of(const std::string& listing, const std::vector<std::uint64_t>& samples) {
   const std::vector<Line> lines = lines_of(listing);
   std::map<std::uint64_t, std::size_t> index;
@@ -322,6 +318,8 @@ HotLoop hot_loop_of(const std::string& listing, const std::vector<std::uint64_t>
                                                      static_cast<double>(samples.size())});
   return found;
 }
+
+}  // namespace
 
 HotLoop find_hot_loop(const std::function<void()>& run, double seconds) {
 #ifndef __x86_64__

@@ -1,5 +1,5 @@
-// The loop in which a call spends its time: a timer stops it some thousand times, the disassembly
-// of the function says around what these places lie.
+// The loop in which a call spends its time: a timer stops it some thousand times, and the
+// disassembly of the function shows the loop around these places.
 #pragma once
 
 #include <functional>
@@ -24,14 +24,7 @@ struct HotLoop {
 // time, or a call of the system).
 HotLoop find_hot_loop(const std::function<void()>& run, double seconds);
 
-// The innermost of the loops in a function that holds half of its samples, or most of them if none
-// does. `listing`: of objdump -d -M intel --no-show-raw-insn; `samples`: addresses in it.
-HotLoop hot_loop_of(const std::string& listing, const std::vector<std::uint64_t>& samples);
-
-// What an instruction does, "adds 16 products to 16 sums"; empty for what is not known.
-std::string meaning_of(const std::string& instruction);
-
-// A line for each instruction, and how many there are of which kind.
+// A line for each instruction with what it does, and how many there are of which kind.
 void print_hot_loop(const HotLoop& loop);
 
 }  // namespace stepladder

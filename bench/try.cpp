@@ -178,6 +178,8 @@ void print_inner_loop(const std::vector<Work>& work, const Variant& own) {
       return;
     } catch (const Unsupported&) {
       // the next one
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(fmt::format("--asm, {}: {}", own.name, error.what()));
     }
   throw std::runtime_error(fmt::format("--asm: {} supports none of these problems", own.name));
 }

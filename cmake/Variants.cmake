@@ -99,6 +99,8 @@ function(add_kernels)
   set(serial_variant "constexpr VariantInfo info{[^}]*\\.technique = Technique::serial[^}]*};")
   set(cuda "")
   set(cuda_variants "")
+  set(helpers "")  # neither rungs nor corners of a lattice: what every program needs
+  set(primitives "")
   foreach(source IN LISTS sources)
     file(READ ${source} text)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -116,6 +118,14 @@ function(add_kernels)
         message(FATAL_ERROR "${source}: registers the name \"${CMAKE_MATCH_1}\"; a variant is called "
                             "after its file, \"${variant}\"")
       endif()
+    endif()
+
+    if(source MATCHES "^kernels/${primitive}/${primitive}\\.cpp$")
+      list(APPEND primitives ${primitive})
+    endif()
+    if(NOT is_variant AND NOT source MATCHES "/lattice/")
+      string(REPLACE "." "[.]" helper ${source})
+      list(APPEND helpers ${helper})
     endif()
 
     set(kind baseline)
@@ -225,6 +235,19 @@ function(add_kernels)
   if(STEPLADDER_HAVE_CUDA)  # for the link alone: turning CUDA on recompiles no C++ file
     target_link_libraries(stepladder_kernels INTERFACE $<LINK_ONLY:CUDA::cudart_static>)
   endif()
+
+  # The rungs of one primitive, for programs that are built in half of the time.
+  string(JOIN "|" helpers ${helpers})
+  foreach(primitive IN LISTS primitives)
+    add_library(stepladder_kernels_of_${primitive} INTERFACE)
+    foreach(object IN LISTS objects ITEMS $<TARGET_OBJECTS:stepladder_kernels_cuda>)
+      target_sources(stepladder_kernels_of_${primitive} INTERFACE
+                     "$<FILTER:${object},INCLUDE,/kernels/${primitive}/|/(${helpers})[.]o>")
+    endforeach()
+    target_link_libraries(stepladder_kernels_of_${primitive} INTERFACE
+                          stepladder_dependencies $<$<BOOL:${STEPLADDER_HAVE_CUDA}>:CUDA::cudart_static>)
+  endforeach()
+  set(stepladder_primitives ${primitives} PARENT_SCOPE)
 endfunction()
 
 add_kernels()

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))
 from plots.data import schema  # noqa: E402
 from plots.data.errors import InputError  # noqa: E402
 from plots.data.reading import PARTS, load_run  # noqa: E402
+from plots.page import timeline  # noqa: E402
 
 CHART_FORMATS = (".svg", ".pdf", ".png")
 JSON_COPIES = ("summary", "step")  # of the CSV files of these names
@@ -105,6 +106,14 @@ def check_page(path, problems):
         problems.append(f"{path}: no whole page")
 
 
+def check_trace(path, problems):
+    try:
+        if not any(step.lanes for step in timeline.steps(path)):
+            problems.append(f"{path}: the file is missing or has no operation")
+    except InputError as error:
+        problems.append(str(error))
+
+
 def check_summary(rows, problems):
     for row in rows:
         name = "summary: " + row_name(row)
@@ -162,6 +171,7 @@ def check(run):
         check_json_copy(run, name, problems)
     check_columns_json(run, problems)
     check_tables(run / schema.TABLES_FILE, problems)
+    check_trace(run / schema.TRACE_FILE, problems)
     check_page(run / schema.REPORT_FILE, problems)
     check_summary(parts["summary"], problems)
     check_filled("step", parts["step"], "median_s", problems)

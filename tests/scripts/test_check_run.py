@@ -50,6 +50,12 @@ def run(tmp_path):
                          "meaning": "a column"} for column in table.columns]
                  for name, table in columns.TABLES.items()}
     (tmp_path / "columns.json").write_text(json.dumps(version | {"tables": described}))
+    about = {"network": "mlp", "use": "best", "mode": "single", "place": "1 thread", "rank": 0,
+             "ranks": 1}
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [
+        {"ph": "M", "pid": 0, "args": about},
+        {"ph": "X", "pid": 0, "tid": 0, "name": "fc1 forward", "cat": "forward", "ts": 0, "dur": 1,
+         "args": {"rung": "simd"}}]}))
     (tmp_path / "tables.md").write_text("# Results\n\n| a |\n| --: |\n| 1 |\n")
     (tmp_path / "report.html").write_text("<!doctype html>\n</html>")
     (tmp_path / "charts").mkdir()
