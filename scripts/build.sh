@@ -5,7 +5,8 @@
 # The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
 # CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set the
 # CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
-# compile everything anew.
+# compile everything anew. ONLY=matmul builds the rungs of one primitive, if the folder has not those
+# of all.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -29,6 +30,13 @@ fi
 options=(${WERROR:+"-DSTEPLADDER_WERROR=$WERROR"} ${ISAS:+"-DSTEPLADDER_ISAS=$ISAS"}
   "-DSTEPLADDER_CUDA=${CUDA:-AUTO}" "-DSTEPLADDER_LIBRARIES=${LIBRARIES:-newest}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
+# A folder without the rungs of all primitives gets those of ONLY too; without ONLY, those of all.
+primitives=${ONLY:-}
+if [[ -n $primitives && -f $cache ]]; then
+  before=$(sed -n 's/^STEPLADDER_PRIMITIVES:STRING=//p' "$cache")
+  [[ ";$before;" == *";$primitives;"* ]] && primitives=$before || primitives=${before:+$before;$primitives}
+fi
+options+=("-DSTEPLADDER_PRIMITIVES=$primitives")
 if [[ $preset == sanitize ]]; then
   options+=("-DSTEPLADDER_SANITIZE=${SANITIZE:-address,undefined}")
 fi

@@ -76,7 +76,7 @@ def new_folder(before="", after=""):
 
 
 def program_path():
-    return f"{variable('BUILD', 'build')}/{variable('PROGRAM', 'stepladder')}"
+    return f"{variable('BUILD', 'build')}/stepladder"
 
 
 # --- the machine ---------------------------------------------------------------------------------

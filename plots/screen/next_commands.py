@@ -15,7 +15,7 @@ from plots.data.reading import Run, load_run
 from plots.data.samples import key_of
 
 COMMANDS = 3
-PROGRAM = f"build/{os.environ.get('PROGRAM', 'stepladder')}"  # that make bench has built
+PROGRAM = "build/stepladder"
 MOST_OTHER_RUNS = 5  # the newest ones are searched for common rows
 
 # Per primitive, the suite that is measured after the layers of the networks, and its question.

@@ -4,6 +4,7 @@ The file is the example of CONTRIBUTING.md. What the tested build folder has com
 compiled again.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -110,6 +111,18 @@ def test_a_new_rung_gets_a_digest(copied):
     rung.unlink()
     assert "kernels/max_pool/another.cu" in with_it
     assert "kernels/max_pool/another.cu" not in digests(copied)
+
+
+@pytest.mark.parametrize("primitive", ["reorder", "matmul"])
+def test_the_rungs_of_one_primitive_can_be_built_alone(copied, primitive):
+    done = configure(copied, f"-DSTEPLADDER_PRIMITIVES={primitive}")
+    sources = [entry["file"] for entry in json.loads(
+        (copied / "build/compile_commands.json").read_text())]
+    assert configure(copied, "-DSTEPLADDER_PRIMITIVES=").returncode == 0
+    assert done.returncode == 0, done.stderr
+    serial = [source for source in sources if re.search(r"tree/kernels/\w+/cpu/serial\w*\.cpp", source)]
+    assert serial and all(f"/{primitive}/" in source for source in serial)
+    assert any("kernels/convolution/reference.cpp" in source for source in sources)
 
 
 def test_a_file_that_registers_another_name_stops_the_configuration(copied):
