@@ -210,6 +210,10 @@ function(add_kernels)
     list(APPEND objects $<TARGET_OBJECTS:stepladder_kernels_${isa}>)
   endforeach()
 
+  if(NOT cuda)  # a primitive without CUDA rungs
+    set(cuda ${CMAKE_BINARY_DIR}/missing/cuda.cpp)
+    file(CONFIGURE OUTPUT ${cuda} CONTENT "")
+  endif()
   add_library(stepladder_kernels_cuda OBJECT ${cuda})
   target_include_directories(stepladder_kernels_cuda PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(stepladder_kernels_cuda PUBLIC stepladder_dependencies)
