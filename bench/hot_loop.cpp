@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -36,15 +35,11 @@ std::array<std::uint64_t, most_samples> taken;  // what the signal handler may w
 std::atomic<std::size_t> taken_count{0};
 
 void take_sample(int, siginfo_t*, void* context) {
-#ifdef __x86_64__
   const std::size_t at = taken_count.load(std::memory_order_relaxed);
   if (at == most_samples) return;
   taken[at] = static_cast<std::uint64_t>(
       static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
   taken_count.store(at + 1, std::memory_order_relaxed);
-#else
-  static_cast<void>(context);
-#endif
 }
 
 // Sends SIGPROF to this thread while it lives.
@@ -91,11 +86,11 @@ std::string output_of(const std::string& command) {
 }
 
 // Where an address of this process lies in a file.
-struct Place {
+struct Location {
   std::string file;
   std::uint64_t bias = 0;  // address in this process minus address in the file
 };
-Place place_of(std::uint64_t address) {
+Location location_of(std::uint64_t address) {
   Dl_info info{};
   link_map* map = nullptr;
   if (dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&map),
@@ -204,7 +199,7 @@ Parsed parsed(const std::string& instruction) {
   return p;
 }
 
-// The meaning and what it counts as in the summary.
+// What an instruction does, and what it counts as in the summary.
 std::pair<std::string, std::string> meaning_and_kind(const std::string& instruction) {
   const Parsed p = parsed(instruction);
   const std::string& n = p.name;
@@ -322,9 +317,6 @@ HotLoop hot_loop_of(const std::string& listing, const std::vector<std::uint64_t>
 }  // namespace
 
 HotLoop find_hot_loop(const std::function<void()>& run, double seconds) {
-#ifndef __x86_64__
-  throw std::runtime_error("instructions are known for x86-64 alone");
-#endif
   run();
   taken_count = 0;
   {
@@ -335,8 +327,8 @@ HotLoop find_hot_loop(const std::function<void()>& run, double seconds) {
   }
   std::map<std::string, std::vector<std::uint64_t>> by_file;  // addresses in the file
   for (std::size_t i = 0; i < taken_count; ++i) {
-    const Place place = place_of(taken[i]);
-    by_file[place.file].push_back(taken[i] - place.bias);
+    const Location found = location_of(taken[i]);
+    by_file[found.file].push_back(taken[i] - found.bias);
   }
   const auto most = std::max_element(by_file.begin(), by_file.end(), [](auto& a, auto& b) {
     return a.second.size() < b.second.size();

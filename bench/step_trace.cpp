@@ -36,7 +36,6 @@ StepTrace::StepTrace(const nlohmann::json& before) {
 
 void StepTrace::add(Configuration& configuration) {
   TrainableNetwork& network = *configuration.network;
-  network.timed_step(0.0);
   std::vector<Json> ranks;
   for (const std::string& text : Communicator("the trace").texts(operations_of(network).dump()))
     ranks.push_back(Json::parse(text));

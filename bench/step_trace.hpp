@@ -13,7 +13,7 @@ class StepTrace {
  public:
   // Continues a trace, the JSON of text(); null begins a new one.
   explicit StepTrace(const nlohmann::json& before);
-  // Runs a step of the configuration and adds its operations. Collective. Times are from the first
+  // Adds the operations of the configuration's last timed step. Collective. Times are from the first
   // operation of any rank on; ranks of several hosts have clocks of their own, which are not
   // aligned.
   void add(Configuration& configuration);

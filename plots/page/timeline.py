@@ -1,4 +1,4 @@
-"""One training step as a picture: the operations of each rank and lane over time, from trace.json."""
+"""One training step as a picture: operations over time by rank and lane, from trace.json."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of
 
 def render(run: Run) -> str:
     found = ladders(run)
-    blocks = [warning(run), lead(run, found), heading(run), rungs_block(found), steps_block(configurations(run.step or []))]
+    blocks = [warning(run), lead(run, found), heading(run), rungs_block(found),
+              steps_block(configurations(run.step or []))]
     if run.summary is not None:
         blocks.append(rows_block(latest(run.summary), shown_path(run.folder)))
     blocks += [files_block(run.folder), next_commands.block(run, found, WIDTH)]
