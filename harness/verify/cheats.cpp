@@ -32,16 +32,26 @@ class Paced {
         runner_(runner),
         over_ranks_(problem.info().ranks > 1 && mpi_session().ranks() > 1) {}
 
-  enum class Operands { unchanged, changed_again, changed };
-  // Seconds of a run, of `runs` in a row, each with a change of the operands before it, which is
-  // not counted: a new one or, as a pretence, the same again.
-  double seconds(std::int64_t runs, Operands operands) {
-    const double with_change = time(runs, operands, true);
-    return with_change - (operands == Operands::unchanged ? 0 : time(runs, operands, false));
-  }
+  // Times `runs` in a row, each after a change of some elements of the operands.
+  void run_changed(std::int64_t runs) { measure(changed_, runs, Operands::changed); }
+  // The same, but the change writes the values that are there already.
+  void run_unchanged(std::int64_t runs) { measure(same_, runs, Operands::changed_again); }
+  void run_alone(std::int64_t runs) { seconds(runs, Operands::unchanged, true); }
+
+  // Seconds of a run without the change: the shortest time of both less the shortest of the change.
+  // The minimum of their differences would be wrong: an interrupted change makes one too small.
+  double changed() const { return changed_ - change_; }
+  double unchanged() const { return same_ - change_; }
 
  private:
-  double time(std::int64_t runs, Operands operands, bool computes) {
+  enum class Operands { unchanged, changed_again, changed };
+
+  void measure(double& shortest, std::int64_t runs, Operands operands) {
+    shortest = std::min(shortest, seconds(runs, operands, true));
+    change_ = std::min(change_, seconds(runs, operands, false));
+  }
+
+  double seconds(std::int64_t runs, Operands operands, bool computes) {
     mpi_session().barrier();
     const double start = now_of_kernel();
     for (std::int64_t i = 0; i < runs; ++i) {
@@ -60,6 +70,8 @@ class Paced {
   Runner& runner_;
   bool over_ranks_;
   std::uint64_t number_ = std::uint64_t{1} << 32U;  // other than those of the repetitions
+  double changed_ = std::numeric_limits<double>::infinity();
+  double same_ = changed_, change_ = changed_;
 };
 
 std::set<pid_t> threads_of_openmp(int threads) {
@@ -93,37 +105,38 @@ bool is_running(pid_t thread) {
 
 std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
                        std::int64_t timed_runs) {
-  using Operands = Paced::Operands;
   constexpr double shortest = 2e-5, longest = 5e-2;  // of runs in a row
   constexpr double inexact = 2e-7;                   // a run after a change
+  constexpr double patience = 1;                     // before a rung is accused
   constexpr int tries = 3, fewest_turns = 3, turns = 12;
   Paced paced(problem, variant, runner);
   problem.poison_samples(*variant.info, 0);
-  double fastest = paced.seconds(1, Operands::changed);
+  paced.run_changed(1);
   const std::string unwritten = problem.poisoned_sample(*variant.info, 0);
   if (mpi_session().max(unwritten.empty() ? 0 : 1) > 0)
     return unwritten.empty() ? "results are missing on another rank" : unwritten;
   const double suspicious = longer * mpi_session().max(seconds) + inexact;
   const auto runs_in = [&](double duration) {
-    return static_cast<std::int64_t>(duration / std::max(fastest, 1e-8));
+    return static_cast<std::int64_t>(duration / std::max(paced.changed(), 1e-8));
   };
   const std::int64_t runs = std::clamp<std::int64_t>(runs_in(shortest), 1, 1000);
-  for (int i = 0; i < tries && fastest > suspicious; ++i)
-    fastest = std::min(fastest, paced.seconds(runs, Operands::changed));
-  if (fastest <= suspicious) return {};
+  for (int i = 0; i < tries && paced.changed() > suspicious; ++i) paced.run_changed(runs);
   const std::int64_t repeated = std::clamp<std::int64_t>(runs_in(longest), 1, timed_runs);
-  double fastest_same = std::numeric_limits<double>::infinity();
-  fastest = fastest_same;
-  for (int turn = 1; turn <= turns; ++turn) {
-    fastest = std::min(fastest, paced.seconds(runs, Operands::changed));
-    paced.seconds(repeated, Operands::unchanged);  // a plan may count how often it had them
-    fastest_same = std::min(fastest_same, paced.seconds(runs, Operands::changed_again));
-    if (turn >= fewest_turns && fastest <= longer * fastest_same + inexact) return {};
+  const double start = now_of_kernel();
+  const auto may_go_on = [&](int turn) {
+    return turn < turns || mpi_session().max(now_of_kernel() - start) < patience;
+  };
+  for (int turn = 0; may_go_on(turn); ++turn) {
+    if (paced.changed() <= suspicious) return {};
+    if (turn >= fewest_turns && paced.changed() <= longer * paced.unchanged() + inexact) return {};
+    paced.run_changed(runs);
+    paced.run_alone(repeated);  // a plan may count how often it had them
+    paced.run_unchanged(runs);
   }
   return fmt::format(
       "remembers results: a run takes {:.3g} s on changed operands, and {:.3g} s on those of the "
       "run before",
-      fastest, fastest_same);
+      paced.changed(), paced.unchanged());
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 // Rungs that cheat, each in its own way, in the bench: their rows fail and say why.
+#include "harness/verify/cheats.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -316,6 +320,45 @@ TEST_F(BenchCheats, AnUpdateThatIsOmittedBecauseTheGradientIsTheSameFails) {
   EXPECT_TRUE(
       says(row["updates_once"]["reason"], {"exact tier: a later run of the plan: weights["}));
   EXPECT_EQ(row["updates_once"]["status"], "failed");
+}
+
+// As on a busy machine: every 300 us for 150 us, wherever the process is.
+class Interruptions {
+ public:
+  Interruptions() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(150);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, &before_);
+    const itimerval often{.it_interval = {0, 300}, .it_value = {0, 300}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~Interruptions() {
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+// Its runs count as slow (0 s were measured), so that the turns decide.
+TEST(FaultOfPace, InterruptionsAreNotTakenForARungThatRemembers) {
+  const auto owned = make_case<Matmul>({.m = 16, .n = 16, .k = 16}, "s", "p");
+  owned->allocate(1, nullptr);
+  owned->fill(Tier::accuracy, 1);
+  const Variant honest = unregistered<Matmul>("honest", plan_of<multiply>);
+  const auto runner = owned->plan(honest, {});
+  runner->prepare();
+  const Interruptions interruptions;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(fault_of_pace(*owned, honest, *runner, 0, 1000), "") << i;
 }
 
 }  // namespace
