@@ -67,9 +67,9 @@ unexport SECONDS  # in bash it counts: a script gets it as an argument
 PYTHON := .venv/bin/python
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help setup data libraries build test fuzz faults mutate bench try grade leaderboard attribution \
-	bench-network cost-model compare-modes simulate simulate-training peers gpu gpu-bundle plots \
-	report results-site ab compare format lint install clean
+.PHONY: help setup data libraries build test fuzz faults mutate bench try grade leaderboard \
+	attribution bench-network cost-model compare-modes simulate simulate-training peers gpu \
+	gpu-bundle plots report results-site ab compare format lint install clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -126,7 +126,8 @@ leaderboard: setup ## merge the grades of many into one page (RUNS=FOLDERS, OUT)
 
 attribution: build ## what each technique buys, alone, last and on average over all orders
 	@out=$${OUT:-results/local/$$(date +%Y%m%d-%H%M%S)}; \
-	 for primitive in $(or $(subst $(comma), ,$(PRIMITIVE)),matmul convolution max_pool sgd_update); do \
+	 for primitive in \
+	   $(or $(subst $(comma), ,$(PRIMITIVE)),matmul convolution max_pool sgd_update); do \
 	   "$$BUILD/stepladder" attribute "$$primitive" --out "$$out" --resume \
 	     $${THREADS:+--threads "$$THREADS"} $${BUDGET:+--budget "$$BUDGET"} || exit; \
 	 done; \
@@ -173,7 +174,8 @@ plots: setup ## draw the charts of a run again (RUN=FOLDER, default the newest l
 
 report: setup ## write RUN/report.html (BASE=FOLDER compares; a published run: the READMEs too)
 	@$(run_or_newest); \
-	 $(PYTHON) -m plots page "$$run" $${BASE:+--base "$$BASE"} --program "$$BUILD/stepladder" || exit; \
+	 $(PYTHON) -m plots page "$$run" $${BASE:+--base "$$BASE"} \
+	   --program "$$BUILD/stepladder" || exit; \
 	 if [ "$$(realpath "$$run/..")" = "$$(realpath results)" ]; then \
 	   $(PYTHON) -m plots report "$$run"; fi
 

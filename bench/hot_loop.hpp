@@ -19,9 +19,9 @@ struct HotLoop {
   std::string function, file;
 };
 
-// Calls `run`, which must compute on the calling thread, for `seconds`. Needs nm and objdump. Throws
-// std::runtime_error if they fail, or if the time is spent in no loop of a file (compiled at run
-// time, or a call of the system).
+// Calls `run`, which must compute on the calling thread, for `seconds`. Needs nm and objdump.
+// Throws std::runtime_error if they fail, or if the time is spent in no loop of a file (compiled at
+// run time, or a call of the system).
 HotLoop find_hot_loop(const std::function<void()>& run, double seconds);
 
 // A line for each instruction with what it does, and how many there are of which kind.

@@ -13,8 +13,8 @@ class StepTrace {
  public:
   // Continues a trace, the JSON of text(); null begins a new one.
   explicit StepTrace(const nlohmann::json& before);
-  // Adds the operations of the configuration's last timed step. Collective. Times are from the first
-  // operation of any rank on; ranks of several hosts have clocks of their own, which are not
+  // Adds the operations of the configuration's last timed step. Collective. Times are from the
+  // first operation of any rank on; ranks of several hosts have clocks of their own, which are not
   // aligned.
   void add(Configuration& configuration);
   std::string text() const;  // the same on all ranks that began with the same trace

@@ -29,15 +29,16 @@ if(NOT HWLOC_INCLUDE_DIR OR NOT HWLOC_LIBRARY)
   string(APPEND missing "  hwloc (Debian: libhwloc-dev)\n")
 endif()
 if(missing)
-  message(FATAL_ERROR "Not found:\n${missing}`make setup` installs them; or name a prefix folder that "
-                      "holds them with -DCMAKE_PREFIX_PATH=DIR.")
+  message(FATAL_ERROR "Not found:\n${missing}`make setup` installs them; or name a prefix folder "
+                      "that holds them with -DCMAKE_PREFIX_PATH=DIR.")
 endif()
 
 add_library(stepladder_dependencies INTERFACE)
 target_link_libraries(stepladder_dependencies INTERFACE
   OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json
   benchmark::benchmark ${HWLOC_LIBRARY} ${CMAKE_DL_LIBS})
-target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${HWLOC_INCLUDE_DIR} ${XSIMD_INCLUDE_DIR})
+target_include_directories(stepladder_dependencies SYSTEM INTERFACE
+  ${HWLOC_INCLUDE_DIR} ${XSIMD_INCLUDE_DIR})
 
 # Only the C interface of MPI is used; MPI_SKIP_MPICXX excludes the removed C++ bindings.
 find_package(MPI QUIET COMPONENTS C)
@@ -58,7 +59,8 @@ if(STEPLADDER_LIBRARIES STREQUAL "newest" AND EXISTS ${CMAKE_SOURCE_DIR}/.librar
   target_link_options(stepladder_dependencies INTERFACE LINKER:-rpath,${newest}/lib)  # to open MKL
 endif()
 
-# By header and library: the CMake package of oneDNN in Debian requires OpenCL, which is not used here.
+# By header and library: the CMake package of oneDNN in Debian requires OpenCL, which is not used
+# here.
 unset(DNNL_INCLUDE_DIR CACHE)
 unset(DNNL_LIBRARY CACHE)
 find_path(DNNL_INCLUDE_DIR dnnl.hpp HINTS ${newest}/include)
@@ -111,7 +113,8 @@ if(cuda_wanted STREQUAL "AUTO")
     list(TRANSFORM gpu_architectures REPLACE "^90$" "90a")  # wgmma and the TMA are in 90a alone
   endif()
   if(NOT gpu_architectures)
-    set(STEPLADDER_WHY_NO_CUDA "built without CUDA (no NVIDIA GPU was found, CUDA=ON builds it anyway)")
+    set(STEPLADDER_WHY_NO_CUDA
+        "built without CUDA (no NVIDIA GPU was found, CUDA=ON builds it anyway)")
     set(cuda_wanted OFF)
   endif()
 elseif(NOT cuda_wanted)
@@ -135,7 +138,8 @@ if(cuda_wanted)
   endif()
   if(nvcc_version VERSION_LESS 13.0)
     if(CMAKE_CUDA_COMPILER)
-      set(problem "${CMAKE_CUDA_COMPILER} is version ${nvcc_version}; the CUDA rungs need 13.0 or newer")
+      string(CONCAT problem "${CMAKE_CUDA_COMPILER} is version ${nvcc_version}; "
+                            "the CUDA rungs need 13.0 or newer")
     else()
       set(problem "nvcc was not found; the CUDA rungs need version 13.0 or newer")
     endif()
@@ -159,7 +163,8 @@ if(cuda_wanted)
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know the option of nvcc
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    # CMake 3.25 does not know the option of nvcc.
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   endif()
   add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)

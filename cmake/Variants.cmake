@@ -18,9 +18,10 @@
 
 set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma)
-# GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on purpose.
-set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-                     -Wno-maybe-uninitialized -Wno-uninitialized)
+# GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
+# purpose.
+set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma
+                     -mprefer-vector-width=512 -Wno-maybe-uninitialized -Wno-uninitialized)
 
 set(STEPLADDER_ISAS native CACHE STRING
   "ISAs that kernels are built for: native (the widest of this CPU), all, or names as sse42;avx2")
@@ -48,9 +49,10 @@ foreach(isa IN LISTS built_isas)
 endforeach()
 
 # Included file | variable that is true if the library was found | reason if it was not.
+set(onednn_headers "kernels/[a-z_/]*onednn[a-z_]*.hpp")
 set(needs
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
-  "kernels/[a-z_/]*onednn[a-z_]*.hpp|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
+  "${onednn_headers}|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "zstd.h|STEPLADDER_HAVE_ZSTD|built without zstd (Debian: libzstd-dev)"
   "fftw3.h|STEPLADDER_HAVE_FFTW|built without FFTW (Debian: libfftw3-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
@@ -58,7 +60,8 @@ set(needs
   "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"
   "\\.cu$|STEPLADDER_HAVE_CUDA|${STEPLADDER_WHY_NO_CUDA}")
 
-# Writes a stub, build/missing/<source>.cpp, that registers the VariantInfo of the file with the reason.
+# Writes a stub, build/missing/<source>.cpp, that registers the VariantInfo of the file with the
+# reason.
 function(write_stub source text primitive why result)
   string(REGEX MATCH "constexpr VariantInfo info{[^}]*};" info "${text}")
   set(stub ${CMAKE_BINARY_DIR}/missing/${source}.cpp)
@@ -75,8 +78,8 @@ const Registration registration{info, \"@why@\"};
   set(${result} ${stub} PARENT_SCOPE)
 endfunction()
 
-# Writes build/by_compiler/<folder>/<source>, which registers a serial rung as the compiler vectorizes
-# it: folder o3 without OpenMP, or omp_simd. See kernels/common/by_compiler.hpp.
+# Writes build/by_compiler/<folder>/<source>, which registers a serial rung as the compiler
+# vectorizes it: folder o3 without OpenMP, or omp_simd. See kernels/common/by_compiler.hpp.
 function(write_by_compiler source primitive folder has_pragmas result)
   set(wrapper ${CMAKE_BINARY_DIR}/by_compiler/${folder}/${source})
   file(CONFIGURE OUTPUT ${wrapper} @ONLY CONTENT
@@ -93,7 +96,9 @@ using ByCompiler = stepladder::ByCompiler<Registration, @has_pragmas@>;
 endfunction()
 
 function(add_kernels)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*.cpp kernels/*.cu)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
+    kernels/*.cpp
+    kernels/*.cu)
   set(baseline "")
   set(per_isa "")
   set(by_compiler "")
@@ -110,12 +115,13 @@ function(add_kernels)
     if(text MATCHES "const Registration registration{")
       set(is_variant ON)
       if(NOT text MATCHES "constexpr VariantInfo info{[^}]*\\.name = \"([a-z0-9_]+)\"[^}]*};")
-        message(FATAL_ERROR "${source}: expected `constexpr VariantInfo info{.name = \"${variant}\", …};` "
+        message(FATAL_ERROR "${source}: expected "
+                            "`constexpr VariantInfo info{.name = \"${variant}\", …};` "
                             "without braces inside")
       endif()
       if(NOT CMAKE_MATCH_1 STREQUAL variant)
-        message(FATAL_ERROR "${source}: registers the name \"${CMAKE_MATCH_1}\"; a variant is called "
-                            "after its file, \"${variant}\"")
+        message(FATAL_ERROR "${source}: registers the name \"${CMAKE_MATCH_1}\"; a variant is "
+                            "called after its file, \"${variant}\"")
       endif()
     endif()
 
@@ -146,7 +152,8 @@ function(add_kernels)
       string(REPLACE "|" ";" need "${need}")
       list(GET need 0 pattern)
       list(GET need 1 have)
-      if((text MATCHES "#include [<\"]${pattern}[>\"]" OR source MATCHES "${pattern}") AND NOT ${have})
+      if((text MATCHES "#include [<\"]${pattern}[>\"]" OR source MATCHES "${pattern}")
+         AND NOT ${have})
         list(GET need 2 why)
       endif()
     endforeach()
@@ -170,7 +177,8 @@ function(add_kernels)
                                       COMPILE_OPTIONS "${without_pragmas}")
           list(APPEND by_compiler ${vectorized})
           if(text MATCHES "#pragma omp simd")
-            string(APPEND plain ";${without_pragmas}")  # GCC obeys the pragma in spite of the others
+            # GCC obeys the pragma in spite of the other options.
+            string(APPEND plain ";${without_pragmas}")
             write_by_compiler(${source} ${primitive} omp_simd true vectorized)
             list(APPEND by_compiler ${vectorized})
           endif()
@@ -180,8 +188,8 @@ function(add_kernels)
     endif()
   endforeach()
 
-  # Narrow ISAs come first on the link line. Code of the project has a namespace per ISA; this order is
-  # for inline functions of the standard library, of which the linker keeps the first copy.
+  # Narrow ISAs come first on the link line. Code of the project has a namespace per ISA; this order
+  # is for inline functions of the standard library, of which the linker keeps the first copy.
   set(objects "")
   set(isas any ${all_isas})
   set(at_all_widths ${per_isa})
@@ -203,7 +211,11 @@ function(add_kernels)
     if(NOT isa STREQUAL "any")
       target_compile_options(stepladder_kernels_${isa} PRIVATE ${isa_${isa}_flags})
       target_compile_definitions(stepladder_kernels_${isa} PRIVATE STEPLADDER_ISA=${isa})
-      target_precompile_headers(stepladder_kernels_${isa} PRIVATE <memory> <string> <vector> <xsimd/xsimd.hpp>)
+      target_precompile_headers(stepladder_kernels_${isa} PRIVATE
+        <memory>
+        <string>
+        <vector>
+        <xsimd/xsimd.hpp>)
     endif()
     target_include_directories(stepladder_kernels_${isa} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(stepladder_kernels_${isa} PUBLIC stepladder_dependencies)
@@ -222,8 +234,13 @@ function(add_kernels)
   set(digests ${CMAKE_BINARY_DIR}/source_digests)
   file(CONFIGURE OUTPUT ${digests}.txt CONTENT "${cuda_variants}" @ONLY)
   set(script ${CMAKE_SOURCE_DIR}/cmake/source_digests.cmake)
-  add_custom_command(OUTPUT ${digests}.cpp DEPFILE ${digests}.cpp.d DEPENDS ${digests}.txt ${script} VERBATIM
-    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DSOURCES=${digests}.txt -DOUTPUT=${digests}.cpp -P ${script})
+  add_custom_command(
+    OUTPUT ${digests}.cpp
+    DEPFILE ${digests}.cpp.d
+    DEPENDS ${digests}.txt ${script}
+    VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DSOURCES=${digests}.txt
+            -DOUTPUT=${digests}.cpp -P ${script})
   add_custom_target(stepladder_source_digests DEPENDS ${digests}.cpp)
 
   # All but the .cu files, for the test that compiles those by itself; and all.

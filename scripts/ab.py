@@ -1,11 +1,14 @@
 """Compares two builds that run in turns, on the same problems: what make ab calls.
 
-    ab.py --base COMMIT|FOLDER [--program build/stepladder] [--limit 120] [--out FOLDER] -- matmul --suite quick …
+    ab.py --base COMMIT|FOLDER [--program build/stepladder] [--limit 120] [--out FOLDER] \\
+        -- matmul --suite quick …
 
-Each turn is a process of its own: it finds its pages anew, and the machine is the same for the two processes of a pair.
-Who comes first alternates. What follows -- are arguments of `stepladder bench`. The repetitions go to OUT/old and
-OUT/new, with the number of the pair as their visit; `stepladder compare --paired` judges them.
-Exit status: that of compare (1: slower, or a rung that fails now; 2: the two cannot be compared, or wrong arguments).
+Each turn is a process of its own: it finds its pages anew, and the machine is the same for the two
+processes of a pair. Who comes first alternates. What follows -- are arguments of `stepladder
+bench`. The repetitions go to OUT/old and OUT/new, with the number of the pair as their visit;
+`stepladder compare --paired` judges them.
+Exit status: that of compare (1: slower, or a rung that fails now; 2: the two cannot be compared, or
+wrong arguments).
 """
 
 import argparse
@@ -22,7 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS = 20          # wanted in the time
 LEAST_PAIRS = 5     # that compare needs
-FIRST_BUDGET = 0.01  # seconds a row, of two pairs that show how long a process takes and do not count
+# Seconds a row, of two pairs that show how long a process takes and do not count.
+FIRST_BUDGET = 0.01
 MOST_BUDGET = 0.2
 VISITS = 1.5  # a row takes about that many times its budget
 THRESHOLD = 2  # percent
@@ -36,7 +40,8 @@ def fail(message, status=2):  # 1 would look like a slowdown
 
 
 def built(base):
-    """The program of a build folder, or of a commit, which is built in build/ab unless it is there."""
+    """The program of a build folder, or of a commit, which is built in build/ab unless it is
+    there."""
     for folder in (Path(base), Path(base) / "build"):
         if os.access(folder / "stepladder", os.X_OK) and (folder / "stepladder").is_file():
             return folder / "stepladder"
@@ -67,7 +72,8 @@ def built(base):
 
 
 def measure(program, arguments, budget, folder, ceilings=None):
-    """One process. Returns its seconds. It takes the ceilings of another one, which matter to no ratio."""
+    """One process. Returns its seconds. It takes the ceilings of another one, which matter to no
+    ratio."""
     start = time.monotonic()
     folder.mkdir()
     if ceilings is not None:
@@ -86,7 +92,8 @@ def measure(program, arguments, budget, folder, ceilings=None):
 
 
 def repetitions(folder, pair):
-    """Rows of samples.csv as visit `pair`. A row of which hardly any repetition was undisturbed keeps all."""
+    """Rows of samples.csv as visit `pair`. A row of which hardly any repetition was undisturbed
+    keeps all."""
     with open(folder / "samples.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     by_key = {}

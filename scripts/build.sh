@@ -3,10 +3,10 @@
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
 # The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
-# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set the
-# CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
-# compile everything anew. ONLY=matmul builds the rungs of one primitive, if the folder has not those
-# of all.
+# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set
+# the CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
+# compile everything anew. ONLY=matmul builds the rungs of one primitive, if the folder has not
+# those of all.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -34,7 +34,11 @@ options=(${WERROR:+"-DSTEPLADDER_WERROR=$WERROR"} ${ISAS:+"-DSTEPLADDER_ISAS=$IS
 primitives=${ONLY:-}
 if [[ -n $primitives && -f $cache ]]; then
   before=$(sed -n 's/^STEPLADDER_PRIMITIVES:STRING=//p' "$cache")
-  [[ ";$before;" == *";$primitives;"* ]] && primitives=$before || primitives=${before:+$before;$primitives}
+  if [[ ";$before;" == *";$primitives;"* ]]; then
+    primitives=$before
+  else
+    primitives=${before:+$before;$primitives}
+  fi
 fi
 options+=("-DSTEPLADDER_PRIMITIVES=$primitives")
 if [[ $preset == sanitize ]]; then

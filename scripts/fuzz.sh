@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets of tests/fuzz with clang and runs them on random inputs, beginning with the
-# files of tests/fuzz/corpus. Exit status 1 on a finding.
+# Builds the fuzz targets of tests/fuzz with clang and runs them on random inputs, beginning with
+# the files of tests/fuzz/corpus. Exit status 1 on a finding.
 #   fuzz.sh SECONDS [TARGET,…]    in total, for all targets or these
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -52,6 +52,7 @@ fuzz_one() {
 export -f fuzz_one say
 
 say "fuzz: ${#targets[@]} targets, $share s each, $cores at a time"
+# shellcheck disable=SC2016 # $1 is for the inner bash to expand
 printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$cores" bash -c 'fuzz_one "$1"' fuzz_one
 
 executions=0
@@ -64,7 +65,8 @@ for target in "${targets[@]}"; do
   if grep -aq '^it ended with status' "$log"; then
     failed+=("$target")
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
-    grep -a -m 3 -E 'not one line|ERROR: |runtime error: ' "$log" | cut -c 1-300 | sed 's/^/  | /' || true
+    grep -a -m 3 -E 'not one line|ERROR: |runtime error: ' "$log" | cut -c 1-300 |
+      sed 's/^/  | /' || true
     say "  finding: ${input:-no input was kept}; the whole output is in $log"
   fi
 done

@@ -214,9 +214,13 @@ build_program() {
 
 program=$bundle/bin/stepladder
 if [[ $architectures == "$(cat "$bundle/architectures" 2>/dev/null)" ]] &&
-  [[ $(STEPLADDER_SOURCE_DIR=$root timeout 20 "$program" --version 2>"$run/logs/program.log") == stepladder* ]]; then
+  [[ $(STEPLADDER_SOURCE_DIR=$root timeout 20 "$program" --version \
+    2>"$run/logs/program.log") == stepladder* ]]; then
   export STEPLADDER_SOURCE_DIR=$root
-  [[ ! -e $bundle/commit ]] || export STEPLADDER_COMMIT_FILE="$(realpath "$bundle/commit")"
+  if [[ -e $bundle/commit ]]; then
+    STEPLADDER_COMMIT_FILE=$(realpath "$bundle/commit")
+    export STEPLADDER_COMMIT_FILE
+  fi
   report ok program "the prebuilt one of $bundle"
 else
   build_program
@@ -227,7 +231,9 @@ fi
 if [[ -n ${PRIMITIVE:-} ]]; then
   IFS=', ' read -ra primitives <<<"$PRIMITIVE"
 else
-  mapfile -t primitives < <(timeout 20 "$program" list --place cuda --full | grep -v '^ ' | grep -v '^all_reduce$' || true)
+  mapfile -t primitives < <(
+    timeout 20 "$program" list --place cuda --full | grep -v '^ ' | grep -v '^all_reduce$' || true
+  )
 fi
 budget=()
 [[ -z ${BUDGET:-} ]] || budget=(--budget "$BUDGET")
@@ -255,9 +261,11 @@ if [[ $part == check ]]; then finish; fi
 
 # Every rung of the primitive but those that have just broken the device or did not terminate.
 timed() { # PRIMITIVE
-  timeout 20 "$program" list "$1" --place cuda --full | sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' | while read -r rung; do
-    grep -qsE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
-  done | paste -sd,
+  timeout 20 "$program" list "$1" --place cuda --full |
+    sed -n 's/^  \([^ ][^ ]*\) .*/\1/p' |
+    while read -r rung; do
+      grep -qsE "^(BROKEN|CUT) +$1 $rung( |\$)" "$run/logs/verify.txt" || say "$rung"
+    done | paste -sd,
 }
 
 bench_suite() { # SUITE PRIMITIVE…
@@ -304,7 +312,8 @@ cpu_ladder() {
   grep -qw avx512dq /proc/cpuinfo && isa=avx512
   for ((count = 2; count <= $(core_count); count *= 2)); do threads+=,$count; done
   while read -r primitive seconds; do
-    first=$(timeout 20 "$program" list "$primitive" --place cpu --full | sed -n '2s/^  \([^ ]*\) .*/\1/p') || continue
+    first=$(timeout 20 "$program" list "$primitive" --place cpu --full |
+      sed -n '2s/^  \([^ ]*\) .*/\1/p') || continue
     stage "cpu $primitive" "$seconds" "$program" bench "$primitive" --place cpu --suite layers \
       --variant "$first,*_$isa" --threads "$threads" --budget 0.02 --repetitions 5 \
       --out "$run/cpu" --resume
@@ -315,7 +324,11 @@ cpu_ladder() {
 # poolings and updates take the CPU a minute.
 fast=() slow=()
 for primitive in "${primitives[@]}"; do
-  if [[ $primitive == matmul || $primitive == convolution ]]; then fast+=("$primitive"); else slow+=("$primitive"); fi
+  if [[ $primitive == matmul || $primitive == convolution ]]; then
+    fast+=("$primitive")
+  else
+    slow+=("$primitive")
+  fi
 done
 bench_suite "${suites[0]}" "${primitives[@]}"
 ((${#suites[@]} < 2)) || bench_suite "${suites[1]}" "${fast[@]}"

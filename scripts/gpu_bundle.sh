@@ -80,7 +80,7 @@ done
 
 # Reads libraries from the bundle alone, found from the program's own folder.
 build_program() {
-  local architectures=${CUDA_ARCHITECTURES:-90a} needed
+  local architectures=${CUDA_ARCHITECTURES:-90a} needed commit
   mkdir -p "$build" "$folder/bin"
   CMAKE_PREFIX_PATH=$folder LDFLAGS="-Wl,--disable-new-dtags" cmake --preset release -B "$build" \
     -G Ninja -DSTEPLADDER_ISAS=all -DSTEPLADDER_CUDA=ON \
@@ -97,10 +97,9 @@ build_program() {
     [[ $needed =~ $of_the_system ]] || pack_shared "$libraries/$needed"
   done
   say "$architectures" >"$folder/architectures"
-  if git rev-parse --short=12 HEAD >"$folder/commit" 2>/dev/null; then
-    [[ -z $(git status --porcelain --untracked-files=no) ]] || say "$(cat "$folder/commit") dirty" >"$folder/commit"
-  else
-    rm "$folder/commit"
+  if commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
+    [[ -z $(git status --porcelain --untracked-files=no) ]] || commit+=" dirty"
+    say "$commit" >"$folder/commit"
   fi
 }
 [[ -z $build ]] || build_program
@@ -110,8 +109,8 @@ for package in "${owners[@]}"; do
   cp -pL "/usr/share/doc/$package/copyright" "$folder/licences/$package"
 done
 
-find "$folder" \( -name '*.so*' -o -name stepladder \) -exec readelf -V {} + | grep -o 'GLIBC_2\.[0-9]*' |
-  sort -uV | tail -n 1 | sed 's/GLIBC_//' >"$folder/glibc"
+find "$folder" \( -name '*.so*' -o -name stepladder \) -exec readelf -V {} + |
+  grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 | sed 's/GLIBC_//' >"$folder/glibc"
 {
   dpkg-query -W -f='${Package} ${Version}\n' "${owners[@]}"
   (cd "$folder" && find . -type f ! -name MANIFEST -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)

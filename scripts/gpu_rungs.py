@@ -34,9 +34,10 @@ TELLING = re.compile(r"^(FAILED|stepladder: |========= (?!COMPUTE-SANITIZER|ERRO
 
 
 def own_rungs(program):
-    """(primitive, rung, whether this source has passed on a device), as `list --full` prints them."""
-    shown = subprocess.run([program, "list", "--place", "cuda", "--full"], capture_output=True, text=True,
-                           check=True).stdout
+    """(primitive, rung, whether this source has passed on a device), as `list --full` prints
+    them."""
+    shown = subprocess.run([program, "list", "--place", "cuda", "--full"], capture_output=True,
+                           text=True, check=True).stdout
     found, primitive = [], None
     for line in shown.splitlines():
         if not line.startswith(" "):
@@ -82,7 +83,8 @@ def verify(options, primitive, rung, cores):
                if TELLING.match(line)]
     if outcome != "ok" and not telling:
         telling = [f"exit status {status}" if status is not None else f"after {options.each} s"]
-    return f"{outcome:7} {primitive} {rung} {' '.join(telling[:2])[:240] if outcome != 'ok' else ''}"
+    reason = " ".join(telling[:2])[:240] if outcome != "ok" else ""
+    return f"{outcome:7} {primitive} {rung} {reason}"
 
 
 def main():

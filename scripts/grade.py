@@ -26,7 +26,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import runner
@@ -100,8 +99,8 @@ class Measurement:
         (stub, own, reference), (e_stub, e_own, e_reference) = self.logs()
         whole = stub - reference
         if whole <= Z * math.hypot(e_stub, e_reference):
-            raise MeasureAgain(f"the reference {self.reference['variant']} was not measurably faster "
-                               f"than the stub ({time_text(math.exp(stub))})")
+            raise MeasureAgain(f"the reference {self.reference['variant']} was not measurably "
+                               f"faster than the stub ({time_text(math.exp(stub))})")
         if self.own is self.reference:
             return 1.0, 0.0
         share = (stub - own) / whole
@@ -166,7 +165,8 @@ class Grader:
         self.description = json.loads((self.lab / "lab.json").read_text())
         self.folder = Path(arguments.folder).resolve() / self.lab.name
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.lock = open(self.folder / "lock", "w", encoding="utf-8")  # of one grader at a time
+        # The lock of one grader at a time, held as long as the file is open.
+        self.lock = open(self.folder / "lock", "w", encoding="utf-8")  # noqa: SIM115
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.own = arguments.rung or "student"
         self.counted = self.description.get("counted")
@@ -286,8 +286,9 @@ class Grader:
                  for i, problem in enumerate(self.description["problems"])]
         points = sum(points_of(fact["way"]) for fact in facts) / len(facts)
         # Intervals of several problems are independent.
-        below, above = (math.hypot(*(points_of(fact[end]) - points_of(fact["way"]) for fact in facts))
-                        / len(facts) for end in ("way_low", "way_high"))
+        below, above = (
+            math.hypot(*(points_of(fact[end]) - points_of(fact["way"]) for fact in facts))
+            / len(facts) for end in ("way_low", "way_high"))
         if below + above > TOO_UNCERTAIN:
             raise MeasureAgain(
                 f"the times leave {points - below:.1f} to {points + above:.1f} points open")

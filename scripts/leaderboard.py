@@ -2,9 +2,9 @@
 
     leaderboard.py FILE|FOLDER… [--out leaderboard.html]
 
-Reads the JSON files of make grade, of folders all `*.json` below them. Of several grades of a person
-in a lab the best counts; "measure again" counts as not handed in. Those with equal totals share a
-place.
+Reads the JSON files of make grade, of folders all `*.json` below them. Of several grades of a
+person in a lab the best counts; "measure again" counts as not handed in. Those with equal totals
+share a place.
 """
 
 import argparse
@@ -12,8 +12,9 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-import runner
 from jinja2 import Template
+
+import runner
 
 PAGE = Template("""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -60,9 +61,10 @@ def grades(paths):
         try:
             grade = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise runner.Refused(f"{file}: expected the JSON of make grade, found {error}") from error
-        if isinstance(grade, dict) and {"lab", "title", "name", "points", "verdict"} <= grade.keys() \
-                and grade["lab"][:2].isdigit():
+            raise runner.Refused(
+                f"{file}: expected the JSON of make grade, found {error}") from error
+        expected = {"lab", "title", "name", "points", "verdict"}
+        if isinstance(grade, dict) and expected <= grade.keys() and grade["lab"][:2].isdigit():
             found.append(grade)
     if not found:
         raise runner.Refused(f"no file of make grade in {', '.join(map(str, paths))}")
@@ -98,8 +100,9 @@ def leaderboard():
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(PAGE.render(labs=labs, people=people), encoding="utf-8")
     for person in people:
-        print(f"{person['place']:3}  {person['name']:20} {person['sum']:5g}  " +
-              "  ".join(f"{lab}: {person['points'][lab]:g}" for lab, _ in labs if lab in person["points"]))
+        by_lab = "  ".join(f"{lab}: {person['points'][lab]:g}"
+                           for lab, _ in labs if lab in person["points"])
+        print(f"{person['place']:3}  {person['name']:20} {person['sum']:5g}  {by_lab}")
     print(out)
     return 0
 

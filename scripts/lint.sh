@@ -20,13 +20,15 @@ fi
 
 failed=()
 say "clang-format: ${#sources[@]} files"
-# Not --dry-run: clang-format 14 then rejects the comment after a nested inline namespace, which it leaves as it is.
+# Not --dry-run: clang-format 14 then rejects the comment after a nested inline namespace, which it
+# leaves as it is.
 for file in "${sources[@]}"; do
-  clang-format "$file" | diff -u --label "$file" --label "$file, formatted" "$file" - || failed=(clang-format)
+  clang-format "$file" | diff -u --label "$file" --label "$file, formatted" "$file" - ||
+    failed=(clang-format)
 done
 
-# clang-tidy reads compile_commands.json. The folder is its own and is never built: clang would refuse the
-# precompiled headers of GCC.
+# clang-tidy reads compile_commands.json. The folder is its own and is never built: clang would
+# refuse the precompiled headers of GCC.
 folder=${BUILD:-build}/lint
 scripts/build.sh release "$folder" --configure-only
 mapfile -t compiled < <(

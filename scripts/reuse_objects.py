@@ -39,7 +39,8 @@ def index_file(folder, target):
 
 
 def write_index(build, folder):
-    """A file in FOLDER/reusable for each object of BUILD: its command, and the files it is made of."""
+    """A file in FOLDER/reusable for each object of BUILD: its command, and the files it is made
+    of."""
     shutil.rmtree(folder / INDEX, ignore_errors=True)
     (folder / INDEX).mkdir(parents=True)
     try:

@@ -121,7 +121,8 @@ def main():
     if not todo:
         raise Refused("Nothing to measure.")
     run = runner.Run("bench", runner.new_folder(),
-                     "PRIMITIVE VARIANT SUITE THREADS RANKS BUDGET OVERSUBSCRIBE".split())
+                     ["PRIMITIVE", "VARIANT", "SUITE", "THREADS", "RANKS", "BUDGET",
+                      "OVERSUBSCRIBE"])
     print(f"Run folder: {run.folder}")
     for part, (title, command) in enumerate(todo, 1):
         run.announce(part, len(todo), title)

@@ -132,8 +132,9 @@ def main():
                       ("LEARNING_RATE", "--learning-rate"), ("USE", "--use"), ("DATA", "--data"))]
     run = runner.Run(
         "compare-modes", runner.new_folder("modes-"),
-        "NETWORK RANKS MODES SEEDS EPOCHS TARGET BATCH BATCH_PER_RANK OPTIMIZER LEARNING_RATE "
-        "EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE".split())
+        ["NETWORK", "RANKS", "MODES", "SEEDS", "EPOCHS", "TARGET", "BATCH", "BATCH_PER_RANK",
+         "OPTIMIZER", "LEARNING_RATE", "EVALUATE_EVERY", "THREADS", "USE", "DATA", "HOSTS", "RATE",
+         "LATENCY", "HOSTFILE"])
     try:
         if hosts:
             hosts.make()

@@ -27,7 +27,8 @@ def main():
             *given(("VARIANT", "--variant"), ("BUDGET", "--budget"))]
     hosts.choose()
     run = runner.Run("bench-network", runner.new_folder("network-"),
-                     "HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE SUITE VARIANT BUDGET".split())
+                     ["HOSTS", "RATE", "LATENCY", "RANKS_PER_HOST", "HOSTFILE", "SUITE", "VARIANT",
+                      "BUDGET"])
     try:
         hosts.make()
         print(f"Network: {hosts.network}\nRun folder: {run.folder}")

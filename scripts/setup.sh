@@ -51,7 +51,10 @@ case $mode in
     tools=(chromium ccache)
     ;;
   libraries) packages=() ;;
-  *) die "setup.sh: unknown mode '$mode'; expected nothing, data, lint, format, fuzz, test or libraries" ;;
+  *)
+    die "setup.sh: unknown mode '$mode';" \
+      "expected nothing, data, lint, format, fuzz, test or libraries"
+    ;;
 esac
 
 # attempt STEP COMMAND…: prints STEP, logs the command's output, tries twice.
@@ -174,8 +177,8 @@ accept_system_libraries() {
       say "This system has no apt-get. Install the following with its own package manager, or" \
         "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, FFTW, Python 3 with numpy," \
-        "matplotlib, Jinja2 and Pygments."
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, FFTW, Python 3 with" \
+        "numpy, matplotlib, Jinja2 and Pygments."
     } >&2
     exit 1
   fi
@@ -227,22 +230,24 @@ setup_python_from_system() {
   ! environment_is_current "$wanted" || return 0
   if ! attempt "Creating the Python environment .venv" make_environment_on_system_packages; then
     say "Python 3 lacks its venv module: no charts"
-  elif .venv/bin/python -c 'import jinja2, matplotlib, numpy, pygments' 2>/dev/null || install_python_packages; then
+  elif .venv/bin/python -c 'import jinja2, matplotlib, numpy, pygments' 2>/dev/null ||
+    install_python_packages; then
     say "$wanted" >"$stamp"
   else
-    say "numpy, matplotlib, Jinja2 or Pygments is missing and pip could not install it ($log): no charts or no report"
+    say "numpy, matplotlib, Jinja2 or Pygments is missing and pip could not install it ($log):" \
+      "no charts or no report"
   fi
 }
 
-# For the tests in a browser and of the compiled code of CUDA rungs; without them those are skipped or
-# fail, which they say.
+# For the tests in a browser and of the compiled code of CUDA rungs; without them those are skipped
+# or fail, which they say.
 setup_tests() {
   local wanted
   [[ -x .venv/bin/python ]] || return 0
   wanted=$(sha256sum "$tests_requirements")
   [[ $(cat "$tests_stamp" 2>/dev/null) != "$wanted" ]] || return 0
-  if attempt "Installing the Python packages of the tests into .venv" .venv/bin/python -m pip install \
-    --disable-pip-version-check -r "$tests_requirements"; then
+  if attempt "Installing the Python packages of the tests into .venv" \
+    .venv/bin/python -m pip install --disable-pip-version-check -r "$tests_requirements"; then
     say "$wanted" >"$tests_stamp"
   else
     say "pip could not install them ($log): no tests in a browser or of compiled CUDA code"
@@ -256,10 +261,11 @@ setup_libraries() {
   [[ $(cat "$vendor_stamp" 2>/dev/null) != "$wanted" ]] || return 0
   local python=/usr/bin/python3
   [[ -x $python ]] || python=python3
-  if attempt "Installing the newest vendor libraries into .libraries (840 MB; LIBRARIES=system keeps the system's)" \
-    "$python" -m venv --clear .libraries &&
-    attempt "  ${wanted// /, }" .libraries/bin/python -m pip install --disable-pip-version-check --no-deps \
-      "${vendor_libraries[@]}"; then
+  local step="Installing the newest vendor libraries into .libraries"
+  step+=" (840 MB; LIBRARIES=system keeps the system's)"
+  if attempt "$step" "$python" -m venv --clear .libraries &&
+    attempt "  ${wanted// /, }" .libraries/bin/python -m pip install \
+      --disable-pip-version-check --no-deps "${vendor_libraries[@]}"; then
     say "$wanted" >"$vendor_stamp"
   else
     rm -rf .libraries

@@ -23,8 +23,10 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN
 if [[ ${SANITIZE:-} == thread ]]; then
   folder+=-thread
   scripts/build.sh "$preset" "$folder" stepladder_tests
-  export OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$root/tests/tsan.supp${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
-  "$folder/stepladder_tests" --gtest_filter='ThreadPool.*:SharedWindow.*:TrainingModes.*' || die "make test: FAILED"
+  tsan="suppressions=$root/tests/tsan.supp"
+  export OMP_NUM_THREADS=1 TSAN_OPTIONS="$tsan${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+  "$folder/stepladder_tests" --gtest_filter='ThreadPool.*:SharedWindow.*:TrainingModes.*' ||
+    die "make test: FAILED"
   exit
 fi
 scripts/build.sh "$preset" "$folder"
@@ -34,9 +36,10 @@ fi
 
 failed=()
 log=$(realpath "$folder")/ctest.log
-# Several tests run at once: a waiting OpenMP thread sleeps, it does not spin on the core of another test.
-GOMP_SPINCOUNT=0 ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure --no-tests=error \
-  --output-log "$log" || failed+=(ctest)
+# Several tests run at once: a waiting OpenMP thread sleeps, it does not spin on the core of another
+# test.
+GOMP_SPINCOUNT=0 ctest --test-dir "$folder" --parallel "$(core_count)" --output-on-failure \
+  --no-tests=error --output-log "$log" || failed+=(ctest)
 
 if .venv/bin/python -c 'import pytest' 2>/dev/null; then
   export STEPLADDER=$root/$folder/stepladder STEPLADDER_SMPI=$root/$folder/stepladder_smpi

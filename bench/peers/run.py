@@ -112,7 +112,7 @@ class PyTorchOnGpu:
     def measure(self, network, mode):
         if not self.processes:
             for name, command in self.commands.items():
-                errors = tempfile.TemporaryFile("w+")
+                errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the process)
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            stderr=errors, text=True)
                 self.processes[name] = process, errors

@@ -49,7 +49,8 @@ std::vector<Variant> variants_for(const PrimitiveType& primitive, const std::str
 
 // Variants whose full or family name matches one of the globs (`*`, `?`; separated by commas), in
 // ladder order. Without a glob: of each family built per ISA the widest that this machine has, and
-// every width of the variant `simd`. A glob that begins with `lattice` is of corners. Throws UnknownName when a glob matches nothing.
+// every width of the variant `simd`. A glob that begins with `lattice` is of corners. Throws
+// UnknownName when a glob matches nothing.
 std::vector<Variant> select_variants(const PrimitiveType& primitive, const std::string& globs);
 
 }  // namespace stepladder

@@ -53,8 +53,8 @@ bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
          other.place == own.place;
 }
 
-// And with equal arithmetic: Winograd and FFT, which need fewer multiplications, with a library that
-// uses them, other rungs with one that does not.
+// And with equal arithmetic: Winograd and FFT, which need fewer multiplications, with a library
+// that uses them, other rungs with one that does not.
 bool is_equal_vendor_of(const BenchRow& row, const BenchRow& library) {
   const VariantInfo &own = *row.variant->info, &other = *library.variant->info;
   return is_vendor_of(row, library) && own.normwise == other.normwise && !own.chooses_algorithm &&

@@ -69,7 +69,8 @@ struct PlanRow {
   std::optional<double> predicted_seconds = {}, bytes_per_step = {}, measured_seconds = {};
 };
 
-// A technique of a lattice; or a pair of them, `together`; or all (harness/results/attribution.hpp).
+// A technique of a lattice; or a pair of them, `together`; or all
+// (harness/results/attribution.hpp).
 struct AttributionRow {
   std::string primitive, direction, problem, shape;
   int threads = 1;

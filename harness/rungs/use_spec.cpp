@@ -35,7 +35,8 @@ void expect_known_rung(const std::string& rung) {
     throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
 }
 
-// Of `variants`, in ladder order: the widest available build of each family that satisfies `wanted`.
+// Of `variants`, in ladder order: the widest available build of each family that satisfies
+// `wanted`.
 template <class Wanted>
 std::vector<Variant> widest(const std::vector<Variant>& variants, const Wanted& wanted) {
   std::vector<Variant> chosen;

@@ -3,12 +3,12 @@
 //   nchw      [batch, channels, height, width]
 //   nhwc      [batch, height, width, channels]
 //   chwn      [channels, height, width, batch]
-//   nchw16c   [batch, blocks, height, width, 16]: blocks of 16 channels; channel c is element c % 16
-//             of block c / 16
+//   nchw16c   [batch, blocks, height, width, 16]: blocks of 16 channels; channel c is element
+//             c % 16 of block c / 16
 //
-// In nchw16c the last block is filled up with padding channels, whose elements are 0. Whoever writes
-// an operand writes these zeros too: the harness for inputs, a variant for its results. Whoever reads
-// one may rely on them. Padding counts as neither FLOPs nor bytes.
+// In nchw16c the last block is filled up with padding channels, whose elements are 0. Whoever
+// writes an operand writes these zeros too: the harness for inputs, a variant for its results.
+// Whoever reads one may rely on them. Padding counts as neither FLOPs nor bytes.
 #pragma once
 
 #include <cstdint>

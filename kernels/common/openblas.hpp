@@ -1,5 +1,5 @@
-// The kernels that OpenBLAS uses. On CPUs that are newer than it, those have no AVX: Debian's 0.3.21
-// is then a fifth as fast, on the first Xeons that it does not know.
+// The kernels that OpenBLAS uses. On CPUs that are newer than it, those have no AVX: Debian's
+// 0.3.21 is then a fifth as fast, on the first Xeons that it does not know.
 #pragma once
 
 #include <cstdlib>

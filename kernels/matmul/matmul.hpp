@@ -12,8 +12,8 @@
 //   relu_gradient   C = y > 0 ? op(A) op(B) : 0, the gradient through the ReLU whose output is y
 //
 // Over several ranks (MPI processes) the matrices are distributed: each rank has one block of A, of
-// B and of C before a run, and its block of C is complete after it. It has no other element of them.
-// kernels/matmul/distribution.hpp says which blocks.
+// B and of C before a run, and its block of C is complete after it. It has no other element of
+// them. kernels/matmul/distribution.hpp says which blocks.
 //
 // A problem may be of a lower triangle, as the scores of causal attention are: C is square, only
 // C[i, j] with j <= i is computed, and the elements above the diagonal are not written. Only
@@ -60,8 +60,8 @@ struct Matmul {
   static constexpr const char* plain_layout = "row_major";
   using Problem = matmul::Problem;
   using Operands = matmul::Operands;
-  // Throws Unsupported if the variant does not support the problem's epilogue or its triangle, or is
-  // not for as many processes as the problem: one, or several.
+  // Throws Unsupported if the variant does not support the problem's epilogue or its triangle, or
+  // is not for as many processes as the problem: one, or several.
   static void require(const Problem& problem, const VariantInfo& info);
 };
 

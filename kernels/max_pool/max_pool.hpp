@@ -77,8 +77,8 @@ double bytes_read(const Problem& problem);     // x and bias, or dy, argmax and 
 double bytes_written(const Problem& problem);  // y and argmax, or dx and dbias, once
 
 // Throws std::invalid_argument, with the dimension at fault, unless all dimensions are positive,
-// the window has at most 256 positions, padding is smaller than the window, the output is not empty,
-// and a problem with an epilogue is in NCHW.
+// the window has at most 256 positions, padding is smaller than the window, the output is not
+// empty, and a problem with an epilogue is in NCHW.
 void validate(const Problem& problem);
 
 // The results in fp64: forward y and argmax (exact); backward dx, and with the epilogue dbias, each

@@ -1,7 +1,7 @@
 // sgd_update: one step of gradient descent on a flat array of weights, in place.
 //
-// With g' = gradient + weight_decay · w (L2; gradient alone where weight_decay is 0), lr the learning
-// rate, t the step counted from 1:
+// With g' = gradient + weight_decay · w (L2; gradient alone where weight_decay is 0), lr the
+// learning rate, t the step counted from 1:
 //   sgd       w -= lr g'
 //   momentum  v = momentum v + g';  w -= lr v                          (Polyak 1964, heavy ball)
 //   adagrad   s += g'²;  w -= lr g' / (√s + ε)                         (Duchi et al. 2011)
@@ -11,10 +11,11 @@
 //   adam      m = β₁ m + (1−β₁) g';  s = β₂ s + (1−β₂) g'²;
 //             w -= lr · m/(1−β₁ᵗ) / (√(s/(1−β₂ᵗ)) + ε)                 (Kingma and Ba 2015)
 //
-// Over several ranks (MPI processes) all ranks have the same weights and state, and each has its own
-// gradient; `gradient` above is the mean over the ranks. Afterwards all ranks have the same bits in
-// their weights. Each rank keeps the state of a shard: of all weights, or at least of its share,
-// ⌊count / ranks⌋. In the rest of its state arrays an element is updated too or left as it was.
+// Over several ranks (MPI processes) all ranks have the same weights and state, and each has its
+// own gradient; `gradient` above is the mean over the ranks. Afterwards all ranks have the same
+// bits in their weights. Each rank keeps the state of a shard: of all weights, or at least of its
+// share, ⌊count / ranks⌋. In the rest of its state arrays an element is updated too or left as it
+// was.
 #pragma once
 
 #include <cstdint>

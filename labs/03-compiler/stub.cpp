@@ -1,5 +1,5 @@
-// Lab 3: C = A · Bᵀ. Both operands are read along rows, the compiler may use vectors, and the sum is
-// slow nevertheless.
+// Lab 3: C = A · Bᵀ. Both operands are read along rows, the compiler may use vectors, and the sum
+// is slow nevertheless.
 #include "plugin.h"
 
 int stepladder_supports_matmul(const stepladder_matmul_problem* p) {

@@ -15,9 +15,25 @@ from functools import partial
 
 import matplotlib
 
-from plots.charts import (all_reduce, bandwidth, figure, layouts, loss, modes, noise, predicted,
-                          roof, roofline, scaling, simulated, simulated_trainings, size, speedup,
-                          step_time, style)
+from plots.charts import (
+    all_reduce,
+    bandwidth,
+    figure,
+    layouts,
+    loss,
+    modes,
+    noise,
+    predicted,
+    roof,
+    roofline,
+    scaling,
+    simulated,
+    simulated_trainings,
+    size,
+    speedup,
+    step_time,
+    style,
+)
 from plots.data import schema
 from plots.data.reading import Run
 

@@ -7,8 +7,15 @@ from collections.abc import Callable, Sequence
 
 from plots.data.names import Rung, widest_builds
 from plots.data.numbers import short
-from plots.data.ratios import (Ladder, Mean, Ratio, geometric_mean, mean_ratio, problem_key,
-                               resource_of)
+from plots.data.ratios import (
+    Ladder,
+    Mean,
+    Ratio,
+    geometric_mean,
+    mean_ratio,
+    problem_key,
+    resource_of,
+)
 from plots.data.reading import Row
 
 LEAST = 1.02  # smaller factors are not worth a title

@@ -20,8 +20,20 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
-from plots.data.modes import (FAMILIES, SINGLE, Compared, compare, family_of, fastest_first,
-                              labels_of, most_ranks, setting_of, several_modes, single_of, speedup)
+from plots.data.modes import (
+    FAMILIES,
+    SINGLE,
+    Compared,
+    compare,
+    family_of,
+    fastest_first,
+    labels_of,
+    most_ranks,
+    setting_of,
+    several_modes,
+    single_of,
+    speedup,
+)
 from plots.data.numbers import binary_size, plural, times
 from plots.data.ratios import Resource
 from plots.data.reading import Row, Run

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 
 from plots.charts import style
 from plots.charts.figure import Page, caption
-from plots.charts.rung_rows import (FULL, ROW_HEIGHT, face, grid_of, label_rows, mark,
-                                    resource_handles, rung_rows, shown_resources)
+from plots.charts.rung_rows import (
+    FULL,
+    ROW_HEIGHT,
+    face,
+    grid_of,
+    label_rows,
+    mark,
+    resource_handles,
+    rung_rows,
+    shown_resources,
+)
 from plots.data.ratios import Ladder, geometric_mean, ladders
 from plots.data.reading import Run
 

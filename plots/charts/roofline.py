@@ -13,8 +13,15 @@ from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
 from plots.charts.labels import label_clusters, slide_along
 from plots.data.ceilings import peaks
-from plots.data.ratios import (Ladder, Resource, first_and_last, ladders, problem_key, resource_of,
-                               resources_of)
+from plots.data.ratios import (
+    Ladder,
+    Resource,
+    first_and_last,
+    ladders,
+    problem_key,
+    resource_of,
+    resources_of,
+)
 from plots.data.reading import Row, Run
 
 MOST_PANELS_ACROSS = 2

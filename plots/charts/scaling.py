@@ -13,8 +13,16 @@ from plots.charts.figure import Page, caption
 from plots.charts.findings import highest, how_many_times
 from plots.charts.labels import End, label_ends
 from plots.data.names import Rung, technique_in_name, widest_builds
-from plots.data.ratios import (Ladder, Mean, Resource, ladders, mean_ratio, problem_key,
-                               resource_of, resources_of)
+from plots.data.ratios import (
+    Ladder,
+    Mean,
+    Resource,
+    ladders,
+    mean_ratio,
+    problem_key,
+    resource_of,
+    resources_of,
+)
 from plots.data.reading import Run
 from plots.data.steps import Configuration, configurations, networks
 

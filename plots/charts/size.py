@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 
 from matplotlib.axes import Axes
 
@@ -63,7 +64,7 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 
 def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | str:
     rate, unit, size, size_label = QUANTITIES[ladder.primitive]
-    size_of: Callable[[Row], float | None] = lambda row: row[size]
+    size_of: Callable[[Row], float | None] = itemgetter(size)
     what_varies = "problem size"
     if all(row["suite"] == FILTERS for row in ladder.measured):
         size, size_label, what_varies = "shape", "rows and columns of the filter", "filter size"

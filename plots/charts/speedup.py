@@ -12,11 +12,29 @@ from matplotlib.lines import Line2D
 from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
 from plots.charts.findings import gain_of, largest_gain
-from plots.charts.rung_rows import (FULL, ROW_HEIGHT, RungRow, face, grid_of, label_rows, mark,
-                                    resource_handles, rung_rows, shown_resources)
+from plots.charts.rung_rows import (
+    FULL,
+    ROW_HEIGHT,
+    RungRow,
+    face,
+    grid_of,
+    label_rows,
+    mark,
+    resource_handles,
+    rung_rows,
+    shown_resources,
+)
 from plots.data.numbers import plural, short
-from plots.data.ratios import (Ladder, Mean, Resource, geometric_mean, ladders, mean_ratio,
-                               problem_key, resource_of)
+from plots.data.ratios import (
+    Ladder,
+    Mean,
+    Resource,
+    geometric_mean,
+    ladders,
+    mean_ratio,
+    problem_key,
+    resource_of,
+)
 from plots.data.reading import Run
 
 # Width of the gain at the right edge, as a fraction of the panel, by the number of columns.

@@ -1,4 +1,5 @@
-"""What each technique buys whatever the order: the attribution of a run, as sentence and picture."""
+"""What each technique buys whatever the order: the attribution of a run, as sentence and
+picture."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def attributions(run: Run) -> list[Attribution]:
     problems: dict[tuple[str, str, str], list[Row]] = {}
     for row in run.attribution or []:
         if not row["partner"]:
-            problems.setdefault((row["primitive"], row["direction"], row["problem"]), []).append(row)
+            key = (row["primitive"], row["direction"], row["problem"])
+            problems.setdefault(key, []).append(row)
     found = []
     for (primitive, direction, problem), rows in problems.items():
         total = next((row for row in rows if row["technique"] == "all"), None)
@@ -85,11 +87,13 @@ def picture(found: Attribution) -> Markup:
     spoken = "; ".join(
         f"{row['technique']} {shown(row['average'])} on average, {shown(row['least'])} to "
         f"{shown(row['most'])}" for row in rows)
-    out = [Markup('<svg class="ladder" width="100%" height="{}" role="img" aria-label="{}">').format(
+    out = [Markup('<svg class="ladder" width="100%" height="{}" role="img" '
+                  'aria-label="{}">').format(
         foot + 24, f"Gain of each technique over all orders: {spoken}.")]
     for tick in svg.log_ticks(low, high):
-        out.append(Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text class="tick" '
-                          'x="{0}" y="{2}" text-anchor="middle">{3}×</text>').format(
+        out.append(Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/>'
+                          '<text class="tick" x="{0}" y="{2}" text-anchor="middle">{3}×'
+                          '</text>').format(
             at(tick), foot, foot + 16, f"{tick:g}"))
     out.append(Markup('<line class="ceiling" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(
         at(1.0), foot))
@@ -124,7 +128,7 @@ def technique_row(row: Row, top: int, place: Callable[[float], float]) -> Markup
         shown(row["last"]))]
     out.append(Markup('<line class="range" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
         f"{place(row['least']):.2f}%", f"{place(row['most']):.2f}%", y, y))
-    ends = sorted(((place(row[name]), name) for name in ("alone", "last")))
+    ends = sorted((place(row[name]), name) for name in ("alone", "last"))
     for x, _ in ends:
         out.append(Markup('<circle class="end" cx="{:.2f}%" cy="{}" r="4"/>').format(x, y))
     for x, name, anchor in end_names(ends):

@@ -17,8 +17,16 @@ from plots.data import schema
 from plots.data.names import Rung, is_by_compiler, is_cpu, technique_in_name
 from plots.data.numbers import milliseconds, percent, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
-from plots.data.ratios import (Ladder, Mean, Resource, geometric_mean, has_time, mean_ratio,
-                               problem_key, resources_of)
+from plots.data.ratios import (
+    Ladder,
+    Mean,
+    Resource,
+    geometric_mean,
+    has_time,
+    mean_ratio,
+    problem_key,
+    resources_of,
+)
 from plots.data.reading import Run
 from plots.data.steps import Configuration, configurations
 from plots.page import svg

@@ -16,8 +16,16 @@ from plots.data.ceilings import peaks
 from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent
 from plots.data.overview import best_rung
-from plots.data.ratios import (Ladder, first_and_last, has_time, matching, mean_ratio, problem_key,
-                               resource_of, resources_of)
+from plots.data.ratios import (
+    Ladder,
+    first_and_last,
+    has_time,
+    matching,
+    mean_ratio,
+    problem_key,
+    resource_of,
+    resources_of,
+)
 from plots.data.reading import Row, Run
 from plots.page import instructions, sources, svg
 from plots.page.first_screen import chain_of, interval, ladder_svg, main_resource, shown

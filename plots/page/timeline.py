@@ -110,7 +110,8 @@ def bar(operation: Operation, y: int, whole_us: float) -> Markup:
     layer = operation.name.rsplit(" ", 1)[0]
     text = Markup("")
     if len(layer) * LETTER < width:
-        text = Markup('<text class="in{}" x="{:.2f}%" y="{}" text-anchor="middle">{}</text>').format(
+        text = Markup('<text class="in{}" x="{:.2f}%" y="{}" text-anchor="middle">{}'
+                      '</text>').format(
             "" if len(layer) * NARROW_LETTER < width else " more", x + width / 2, y + 14, layer)
     colour = COLOURS.get(operation.phase, COLOURS["other"])
     return Markup('<g {}><title>{}: {} ms, {}</title><rect class="bar" x="{:.2f}%" y="{}" '
@@ -127,8 +128,8 @@ def picture(found: list[Step]) -> Markup:
     body: list[Markup] = []
     y = 0
     for step in found:
-        body.append(Markup('<text class="name" x="0" y="{}">{}: {} ms<tspan class="more">, {:.0f} % '
-                           'waiting</tspan></text>').format(
+        body.append(Markup('<text class="name" x="0" y="{}">{}: {} ms'
+                           '<tspan class="more">, {:.0f} % waiting</tspan></text>').format(
             y + 16, step.label, milliseconds(step.end_us / 1e6), 100 * step.idle))
         y += LINE
         for _, lane in sorted(step.lanes.items()):

@@ -26,8 +26,21 @@ from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
 from plots.data.reading import Run
 from plots.data.steps import configurations
-from plots.page import (attribution, clocks, convergence, explorer, first_screen, markup, replicas,
-                        rungs, svg, swap, then_and_now, timeline, verdicts)
+from plots.page import (
+    attribution,
+    clocks,
+    convergence,
+    explorer,
+    first_screen,
+    markup,
+    replicas,
+    rungs,
+    svg,
+    swap,
+    then_and_now,
+    timeline,
+    verdicts,
+)
 from plots.tables import blocks, markdown, tables_md
 
 FILE, FIGURES, TABLES = schema.REPORT_FILE, "figures", "tables"

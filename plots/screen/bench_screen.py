@@ -91,8 +91,8 @@ def rungs_block(found: Sequence[Ladder]) -> str:
     labels = ("primitive", "on", "rung", "over first rung", "over vendor", "equal", "of roof",
               "problems")
     shown = limited(lines, MOST_RUNGS)
-    note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what stays "
-            "in caches beats it"
+    note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what "
+            "stays in caches beats it"
             if any(line[6].endswith("*") for line in shown) else "")
     return ("Our best rung, geometric means (vendor: the fastest library; equal: both without "
             "Winograd and FFT)\n" + columns(labels, shown, 3) + note)

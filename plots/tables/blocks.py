@@ -35,8 +35,16 @@ from pathlib import Path
 
 from plots.data import modes, network, schema, spread
 from plots.data.names import Rung, is_rung, split_isa
-from plots.data.numbers import (MISSING, binary_size, microseconds, milliseconds, number, percent,
-                                plural, times)
+from plots.data.numbers import (
+    MISSING,
+    binary_size,
+    microseconds,
+    milliseconds,
+    number,
+    percent,
+    plural,
+    times,
+)
 from plots.data.overview import best_rung, fastest
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
@@ -156,8 +164,8 @@ def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
     if ladder is None or not ladder.measured:
         return None
     parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
-             "that it ran on; `gain` is over the rung that it builds on; `equal`: as over vendor, but "
-             "Winograd and FFT only beside libraries that use them."]
+             "that it ran on; `gain` is over the rung that it builds on; `equal`: as over vendor, "
+             "but Winograd and FFT only beside libraries that use them."]
     labels = ["rung", "builds on", "on", "gain", f"over {ladder.baseline}", "over vendor",
               "equal", "of roof", "problems"]
     for direction in ladder.directions:
@@ -243,12 +251,12 @@ def peers(run: Run) -> str | None:
     for c in configurations(step):
         groups.setdefault((c.network, c.resource), []).append(c)
     rows = []
-    for (network, resource), found in groups.items():
+    for (name, resource), found in groups.items():
         own, vendor, peer = (fastest(c for c in found if c.use == use)
                              for use in ("best", "vendor", "pytorch"))
         if own is None or peer is None:
             continue
-        rows.append([network, resource.label, milliseconds(own.total_s),
+        rows.append([name, resource.label, milliseconds(own.total_s),
                      milliseconds(vendor.total_s if vendor else None),
                      milliseconds(peer.total_s), peer.mode, times(peer.total_s / own.total_s)])
     labels = ("network", "on", "`best`, ms", "`vendor`, ms", "PyTorch, ms", "its fastest mode",

@@ -90,8 +90,8 @@ class Program:
 
 @pytest.fixture(scope="session", autouse=True)
 def made_up_ceilings(tmp_path_factory):
-    """Measuring takes 10 s for each run, and twice as long where other tests run beside. No row comes
-    near these ones."""
+    """Measuring takes 10 s for each run, and twice as long where other tests run beside. No row
+    comes near these ones."""
     path = tmp_path_factory.mktemp("ceilings") / "ceilings.json"
     levels = [("fma_peak", "GFLOP/s", "")]
     levels += [(f"stream_{name}", "GB/s", level) for level in ("L1", "L2", "L3", "DRAM")
@@ -113,7 +113,8 @@ def program_path():
 def finished_run(program_path, tmp_path_factory):
     """A whole run on the tiny suite. Copy it before you change it.
 
-    STEPLADDER_FINISHED_RUN names a folder where it is kept for other test runs, which try other programs on it.
+    STEPLADDER_FINISHED_RUN names a folder where it is kept for other test runs, which try other
+    programs on it.
     """
     kept = os.environ.get("STEPLADDER_FINISHED_RUN")
     if kept and Path(kept).exists():

@@ -14,7 +14,8 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 import ab  # noqa: E402
 
-# Times of two problems of one rung: a drift of the machine between processes, noise, and the program's own factor.
+# Times of two problems of one rung: a drift of the machine between processes, noise, and the
+# program's own factor.
 FAKE = """#!{python}
 import csv, os, pathlib, random, sys
 log, factor, seed, sigma = pathlib.Path({log!r}), {factor}, {seed}, {sigma}
@@ -34,8 +35,9 @@ with open(out / "samples.csv", "w", newline="") as file:
         process = draw.gauss(0, sigma)
         for repetition in range(5):
             seconds = 1e-4 * drift * factor * (1 + process + draw.gauss(0, sigma))
-            writer.writerow(dict(primitive="matmul", direction="forward", variant="packed", problem=problem, threads=1,
-                                 ranks=1, repetition=repetition, visit=repetition // 3, seconds=seconds,
+            writer.writerow(dict(primitive="matmul", direction="forward", variant="packed",
+                                 problem=problem, threads=1, ranks=1, repetition=repetition,
+                                 visit=repetition // 3, seconds=seconds,
                                  marked="disturbed" if repetition == 4 else ""))
 with open(out / "summary.csv", "w") as file:
     file.write("primitive,direction,problem,threads,ranks,variant,status,reason\\n")
@@ -118,7 +120,8 @@ def test_what_is_no_program_is_refused(program, tmp_path):
 
 
 def test_the_budget_fills_the_time():
-    # A process of 2 rows took 0.5 s, 0.47 of them beside the rows; 20 pairs in 120 s are 3 s for each process.
+    # A process of 2 rows took 0.5 s, 0.47 of them beside the rows; 20 pairs in 120 s are 3 s for
+    # each process.
     assert ab.budget_of(120, 0.5, 2) == ab.MOST_BUDGET
     assert ab.budget_of(120, 1.0, 30) == pytest.approx((3 - (1 - 30 * 0.015)) / 45)
     assert ab.budget_of(120, 10, 500) == ab.FIRST_BUDGET  # too many rows

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from conftest import read_csv
 
 SMALL = ("--shape", "40x60x50", "--budget", "0.01", "--repetitions", "5", "--threads", "2")
@@ -22,7 +23,8 @@ def attributed(stepladder, tmp_path_factory):
 
 def test_all_combinations_are_measured_apart_from_the_rungs(attributed):
     run, _ = attributed
-    rows = [row for row in read_csv(run / "attribution/summary.csv") if row["primitive"] == "matmul"]
+    rows = [row for row in read_csv(run / "attribution/summary.csv")
+            if row["primitive"] == "matmul"]
     assert len(rows) == 32 and {row["status"] for row in rows} == {"ok"}
     assert len({row["variant"].rsplit("_", 1)[1] for row in rows}) == 1  # one instruction set
     assert {row["threads"] for row in rows} == {"1", "2"}

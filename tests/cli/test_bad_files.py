@@ -38,11 +38,13 @@ def test_a_suite_that_is_not_there(stepladder, tmp_path):
 
 NETWORKS = [
     ('{"mine": {\n  "input": {"channels": 1, "height": 28\n', ("net.json:3", )),
-    ('{"mine": {\n  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": 4,\n'
+    ('{"mine": {\n'
+     '  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": 4,\n'
      '  "layers": [{"type": "fully_conected", "name": "fc1", "outputs": 10}],\n'
      '  "optimizer": {"type": "sgd", "learning_rate": 0.1}\n}}\n', ("net.json:3", "fully_conected",
                                                                     "fully_connected")),
-    ('{"mine": {\n  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": "four",\n'
+    ('{"mine": {\n'
+     '  "input": {"channels": 1, "height": 28, "width": 28}, "classes": 10, "batch": "four",\n'
      '  "layers": [{"type": "softmax_cross_entropy"}]\n}}\n', ("net.json:2", "batch")), ]
 
 

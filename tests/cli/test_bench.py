@@ -148,7 +148,8 @@ def test_every_repetition_is_kept(finished_run):
             continue
         for visit in {int(s["visit"]) for s in own}:
             rounds = [int(s["repetition"]) - 10000 * visit for s in own if int(s["visit"]) == visit]
-            # A repetition that replaces a disturbed one comes later; other rows may have had a round meanwhile.
+            # A repetition that replaces a disturbed one comes later; other rows may have had a
+            # round meanwhile.
             assert rounds == list(range(len(rounds))) or any(
                 s["marked"] for s in own if int(s["visit"]) == visit)
             assert rounds == sorted(set(rounds))
@@ -430,8 +431,8 @@ def test_energy_is_measured_where_the_machine_has_counters(stepladder, finished_
 
 
 def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
-    """With one channel, most lanes of a vector are unused. malloc fills them with the smallest normal numbers, whose
-    products are denormal and cost 2x and more, or with zeros."""
+    """With one channel, most lanes of a vector are unused. malloc fills them with the smallest
+    normal numbers, whose products are denormal and cost 2x and more, or with zeros."""
     shortest = {}
     for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
         out = tmp_path / name

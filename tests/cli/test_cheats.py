@@ -1,4 +1,5 @@
-"""Rungs that change the clock, so that their times are too short, fail. tests/harness has the other ways to cheat."""
+"""Rungs that change the clock, so that their times are too short, fail. tests/harness has the other
+ways to cheat."""
 
 from conftest import QUICK, read_csv
 

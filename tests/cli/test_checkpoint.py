@@ -1,4 +1,5 @@
-"""A training that was stopped or killed goes on from its checkpoint and ends with the same weights, bit for bit."""
+"""A training that was stopped or killed goes on from its checkpoint and ends with the same weights,
+bit for bit."""
 
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import zlib
 
 import pytest
+
 from conftest import ROOT, read_csv
 from test_train import stripes  # noqa: F401  (a fixture)
 
@@ -28,7 +30,8 @@ def tiny_network(optimizer="momentum", dropout=False):
 
 
 class Trainings:
-    """Trainings of one network; each name has a folder of its own for the run and the checkpoints."""
+    """Trainings of one network; each name has a folder of its own for the run and the
+    checkpoints."""
 
     def __init__(self, program, data, folder, network):
         self.program = program
@@ -69,8 +72,8 @@ def weights(done):
 
 @pytest.mark.parametrize("dropout", [False, True])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_resumed_training_ends_with_the_same_weights(stepladder, stripes, tmp_path, optimizer,
-                                                       dropout):  # noqa: F811
+def test_a_resumed_training_ends_with_the_same_weights(stepladder, stripes,  # noqa: F811
+                                                       tmp_path, optimizer, dropout):
     trainings = Trainings(stepladder, stripes, tmp_path, tiny_network(optimizer, dropout))
     whole = weights(trainings.run("whole", "--steps", "60", "--every", "10", "--log-every", "1"))
     # an epoch is 16 steps: the last of these stops are in the middle of one
@@ -116,8 +119,8 @@ def test_a_finished_training_can_be_resumed(trainings):
 
 
 @pytest.mark.parametrize("changed", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"])
-def test_a_training_does_not_go_on_with_other_data_of_the_same_size(trainings, stripes,
-                                                                    changed):  # noqa: F811
+def test_a_training_does_not_go_on_with_other_data_of_the_same_size(
+        trainings, stripes, changed):  # noqa: F811
     weights(trainings.run("a", "--steps", "20", "--every", "10"))
     before = trainings.rows("a")
     file = stripes / changed
@@ -190,7 +193,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_training(trainings):
     assert not (trainings.folder / "a/run/train.csv").exists() or not trainings.rows("a")
 
 
-# --- killed ----------------------------------------------------------------------------------------
+# --- killed ---------------------------------------------------------------------------------------
 
 
 def kill_training(trainings, *options, launcher=(), arguments=(), timeout=300):

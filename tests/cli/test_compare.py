@@ -14,8 +14,8 @@ from conftest import read_csv
 
 @pytest.fixture
 def doctored(finished_run, tmp_path):
-    """A copy of the run in which the times of one variant are multiplied. Its repetitions count as undisturbed, and
-    differ by a few per cent."""
+    """A copy of the run in which the times of one variant are multiplied. Its repetitions count as
+    undisturbed, and differ by a few per cent."""
     def make(factor, variant="serial_ijk"):
         run = tmp_path / f"times_{factor}"
         if run.exists():
@@ -61,7 +61,8 @@ def test_a_line_that_a_crash_tore_is_left_out(stepladder, finished_run, tmp_path
         done = stepladder("compare", finished_run, run)
         assert done.returncode == 0, done.stderr
         lines = len(text.splitlines())
-        assert done.stderr == f"{run}/samples.csv:{lines}: the last line is torn (no newline at its end); skipped\n"
+        assert done.stderr == (f"{run}/samples.csv:{lines}: the last line is torn "
+                               "(no newline at its end); skipped\n")
 
 
 def test_a_slower_run_exits_1_and_shows_the_rows(stepladder, finished_run, doctored):
@@ -247,7 +248,8 @@ def test_a_time_that_is_none_is_named(stepladder, finished_run, doctored, second
 
 @pytest.fixture
 def of_many_problems(finished_run, tmp_path):
-    """A run of four rungs on sixteen problems, whose two visits are 2.4 % apart: rows cannot tell 5 %, rungs can."""
+    """A run of four rungs on sixteen problems, whose two visits are 2.4 % apart: rows cannot tell
+    5 %, rungs can."""
     columns = (finished_run / "samples.csv").read_text().splitlines()[0].split(",")
 
     def make(name, factor):
@@ -302,8 +304,8 @@ def test_a_rung_that_is_slower_over_its_problems_exits_1_although_no_row_can_tel
         r"cannot tell: known within 1\.\d+ to 1\.\d+ alone", lines[1])
     assert f"ratio: time in {after} / time in {before}, beside the other rows" in lines[-3]
     assert lines[-2] == (
-        "The intervals hold for all rows, and for all rungs, together at 95 %; `same` needs its own "
-        "90 % interval within 5 %.")
+        "The intervals hold for all rows, and for all rungs, together at 95 %; `same` needs its "
+        "own 90 % interval within 5 %.")
     assert stepladder("compare", after, before).returncode == 0  # faster
     assert stepladder("compare", before, before).returncode == 0
 
@@ -326,8 +328,13 @@ def test_values_stand_below_the_names_of_their_columns(stepladder, of_many_probl
 
 
 @pytest.mark.parametrize(("option", "value", "taken"), [
-    ("--significance", "1e-9", True), ("--significance", 0.5, True), ("--significance", 0.51, False),
-    ("--significance", 0, False), ("--threshold", 0.01, True), ("--threshold", 0, False), ("--threshold", -5, False)])
+    ("--significance", "1e-9", True),
+    ("--significance", 0.5, True),
+    ("--significance", 0.51, False),
+    ("--significance", 0, False),
+    ("--threshold", 0.01, True),
+    ("--threshold", 0, False),
+    ("--threshold", -5, False)])
 def test_options_out_of_range_are_refused(stepladder, of_many_problems, option, value, taken):
     run = of_many_problems("before", 1)
     done = stepladder("compare", run, run, option, value)

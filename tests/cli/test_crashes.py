@@ -1,4 +1,5 @@
-"""A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row only."""
+"""A variant that crashes, exits, hangs, damages the heap or takes too much memory costs its row
+only."""
 
 import contextlib
 import copy
@@ -10,6 +11,7 @@ import resource
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -84,13 +86,15 @@ def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, 
         "u1,1001", f"u1,{count + 1}"))
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42,crashes_heap")
     assert done.returncode == 1
-    # the writes beyond its blocks end in the tables of malloc, and where these lie beside an operand, in its guards
+    # The writes beyond its blocks end in the tables of malloc, and where these lie beside an
+    # operand, in its guards.
     check(tmp_path / "run",
           {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
 
 
 def test_a_rung_with_threads_is_not_blamed_for_the_crash_of_another(crashing, tmp_path):
-    """The reference of matmul runs on an OpenMP team, which a process that is forked beside it does not have."""
+    """The reference of matmul runs on an OpenMP team, which a process that is forked beside it does
+    not have."""
     run = tmp_path / "run"
     done = crashing("bench", "matmul", "--shape", "64x64x64", "--variant",
                     "openmp_sse42,openmp_avx2,crashes_segv", *QUICK[2:], "--threads", "2", "--out",
@@ -176,7 +180,8 @@ def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
                       "--data", "generated", "--threads", "1", "--out",
                       tmp_path / "run", preexec_fn=under_limit(0.6))
     assert done.returncode == 1
-    message = r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; see the limits of the process .*"
+    message = (r"stepladder: memory ran out: a block of [\d.]+ MiB was asked for; "
+               r"see the limits of the process .*")
     assert re.fullmatch(message, done.stderr.splitlines()[-1]), done.stderr
 
 
@@ -224,9 +229,9 @@ def test_killing_the_supervisor_ends_the_measurement(stepladder, suite, tmp_path
     process.kill()
     process.communicate(timeout=30)
     for _ in range(100):
-        if not os.path.exists(f"/proc/{child}") or re.search(r"^State:\s+Z",
-                                                             open(f"/proc/{child}/status").read(),
-                                                             re.M):
+        if not os.path.exists(f"/proc/{child}"):
+            return
+        if re.search(r"^State:\s+Z", Path(f"/proc/{child}/status").read_text(), re.M):
             return
         time.sleep(0.05)
     raise AssertionError("the measuring process outlived its supervisor")
@@ -314,7 +319,8 @@ def test_an_interruption_of_the_search_for_a_crash_leaves_no_process(crashing, s
 
 
 def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp_path):
-    """SIGCHLD is inherited as ignored: the kernel forgets how children ended, unless it is told not to."""
+    """SIGCHLD is inherited as ignored: the kernel forgets how children ended, unless it is told not
+    to."""
     done = crashing("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
                     "serial,crashes_segv", *QUICK, "--out", tmp_path / "run", timeout=120,
                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
@@ -323,7 +329,8 @@ def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp
                                      "crashes_segv"]["reason"].startswith(REASONS["crashes_segv"])
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: none can be taken away")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2,
+                    reason="one processor: none can be taken away")
 def test_a_core_that_is_taken_away_is_noticed(stepladder, tmp_path):
     suite = tmp_path / "updates.csv"
     suite.write_text("suite,name,count,source\n" + "".join(f"updates,u{i},{100000 + i},\n"

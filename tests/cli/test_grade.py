@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -17,8 +18,11 @@ runner = importlib.import_module("runner")
 LABS = sorted(path.parent for path in (ROOT / "labs").glob("*/lab.json"))
 IKJ = """
 #include "plugin.h"
-int stepladder_supports_matmul(const stepladder_matmul_problem* p) {{ return !p->transpose_a && !p->transpose_b; }}
-void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b, float* c) {{
+int stepladder_supports_matmul(const stepladder_matmul_problem* p) {{
+  return !p->transpose_a && !p->transpose_b;
+}}
+void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b,
+                       float* c) {{
   {first}
   for (int64_t i = 0; i < p->m; ++i) {{
     for (int64_t j = 0; j < p->n{beyond}; ++j) c[i * p->n + j] = 0;
@@ -42,12 +46,15 @@ def solution(**parts):
 
 WRONG = {
     "a tail that is not computed": (solution(less=" / 4 * 4"), "the results are wrong"),
-    "a write beyond the result": (solution(beyond=" + (i + 1 == p->m ? 3 : 0)"), "the results are wrong"),
+    "a write beyond the result": (solution(beyond=" + (i + 1 == p->m ? 3 : 0)"),
+                                  "the results are wrong"),
     "a crash": (solution(first="if (p->m > 8) *(volatile int*)nullptr = 1;"), "verification ended"),
-    "an endless loop": (solution(first="for (volatile bool go = p->m > 8; go;) {}"), "did not end within"),
+    "an endless loop": (solution(first="for (volatile bool go = p->m > 8; go;) {}"),
+                        "did not end within"),
     "results that it remembers": (solution(first=REMEMBERS), "student failed on 64x512x784"),
-    "problems that it leaves out": (solution().replace("return !p->transpose_a", "return p->n % 16 == 0 && !p->transpose_a"),
-                                    "it does not support problems that the stub computes"),
+    "problems that it leaves out": (
+        solution().replace("return !p->transpose_a", "return p->n % 16 == 0 && !p->transpose_a"),
+        "it does not support problems that the stub computes"),
 }
 TILES = """
 #include "lab.hpp"
@@ -97,7 +104,8 @@ def test_there_are_ten_labs_with_a_sheet_and_three_hints(grader):
     assert len(LABS) == 10
     for lab in LABS:
         text = " ".join((lab / "README.md").read_text().split())
-        for heading in ("## Hints", "## Questions", "## Read afterwards", "**Task.**", f"make grade LAB={int(lab.name[:2])}"):
+        for heading in ("## Hints", "## Questions", "## Read afterwards", "**Task.**",
+                        f"make grade LAB={int(lab.name[:2])}"):
             assert heading in text, (lab.name, heading)
         its = grader(lab.name, rung="none")
         assert len({its.hint(way) for way in (0, 0.4, 0.8)}) == 3 and its.hint(0.95) == ""
@@ -116,7 +124,8 @@ def test_a_wrong_solution_gets_no_points(grader, monkeypatch, wrong):
     source, reason = WRONG[wrong]
     monkeypatch.setattr(grade, "VERIFY_LIMIT", 12 if "endless" in wrong else 300)
     result = grader("1", source=source).result()
-    assert result["verdict"] == "no points" and result["points"] == 0 and reason in result["reason"], result
+    assert result["verdict"] == "no points" and result["points"] == 0, result
+    assert reason in result["reason"], result
 
 
 def test_the_reference_gets_all_points_in_a_lab(grader):
@@ -135,7 +144,8 @@ def test_lab_10_counts_sectors(grader):
 
 
 @pytest.mark.parametrize("barrier, size, reason", [
-    ("", "32", "wrong: C["), ("__syncthreads();", "33", "wrong: a block has 1 to 1024 threads, not 1089")])
+    ("", "32", "wrong: C["),
+    ("__syncthreads();", "33", "wrong: a block has 1 to 1024 threads, not 1089")])
 def test_lab_10_finds_what_is_wrong(grader, barrier, size, reason):
     source = TILES.replace("BARRIER", barrier).replace("size = 32", f"size = {size}")
     result = grader("10", source=source).result()
@@ -147,14 +157,15 @@ def test_lab_10_finds_what_is_wrong(grader, barrier, size, reason):
 
 def row(variant, seconds, half=0.01, status="ok"):
     return {"variant": variant, "median_s": str(seconds), "ci_low_s": str(seconds / math.exp(half)),
-            "ci_high_s": str(seconds * math.exp(half)), "status": status, "reason": "", "shape": "s", "threads": "1",
-            "direction": "forward", "percent_of_roof": ""}
+            "ci_high_s": str(seconds * math.exp(half)), "status": status, "reason": "",
+            "shape": "s", "threads": "1", "direction": "forward", "percent_of_roof": ""}
 
 
 PROBLEM = {"primitive": "matmul", "reference": "simd", "shape": "s"}
 
 
-@pytest.mark.parametrize("own, points", [(8.0, 1), (16.0, 1), (1.0, 10), (0.5, 10), (math.sqrt(8), 6)])
+@pytest.mark.parametrize("own, points", [
+    (8.0, 1), (16.0, 1), (1.0, 10), (0.5, 10), (math.sqrt(8), 6)])
 def test_points_are_shares_of_the_way(own, points):
     rows = [row("stub", 8), row("simd_sse42", 3), row("simd_avx2", 1), row("student", own)]
     facts = grade.Measurement(rows, PROBLEM, "student").facts()
@@ -174,7 +185,8 @@ def test_no_points_are_lost_on_a_busy_machine(grader, monkeypatch):
 
 
 def test_a_failed_row_gets_no_points():
-    rows = [row("stub", 8), row("simd", 1), row("student", 4, status="failed") | {"reason": "it cheats"}]
+    rows = [row("stub", 8), row("simd", 1),
+            row("student", 4, status="failed") | {"reason": "it cheats"}]
     with pytest.raises(grade.NoPoints, match="it cheats"):
         grade.Measurement(rows, PROBLEM, "student")
 
@@ -187,11 +199,13 @@ def test_a_failed_row_gets_no_points():
     (["1", "--file", "none.cpp"], "make grade: FILE=none.cpp: no such file"),
     (["1", "--file", "README.md"], "does not compile:"),
     (["10", "--rung", "naive"], "make grade: VARIANT=naive: 10-cuda takes files alone"),
-    (["1", "--rung", "serial_ikj", "--program", "none"], "make grade: none: No such file or directory"),
+    (["1", "--rung", "serial_ikj", "--program", "none"],
+     "make grade: none: No such file or directory"),
 ])
 def test_wrong_arguments_are_named(tmp_path, arguments, message):
-    done = subprocess.run([sys.executable, ROOT / "scripts/grade.py", *arguments, "--folder", tmp_path], text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/grade.py", *arguments, "--folder", tmp_path],
+        text=True, capture_output=True, check=False)
     assert done.returncode == 2 and message in done.stderr
 
 
@@ -203,10 +217,12 @@ def test_the_leaderboard_takes_the_best_grade_of_each(tmp_path, monkeypatch, cap
     save("b", "Ada", "01-loop-order", 10)
     save("c", "Bob <b>", "10-cuda", 10)
     save("d", "Cleo", "10-cuda", None)
-    monkeypatch.setattr(sys, "argv", ["leaderboard.py", str(tmp_path), "--out", str(tmp_path / "page.html")])
+    monkeypatch.setattr(sys, "argv", ["leaderboard.py", str(tmp_path), "--out",
+                                      str(tmp_path / "page.html")])
     assert leaderboard.leaderboard() == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0].split() == ["1", "Ada", "10", "1:", "10"] and shown[1].startswith("  1  Bob <b>")
+    assert shown[0].split() == ["1", "Ada", "10", "1:", "10"]
+    assert shown[1].startswith("  1  Bob <b>")
     page = (tmp_path / "page.html").read_text()
     assert "Bob &lt;b&gt;" in page and "Cleo" not in page
     (tmp_path / "bad.json").write_text("{")

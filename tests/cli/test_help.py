@@ -6,19 +6,23 @@ import shutil
 import subprocess
 
 import pytest
+
 from conftest import ROOT
 
 
 def commands(stepladder):
-    return re.findall(r"^  ([a-z]+) ", stepladder("--help").stdout.partition("Subcommands:")[2], re.M)
+    listed = stepladder("--help").stdout.partition("Subcommands:")[2]
+    return re.findall(r"^  ([a-z]+) ", listed, re.M)
 
 
 def test_help_has_short_lines_defaults_and_examples(stepladder):
     text = stepladder("bench", "--help").stdout
-    assert "--repetitions INT:2 to 1000=11" in text and "Examples:\n  stepladder bench matmul" in text
+    assert "--repetitions INT:2 to 1000=11" in text
+    assert "Examples:\n  stepladder bench matmul" in text
     for command in commands(stepladder):
         for line in stepladder(command, "--help").stdout.splitlines():
-            assert len(line) <= 100 or line.startswith("  -"), line  # names and their types do not break
+            # Names and their types do not break.
+            assert len(line) <= 100 or line.startswith("  -"), line
 
 
 def test_the_examples_are_accepted(stepladder):
@@ -34,8 +38,10 @@ def completed(stepladder, tmp_path, *words):
     script.write_text(stepladder("completion", "bash").stdout)
     typed = " ".join(f"'{word}'" for word in ("stepladder", *words))
     done = subprocess.run(
-        ["bash", "-c", f"source '{script}'; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _stepladder; "
-         'printf "%s\\n" "${COMPREPLY[@]}"'], text=True, capture_output=True, check=True, cwd=tmp_path)
+        ["bash", "-c",
+         f"source '{script}'; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _stepladder; "
+         'printf "%s\\n" "${COMPREPLY[@]}"'],
+        text=True, capture_output=True, check=True, cwd=tmp_path)
     return done.stdout.split()
 
 
@@ -46,7 +52,8 @@ def completed(stepladder, tmp_path, *words):
     (["compare", "--thresh"], ["--threshold"]),
     (["bench", "--plugin", "lib"], ["libmine.so"]),
 ])
-def test_bash_completes_commands_options_primitives_and_files(stepladder, tmp_path, words, expected):
+def test_bash_completes_commands_options_primitives_and_files(stepladder, tmp_path, words,
+                                                              expected):
     (tmp_path / "libmine.so").touch()
     assert completed(stepladder, tmp_path, *words) == expected
 
@@ -57,7 +64,8 @@ def test_the_man_page_names_every_command_and_its_options(stepladder):
         assert f".SS {command}\n" in page
     assert "\\-\\-repetitions" in page and not re.search(r"^'", page, re.M)
     if shutil.which("groff"):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=page, text=True, capture_output=True, check=False)
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=page, text=True,
+                              capture_output=True, check=False)
         assert done.returncode == 0 and not done.stderr, done.stderr
 
 
@@ -68,8 +76,9 @@ def test_zsh_reads_the_completion(stepladder):
 
 def test_make_install_puts_the_program_and_what_explains_it(program_path, tmp_path):
     """The rule alone: the build is not made again."""
-    done = subprocess.run(["make", "-s", "-o", "build", "install", f"PREFIX={tmp_path}/usr"], cwd=ROOT, text=True,
-                          capture_output=True, check=False, env=os.environ | {"BUILD": str(program_path.parent)})
+    done = subprocess.run(["make", "-s", "-o", "build", "install", f"PREFIX={tmp_path}/usr"],
+                          cwd=ROOT, text=True, capture_output=True, check=False,
+                          env=os.environ | {"BUILD": str(program_path.parent)})
     assert done.returncode == 0, done.stderr
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
         "usr/bin/stepladder", "usr/share/bash-completion/completions/stepladder",

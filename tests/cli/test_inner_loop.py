@@ -58,7 +58,10 @@ def test_the_k_loop_of_the_tile_keeps_its_accumulators_in_registers(stepladder, 
     # tile, and multiply_tile where it is not inlined
     tile = re.compile(rf"tile<\(stepladder::{isa}::GemmTile<{shape}, xsimd::batch<.*?>::Rows\)"
                       rf"{SOURCES[source]}, {shape}, stepladder::{isa}::IdentityEpilogue")
-    arithmetic_in = lambda loop: sum(text.startswith(arithmetic) for text in loop)
+
+    def arithmetic_in(loop):
+        return sum(text.startswith(arithmetic) for text in loop)
+
     bodies = [
         loop for name, place in names.items() if tile.search(name)
         for loop in loops(instructions(stepladder.path, *place)) if arithmetic_in(loop) >= count]

@@ -1,5 +1,5 @@
-"""No file that is compiled for an ISA gives its code to a file of a narrower one, and no serial rung
-is vectorized.
+"""No file that is compiled for an ISA gives its code to a file of a narrower one, and no serial
+rung is vectorized.
 
 Code of a file that is compiled once per ISA is in the namespace of that ISA. What it shares with
 others, as the members of a contract, is defined in the baseline objects too, which come first on
@@ -16,7 +16,8 @@ ISAS = ["sse42", "avx2", "avx512"]
 
 
 def functions(program_path, isa):
-    """Mangled names of the project's functions that the linker could merge with those of other files."""
+    """Mangled names of the project's functions that the linker could merge with those of other
+    files."""
     objects = list((program_path.parent / f"CMakeFiles/stepladder_kernels_{isa}.dir").rglob("*.o"))
     if shutil.which("nm") is None or not objects:
         pytest.skip("nm or the object files were not found")

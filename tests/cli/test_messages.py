@@ -1,4 +1,5 @@
-"""What a user gets wrong, or a file of another program holds, ends in one clear sentence or works."""
+"""What a user gets wrong, or a file of another program holds, ends in one clear sentence or
+works."""
 
 import csv
 import json
@@ -46,7 +47,8 @@ def test_a_suite_that_is_not_utf_8(stepladder, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [
-    ("list",), ("list", "matmul"), ("machine", "--json"), ("--help",), ("--version",), ("bench", "--help"),
+    ("list",), ("list", "matmul"), ("machine", "--json"), ("--help",), ("--version",),
+    ("bench", "--help"),
     ("verify", "matmul", "--variant", "serial_ijk", "--shape", "4x4x4"),
     ("train", "--steps", "1", *TRAIN, "--network", "tiny.json", "--out", "run"),
     ("bench", "matmul", "--variant", "serial_ijk", "--shape", "4x4x4", *QUICK, "--out", "run")],
@@ -100,11 +102,20 @@ def test_rows_of_a_run_stay_when_a_later_command_is_refused(stepladder, network,
 
 
 @pytest.mark.parametrize("arguments", [
-    ("train", "--network", "mlp", "--data", ""), ("train", "--network", "mlp", "--out", ""), ("train", "--network", ""),
-    ("train", "--network", "mlp", "--use", ""), ("train", "--network", "mlp", "--checkpoint", ""),
-    ("step", "--network", "mlp", "--use", "best", "--use", ""), ("bench", "--suite", ""), ("bench", "--variant", ""),
-    ("bench", "matmul", "--shape", ""), ("verify", "--problem", ""), ("tune", "--out", ""), ("plan", "--network", "mlp", "--rate", ""),
-    ("list", "matmul", ""), ("compare", "", "b")], ids=" ".join)
+    ("train", "--network", "mlp", "--data", ""),
+    ("train", "--network", "mlp", "--out", ""),
+    ("train", "--network", ""),
+    ("train", "--network", "mlp", "--use", ""),
+    ("train", "--network", "mlp", "--checkpoint", ""),
+    ("step", "--network", "mlp", "--use", "best", "--use", ""),
+    ("bench", "--suite", ""),
+    ("bench", "--variant", ""),
+    ("bench", "matmul", "--shape", ""),
+    ("verify", "--problem", ""),
+    ("tune", "--out", ""),
+    ("plan", "--network", "mlp", "--rate", ""),
+    ("list", "matmul", ""),
+    ("compare", "", "b")], ids=" ".join)
 def test_an_empty_value_is_wrong_usage(stepladder, tmp_path, arguments):
     done = stepladder(*arguments, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
@@ -114,7 +125,8 @@ def test_an_empty_value_is_wrong_usage(stepladder, tmp_path, arguments):
 
 @pytest.mark.parametrize("arguments, outcome", [
     (("matmul", "--variant", "serial_ijk", "--shape", "1000000x1000000x1000000"), "1 skipped"),
-    (("convolution", "--variant", "direct", "--shape", "1x3x8x8x4x3x3 layout=nhwc"), "3 unavailable")])
+    (("convolution", "--variant", "direct", "--shape", "1x3x8x8x4x3x3 layout=nhwc"),
+     "3 unavailable")])
 def test_a_verification_of_nothing_is_no_success(stepladder, arguments, outcome):
     done = stepladder("verify", *arguments)
     assert done.returncode == 4
@@ -149,11 +161,13 @@ def test_a_step_that_is_no_number_is_named(stepladder, network, tmp_path):
     (run / "train.csv").write_text("\n".join([lines[0], lines[1], ",".join(fields)]) + "\n")
     done = stepladder(*arguments, "--steps", "4", "--resume")
     assert done.returncode == 1
-    assert f'{run}/train.csv:3: column step holds "two"; expected a whole number from 0' in done.stderr
+    expected = f'{run}/train.csv:3: column step holds "two"; expected a whole number from 0'
+    assert expected in done.stderr
 
 
-@pytest.mark.parametrize("change", [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")],
-                         ids=["byte order mark", "carriage returns"])
+@pytest.mark.parametrize("change", [
+    lambda text: b"\xef\xbb\xbf" + text,
+    lambda text: text.replace(b"\n", b"\r\n")], ids=["byte order mark", "carriage returns"])
 def test_a_run_whose_tables_a_spreadsheet_saved_goes_on(stepladder, network, tmp_path, change):
     run = tmp_path / "run"
     arguments = ("train", "--network", network, *TRAIN, "--steps", "2", "--out", run)

@@ -47,7 +47,8 @@ UNKNOWN = [
 WRITES = ("bench", "step", "train")
 
 
-@pytest.mark.parametrize("arguments, message, nearest", UNKNOWN, ids=lambda part: " ".join(part) if isinstance(part, tuple) else "")
+@pytest.mark.parametrize("arguments, message, nearest", UNKNOWN,
+                         ids=lambda part: " ".join(part) if isinstance(part, tuple) else "")
 def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, message, nearest):
     out = ("--out", tmp_path / "run") if arguments[0] in WRITES else ()
     done = stepladder(*arguments, *out)
@@ -59,32 +60,42 @@ def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, 
 
 @pytest.mark.parametrize("arguments, message", [
     ((), "subcommand is required"),
-    (("bench", "--threads", "0"), "--threads: expected whole numbers from 1 to 1024, such as 1,2, not '0'"),
+    (("bench", "--threads", "0"),
+     "--threads: expected whole numbers from 1 to 1024, such as 1,2, not '0'"),
     (("bench", "--threads", "two"), "--threads: expected whole numbers"),
     (("bench", "--threads", "1,,2"), "--threads: expected whole numbers"),
     (("bench", "--threads", "[1,2]"), "--threads: expected whole numbers"),
     (("bench", "--seed", " 1"), "--seed: expected a whole number"),
     (("bench", "--seed", ""), "--seed: expected a whole number"),
     (("bench", "--budget", "1e999"), "--budget: expected a number"),
-    (("bench", "--repetitions", "1"), "--repetitions: expected a whole number from 2 to 1000, not '1'"),
+    (("bench", "--repetitions", "1"),
+     "--repetitions: expected a whole number from 2 to 1000, not '1'"),
     (("bench", "--budget", "-1"), "--budget: expected a number above 0, at most 1e+09, not '-1'"),
     (("bench", "--budget", "inf"), "--budget: expected a number above 0, at most 1e+09, not 'inf'"),
-    (("bench", "--seed", "-1"), "--seed: expected a whole number from 0 to 18446744073709551615, not '-1'"),
-    (("bench", "--seed", "18446744073709551616"), "--seed: expected a whole number from 0 to 18446744073709551615"),
-    (("verify", "--random", "many"), "--random: expected a whole number from 0 to 100000000, not 'many'"),
+    (("bench", "--seed", "-1"),
+     "--seed: expected a whole number from 0 to 18446744073709551615, not '-1'"),
+    (("bench", "--seed", "18446744073709551616"),
+     "--seed: expected a whole number from 0 to 18446744073709551615"),
+    (("verify", "--random", "many"),
+     "--random: expected a whole number from 0 to 100000000, not 'many'"),
     (("train", "--network", "mlp", "--epochs", "9223372036854775807"),
      "--epochs: expected a whole number from 1 to 1000000000, not '9223372036854775807'"),
-    (("train", "--network", "mlp", "--target-accuracy", "nan"), "--target-accuracy: expected a number from 0 to 1"),
-    (("compare", "a", "b", "--threshold", "0"), "--threshold: expected a number above 0, at most 1e+09, not '0'"),
-    (("train", "--network", "mlp", "--learning-rate", "1e-60"), "--learning-rate: expected a number above 0 in single precision"),
-    (("train", "--network", "mlp", "--learning-rate", "1e39"), "--learning-rate: expected a number above 0 in single precision"),
+    (("train", "--network", "mlp", "--target-accuracy", "nan"),
+     "--target-accuracy: expected a number from 0 to 1"),
+    (("compare", "a", "b", "--threshold", "0"),
+     "--threshold: expected a number above 0, at most 1e+09, not '0'"),
+    (("train", "--network", "mlp", "--learning-rate", "1e-60"),
+     "--learning-rate: expected a number above 0 in single precision"),
+    (("train", "--network", "mlp", "--learning-rate", "1e39"),
+     "--learning-rate: expected a number above 0 in single precision"),
     (("bench", "--nonsense"), "--nonsense"),
     (("bench", "--place", "gpu"), "--place: gpu not in {cpu,cuda}"),
     (("bench", "--again"), "--again requires --resume"),
     (("bench", "--suite", "layers", "--suite-file", "x.csv"), "excludes"),
     (("bench", "--suite-file", "x.csv"), "holds problems of one primitive"),
     (("bench", "matmul", "--suite", "layers", "--shape", "4x4x4"), "excludes"),
-    (("bench", "--suite", "layers,,thin"), "--suite: expected names such as layers,thin, not 'layers,,thin'"),
+    (("bench", "--suite", "layers,,thin"),
+     "--suite: expected names such as layers,thin, not 'layers,,thin'"),
     (("bench", "--shape", "4x4x4"), "holds problems of one primitive"),
     (("step",), "--network is required"),
     (("compare", "only_one"), "new is required"),
@@ -111,11 +122,13 @@ def test_every_option_that_takes_numbers_reads_them_in_one_way(stepladder, comma
                 "1.5", "99999999999999999999"]):
             done = stepladder(command, option, text)
             assert done.returncode == 2, (option, text)
-            assert f"{option}: expected " in done.stderr and f", not '{text}'" in done.stderr, done.stderr
+            assert f"{option}: expected " in done.stderr, done.stderr
+            assert f", not '{text}'" in done.stderr, done.stderr
     assert options or command in ("list", "machine")
 
 
-@pytest.mark.parametrize("text, number", [("010", 10), ("08", 8), ("18446744073709551615", 2**64 - 1)])
+@pytest.mark.parametrize("text, number", [
+    ("010", 10), ("08", 8), ("18446744073709551615", 2**64 - 1)])
 def test_numbers_are_decimal(stepladder, tiny, tmp_path, text, number):
     run = tmp_path / "run"
     done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--suite-file", tiny,
@@ -160,9 +173,10 @@ def test_each_of_several_patterns_needs_to_match_in_one_of_them(stepladder):
 
 @pytest.mark.parametrize("arguments, expected", [
     (("matmul", "max_pool", "--problem", "*.pool1*,*.pool2*", "--variant", "serial"), ["max_pool"]),
-    (("matmul", "max_pool", "sgd_update", "--direction", "forward,adam", "--variant", "serial*", "--problem", "mlp*"),
-     ["matmul", "sgd_update"]),
-    (("sgd_update", "layers", "max_pool", "--place", "cuda", "--random", "1"), ["sgd_update", "layers", "max_pool"]),
+    (("matmul", "max_pool", "sgd_update", "--direction", "forward,adam", "--variant", "serial*",
+      "--problem", "mlp*"), ["matmul", "sgd_update"]),
+    (("sgd_update", "layers", "max_pool", "--place", "cuda", "--random", "1"),
+     ["sgd_update", "layers", "max_pool"]),
 ])
 def test_primitives_without_a_match_are_left_out(stepladder, arguments, expected):
     assert primitives_of(stepladder("verify", *arguments)) == expected
@@ -239,5 +253,6 @@ def test_the_list_gives_the_reason_of_a_branch_once(stepladder):
     text = stepladder("list", "matmul", "--place", "cuda").stdout
     if "unavailable" not in text:
         pytest.skip("this machine has a device")
-    first, second = [line for line in text.splitlines() if "─ naive" in line or "─ coalesced" in line]
+    first, second = [line for line in text.splitlines()
+                     if "─ naive" in line or "─ coalesced" in line]
     assert "(unavailable: " in first and second.endswith(" (unavailable)")

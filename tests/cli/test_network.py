@@ -1,4 +1,5 @@
-"""make bench-network: all_reduce between network namespaces, and nothing left of them afterwards."""
+"""make bench-network: all_reduce between network namespaces, and nothing left of them
+afterwards."""
 
 import json
 import os
@@ -112,12 +113,13 @@ def run(tmp_path, stepladder):
     trial = subprocess.run([
         "unshare", *user, "--net", "--uts", "--mount", "sh", "-c",
         "mount -t tmpfs tmpfs /dev/shm && "
-        "ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms"
+        "ip link add br0 type bridge && "
+        "tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms"
     ], capture_output=True, text=True, check=False)
     if trial.returncode != 0:
         pytest.skip(
-            "network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges and tbf: "
-            + trial.stderr.strip())
+            "network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges "
+            "and tbf: " + trial.stderr.strip())
     folder = tmp_path / "run"
     yield folder
     for process in processes_of(folder):  # of a test that failed
@@ -129,7 +131,8 @@ def start_run(program_path, run, suite="layers"):
 
 
 def processes_of(run):
-    """All that the script started and that still lives. A namespace without a name ends with its processes."""
+    """All that the script started and that still lives. A namespace without a name ends with its
+    processes."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -182,7 +185,8 @@ def test_two_hosts_measure_and_leave_nothing(program_path, run):
     assert json.loads((run / "environment.json").read_text())["network"] == \
         "2 hosts, 1gbit, latency 0ms, network namespaces"
     assert "fastest rung" in stdout.lower()
-    # The rate is the rate of the link: no call beats it but for the bytes that tbf lets pass at once.
+    # The rate is the rate of the link: no call beats it but for the bytes that tbf lets pass at
+    # once.
     for row in rows:
         assert float(row["median_s"]) > 0.9 * (float(row["bytes"]) / 2 - 2 * 262144) / 125e6
     assert_nothing_left(run)
@@ -192,7 +196,8 @@ def test_a_killed_rank_ends_the_run_and_keeps_its_rows(program_path, run):
     process = start_run(program_path, run)
     wait_until(lambda: len(rows_of(run)) >= 2, process)
     started = time.monotonic()
-    # The other rank waits, or Open MPI may name the connection that it finds broken instead of the killed rank.
+    # The other rank waits, or Open MPI may name the connection that it finds broken instead of the
+    # killed rank.
     other, killed = ranks_of(run, program_path)
     os.kill(other, signal.SIGSTOP)
     os.kill(killed, signal.SIGKILL)

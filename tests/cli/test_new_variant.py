@@ -120,7 +120,8 @@ def test_the_rungs_of_one_primitive_can_be_built_alone(copied, primitive):
         (copied / "build/compile_commands.json").read_text())]
     assert configure(copied, "-DSTEPLADDER_PRIMITIVES=").returncode == 0
     assert done.returncode == 0, done.stderr
-    serial = [source for source in sources if re.search(r"tree/kernels/\w+/cpu/serial\w*\.cpp", source)]
+    serial = [source for source in sources
+              if re.search(r"tree/kernels/\w+/cpu/serial\w*\.cpp", source)]
     assert serial and all(f"/{primitive}/" in source for source in serial)
     assert any("kernels/convolution/reference.cpp" in source for source in sources)
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+
 from conftest import read_csv
 
 SHORT = ("--use", "simd", "--data", "generated")
@@ -139,7 +140,8 @@ def test_the_surveys_counting_of_alexnet_over_three_devices(stepladder):
 
 @pytest.mark.parametrize(("arguments", "says"), [
     (("--ranks", "3", "--hosts", "2"), "3 ranks on 2 hosts: expected as many ranks on every host"),
-    (("--ranks", "2", "--hosts", "2", "--rate", "1furlong"), "--rate 1furlong: expected a number with kbit, mbit or gbit"),
+    (("--ranks", "2", "--hosts", "2", "--rate", "1furlong"),
+     "--rate 1furlong: expected a number with kbit, mbit or gbit"),
     (("--ranks", "2", "--hosts", "2", "--rate", "-1gbit"), "--rate -1gbit: expected"),
     (("--ranks", "2", "--hosts", "2", "--rate", "0x1gbit"), "--rate 0x1gbit: expected"),
     (("--ranks", "2", "--hosts", "2", "--rate", "gbit"), "--rate gbit: expected"),

@@ -3,11 +3,13 @@
 import re
 
 import pytest
+
 from conftest import read_csv
 
 LOOP = """
 #include "plugin.h"
-void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b, float* c) {
+void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b,
+                       float* c) {
   for (int64_t i = 0; i < p->m; ++i)
     for (int64_t j = 0; j < p->n; ++j) {
       float sum = 0;
@@ -24,8 +26,9 @@ int stepladder_supports_matmul(const stepladder_matmul_problem* p) {
   return !p->transpose_a && !p->transpose_b;
 }
 """
-CRASHES = '#include "plugin.h"\nvoid stepladder_matmul(const stepladder_matmul_problem*, const float*, ' \
-          'const float*, float* c) { *(volatile float*)0 = 1; c[0] = 1; }\n'
+CRASHES = ('#include "plugin.h"\n'
+           'void stepladder_matmul(const stepladder_matmul_problem*, const float*, '
+           'const float*, float* c) { *(volatile float*)0 = 1; c[0] = 1; }\n')
 OTHERS = """
 #include "plugin.h"
 void stepladder_average_pool(const stepladder_pooling_problem* p, float* x, float* y) {
@@ -36,33 +39,39 @@ void stepladder_average_pool(const stepladder_pooling_problem* p, float* x, floa
       for (int64_t j = 0; j < out_w; ++j) {
         float sum = 0;
         int count = 0;
-        for (int64_t h = i * p->stride_h - p->pad_h; h < i * p->stride_h - p->pad_h + p->window_h; ++h)
-          for (int64_t w = j * p->stride_w - p->pad_w; w < j * p->stride_w - p->pad_w + p->window_w; ++w)
+        const int64_t top = i * p->stride_h - p->pad_h, left = j * p->stride_w - p->pad_w;
+        for (int64_t h = top; h < top + p->window_h; ++h)
+          for (int64_t w = left; w < left + p->window_w; ++w)
             if (h >= 0 && h < p->height && w >= 0 && w < p->width)
               sum += x[(plane * p->height + h) * p->width + w], ++count;
         y[(plane * out_h + i) * out_w + j] =
             sum / (float)(p->counts_padding ? p->window_h * p->window_w : count);
       }
 }
-int stepladder_supports_average_pool(const stepladder_pooling_problem* p) { return p->direction == 0; }
-void stepladder_sgd_update(const stepladder_sgd_update_problem* p, float* w, const float* g, float* v,
-                           float*, float rate, int64_t) {
+int stepladder_supports_average_pool(const stepladder_pooling_problem* p) {
+  return p->direction == 0;
+}
+void stepladder_sgd_update(const stepladder_sgd_update_problem* p, float* w, const float* g,
+                           float* v, float*, float rate, int64_t) {
   for (int64_t i = 0; i < p->count; ++i) {
     const float decayed = p->weight_decay == 0 ? g[i] : g[i] + p->weight_decay * w[i];
     if (p->optimizer == 1) v[i] = p->momentum * v[i] + decayed;
     w[i] -= rate * (p->optimizer == 1 ? v[i] : decayed);
   }
 }
-int stepladder_supports_sgd_update(const stepladder_sgd_update_problem* p) { return p->optimizer <= 1; }
+int stepladder_supports_sgd_update(const stepladder_sgd_update_problem* p) {
+  return p->optimizer <= 1;
+}
 """
 SGEMM = """
-extern "C" void cblas_sgemm(int, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda,
-                            const float* b, int ldb, float beta, float* c, int ldc) {
+extern "C" void cblas_sgemm(int, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                            int lda, const float* b, int ldb, float beta, float* c, int ldc) {
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       float sum = 0;
       for (int l = 0; l < k; ++l)
-        sum += (ta == 111 ? a[i * lda + l] : a[l * lda + i]) * (tb == 111 ? b[l * ldb + j] : b[j * ldb + l]);
+        sum += (ta == 111 ? a[i * lda + l] : a[l * lda + i]) *
+               (tb == 111 ? b[l * ldb + j] : b[j * ldb + l]);
       c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
     }
 }
@@ -70,8 +79,9 @@ extern "C" void cblas_sgemm(int, int ta, int tb, int m, int n, int k, float alph
 
 
 def bench(stepladder, run, library, *variants):
-    return stepladder("bench", "matmul", "--shape", "8x24x16", "--variant", ",".join(variants), "--plugin",
-                      library, "--threads", "1", "--budget", "0.01", "--quiet", "--out", run)
+    return stepladder("bench", "matmul", "--shape", "8x24x16", "--variant", ",".join(variants),
+                      "--plugin", library, "--threads", "1", "--budget", "0.01", "--quiet",
+                      "--out", run)
 
 
 def test_a_plugin_has_a_row_like_any_rung(stepladder, shared_object, tmp_path):
@@ -85,17 +95,18 @@ def test_a_plugin_has_a_row_like_any_rung(stepladder, shared_object, tmp_path):
 
 
 def test_every_function_of_a_file_is_verified(stepladder, shared_object):
-    done = stepladder("verify", "average_pool", "sgd_update", "--plugin", shared_object(OTHERS), "--variant",
-                      "mine", "--random", "60", "--threads", "1")
+    done = stepladder("verify", "average_pool", "sgd_update", "--plugin", shared_object(OTHERS),
+                      "--variant", "mine", "--random", "60", "--threads", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     for primitive in ("average_pool", "sgd_update"):
-        passed = re.search(rf"^{primitive} .* (\d+) checks passed, 0 failed, (\d+) unavailable", done.stdout, re.M)
+        passed = re.search(rf"^{primitive} .* (\d+) checks passed, 0 failed, (\d+) unavailable",
+                           done.stdout, re.M)
         assert int(passed[1]) > 20 and int(passed[2]) > 20, done.stdout
 
 
 def test_a_wrong_plugin_fails(stepladder, shared_object):
-    done = stepladder("verify", "matmul", "--plugin", shared_object(LOOP % "p->k - p->k % 2"), "--variant", "mine",
-                      "--random", "20")
+    done = stepladder("verify", "matmul", "--plugin", shared_object(LOOP % "p->k - p->k % 2"),
+                      "--variant", "mine", "--random", "20")
     assert done.returncode == 1 and "FAIL" in done.stdout
 
 
@@ -107,25 +118,29 @@ def test_a_plugin_that_crashes_costs_its_row_only(stepladder, shared_object, tmp
 
 
 def test_problems_that_it_does_not_support_are_unavailable(stepladder, shared_object):
-    done = stepladder("verify", "matmul", "--plugin", shared_object(NO_TRANSPOSES), "--variant", "mine", "--shape",
-                      "4x4x4 transpose_a=1", "--threads", "1")
+    done = stepladder("verify", "matmul", "--plugin", shared_object(NO_TRANSPOSES),
+                      "--variant", "mine", "--shape", "4x4x4 transpose_a=1", "--threads", "1")
     assert done.returncode == 4 and "1 unavailable" in done.stdout
 
 
 def test_a_library_with_sgemm_is_a_rung_of_matmul(stepladder, shared_object):
     library = shared_object(SGEMM, "libfast.so.3")
-    done = stepladder("verify", "matmul", "--blas", library, "--variant", "blas_fast", "--random", "40")
+    done = stepladder("verify", "matmul", "--blas", library, "--variant", "blas_fast",
+                      "--random", "40")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^matmul .* [1-9]\d* checks passed, 0 failed", done.stdout, re.M)
 
 
 @pytest.mark.parametrize("option, name, source, message", [
     ("--plugin", "libserial_ijk.so", RIGHT, "matmul has a rung serial_ijk already"),
-    ("--plugin", "libMy-kernel.so", RIGHT, "expected a file named like lib<rung>.so, of a-z, 0-9 and _"),
-    ("--plugin", "libmine.so", "void matmul() {}", "no function of bench/plugin.h, such as stepladder_matmul"),
+    ("--plugin", "libMy-kernel.so", RIGHT,
+     "expected a file named like lib<rung>.so, of a-z, 0-9 and _"),
+    ("--plugin", "libmine.so", "void matmul() {}",
+     "no function of bench/plugin.h, such as stepladder_matmul"),
     ("--blas", "libmine.so", RIGHT, "has no function cblas_sgemm"),
 ])
-def test_a_file_that_is_no_plugin_is_refused(stepladder, shared_object, option, name, source, message):
+def test_a_file_that_is_no_plugin_is_refused(stepladder, shared_object, option, name, source,
+                                             message):
     library = shared_object(source, name)
     done = stepladder("verify", "matmul", option, library)
     assert done.returncode == 1 and message in done.stderr and str(library) in done.stderr

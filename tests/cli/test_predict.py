@@ -1,4 +1,5 @@
-"""The cost model of best: scripts/cost_model.py fits it to runs, predict prints what it expects, step uses it."""
+"""The cost model of best: scripts/cost_model.py fits it to runs, predict prints what it expects,
+step uses it."""
 
 import csv
 import json
@@ -8,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import ROOT, read_csv
 
 sys.path.insert(0, str(ROOT))
@@ -29,7 +31,8 @@ def isa(machine):
 
 
 def true_seconds(family, m, n, k):
-    """skinny is faster where m is below 32, by a law that is linear in the logarithms of the sizes."""
+    """skinny is faster where m is below 32, by a law that is linear in the logarithms of the
+    sizes."""
     return 1e-9 * m * n * k if family == "openmp" else 1e-9 * 2 ** -2.5 * m ** 1.5 * n * k
 
 
@@ -81,7 +84,8 @@ def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa,
     found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
     assert len(found) > 40 and max(regret.predicted for regret in found) == 0
     shown = script("check", model, other)
-    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout and "| 100% | 0.0% | 0.0% |" in shown.stdout
+    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout
+    assert "| 100% | 0.0% | 0.0% |" in shown.stdout
 
 
 def test_the_regret_of_a_wrong_model_is_not_zero(machine, isa, model, tmp_path):
@@ -122,7 +126,8 @@ CONVOLUTION = ("n2 c3 h20 w31 k5 r3 s4 stride2x1 pad1x0 g1",
     ("matmul", "forward", MATMUL, (" nn", "")),
     ("matmul", "backward_data", MATMUL, (" nt", " transpose_b=1")),
     ("matmul", "backward_weights", MATMUL, (" tn", " transpose_a=1")),
-    *(("convolution", direction, CONVOLUTION, ("", "")) for direction in ("forward", "backward_data", "backward_weights"))])
+    *(("convolution", direction, CONVOLUTION, ("", ""))
+      for direction in ("forward", "backward_data", "backward_weights"))])
 def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, tmp_path, primitive,
                                                      direction, problem, form):
     shape, option, flops, bytes_moved = problem
@@ -198,8 +203,8 @@ def test_forward_and_backward_data_of_a_convolution_are_one_fit(capsys):
                 ("convolution", "backward_data", "nchw", 1): measured("backward_data", 3)}
     (fitted,) = cost_model.fit_families(families)
     assert set(fitted["directions"]) == {"forward", "backward_data"}
-    assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in capsys.readouterr(
-    ).out
+    shown = capsys.readouterr().out
+    assert "convolution backward_data and forward, 1 thread: 63 problems, 2 rungs" in shown
     for problem in measured("backward_data", 20):
         predictions = {name: cost_model.predicted(fitted, name, problem.features) for name in "ab"}
         assert problem.seconds[min(predictions,
@@ -226,7 +231,11 @@ def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
 CLOSE, FAR = (math.log2(cost_model.UNCERTAIN_FACTOR * factor) for factor in (0.99, 1.01))
 
 
-@pytest.mark.parametrize(("slow", "packed", "expected"), [(-20, -20 + FAR, "slow"), (-20 + FAR, -20, "packed"), (-20, -20 + CLOSE, "packed"), (-20 + CLOSE, -20, "packed")])
+@pytest.mark.parametrize(("slow", "packed", "expected"), [
+    (-20, -20 + FAR, "slow"),
+    (-20 + FAR, -20, "packed"),
+    (-20, -20 + CLOSE, "packed"),
+    (-20 + CLOSE, -20, "packed")])
 def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
         stepladder, isa, machine, tmp_path, slow, packed, expected):
     variants = {"slow": f"simd_{isa}",
@@ -260,10 +269,13 @@ def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
 
 
 @pytest.mark.parametrize(("change", "expected"), [
-    (lambda model: model.update(cpu_model="Analytical Engine"), "measured on \"Analytical Engine\", and this is"),
-    (lambda model: model["families"][0]["lengths"].__setitem__(0, 0), "expected a positive number, found 0"),
+    (lambda model: model.update(cpu_model="Analytical Engine"),
+     "measured on \"Analytical Engine\", and this is"),
+    (lambda model: model["families"][0]["lengths"].__setitem__(0, 0),
+     "expected a positive number, found 0"),
     (lambda model: model["families"][0]["points"][3].pop(), "expected 14 numbers"),
-    (lambda model: next(iter(model["families"][0]["rungs"].values()))["weights"].append(1.5), "expected 60 numbers"),
+    (lambda model: next(iter(model["families"][0]["rungs"].values()))["weights"].append(1.5),
+     "expected 60 numbers"),
     (lambda model: model["families"][0].pop("points"), "points"),
     (lambda model: model["families"][0].pop("directions"), "directions"),
     (lambda model: model.update(extra=1), "extra"),
@@ -315,8 +327,8 @@ def test_the_check_refuses_a_model_of_an_earlier_version(machine, isa, model, tm
     content["families"][0]["direction"] = content["families"][0].pop("directions")[0]
     model.write_text(json.dumps(content))
     done = script("check", model, write_run(tmp_path / "other", machine, isa, sizes(5, 2)))
-    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr and done.stderr.count(
-        "\n") == 1
+    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_bad_runs_are_refused_and_leave_no_file(machine, isa, tmp_path):

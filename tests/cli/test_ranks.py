@@ -1,4 +1,5 @@
-"""A rank that dies, hangs or disagrees ends the run with its number; finished rows stay and the run can be resumed."""
+"""A rank that dies, hangs or disagrees ends the run with its number; finished rows stay and the run
+can be resumed."""
 
 import os
 import shutil
@@ -159,11 +160,13 @@ def ends_with(status, reason, done):
 @pytest.mark.parametrize(("command", "file"), [
     (["bench", "all_reduce", "--suite-file", "suite.csv"], "suite.csv"),
     (["verify", "all_reduce", "--suite-file", "suite.csv"], "suite.csv"),
-    (["train", "--mode", "synchronous", "--steps", "1", "--data", "generated", "--network", "net.json"], "net.json"),
+    (["train", "--mode", "synchronous", "--steps", "1", "--data", "generated",
+      "--network", "net.json"], "net.json"),
     (["step", "--network", "net.json"], "net.json"),
     (["plan", "--network", "net.json"], "net.json"),
     (["plan", "--bytes", "--network", "net.json"], "net.json"),
-    (["step", "--network", "net.json", "--tuned", "tuned.json"], "tuned.json"),  # CLI11 looks for it
+    # CLI11 looks for it.
+    (["step", "--network", "net.json", "--tuned", "tuned.json"], "tuned.json"),
 ])
 def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tmp_path, in_folders,
                                                  command, file):
@@ -189,8 +192,11 @@ def test_a_name_that_one_rank_does_not_know_ends_the_run(stepladder, mpirun, tmp
     assert ends_with(1, "rank 1 of 3: unknown problem of all_reduce 'second'", done), done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["bench", "all_reduce", "--variant", "rong"], ["trian"], ["step", "--inter", "x"],
-                                       ["train", "--network", "mlp", "--mode", "synchronos"]])
+@pytest.mark.parametrize("arguments", [
+    ["bench", "all_reduce", "--variant", "rong"],
+    ["trian"],
+    ["step", "--inter", "x"],
+    ["train", "--network", "mlp", "--mode", "synchronos"]])
 def test_an_error_on_all_ranks_is_printed_once(stepladder, mpirun, arguments):
     alone = stepladder(*arguments)
     done = stepladder(*arguments, launcher=mpirun, timeout=45)

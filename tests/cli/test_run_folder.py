@@ -1,4 +1,5 @@
-"""A run folder is never overwritten, fails before measuring if it cannot be used, and loses no finished row."""
+"""A run folder is never overwritten, fails before measuring if it cannot be used, and loses no
+finished row."""
 
 import json
 import os
@@ -34,7 +35,8 @@ def test_a_run_that_is_there_is_refused_and_left_alone(stepladder, finished_run,
     before = {path.name: path.read_bytes() for path in finished_run.iterdir()}
     done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", finished_run)
     assert done.returncode == 1
-    assert "holds a run already" in done.stderr and "--resume" in done.stderr and "--out" in done.stderr
+    assert "holds a run already" in done.stderr
+    assert "--resume" in done.stderr and "--out" in done.stderr
     assert {path.name: path.read_bytes() for path in finished_run.iterdir()} == before
 
 
@@ -79,8 +81,9 @@ def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(
     kept_samples = [row for row in samples if row["variant"] != "blocked"]
     after_samples = read_csv(run / "samples.csv")
     assert after_samples[:len(kept_samples)] == kept_samples
-    assert sum(int(row["repetitions"]) for row in after[len(kept):]) <= len(after_samples) - len(kept_samples) < \
-        len(samples) - len(kept_samples)
+    new_repetitions = sum(int(row["repetitions"]) for row in after[len(kept):])
+    new_samples = len(after_samples) - len(kept_samples)
+    assert new_repetitions <= new_samples < len(samples) - len(kept_samples)
 
 
 def start_many(stepladder, many, run):
@@ -117,8 +120,9 @@ def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path)
     process.kill()
     process.communicate()
     finished = (run / "summary.csv").read_text()
-    done = stepladder("bench", "matmul", "--variant", "serial_i??", "--suite-file", many, "--threads",
-                      1, "--repetitions", 2, "--budget", 0.001, "--out", run, "--resume")
+    done = stepladder("bench", "matmul", "--variant", "serial_i??", "--suite-file", many,
+                      "--threads", 1, "--repetitions", 2, "--budget", 0.001, "--out", run,
+                      "--resume")
     assert done.returncode == 0, done.stderr
     assert (run / "summary.csv").read_text().startswith(finished[:finished.rfind("\n") + 1])
     assert len(keys(run)) == 120
@@ -229,8 +233,12 @@ def test_the_documents_describe_every_column(finished_run):
 
 
 @pytest.mark.parametrize(("name", "content"), [
-    ("environment.json", {"commands": 3}), ("environment.json", {"noise": 3}), ("environment.json", {"started_at": []}),
-    ("benchmark.json", {"benchmarks": 3}), ("ceilings.json", {"ceilings": [{}]}), ("ceilings.json", {"ceilings": [3]}),
+    ("environment.json", {"commands": 3}),
+    ("environment.json", {"noise": 3}),
+    ("environment.json", {"started_at": []}),
+    ("benchmark.json", {"benchmarks": 3}),
+    ("ceilings.json", {"ceilings": [{}]}),
+    ("ceilings.json", {"ceilings": [3]}),
     ("ceilings.json", [])])
 def test_resumed_json_of_another_kind_is_named(stepladder, finished_run, tiny, tmp_path, name,
                                                content):

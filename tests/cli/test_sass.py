@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ARCH = "sm_90a"
-# Minimum share of FFMA in the longest loop. CUDA 13.0 compiles 0.79, 0.85 to 0.89 and 0.86 to 0.89; loads of
-# single floats, for rows that are not aligned, cost more.
+# Minimum share of FFMA in the longest loop. CUDA 13.0 compiles 0.79, 0.85 to 0.89 and 0.86 to 0.89;
+# loads of single floats, for rows that are not aligned, cost more.
 FFMA_SHARE = {"vectorized": 0.75, "warp_tile": 0.83, "split_k": 0.83}
 CLUSTER_SPLIT = ["tf32_split_k", "tf32x3_split_k"]
 TENSOR_CORE = ["tf32_tensor_core", "tf32x3", *CLUSTER_SPLIT]
@@ -24,7 +24,8 @@ SHARED_KERNELS = {
 }
 RUNGS = ["coalesced", "shared_memory", "register_tile", *FFMA_SHARE, *TENSOR_CORE]
 MATMUL_WGMMA, CONVOLUTION_WGMMA = "6matmul12wgmma_kernel", "11convolution12wgmma_kernel"
-# Parts of the mangled names of other kernels: convolution's winograd_gemm, all_reduce's peer_ring, layers, max_pool.
+# Parts of the mangled names of other kernels: convolution's winograd_gemm, all_reduce's peer_ring,
+# layers, max_pool.
 WINOGRAD_GEMM, PEER_RING, LAYERS = "batched_gemm_kernel", "_peer_ring_cu_", "10stepladder6layers"
 MAX_POOL = "10stepladder8max_pool"
 WINOGRAD_TRANSFORMS = [
@@ -83,7 +84,8 @@ def count(code, what):
 
 
 def main_loop(code):
-    """The instructions between a backward branch and its target, where most of them are multiply-adds."""
+    """The instructions between a backward branch and its target, where most of them are
+    multiply-adds."""
     jumps = ((at, re.search(r"\bBRA\b.*?0x([0-9a-f]+)", text)) for at, text in code)
     loops = [[line for line in code if int(jump[1], 16) <= line[0] <= at]
              for at, jump in jumps if jump and int(jump[1], 16) < at]
@@ -138,7 +140,8 @@ def test_slices_are_added_in_distributed_shared_memory(kernels, rung):
 
 
 def of_wgmma(kernels):
-    """{mangled kernel: (code, whether it is convolution's, columns of a tile, products for each)}"""
+    """{mangled kernel:
+    (code, whether it is convolution's, columns of a tile, products for each)}"""
     found = {}
     for part in (MATMUL_WGMMA, CONVOLUTION_WGMMA):
         for name, code in named(kernels, part).items():
@@ -148,7 +151,8 @@ def of_wgmma(kernels):
     return found
 
 
-# (whether it is convolution's, columns of a tile, products for each). 3xTF32 has not enough registers for 256.
+# (whether it is convolution's, columns of a tile, products for each). 3xTF32 has not enough
+# registers for 256.
 WGMMA_TILES = {(False, 256, 1), (False, 128, 1), (False, 64, 1), (False, 128, 3), (False, 64, 3),
                (True, 256, 1), (True, 128, 1), (True, 64, 1), (True, 128, 3), (True, 64, 3)}
 # Each exists for matmul's clusters of one and two blocks, and for convolution's directions.
@@ -201,7 +205,8 @@ def test_other_kernels_do_not_spill(kernels, part):
 def test_winograd_multiplies_vectors_of_shared_memory(kernels):
     for name, code in named(kernels, WINOGRAD_GEMM).items():
         loop = main_loop(code)
-        # 0.83 to 0.87 in tiles of 64 x 128 and 128 x 128, 0.72 to 0.79 with half as many accumulators per thread
+        # 0.83 to 0.87 in tiles of 64 x 128 and 128 x 128, 0.72 to 0.79 with half as many
+        # accumulators per thread.
         assert count(loop, "FFMA") >= (0.8 if count(loop, "FFMA") >= 512 else 0.7) * len(loop), name
         assert count(loop, "LDS") == count(loop, "LDS.128"), name
         assert count(code, "LDG.E.128") and count(code, "STG.E.128"), name
@@ -213,7 +218,8 @@ def test_the_peer_ring_adds_in_vectors(kernels):
 
 
 def max_pools(kernels, which, lanes=r"\d", epilogue=r"\d"):
-    pattern = rf"{MAX_POOL}\S*?_vectorized_cu_\S*?{which}_kernelILi\dELi\dELi{lanes}ELNS0_8EpilogueE{epilogue}E"
+    pattern = (rf"{MAX_POOL}\S*?_vectorized_cu_\S*?{which}_kernel"
+               rf"ILi\dELi\dELi{lanes}ELNS0_8EpilogueE{epilogue}E")
     found = [code for name, code in kernels.items() if re.search(pattern, name)]
     assert found
     return found

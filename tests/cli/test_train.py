@@ -6,6 +6,7 @@ import re
 import struct
 
 import pytest
+
 from conftest import ROOT, read_csv
 
 NETWORK = {
@@ -106,7 +107,8 @@ def test_optimizers_in_one_run_folder_are_trainings_of_their_own(train):
 
 def test_an_unknown_optimizer_is_an_error_with_the_nearest(train):
     done, rows = train("--optimizer", "adm")
-    assert done.returncode == 2 and "unknown optimizer 'adm'" in done.stderr and "adam" in done.stderr
+    assert done.returncode == 2
+    assert "unknown optimizer 'adm'" in done.stderr and "adam" in done.stderr
     assert not rows
 
 
@@ -163,7 +165,8 @@ def test_a_network_that_takes_no_digits_gets_generated_images(quick):
 def test_what_cannot_be_generated_is_an_error_that_names_the_option(stepladder, tmp_path):
     done = stepladder("train", "--network", "alexnet", "--out", tmp_path / "run")
     assert done.returncode == 1
-    assert "alexnet: no data can be generated for 1000 classes" in done.stderr and "--data" in done.stderr
+    assert "alexnet: no data can be generated for 1000 classes" in done.stderr
+    assert "--data" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -172,9 +175,11 @@ FEW_THREADS = """
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
+                   void *argument) {
   static int started;
-  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+      dlsym(RTLD_NEXT, "pthread_create");
   return started == 2 ? EAGAIN : (++started, real(id, attributes, start, argument));
 }
 """

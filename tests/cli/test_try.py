@@ -4,6 +4,7 @@ import re
 import shutil
 
 import pytest
+
 from conftest import ROOT, Program
 
 
@@ -60,7 +61,8 @@ def test_a_rung_is_tried_beside_the_one_below_the_others_and_the_libraries(run):
                "--random", "3", "--budget", "0.005")
     assert done.returncode == 0, done.stderr
     assert re.search(r"matmul simd_\w+ .*, 0 failed", done.stdout)
-    table = [line.split()[0] for line in done.stdout.splitlines() if " us " in line or " ns " in line]
+    table = [line.split()[0] for line in done.stdout.splitlines()
+             if " us " in line or " ns " in line]
     assert {"serial_ijk", "blocked"} < set(table) and len(table) > 6
     verdict = done.stdout[done.stdout.index("geometric means:"):].splitlines()[1:]
     number = r"[\d.]+x"
@@ -76,7 +78,8 @@ TWO_LOOPS = """
 int stepladder_supports_matmul(const stepladder_matmul_problem* p) {
   return !p->transpose_a && p->transpose_b;
 }
-void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b, float* c) {
+void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const float* b,
+                       float* c) {
   for (int64_t i = 0; i < p->m * p->n; ++i) c[i] = 1.0f / (1.0f + i);
   for (int64_t i = 0; i < p->m; ++i)
     for (int64_t j = 0; j < p->n; ++j) {
@@ -99,10 +102,13 @@ def test_the_inner_loop_is_that_in_which_the_time_is_spent(run, shared_object):
     assert int(share) > 60 and int(samples) > 100
     lines = shown.splitlines()
     body = lines[3:lines.index("of stepladder_matmul") - 1]
-    for instruction, meaning in ((r"movss xmm\d+,DWORD PTR \[", "loads a float"),
-                                 (r"mulss xmm\d+,DWORD PTR \[", "multiplies a float, one operand from memory"),
-                                 (r"addss xmm", "adds a float"), (r"j\w+ ", "repeats the loop")):
-        assert sum(bool(re.search(rf"{instruction}.*  {meaning}$", line)) for line in body) == 1, shown
+    for instruction, meaning in (
+            (r"movss xmm\d+,DWORD PTR \[", "loads a float"),
+            (r"mulss xmm\d+,DWORD PTR \[", "multiplies a float, one operand from memory"),
+            (r"addss xmm", "adds a float"),
+            (r"j\w+ ", "repeats the loop")):
+        pattern = rf"{instruction}.*  {meaning}$"
+        assert sum(bool(re.search(pattern, line)) for line in body) == 1, shown
     assert not any("div" in line for line in body)
     assert lines[-1] == f"in {library}"
     counted = re.match(r"(\d+) instructions: ", lines[-3])

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+
 from conftest import TINY_NETWORK, read_csv
 
 BRIEF = ("--repetitions", "3", "--budget", "0.005")

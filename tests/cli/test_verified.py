@@ -1,5 +1,5 @@
-"""`list` calls a CUDA rung verified only where a published file has the digest of its source, which is computed
-here a second time.
+"""`list` calls a CUDA rung verified only where a published file has the digest of its source, which
+is computed here a second time.
 """
 
 import hashlib
@@ -79,12 +79,14 @@ def entry(digest, date="2026-01-31", device="NVIDIA X"):
 
 
 def expected_status(file, digest, published):
-    """What `list` should print, by the rules of docs/gpu.md, for the files of one machine or none."""
+    """What `list` should print, by the rules of docs/gpu.md, for the files of one machine or
+    none."""
     for kind, now, then in (("failed", "FAILED on", "changed since it failed on"),
                             ("verified", "verified on", "changed since it was verified on")):
         for claims in published:
             if claim := claims[kind].get(file):
-                return f"{now if claim['digest'] == digest else then} {claim['device']}, {claim['date']}"
+                status = now if claim["digest"] == digest else then
+                return f"{status} {claim['device']}, {claim['date']}"
     return NEVER
 
 
@@ -140,7 +142,8 @@ def test_a_damaged_file_is_an_error_with_its_name_and_line(stepladder, tmp_path)
     publish(tmp_path, "x", {})
     path = tmp_path / "x/verified.json"
     path.write_text(
-        '{\n "schema_version": 1,\n "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n'
+        '{\n "schema_version": 1,\n'
+        ' "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n'
     )
     done = stepladder("list", "--results", tmp_path)
     assert done.returncode == 1 and done.stdout == ""

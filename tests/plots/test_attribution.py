@@ -4,8 +4,9 @@ import csv
 import json
 import re
 
-import page_run
 import pytest
+
+import page_run
 from plots.data import schema
 from plots.data.reading import load_run
 from plots.page import attribution
@@ -36,9 +37,10 @@ def write(folder, rows):
 
 
 def technique(name, alone, last, average, least, most, **cells):
-    return {"primitive": "matmul", "direction": "forward", "problem": "fc", "shape": "64x512x784 nn",
-            "threads": 2, "technique": name, "alone": alone, "last": last, "average": average,
-            "least": least, "most": most, "least_after": "nothing", "most_after": "tile", **cells}
+    return {"primitive": "matmul", "direction": "forward", "problem": "fc",
+            "shape": "64x512x784 nn", "threads": 2, "technique": name, "alone": alone, "last": last,
+            "average": average, "least": least, "most": most, "least_after": "nothing",
+            "most_after": "tile", **cells}
 
 
 ROWS = [
@@ -59,9 +61,9 @@ def test_the_sentence_tells_what_depends_on_the_order_and_what_does_not(run):
     [found] = attribution.attributions(run)
     assert [row["technique"] for row in found.techniques] == ["vectors", "tile", "threads"]
     assert attribution.sentence(found) == (
-        "On matmul (64x512x784 nn, 2 threads), vectors 1.40× alone and 4.90× at the end; a register "
-        "tile 2.00× alone and 3.00× at the end; threads 1.70× to 2.00× whatever came before; all "
-        "together 14.3×.")
+        "On matmul (64x512x784 nn, 2 threads), vectors 1.40× alone and 4.90× at the end; a "
+        "register tile 2.00× alone and 3.00× at the end; threads 1.70× to 2.00× whatever came "
+        "before; all together 14.3×.")
 
 
 def test_the_picture_has_a_line_from_least_to_most_and_the_average_on_it(run):

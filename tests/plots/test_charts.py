@@ -9,9 +9,6 @@ import matplotlib.colors
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
-from run_folder import (LAYERS, ceiling, one_step, row, summary_row, unavailable_row, write_csv,
-                        write_json, write_run)
-from text_boxes import faults, measurable, text_of, title_of, visible_texts
 
 from plots.__main__ import main
 from plots.charts import draw, style
@@ -20,7 +17,19 @@ from plots.charts.labels import count_inside, parts_of, spread
 from plots.data import schema
 from plots.data.ratios import Resource, ladders
 from plots.data.reading import EVERYTHING, load_run
+from run_folder import (
+    LAYERS,
+    ceiling,
+    one_step,
+    row,
+    summary_row,
+    unavailable_row,
+    write_csv,
+    write_json,
+    write_run,
+)
 from tests import columns
+from text_boxes import faults, measurable, text_of, title_of, visible_texts
 
 EXPECTED = {
     "ladder-matmul", "ladder-max_pool", "ladder-all_reduce", "size-matmul", "size-max_pool",

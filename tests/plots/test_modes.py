@@ -10,11 +10,10 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.colors
-import mode_run
 import pytest
 from matplotlib.colors import to_hex
-from text_boxes import faults, text_of
 
+import mode_run
 from plots.__main__ import main
 from plots.charts import draw, style
 from plots.charts.figure import Page
@@ -26,6 +25,7 @@ from plots.screen import modes_screen
 from plots.screen.text import WIDTH
 from plots.tables import blocks
 from plots.tables.tables_md import render
+from text_boxes import faults, text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,8 +4,15 @@ import random
 
 import pytest
 
-from plots.data.names import (Rung, isa_width, ladder_order, resolve_builds_on, split_isa,
-                              technique_in_name, widest_builds)
+from plots.data.names import (
+    Rung,
+    isa_width,
+    ladder_order,
+    resolve_builds_on,
+    split_isa,
+    technique_in_name,
+    widest_builds,
+)
 
 
 @pytest.mark.parametrize("name, family, isa", [

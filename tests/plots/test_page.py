@@ -15,16 +15,27 @@ import stat
 import sys
 from pathlib import Path
 
-import page_run
 import pytest
 
+import page_run
 import run_folder
 from plots.__main__ import main
 from plots.data.numbers import times
 from plots.data.ratios import ladders
 from plots.data.reading import load_run
-from plots.page import (clocks, explorer, first_screen, instructions, markup, shapes, sources, svg,
-                        swap, verdicts, write)
+from plots.page import (
+    clocks,
+    explorer,
+    first_screen,
+    instructions,
+    markup,
+    shapes,
+    sources,
+    svg,
+    swap,
+    verdicts,
+    write,
+)
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,9 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
-import page_run
 import pytest
 
+import page_run
 from plots.__main__ import main
 from plots.page import write
 

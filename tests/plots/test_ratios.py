@@ -7,13 +7,19 @@ import statistics
 from pathlib import Path
 
 import pytest
-from run_folder import row, summary_row
 
 from plots.data.names import Rung
-from plots.data.ratios import (Ratio, Resource, first_and_last, geometric_mean, mean_ratio,
-                               rate_bounds)
+from plots.data.ratios import (
+    Ratio,
+    Resource,
+    first_and_last,
+    geometric_mean,
+    mean_ratio,
+    rate_bounds,
+)
 from plots.data.reading import load_run
 from plots.data.samples import Samples, Time, median_over_visits, median_with_interval, read_samples
+from run_folder import row, summary_row
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,10 +4,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-from run_folder import ceiling, csv_text, row, summary_row, write_csv, write_json
 
 from plots.data.errors import InputError
 from plots.data.reading import load_run, read_table, read_tables
+from run_folder import ceiling, csv_text, row, summary_row, write_csv, write_json
 from tests import columns
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from run_folder import summary_row, table_row, total, write_csv, write_json
 
 from plots.__main__ import main
 from plots.data.errors import InputError
@@ -11,6 +10,7 @@ from plots.data.reading import load_run
 from plots.tables import markdown
 from plots.tables.blocks import data_parallel_peers, known_blocks, peers, sweep
 from plots.tables.report import rewrite
+from run_folder import summary_row, table_row, total, write_csv, write_json
 from tests import columns
 
 
@@ -83,8 +83,8 @@ def test_the_table_of_a_ladder(tmp_path, root):
                                              "2"]
     assert table_row(text, "`simd_avx2`")[1:] == ["`blocked`", "1 thread", "4.00x", "4.00x",
                                                  "0.50x", "–", "–", "2"]
-    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–", "–",
-                                              "1"]
+    assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–",
+                                              "–", "1"]
     assert "mkl" not in text
 
 

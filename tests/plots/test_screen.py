@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from run_folder import environment, summary_row, total, unavailable_row, write_csv, write_run
 
 from plots.__main__ import main
 from plots.data.ratios import Resource
 from plots.data.reading import load_run
 from plots.screen.bench_screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
+from run_folder import environment, summary_row, total, unavailable_row, write_csv, write_run
 from tests import columns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,8 +65,8 @@ def test_the_published_run(monkeypatch):
     assert len(text.splitlines()) <= MOST_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
     best = block(text, "Our best rung")
-    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.00x", "–", "81", "%",
-                       "23"]
+    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.00x", "–", "81",
+                       "%", "23"]
     assert block(text, "Training step")[-1] == ["cifar_cnn", "2", "threads", "best", "26.3", "63.0",
                                                 "2.39x", "5.74x", "over", "simd"]
     assert "Charts: results/amd-epyc-zen4-2core/charts (23); start with ladder-matmul.svg" in text
@@ -198,7 +198,8 @@ def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
 def test_columns_line_up(run_dir):
     lines = next(part for part in render(load_run(run_dir)).split("\n\n")
                  if part.startswith("Our best rung")).splitlines()[1:]
-    ends = [lines[0].index(label) + len(label) for label in ("over vendor", "equal", "of roof", "problems")]
+    ends = [lines[0].index(label) + len(label)
+            for label in ("over vendor", "equal", "of roof", "problems")]
     for line in lines[1:]:
         assert all(not line[end - 1].isspace() and line[end:end + 1] in ("", " ") for end in ends)
 

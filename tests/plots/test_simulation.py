@@ -7,11 +7,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from run_folder import write_json
 
 from plots.charts import draw
 from plots.data.reading import load_run
 from plots.tables import blocks
+from run_folder import write_json
 from scripts import simulate
 
 RUNGS = {"gather_broadcast": ("mpi", 40.0), "ring": ("mpi", 4.0), "by_model": ("mpi", 3.0),

@@ -4,13 +4,13 @@ import json
 import re
 
 import pytest
-from run_folder import csv_text, row, write_csv
 
 from plots.data.numbers import MISSING
 from plots.data.reading import load_run, read_tables
 from plots.data.steps import baseline, configurations, thread_sweep
 from plots.data.trainings import split_trainings
 from plots.page import first_screen, then_and_now
+from run_folder import csv_text, row, write_csv
 from tests import columns
 
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from run_folder import (LAYERS, VARIANTS, summary_row, table_row, total, unavailable_row,
-                        write_csv)
 
 from plots.__main__ import main
 from plots.data.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
 from plots.data.reading import load_run
 from plots.tables import blocks
 from plots.tables.tables_md import render
+from run_folder import LAYERS, VARIANTS, summary_row, table_row, total, unavailable_row, write_csv
 from tests import columns
 
 

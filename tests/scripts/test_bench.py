@@ -74,7 +74,8 @@ def test_primitive_and_variant_restrict_the_run(project):
     project.run("run_bench.py", OUT="run", PRIMITIVE="matmul, max_pool", VARIANT="open*",
                 SUITE="alexnet", THREADS="3", BUDGET="0.5")
     assert project.calls() == [
-        "bench matmul max_pool --quiet --suite alexnet --variant open* --budget 0.5 --threads 3 --out run"]
+        "bench matmul max_pool --quiet --suite alexnet --variant open* --budget 0.5 --threads 3 "
+        "--out run"]
 
 
 def test_more_ranks_than_cores_only_when_asked(project):
@@ -198,7 +199,8 @@ def test_every_part_is_one_line_and_its_output_goes_to_the_log(sandbox):
     assert lines[2].startswith("Measured in ") and lines[3:] == ["", "the last screen"]
     log = (sandbox.root / "run/bench.log").read_text()
     assert log.count("on stdout\n") == log.count("on stderr\n") == 50
-    assert log.count("drawn") == 3 and "+ build/stepladder bench max_pool --quiet --suite quick " in log
+    assert log.count("drawn") == 3
+    assert "+ build/stepladder bench max_pool --quiet --suite quick " in log
 
 
 def test_on_a_terminal_the_progress_is_shown_there(sandbox):

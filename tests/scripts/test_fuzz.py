@@ -15,14 +15,16 @@ def fuzz(sandbox):
 def test_it_says_that_clang_is_missing(fuzz):
     result = fuzz("60", "")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "make fuzz: clang++ is not on this machine (Debian: clang libclang-rt-dev).\n"
+    assert result.stderr == (
+        "make fuzz: clang++ is not on this machine (Debian: clang libclang-rt-dev).\n")
 
 
 def test_it_says_that_libfuzzer_is_missing(sandbox, fuzz):
     sandbox.fake("clang++", "exit 1")
     result = fuzz("60", "idx")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "make fuzz: clang++ has no libFuzzer on this machine (Debian: libclang-rt-dev).\n"
+    assert result.stderr == (
+        "make fuzz: clang++ has no libFuzzer on this machine (Debian: libclang-rt-dev).\n")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "1.5", "x", ""])

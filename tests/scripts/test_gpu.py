@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tarfile
 import time
+from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, Sandbox
 from tests import columns
 
-TOOLS = "basename cp du getconf gzip head tar tee timeout".split()
+TOOLS = ["basename", "cp", "du", "getconf", "gzip", "head", "tar", "tee", "timeout"]
 LADDERS = {"matmul": ["naive", "tf32_wgmma", "warp_tile", "cublas"], "sgd_update": ["naive"],
            "layers": ["bias"], "all_reduce": ["nccl"]}
 OWN = [("matmul", "naive"), ("matmul", "warp_tile"), ("sgd_update", "naive"), ("layers", "bias"),
@@ -79,7 +80,8 @@ def write_list(machine, passed=()):
         for rung in rungs:
             technique = "vendor" if rung in ("cublas", "nccl") else "cuda"
             status = "verified on" if rung in passed else "changed since it was verified on"
-            text += f"  {rung:22} {technique:8} fp32  adds\n  {'':22} {status} NVIDIA X, 2026-01-31\n"
+            text += f"  {rung:22} {technique:8} fp32  adds\n"
+            text += f"  {'':22} {status} NVIDIA X, 2026-01-31\n"
         (machine.root / "lists/cuda" / primitive).write_text(text)
     for primitive in ("matmul", "convolution", "max_pool", "sgd_update"):
         (machine.root / "lists/cpu" / primitive).write_text(
@@ -172,7 +174,7 @@ def stages(result):
 
 
 def outcome(result, title):
-    return dict((name, word) for word, name in stages(result))[title]
+    return {name: word for word, name in stages(result)}[title]
 
 
 def unpacked(archive):
@@ -204,10 +206,10 @@ def ends(process):
     """Whether this process, not a child of the test, ends within a few seconds."""
     for _ in range(100):
         try:
-            state = open(f"/proc/{process}/stat", encoding="utf-8").read().split(") ")[-1][0]
+            status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
         except (FileNotFoundError, ProcessLookupError):
             return True
-        if state == "Z":
+        if status.split(") ")[-1][0] == "Z":
             return True
         time.sleep(0.05)
     return False
@@ -242,8 +244,9 @@ def test_it_builds_verifies_and_measures_everything(whole_run):
     assert "--target stepladder" in built
     suite = {"layers": ""}  # it has no suites
     assert sorted(call for call in calls_of(machine, "verify") if "--record" in call) == sorted(
-        f"verify {primitive} --variant {rung} --place cuda {suite.get(primitive, '--suite layers ')}"
-        "--random 40 --record run/verified.json" for primitive, rung in OWN)
+        f"verify {primitive} --variant {rung} --place cuda "
+        f"{suite.get(primitive, '--suite layers ')}--random 40 --record run/verified.json"
+        for primitive, rung in OWN)
     assert calls_of(machine, "bench matmul --place cuda", "bench sgd_update --place cuda") == [
         f"bench {primitive} --place cuda --variant {variants} --suite {suite} --threads 1 "
         "--out run --resume"
@@ -291,7 +294,8 @@ def test_a_part_has_its_own_stages_and_limit(machine, part, titles):
     result = machine.run("gpu.sh", "run", PART=part, **only)
     assert result.returncode == 0, result.stdout + result.stderr
     assert [title for _, title in stages(result)] == titles
-    assert f"at most {dict(check=240, measure=420)[part]} s" in result.stdout
+    limit = {"check": 240, "measure": 420}[part]
+    assert f"at most {limit} s" in result.stdout
     assert ("    |   TMA    works" in result.stdout) == (part == "check")
     assert len(calls_of(machine, "machine --probe")) == (part == "check")
 
@@ -323,7 +327,7 @@ def test_an_unknown_primitive_is_a_failure(machine):
     assert "matmull" in (machine.root / "run/logs/verify.log").read_text().splitlines()[-1]
 
 
-# --- the program -----------------------------------------------------------------------------------
+# --- the program ----------------------------------------------------------------------------------
 
 
 def test_a_prebuilt_program_is_used_and_nothing_is_built(machine):
@@ -437,7 +441,7 @@ def test_cudnn_and_cublas_come_from_python_packages_if_the_toolkit_lacks_them(tm
     assert nvidia_packages(tmp_path / "nowhere", toolkit) == []
 
 
-# --- the run folder and what arrives ----------------------------------------------------------------
+# --- the run folder and what arrives --------------------------------------------------------------
 
 ALL = {"environment.json", "benchmark.json", "summary.csv", "samples.csv", "step.csv",
        "verified.json", "peers/step.csv", "peers/samples.csv", "cpu/summary.csv",
@@ -453,7 +457,7 @@ def test_two_files_arrive_and_the_archive_has_everything(whole_run):
     out = machine.root / "out"
     assert files_in(out) == {"gpu-run.tar.gz", "gpu-run.txt"}
     files = unpacked(out / "gpu-run.tar.gz")
-    assert ALL <= set(files)
+    assert set(files) >= ALL
     assert set(files) == files_in(machine.root / "run")
     assert (out / "gpu-run.txt").read_text() == files["table.txt"]
     assert files["table.txt"] in result.stdout
@@ -527,7 +531,7 @@ def test_the_times_may_follow_in_the_folder_of_the_check(machine):
     machine.run("gpu.sh", "run", PART="check")
     result = machine.run("gpu.sh", "run", PART="measure", RESUME="1", OUT="out")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert ALL <= set(unpacked(machine.root / "out/gpu-run.tar.gz"))
+    assert set(unpacked(machine.root / "out/gpu-run.tar.gz")) >= ALL
 
 
 def test_it_ends_with_a_short_table(whole_run):
@@ -569,7 +573,7 @@ def test_a_folder_with_a_run_is_only_changed_on_request(machine):
     assert not any("peers/run.py" in call for call in machine.calls("python3"))  # measured before
 
 
-# --- failures ----------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 def test_a_failed_stage_does_not_stop_the_others(machine):

@@ -178,7 +178,8 @@ def test_the_program_runs_from_another_folder_with_the_libraries_of_the_bundle(p
 
 def test_the_program_lists_the_rungs_of_the_sources_it_is_given(packed, tmp_path):
     own = {"PATH": os.environ["PATH"], "STEPLADDER_SOURCE_DIR": str(ROOT)}
-    shown = subprocess.run([packed / "bin/stepladder", "list", "--place", "cuda", "--full"], cwd=tmp_path,
-                           env=own, capture_output=True, text=True, timeout=60, check=True).stdout
+    shown = subprocess.run([packed / "bin/stepladder", "list", "--place", "cuda", "--full"],
+                           cwd=tmp_path, env=own, capture_output=True, text=True, timeout=60,
+                           check=True).stdout
     assert shown.startswith("matmul\n")
     assert "not known whether it ran" not in shown  # it reads the published results

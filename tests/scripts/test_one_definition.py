@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OPENS = re.compile(
-    r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{|(?:(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s+)?"
+    r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{|"
+    r"(?:(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s+)?"
     r"(\w+(?:::\w+)*)(?:<[^<>{};]*>)?(?:\s+final)?(?:\s*:(?!:)[^{};()]*)?)\s*\{|\{|\}")
 # One namespace, several names: each instruction set has its own.
 OF_EACH_ISA = "STEPLADDER_ISA"
@@ -55,7 +56,8 @@ def test_no_type_is_defined_twice():
 
 def test_two_definitions_are_found():
     first = "namespace a {\nclass Progress {\n  struct Inner { int x; };\n};\n}  // namespace a\n"
-    second = "namespace a {\nnamespace {\nstruct Inner {};\n}\nstruct Progress final : Base<int> { void f() { struct Local {}; } };\n}\n"
+    second = ("namespace a {\nnamespace {\nstruct Inner {};\n}\n"
+              "struct Progress final : Base<int> { void f() { struct Local {}; } };\n}\n")
     assert defined_twice([("x.hpp", first), ("y.hpp", second)]) == {
         "a::Progress": ["x.hpp", "y.hpp"]}
     assert defined_twice([("x.hpp", first), ("y.hpp", second.replace("namespace a",

@@ -211,7 +211,8 @@ struct GemmTile {
                     std::int64_t count) {
     float* at = c + column;
     store_partial(
-        at, epilogue(accumulate ? acc + load_partial<Lanes>(at, count) : acc, row, column, count), count);
+        at, epilogue(accumulate ? acc + load_partial<Lanes>(at, count) : acc, row, column, count),
+        count);
   }
 
   template <Rows source, std::int64_t Height, std::int64_t Width, class Epilogue>

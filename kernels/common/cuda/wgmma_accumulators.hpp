@@ -107,7 +107,8 @@ __device__ void start_products(Accumulators& accumulators,
       a[l].set(e, a_element(row + e % 2 * 8, first_l + 8 * l + e / 2 * 4 + member));
   wgmma_fence();
 #pragma unroll
-  for (int l = 0; l < slices; ++l) accumulators.add(a[l], advance_descriptor(b, 0, first_l + 8 * l));
+  for (int l = 0; l < slices; ++l)
+    accumulators.add(a[l], advance_descriptor(b, 0, first_l + 8 * l));
 }
 
 // A stage in shared memory: b [parts, columns, 32], swizzled; a_element(row, l).

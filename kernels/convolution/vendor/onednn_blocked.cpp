@@ -1,5 +1,5 @@
-// oneDNN's direct convolution in its own layout, blocks of 16 channels: x and y need no reorder. The
-// filters do, into blocks of 16 x 16 channels, in every run, as in training.
+// oneDNN's direct convolution in its own layout, blocks of 16 channels: x and y need no reorder.
+// The filters do, into blocks of 16 x 16 channels, in every run, as in training.
 #include "kernels/convolution/vendor/onednn_plan.hpp"
 
 namespace stepladder::convolution {

@@ -1,6 +1,7 @@
-// A register tile: the loops of `simd` around a micro-kernel that keeps a tile of C in registers for
-// a whole block of K. `simd` loads 5 vectors and stores 1 for 4 multiply-adds; the tile of 8 x 48
-// (AVX-512) loads 3 vectors of B and 8 floats of A for 24, and touches C once for each block of K.
+// A register tile: the loops of `simd` around a micro-kernel that keeps a tile of C in registers
+// for a whole block of K. `simd` loads 5 vectors and stores 1 for 4 multiply-adds; the tile of
+// 8 x 48 (AVX-512) loads 3 vectors of B and 8 floats of A for 24, and touches C once for each block
+// of K.
 //
 // Operands are read where they lie: rows of B are n floats apart, so that the rows of a tile's
 // columns share few sets of L1, and each is on another page. Packing removes that (`packed`). A

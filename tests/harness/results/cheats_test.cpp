@@ -285,7 +285,8 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
        unregistered<Matmul>("honest", plan_of<multiply>)});
   EXPECT_EQ(row["honest"]["status"], "ok") << row["honest"]["reason"];
   EXPECT_EQ(row.size(), reasons.size() + 2);
-  // Found in the timed results, unless the last repetition was replaced because the machine was busy.
+  // Found in the timed results, unless the last repetition was replaced because the machine was
+  // busy.
   const std::string by_a_tenth = row["remembers_by_a_tenth"]["reason"];
   EXPECT_EQ(row["remembers_by_a_tenth"]["status"], "failed");
   EXPECT_TRUE(by_a_tenth.starts_with(wrong) || by_a_tenth.starts_with(remembers)) << by_a_tenth;

@@ -1,5 +1,5 @@
-// `packed` on a team of OpenMP threads (openmp_plan.cpp). In forward and backward_data the pixels of
-// the batch are divided among the threads, so each writes its own results. backward_weights sums
+// `packed` on a team of OpenMP threads (openmp_plan.cpp). In forward and backward_data the pixels
+// of the batch are divided among the threads, so each writes its own results. backward_weights sums
 // over the pixels: each thread has partial sums, which are added at the end. There are two
 // barriers.
 #include "kernels/common/cpu/simd.hpp"

@@ -3,10 +3,11 @@
 // asynchronously, and reads one operand directly from shared memory. The TMA copies whole boxes on
 // behalf of one thread, and blocks are persistent (wgmma_plan.hpp).
 //
-// Tiles are 128 x 256, or 128 x 128 or 128 x 64 where C is small. A stage of the wide ones loads (128 + 256) ·
-// 32 floats for 2 · 128 · 256 · 32 FLOPs: 43 per byte. Expected gain over tf32_tensor_core: 1.3 to
-// 1.8, if mma.sync reaches at most two thirds of the peak, for which wgmma is made (W. Luo et al.,
-// "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024, compares the two).
+// Tiles are 128 x 256, or 128 x 128 or 128 x 64 where C is small. A stage of the wide ones loads
+// (128 + 256) · 32 floats for 2 · 128 · 256 · 32 FLOPs: 43 per byte. Expected gain over
+// tf32_tensor_core: 1.3 to 1.8, if mma.sync reaches at most two thirds of the peak, for which wgmma
+// is made (W. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024,
+// compares the two).
 //
 // Error bound: the TMA is asked to round to TF32, which no manual promises, and wgmma truncates to
 // TF32. An operand changes by at most 2⁻¹⁰ of itself, a product by at most 2⁻⁹ + 2⁻²⁰. Rounding of
