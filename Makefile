@@ -197,7 +197,7 @@ format: ## format the C++ and CUDA files in place
 	@scripts/setup.sh format
 	@scripts/lint.sh format
 
-lint: ## check format and clang-tidy; every finding is an error
+lint: ## check format, scripts, and clang-tidy of what changed (since BASE=…, or all)
 	@scripts/setup.sh lint
 	@scripts/lint.sh check
 

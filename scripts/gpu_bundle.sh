@@ -97,6 +97,7 @@ build_program() {
     [[ $needed =~ $of_the_system ]] || pack_shared "$libraries/$needed"
   done
   say "$architectures" >"$folder/architectures"
+  rm -f "$folder/commit"
   if commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
     [[ -z $(git status --porcelain --untracked-files=no) ]] || commit+=" dirty"
     say "$commit" >"$folder/commit"

@@ -37,7 +37,7 @@ mode=${1:-all}
 tools=()
 case $mode in
   all | data) ;;
-  lint) tools=(clang-format clang-tidy libomp-dev) ;; # clang cannot parse GCC's omp.h
+  lint) tools=(clang-format clang-tidy shellcheck libomp-dev) ;; # clang cannot parse GCC's omp.h
   format)
     packages=()
     tools=(clang-format)
@@ -239,8 +239,8 @@ setup_python_from_system() {
   fi
 }
 
-# For the tests in a browser and of the compiled code of CUDA rungs; without them those are skipped
-# or fail, which they say.
+# For make lint, and for the tests in a browser and of the compiled code of CUDA rungs, which without
+# them are skipped or fail and say so.
 setup_tests() {
   local wanted
   [[ -x .venv/bin/python ]] || return 0
@@ -321,4 +321,4 @@ elif [[ -n $from_system ]]; then
 else
   setup_python
 fi
-[[ $mode == lint ]] || setup_data
+if [[ $mode == lint ]]; then setup_tests; else setup_data; fi

@@ -126,7 +126,7 @@ class ProblemBench {
   void judge_timed(Case& problem, Candidate& candidate, double seconds);
   Subject subject_for(Case& problem, Candidate& candidate);
   bool skip_if_device_lost(const Candidates& candidates, const std::string& after);
-  void time(Case& problem, const Candidates& candidates, int group);
+  void time(Case& problem, const Candidates& all, int group);
   void set_times(const Case& problem, Candidate& candidate, Measured measured);
   void set_intervals(std::vector<Candidate>& candidates);
   void set_speedups(std::vector<Candidate>& candidates) const;

@@ -459,9 +459,8 @@ const ColumnsOf<AttributionRow>& attribution_columns() {
 }
 
 std::span<const Columns* const> all_columns() {
-  static const Columns* const all[] = {&summary_columns(),    &samples_columns(),
-                                       &step_columns(),       &train_columns(),
-                                       &staleness_columns(),  &plan_columns(),
+  static const Columns* const all[] = {&summary_columns(),    &samples_columns(),   &step_columns(),
+                                       &train_columns(),      &staleness_columns(), &plan_columns(),
                                        &attribution_columns()};
   return all;
 }

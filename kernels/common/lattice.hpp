@@ -24,8 +24,8 @@ struct Lattice {
 
 namespace detail {
 // Registers the corner, and the same with threads. Not inline, as add().
-void add_corner(const char* primitive, const Lattice& lattice, unsigned corner,
-                AnyFunction factory, Isa isa);
+void add_corner(const char* primitive, const Lattice& lattice, unsigned corner, AnyFunction factory,
+                Isa isa);
 }  // namespace detail
 
 inline namespace STEPLADDER_ISA {
@@ -34,9 +34,9 @@ inline namespace STEPLADDER_ISA {
 // Resources::threads threads. `lattice` lives as long as the program.
 template <class Primitive, template <unsigned> class Corner, unsigned... corners>
 bool register_corners(const Lattice& lattice, std::integer_sequence<unsigned, corners...>) {
-  (detail::add_corner(
-       Primitive::name, lattice, corners,
-       reinterpret_cast<detail::AnyFunction>(&make_plan<Primitive, Corner<corners>>), build_isa),
+  (detail::add_corner(Primitive::name, lattice, corners,
+                      reinterpret_cast<detail::AnyFunction>(&make_plan<Primitive, Corner<corners>>),
+                      build_isa),
    ...);
   return true;
 }

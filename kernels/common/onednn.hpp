@@ -3,7 +3,6 @@
 #pragma once
 
 #include <dnnl.hpp>
-
 #include <string>
 
 namespace stepladder {

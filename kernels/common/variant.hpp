@@ -67,10 +67,10 @@ struct VariantInfo {
   bool by_compiler = false;  // a serial rung, vectorized by the compiler alone: by_compiler.hpp
   const Lattice* lattice = nullptr;  // of which it is a corner; null: a rung
   unsigned corner = 0;               // bit i: the lattice's switch i is on
-  bool threaded = false;    // uses Resources::threads
-  bool prepacked = false;   // prepare() must be called after every change of the weights
-  bool epilogue = false;    // matmul, max_pool: supports problems with an epilogue
-  bool triangle = false;    // matmul: supports problems of a lower triangle
+  bool threaded = false;             // uses Resources::threads
+  bool prepacked = false;            // prepare() must be called after every change of the weights
+  bool epilogue = false;             // matmul, max_pool: supports problems with an epilogue
+  bool triangle = false;             // matmul: supports problems of a lower triangle
   bool over_ranks = false;  // matmul, sgd_update: for problems of several ranks, and only for them
   bool grid = false;        // matmul over ranks: divided by a grid of ranks; otherwise by rows
   bool window = false;      // all_reduce: the vectors live in a window of MPI shared memory
@@ -227,7 +227,7 @@ void require_layout(Layout layout, const VariantInfo& info);
 
 const char* name_of(Technique technique);
 const char* name_of(Precision precision);
-const char* name_of(Idea idea);  // such as "register tile"; empty: none
+const char* name_of(Idea idea);                  // such as "register tile"; empty: none
 std::string full_name(const VariantInfo& info);  // "simd" built for AVX2 is "simd_avx2"
 
 }  // namespace stepladder

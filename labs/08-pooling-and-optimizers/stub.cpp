@@ -6,8 +6,7 @@
 
 int stepladder_supports_max_pool(const stepladder_pooling_problem* p) { return p->direction == 0; }
 
-void stepladder_max_pool(const stepladder_pooling_problem* p, float* x, float* y,
-                         uint8_t* argmax) {
+void stepladder_max_pool(const stepladder_pooling_problem* p, float* x, float* y, uint8_t* argmax) {
   const int64_t out_h = (p->height + 2 * p->pad_h - p->window_h) / p->stride_h + 1;
   const int64_t out_w = (p->width + 2 * p->pad_w - p->window_w) / p->stride_w + 1;
   for (int64_t plane = 0; plane < p->batch * p->channels; ++plane)
@@ -36,8 +35,8 @@ int stepladder_supports_sgd_update(const stepladder_sgd_update_problem* p) {
 }
 
 void stepladder_sgd_update(const stepladder_sgd_update_problem* p, float* weights,
-                           const float* gradient, float* state1, float* state2,
-                           float learning_rate, int64_t step) {
+                           const float* gradient, float* state1, float* state2, float learning_rate,
+                           int64_t step) {
   for (int64_t i = 0; i < p->count; ++i) {
     const double g = gradient[i] + static_cast<double>(p->weight_decay) * weights[i];
     const double m = p->beta1 * static_cast<double>(state1[i]) + (1.0 - p->beta1) * g;

@@ -107,8 +107,8 @@ class OneDnn final : public Plan {
       using Tag = Memory::format_tag;
       const bool blocked = p.layout == Layout::nchw16c;
       const Tag image = blocked ? Tag::nChw16c : Tag::nchw;
-      const Tag filters = blocked ? (grouped ? Tag::gOihw16o : Tag::Oihw16o)
-                                  : (grouped ? Tag::goihw : Tag::oihw);
+      const Tag filters =
+          blocked ? (grouped ? Tag::gOihw16o : Tag::Oihw16o) : (grouped ? Tag::goihw : Tag::oihw);
       x_.set({x, type, image}, x_chosen, engine_, &result() == &x_);
       w_.set({w, type, filters}, w_chosen, engine_, &result() == &w_);
       y_.set({y, type, image}, y_chosen, engine_, &result() == &y_);

@@ -25,8 +25,8 @@ void sums_of_neurons(const float* x, std::int64_t x_step, const float* w, std::i
   const auto mask = static_cast<__mmask16>((1U << count) - 1);
   __m512 sum = _mm512_setzero_ps();
   for (std::int64_t l = 0; l < k; ++l)
-    sum = _mm512_fmadd_ps(_mm512_set1_ps(x[l * x_step]), _mm512_maskz_loadu_ps(mask, w + l * n),
-                          sum);
+    sum =
+        _mm512_fmadd_ps(_mm512_set1_ps(x[l * x_step]), _mm512_maskz_loadu_ps(mask, w + l * n), sum);
   _mm512_mask_storeu_ps(y, mask, sum);
 }
 
@@ -38,10 +38,9 @@ float sum_of_neuron(const float* x, std::int64_t x_step, const float* w, std::in
   __m512 sum = _mm512_setzero_ps();
   for (std::int64_t l = 0; l < k; l += lanes) {
     const auto mask = static_cast<__mmask16>(k - l < lanes ? (1U << (k - l)) - 1 : 0xFFFF);
-    const __m512 inputs =
-        x_step == 1 ? _mm512_maskz_loadu_ps(mask, x + l)
-                    : _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, indices, x + l * x_step,
-                                               sizeof(float));
+    const __m512 inputs = x_step == 1 ? _mm512_maskz_loadu_ps(mask, x + l)
+                                      : _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, indices,
+                                                                 x + l * x_step, sizeof(float));
     sum = _mm512_fmadd_ps(inputs, _mm512_maskz_loadu_ps(mask, w + l), sum);
   }
   return _mm512_reduce_add_ps(sum);
@@ -109,9 +108,9 @@ float sum_of_neuron(const float* x, std::int64_t x_step, const float* w, std::in
   std::int64_t l = 0;
   for (; l + lanes <= k; l += lanes) {
     const float* first = x + l * x_step;
-    const __m128 inputs = x_step == 1 ? _mm_loadu_ps(first)
-                                      : _mm_setr_ps(first[0], first[x_step], first[2 * x_step],
-                                                    first[3 * x_step]);
+    const __m128 inputs =
+        x_step == 1 ? _mm_loadu_ps(first)
+                    : _mm_setr_ps(first[0], first[x_step], first[2 * x_step], first[3 * x_step]);
     sum = _mm_add_ps(sum, _mm_mul_ps(inputs, _mm_loadu_ps(w + l)));
   }
   for (; l < k; ++l)

@@ -13,8 +13,8 @@
 #include <algorithm>
 
 #include "kernels/common/cpu/aligned.hpp"
-#include "kernels/common/cpu/product.hpp"
 #include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/product.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/matmul/matmul.hpp"
 
@@ -57,8 +57,7 @@ class Corner final : public Plan {
   bool copies() const { return packing || problem_.transpose_b; }
   // Between rows of the copy of B: panels; or rows, of which no two are a power of two apart.
   std::int64_t row_of_copy() const {
-    return Product::has_panels ? Product::panel
-                               : Product::whole_panels(n_of_block()) + line_floats;
+    return Product::has_panels ? Product::panel : Product::whole_panels(n_of_block()) + line_floats;
   }
   std::int64_t workspace() const {
     if (!copies()) return 0;

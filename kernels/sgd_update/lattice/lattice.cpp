@@ -22,15 +22,19 @@
 namespace stepladder::sgd_update {
 namespace {
 
-constexpr Switch switches[] = {{"vectors", Idea::vectors},
-                               {"streaming", Idea::streaming_stores},
-                               {"threads", Idea::threads}};
+constexpr Switch switches[] = {
+    {"vectors", Idea::vectors}, {"streaming", Idea::streaming_stores}, {"threads", Idea::threads}};
+
+// Elements of a float or of a vector.
+template <class Number>
+constexpr std::int64_t lanes_of = 1;
+template <>
+constexpr std::int64_t lanes_of<Vector> = Vector::size;
 
 template <unsigned corner>
 class Corner final : public Plan {
   static constexpr bool vectors = (corner & 1U) != 0, streams = (corner & 2U) != 0;
   using Lanes = std::conditional_t<vectors, Vector, float>;
-  static constexpr std::int64_t lanes = sizeof(Lanes) / sizeof(float);
 
  public:
   Corner(const Problem& problem, const Resources& resources)
@@ -49,7 +53,7 @@ class Corner final : public Plan {
   void update_part(const Operands& o, Range part) const {
     const std::int64_t first = std::min(part.end, part.begin + before_aligned(o, part));
     update_range<optimizer, float, false>(o, part.begin, first);
-    const std::int64_t whole = first + (part.end - first) / lanes * lanes;
+    const std::int64_t whole = first + (part.end - first) / lanes_of<Lanes> * lanes_of<Lanes>;
     if (streams && can_stream<optimizer>(o, first)) {
       update_range<optimizer, Lanes, true>(o, first, whole);
       _mm_sfence();  // makes non-temporal stores visible to other threads
@@ -63,8 +67,7 @@ class Corner final : public Plan {
   void update_range(const Operands& operands, std::int64_t begin, std::int64_t end) const {
     const Constants<Number> constants(problem_, operands);
     const Operands o = operands;  // a store could change the original
-    for (std::int64_t i = begin; i < end;
-         i += static_cast<std::int64_t>(sizeof(Number) / sizeof(float))) {
+    for (std::int64_t i = begin; i < end; i += lanes_of<Number>) {
       Number weight = load<Number>(o.weights + i), state1{}, state2{};
       if constexpr (has_state1<optimizer>) state1 = load<Number>(o.state1 + i);
       if constexpr (has_state2<optimizer>) state2 = load<Number>(o.state2 + i);

@@ -5,7 +5,6 @@
 // Expected: near the peak of the vector units, less the unfolding: one vector copied per
 // out_channels / groups vector FMAs.
 #include "kernels/common/cpu/simd.hpp"
-
 #include "kernels/convolution/cpu/tiled/backward_weights.hpp"
 #include "kernels/convolution/cpu/tiled/correlation.hpp"
 #include "kernels/convolution/cpu/tiled/tiled.hpp"

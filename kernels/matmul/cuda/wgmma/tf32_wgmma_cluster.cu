@@ -32,8 +32,7 @@ constexpr VariantInfo info{
 };
 
 const Registration registration{
-    info,
-    make_wgmma_plan<2, Tf32Accumulators<256>, Tf32Accumulators<128>, Tf32Accumulators<64>>};
+    info, make_wgmma_plan<2, Tf32Accumulators<256>, Tf32Accumulators<128>, Tf32Accumulators<64>>};
 
 }  // namespace
 }  // namespace stepladder::matmul

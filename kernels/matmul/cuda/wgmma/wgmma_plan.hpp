@@ -240,9 +240,7 @@ class WgmmaPlan final : public Plan {
         shared_source_(shared_operand({}), !can_be_shared(shared_operand({}))),
         columns_(std::min({std::pair(time<Accumulators>(), Accumulators::columns)...}).second) {}
 
-  void run(const Operands& o) override {
-    (start_if_chosen<Accumulators>(o), ...);
-  }
+  void run(const Operands& o) override { (start_if_chosen<Accumulators>(o), ...); }
 
  private:
   static constexpr int parts = std::max({Accumulators::parts...});  // of the shared operand
