@@ -6,7 +6,7 @@
 # CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set
 # the CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
 # compile everything anew. ONLY=matmul builds the rungs of one primitive, if the folder has not
-# those of all.
+# those of all. The whole output is in FOLDER/build.log.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -60,4 +60,25 @@ targets=()
 (($# == 0)) || targets=(--target "$@")
 # The build must not use the job server of the calling make.
 unset MAKEFLAGS MFLAGS MAKELEVEL
-cmake --build "$folder" --parallel "$(core_count)" "${targets[@]}"
+
+# On a terminal one line that counts, elsewhere every hundredth; what is no count is always shown.
+show_progress() {
+  local line columns=0 seen=0 open=
+  [[ ! -t 1 ]] || columns=$(tput cols 2>/dev/null || say 80)
+  while IFS= read -r line; do
+    if [[ ! $line =~ ^\[[\ 0-9]+(%|/[0-9]+)\] ]]; then
+      [[ -z $open ]] || say
+      open=
+      say "$line"
+    elif ((columns)); then
+      printf '\r\e[K%s' "${line:0:columns-1}"
+      open=1
+    elif ((++seen % 100 == 0)); then
+      say "$line"
+    fi
+  done
+  [[ -z $open ]] || say
+}
+
+cmake --build "$folder" --parallel "$(core_count)" "${targets[@]}" 2>&1 |
+  tee "$folder/build.log" | show_progress

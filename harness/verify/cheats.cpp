@@ -148,7 +148,7 @@ std::string fault_of_pace(Case& problem, const Variant& variant, Runner& runner,
   try {
     return judge_pace(problem, variant, runner, seconds, runs);
   } catch (const std::exception& error) {
-    const std::string what = fmt::format("threw: {}", error.what());
+    std::string what = fmt::format("threw: {}", error.what());
     if (mpi.ranks() > 1 && problem.info().ranks > 1)  // the others may wait for this one
       mpi.abort(fmt::format("{} {}", variant.name, what));
     return what;

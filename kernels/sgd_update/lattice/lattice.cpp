@@ -35,6 +35,7 @@ template <unsigned corner>
 class Corner final : public Plan {
   static constexpr bool vectors = (corner & 1U) != 0, streams = (corner & 2U) != 0;
   using Lanes = std::conditional_t<vectors, Vector, float>;
+  static constexpr std::int64_t lanes = lanes_of<Lanes>;
 
  public:
   Corner(const Problem& problem, const Resources& resources)
@@ -53,7 +54,7 @@ class Corner final : public Plan {
   void update_part(const Operands& o, Range part) const {
     const std::int64_t first = std::min(part.end, part.begin + before_aligned(o, part));
     update_range<optimizer, float, false>(o, part.begin, first);
-    const std::int64_t whole = first + (part.end - first) / lanes_of<Lanes> * lanes_of<Lanes>;
+    const std::int64_t whole = first + (part.end - first) / lanes * lanes;
     if (streams && can_stream<optimizer>(o, first)) {
       update_range<optimizer, Lanes, true>(o, first, whole);
       _mm_sfence();  // makes non-temporal stores visible to other threads
