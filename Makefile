@@ -69,12 +69,13 @@ comma := ,
 .DEFAULT_GOAL := help
 .PHONY: help setup data libraries build test fuzz faults mutate bench try grade leaderboard \
 	attribution bench-network cost-model compare-modes simulate simulate-training peers gpu \
-	gpu-bundle plots report results-site ab compare format lint install clean
+	gpu-bundle plots report results-site ab compare format lint \
+	check-debian13 install clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1\t/p' Makefile | expand -t 20
 	@echo
 	@cat scripts/help.txt
 
@@ -200,6 +201,9 @@ format: ## format the C++ and CUDA files in place
 lint: ## check format, scripts, and clang-tidy of what changed (since BASE=…, or all)
 	@scripts/setup.sh lint
 	@scripts/lint.sh check
+
+check-debian13: ## a bare Debian 13 in build/trixie: make bench SUITE=quick, make test (root)
+	@scripts/check_debian.sh trixie
 
 # The program goes on reading suites and networks of this clone, and writes its runs there.
 install: build ## the program, its completion for bash and zsh, its man page (PREFIX=/usr/local)

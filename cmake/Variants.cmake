@@ -20,7 +20,7 @@ set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma)
 # GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
 # purpose.
-set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma
+set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma
                      -mprefer-vector-width=512 -Wno-maybe-uninitialized -Wno-uninitialized)
 
 set(STEPLADDER_ISAS native CACHE STRING
@@ -37,7 +37,8 @@ elseif(STEPLADDER_ISAS STREQUAL "native")
   if(cpu_flags MATCHES " avx2 " AND cpu_flags MATCHES " fma ")
     set(built_isas avx2)
     if(cpu_flags MATCHES " avx512f " AND cpu_flags MATCHES " avx512bw " AND
-       cpu_flags MATCHES " avx512dq " AND cpu_flags MATCHES " avx512vl ")
+       cpu_flags MATCHES " avx512dq " AND cpu_flags MATCHES " avx512cd " AND
+       cpu_flags MATCHES " avx512vl ")
       set(built_isas avx512)
     endif()
   endif()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # check_debian.sh RELEASE (trixie): on a bare Debian of that release, builds the last commit and runs
 # make bench SUITE=quick and make test. It is a chroot in build/RELEASE, made by debootstrap; needs
-# root. The mounts are of a namespace of their own and end with it. KEEP=1 goes on with the clone
-# and its build folder of the time before.
+# root. The mounts are of a namespace of their own and end with it. KEEP=1 goes on in the clone and
+# the build folder of the time before.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -28,7 +28,10 @@ cp -L /etc/resolv.conf "$system/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/"
 [[ ! -e /etc/pip.conf ]] || cp /etc/pip.conf "$system/etc/"
 
-if [[ -z ${KEEP:-} || ! -d $project ]]; then
+if [[ -n ${KEEP:-} && -d $project ]]; then
+  git -C "$project" fetch --quiet "$root" HEAD
+  git -C "$project" checkout --quiet --force FETCH_HEAD
+else
   rm -rf "$project"
   git clone --quiet "$root" "$project"
 fi

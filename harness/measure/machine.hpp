@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/measure/ceilings.hpp"
@@ -10,7 +11,7 @@
 namespace stepladder {
 
 struct Machine {
-  std::string cpu_model;
+  std::string cpu_model;      // "AMD EPYC (Zen 5)", as microarchitecture() has it
   int cores = 1;              // physical cores
   int threads_available = 1;  // see thread_limit()
   double memory_bytes = 0, memory_available_bytes = 0;
@@ -21,6 +22,12 @@ struct Machine {
 };
 
 Machine detect_machine();
+
+// Of an x86 processor, by the numbers of /proc/cpuinfo: "Zen 5", or "family 26, model 200" of one
+// that is not known here. Hypervisors shorten the model name, as to "AMD EPYC" for three of them.
+// Empty for other vendors than Intel and AMD. After the vendors' revision guides and the table of
+// Linux, arch/x86/include/asm/intel-family.h.
+std::string microarchitecture(std::string_view vendor, int family, int model);
 
 // Collective. The bytes of the last-level cache for each rank, which divides it with the ranks of
 // its host that run on the same one; the most of any rank, so that all ranks have the same.
