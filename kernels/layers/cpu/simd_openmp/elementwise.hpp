@@ -2,6 +2,8 @@
 // per thread.
 #pragma once
 
+#include <bit>
+
 #include "kernels/common/cpu/vector_loop.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
@@ -86,8 +88,8 @@ inline void dropout(const Problem& p, const float* from, float* to, std::int64_t
   map(
       p.count(), threads, to,
       [&](std::int64_t i, const Vector& value) {
-        const auto bits = xsimd::bitwise_cast<Integers>(Vector(value * factor));  // 0.0 is 0 bits
-        return xsimd::bitwise_cast<Vector>(
+        const auto bits = std::bit_cast<Integers>(Vector(value * factor));  // 0.0 is 0 bits
+        return std::bit_cast<Vector>(
             xsimd::select(dropout_hashes(key, i) >= threshold, bits, Integers(0U)));
       },
       from);
