@@ -37,11 +37,9 @@ class Collector final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
+    for (const Run& run : runs)
       seconds =
           run.iterations > 0 ? run.real_accumulated_time / static_cast<double>(run.iterations) : 0;
-      error = run.error_occurred ? run.error_message : "";
-    }
     reported = runs;
   }
   nlohmann::json as_json() {
@@ -54,7 +52,6 @@ class Collector final : public benchmark::BenchmarkReporter {
     return nlohmann::json::parse(text.str());
   }
   double seconds = 0;
-  std::string error;
   std::vector<Run> reported;
 };
 
@@ -107,7 +104,8 @@ struct Meter::Trial {
   double shown = 0;    // by that clock, unless Google Benchmark reads it
   Counters* counters;
   EnergyCounter* energy;
-  Sample last;
+  Sample last{};
+  std::string error{};  // of the last repetition
 
   // The timed region. Device and rank clocks time all iterations together and give Google Benchmark
   // the time of each.
@@ -217,9 +215,8 @@ namespace {
 void register_trial(Meter::Trial& trial) {
   auto* registered =
       benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
-        if (const std::string error = failure_of(*trial.subject, [&] { trial.run(state); });
-            !error.empty())
-          state.SkipWithError(error.c_str());
+        trial.error = failure_of(*trial.subject, [&] { trial.run(state); });
+        if (!trial.error.empty()) state.SkipWithError(trial.error.c_str());
       });
   registered->Iterations(trial.iterations);
   if (trial.subject->clock == Clock::wall)
@@ -403,7 +400,7 @@ Sample Meter::repetition(Trial& trial, int round, bool is_last, std::string& err
   if (uses_device(*trial.subject)) device_used_ = now();
   const Cores cores = std::max(before, probe_.probe(team));
   disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);
-  error = collector.error;
+  error = trial.error;
   for (nlohmann::json& run : collector.as_json()) json_.push_back(std::move(run));
   if (error.empty() && trial.subject->after_runs)
     error = failure_of(*trial.subject, [&] { trial.subject->after_runs(ends_with, is_last); });
