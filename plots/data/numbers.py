@@ -23,6 +23,11 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.{0 if ratio >= 100 else 1 if ratio >= 10 else 2}f}x"
 
 
+def shown(ratio: float | None) -> str:
+    """As times(), with the sign that a page shows: 2.0×."""
+    return times(ratio).replace("x", "×")
+
+
 def milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return MISSING

@@ -13,8 +13,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from plots.data.ceilings import peaks
+from plots.data.chain import chain_of, interval, main_resource
 from plots.data.names import Rung, resolve_builds_on, split_isa
-from plots.data.numbers import MISSING, percent
+from plots.data.numbers import MISSING, percent, shown
 from plots.data.overview import best_rung
 from plots.data.ratios import (
     Ladder,
@@ -28,7 +29,7 @@ from plots.data.ratios import (
 )
 from plots.data.reading import Row, Run
 from plots.page import instructions, sources, svg
-from plots.page.first_screen import chain_of, interval, ladder_svg, main_resource, shown
+from plots.page.first_screen import ladder_svg
 from plots.page.svg import Axis, Guide, Series
 
 MOST_LOSSES = 6

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from plots.data import schema
+from plots.data.chain import main_chain, main_resource, main_step, sentence
 from plots.data.errors import InputError
 from plots.data.files import replace_file
 from plots.data.numbers import percent, plural, times
@@ -17,7 +18,7 @@ from plots.data.overview import best_rung, counts
 from plots.data.provenance import Provenance, provenance
 from plots.data.ratios import Ladder, ladders, latest
 from plots.data.reading import Run, load_run
-from plots.page import first_screen, svg, write
+from plots.page import svg, write
 
 INDEX = "index.html"
 LOCAL = "local"  # everyday runs, which are not published
@@ -102,18 +103,18 @@ def write_site(results: Path, site: Path, root: Path, program: Path) -> Outcome:
 def entry_of(run: Run, name: str, link: str) -> Entry:
     found = ladders(run)
     environment = run.environment or {}
-    chain, step = first_screen.main_chain(found), first_screen.main_step(run)
+    chain, step = main_chain(found), main_step(run)
     return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
                  plural(environment["cores"], "core") if environment.get("cores") else "",
                  environment.get("quiet_sentence") or "",
-                 first_screen.sentence(chain, step, run.refused_ceilings) if chain or step
+                 sentence(chain, step, run.refused_ceilings) if chain or step
                  else Markup(""), trainings(run),
                  counts(latest(run.summary or [])),
                  [line for ladder in found if (line := line_of(ladder))])
 
 
 def line_of(ladder: Ladder) -> Line | None:
-    resource = first_screen.main_resource(ladder)
+    resource = main_resource(ladder)
     best = best_rung(ladder, None, resource) if resource else None
     if best is None:
         return None

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plots.data import schema
+from plots.data import attribution, chain, schema
 from plots.data.numbers import milliseconds, percent, plural, times
 from plots.data.overview import BestRung, StepComparison, best_rung, counts, step_comparisons
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
 from plots.data.reading import Row, Run
 from plots.data.steps import Configuration, configurations
-from plots.page import attribution, first_screen
 from plots.screen import next_commands
 from plots.screen.next_commands import shown_path
 from plots.screen.text import WIDTH, clipped, columns
@@ -63,10 +62,10 @@ def lead(run: Run, found: Sequence[Ladder]) -> str:
     """The sentence with which the page begins; nothing if it has none to say."""
     if described := attribution.attributions(run):
         return wrapped(attribution.sentence(described[0]), MOST_LEAD)
-    chain, step = first_screen.main_chain(found), first_screen.main_step(run)
-    if not chain and not step:
+    main, step = chain.main_chain(found), chain.main_step(run)
+    if not main and not step:
         return ""
-    return wrapped(first_screen.sentence(chain, step, run.refused_ceilings).striptags(), MOST_LEAD)
+    return wrapped(chain.sentence(main, step, run.refused_ceilings).striptags(), MOST_LEAD)
 
 
 def wrapped(text: str, lines: int) -> str:

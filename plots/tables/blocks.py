@@ -2,6 +2,7 @@
 
 machine            the machine of the run
 spread             how far ratios of rungs repeat in further runs of that machine
+answer             what each technique bought, and the ladder from the first rung to the best one
 summary            per primitive: our best rung over the first rung and over the vendors' libraries
 directions         the same per direction
 steps              time of a training step per network and configuration
@@ -33,7 +34,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plots.data import modes, network, schema, spread
+from plots.data import attribution, modes, network, schema, spread
+from plots.data.chain import Bar, main_chain
 from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (
     MISSING,
@@ -62,6 +64,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
     known: dict[str, Block] = {
         "machine": lambda _: machine(run),
         "spread": lambda _: spread.of_run(run) or None,
+        "answer": lambda _: answer(run),
         "summary": lambda _: summary(run, by_direction=False),
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
@@ -130,6 +133,33 @@ def machine(run: Run) -> str | None:
 def first_part(version: object) -> str:
     """The version alone: Open MPI's text continues with its package and date."""
     return str(version).partition(",")[0]
+
+
+def answer(run: Run) -> str | None:
+    """The sentences of the attributions, and a line for each rung of the main chain, for what the
+    compiler makes of the best plain loop, and for the fastest library."""
+    parts = [f"- {attribution.sentence(found)}" for found in attribution.attributions(run)]
+    chain = main_chain(ladders(run))
+    if chain is None:
+        return "\n".join([source(run) + "\n", *parts]) if parts else None
+    library = chain.library
+
+    def line(bar: Bar, adds: str) -> list[str]:
+        rate = chain.ladder.column_mean("gflops_per_s", bar.rung, None, bar.resource)
+        return [f"`{bar.rung.name}`", adds, bar.resource.label, number(rate, ".1f"),
+                times(bar.gain and bar.gain.value), times(bar.total.value),
+                percent(100 * bar.total.value / library.total.value) if library else MISSING]
+
+    lines = [line(bar, bar.rung.idea) for bar in chain.bars]
+    lines += [line(bar, what) for bar, what in ((chain.compiler, "the compiler alone"),
+                                                (library, "the fastest library")) if bar]
+    labels = ("rung", "adds", "on", "GFLOP/s", "gain", "over the first", "of the library")
+    count = plural(chain.bars[-1].total.count, "problem")
+    return "\n".join([
+        f"{source(run)} Geometric means over {count} of {chain.ladder.primitive}; `gain` is over "
+        "the line above.", "", markdown.table(labels, lines, 3),
+        *(["", "What each technique buys depends on what is there already; alone, and last:", ""]
+          if parts else []), *parts])
 
 
 def summary(run: Run, by_direction: bool) -> str | None:

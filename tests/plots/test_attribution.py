@@ -3,15 +3,19 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 import page_run
 from plots.data import schema
+from plots.data.chain import main_chain
+from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.page import attribution
 from plots.page.write import render
 from plots.screen import bench_screen
+from plots.tables import blocks
 
 NAMES = ["alone", "last", "average", "least", "most", "together"]
 TEXTS = ["primitive", "direction", "problem", "shape", "technique", "partner", "least_after",
@@ -107,3 +111,21 @@ def test_the_last_screen_of_a_run_begins_with_the_sentence(run):
 
 def test_a_run_without_attribution_has_the_ladder_alone(run_dir):
     assert attribution.section(load_run(run_dir)) == []
+
+
+def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(tmp_path):
+    folder = write(page_run.write(tmp_path / "run"), ROWS)
+    run = load_run(folder)
+    block = blocks.known_blocks(run, ())["answer"](folder)
+    rungs = re.findall(r"^\| `(\w+)`", block, re.M)
+    chain = main_chain(ladders(run))
+    assert rungs[:len(chain.bars)] == [bar.rung.name for bar in chain.bars]
+    assert rungs[-1] == chain.library.rung.name and "| 100 % |" in block
+    assert f"- {attribution.sentence(attribution.attributions(run)[0])}" in block
+
+
+def test_a_run_without_rungs_has_the_sentences_alone(run):
+    alone = replace(run, summary=[])
+    assert blocks.answer(alone) == (
+        f"{blocks.source(run)}\n\n- {attribution.sentence(attribution.attributions(run)[0])}")
+    assert blocks.answer(replace(alone, attribution=[])) is None

@@ -20,13 +20,13 @@ import pytest
 import page_run
 import run_folder
 from plots.__main__ import main
+from plots.data import chain as chains
 from plots.data.numbers import times
 from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.page import (
     clocks,
     explorer,
-    first_screen,
     instructions,
     markup,
     shapes,
@@ -127,11 +127,11 @@ def test_every_link_has_its_target(elements):
 def test_the_first_sentence_has_the_numbers_of_the_run(made, text):
     run = load_run(made)
     found = {ladder.primitive: ladder for ladder in ladders(run)}
-    chain = first_screen.chain_of(found["matmul"])
+    chain = chains.chain_of(found["matmul"])
     assert [bar.rung.name for bar in chain.bars] == [
         "serial_ijk", "serial_ikj", "blocked", "simd_avx512", "packed", "packed_openmp"]
     assert chain.bars[-1].resource.threads == 2
-    most = first_screen.bought(chain)[0]
+    most = chains.bought(chain)[0]
     sentence = re.search(r'<p class="answer">(.*?)</p>', text, re.S)[1]
     assert times(chain.bars[-1].total.value).replace("x", "×") in sentence
     assert f"<b>{times(most.gain.value).removesuffix('x')}</b>" in sentence
@@ -140,9 +140,9 @@ def test_the_first_sentence_has_the_numbers_of_the_run(made, text):
 
 
 def test_what_the_techniques_bought_multiplies_to_the_whole(made):
-    chain = first_screen.chain_of(ladders(load_run(made))[0])
+    chain = chains.chain_of(ladders(load_run(made))[0])
     product = 1.0
-    for share in first_screen.bought(chain):
+    for share in chains.bought(chain):
         assert share.gain.low <= share.gain.value <= share.gain.high
         product *= share.gain.value
     assert product == pytest.approx(chain.bars[-1].total.value, rel=0.05)
@@ -152,24 +152,24 @@ def test_the_ceiling_is_the_first_rungs_time_over_the_time_at_the_roof(ladder_of
     rows = [run_folder.summary_row("serial_ijk", 1.0, percent_of_roof=2, speedup_vs_serial=1),
             run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", percent_of_roof=20,
                                    speedup_vs_serial=10)]
-    chain = first_screen.chain_of(ladder_of(rows))
+    chain = chains.chain_of(ladder_of(rows))
     assert chain.ceiling == pytest.approx(50) and chain.of_ceiling == pytest.approx(20)
 
 
 def test_a_missing_ceiling_has_its_reason(ladder_of):
     rows = [run_folder.summary_row("serial_ijk", 1.0, speedup_vs_serial=1),
             run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", speedup_vs_serial=10)]
-    chain = first_screen.chain_of(ladder_of(rows))
+    chain = chains.chain_of(ladder_of(rows))
     assert chain.of_ceiling is None
     threads = chain.resource.threads
-    assert "(no ceiling was measured)" in first_screen.sentence(chain, None,
+    assert "(no ceiling was measured)" in chains.sentence(chain, None,
                                                                 {threads + 1: "a neighbour"})
-    assert "(the ceilings were refused: a neighbour)" in first_screen.sentence(
+    assert "(the ceilings were refused: a neighbour)" in chains.sentence(
         chain, None, {threads: "a neighbour"})
 
 
 def chain_on(ladder_of, rows):
-    return first_screen.chain_of(
+    return chains.chain_of(
         ladder_of([run_folder.summary_row(name, seconds, problem=problem, threads=threads,
                                           technique=technique, builds_on=below)
                    for name, technique, below, threads, problem, seconds in rows]))
@@ -181,14 +181,14 @@ def test_a_chain_is_judged_on_the_problems_of_all_its_rungs(ladder_of):
         ("b", "simd", "a", 1, "p", 4.0),
         ("c", "simd", "b", 1, "p", 1.0), ("c", "simd", "b", 1, "q", 0.1)])
     assert [round(bar.total.value, 6) for bar in chain.bars] == [1, 2, 8]
-    assert first_screen.bought(chain)[0].gain.value == pytest.approx(8)
+    assert chains.bought(chain)[0].gain.value == pytest.approx(8)
 
 
 def test_a_better_algorithm_on_the_same_threads_is_not_a_gain_of_threads(ladder_of):
     chain = chain_on(ladder_of,
                      [("a", "serial", "", 1, "p", 8.0), ("b", "openmp", "a", 2, "p", 4.0),
                       ("c", "openmp", "b", 2, "p", 1.0)])
-    assert [(b.name, b.gain.value) for b in first_screen.bought(chain)] == [
+    assert [(b.name, b.gain.value) for b in chains.bought(chain)] == [
         ("Better threaded code", 4), ("OpenMP threads", 2)]
 
 
