@@ -79,7 +79,7 @@ struct Runs {
   }
 };
 
-const RowComparison& row(const Comparison& all, const RowKey& wanted) {
+RowComparison row(const Comparison& all, const RowKey& wanted) {
   return *std::find_if(all.rows.begin(), all.rows.end(),
                        [&](const RowComparison& row) { return row.key == wanted; });
 }
