@@ -168,8 +168,11 @@ def test_failing_pip_shows_its_output_and_is_tried_again_next_time(machine):
 def test_lint_and_format_ask_for_their_tools(machine):
     assert machine.run("setup.sh", "format").returncode == 0
     assert machine.calls("apt-get")[-1].endswith(" clang-format")
+    (machine.root / "tests").mkdir(exist_ok=True)
+    (machine.root / "tests/requirements.txt").write_text("ruff\n")
     assert machine.run("setup.sh", "lint").returncode == 0
-    assert machine.calls("apt-get")[-1].endswith(" clang-tidy libomp-dev")
+    assert machine.calls("apt-get")[-1].endswith(" clang-tidy shellcheck libomp-dev")
+    assert any("tests/requirements.txt" in call for call in machine.calls("venv-python"))
 
 
 def test_without_apt_it_names_what_is_needed(machine):
