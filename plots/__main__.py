@@ -86,7 +86,7 @@ def run_charts(options: argparse.Namespace) -> list[str]:
 
 
 def run_table(options: argparse.Namespace) -> list[str]:
-    run = load_run(options.run_dir, ("environment", "summary", "step", "samples"))
+    run = load_run(options.run_dir, ("environment", "summary", "step", "samples", "attribution"))
     print(bench_screen.render(run), flush=True)
     return run.warnings
 

@@ -47,6 +47,7 @@ unshare --mount --pid --fork bash -euo pipefail -c '
   exec chroot "$system" env -C /srv/stepladder HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     bash -euo pipefail -c "$2"
 ' bash "$system" '
+  rm -rf build/run
   make bench SUITE=quick OUT=build/run
   make test
 ' </dev/null

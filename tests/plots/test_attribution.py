@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import page_run
+from plots.__main__ import main
 from plots.data import schema
 from plots.data.chain import main_chain
 from plots.data.ratios import ladders
@@ -129,3 +130,9 @@ def test_a_run_without_rungs_has_the_sentences_alone(run):
     assert blocks.answer(alone) == (
         f"{blocks.source(run)}\n\n- {attribution.sentence(attribution.attributions(run)[0])}")
     assert blocks.answer(replace(alone, attribution=[])) is None
+
+
+def test_the_command_that_prints_the_last_screen_reads_the_attribution(tmp_path, capsys):
+    folder = write(page_run.write(tmp_path / "run"), ROWS)
+    assert main(["table", str(folder)]) == 0
+    assert "vectors 1.40× alone and 4.90× at the end" in " ".join(capsys.readouterr().out.split())
