@@ -193,7 +193,7 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
             most.name, bare(most.gain.value), interval(most.gain)))
         others = [inside(b.name) for b in shares[1:] if b.gain.low > 1]
         parts.append(Markup("{} {} <b>{}</b> ({}) as fast as {} on {}").format(
-            f"; with {' and '.join(others)} it makes" if others else "; it makes",
+            f"; with {listed(others)} it makes" if others else "; it makes",
             chain.ladder.primitive, shown(last.total.value), interval(last.total),
             "the textbook loop" if chain.bars[0].rung.technique == "serial"
             else chain.bars[0].rung.name, chain.resource.label))
@@ -214,6 +214,11 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
         return Markup("This run has no two rungs of one ladder to compare; <code>make bench</code> "
                       "measures them.")
     return Markup("").join([*parts, "."])
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c"""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def inside(name: str) -> str:

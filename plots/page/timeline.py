@@ -128,9 +128,11 @@ def picture(found: list[Step]) -> Markup:
     body: list[Markup] = []
     y = 0
     for step in found:
-        body.append(Markup('<text class="name" x="0" y="{}">{}: {} ms'
-                           '<tspan class="more">, {:.0f} % waiting</tspan></text>').format(
-            y + 16, step.label, milliseconds(step.end_us / 1e6), 100 * step.idle))
+        rungs, comma, replaced = step.use.partition(",")
+        body.append(Markup('<text class="name" x="0" y="{}">{}<tspan class="more">{}</tspan>{}: '
+                           '{} ms<tspan class="more">, {:.0f} % waiting</tspan></text>').format(
+            y + 16, rungs, comma + replaced, step.label.removeprefix(step.use),
+            milliseconds(step.end_us / 1e6), 100 * step.idle))
         y += LINE
         for _, lane in sorted(step.lanes.items()):
             body.append(Markup('<line class="grid" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from plots.data import schema, spread
 from plots.data.errors import InputError
 from plots.data.files import replace_file
-from plots.data.numbers import number
+from plots.data.numbers import number, plural
 from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
 from plots.data.reading import Run
@@ -92,7 +92,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "swap": embedded(swap_data) if swap_data else None,
         "steps": markup.html(step_block) if step_block else None,
         "timelines": timeline.section(run),
-        "groups": groups, "cut": [],
+        "groups": groups, "cut": "",
         "gain_labels": rungs.GAIN_LABELS,
         "explorer": embedded({**explorer.data(rows, comparison.rows if comparison else {}),
                               "peaks": explorer.peaks(run), "bandwidths": explorer.bandwidths(run)})
@@ -114,13 +114,12 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     }
     page = templates().get_template("page.html")
     # The sources take what the rest leaves.
-    facts["cut"] = rungs.add_sources(groups, root, LIMIT - len(page.render(facts).encode()))
-    return page.render(facts), size_warning(run, facts["cut"])
-
-
-def size_warning(run: Run, cut: list[str]) -> list[str]:
-    what = "left out to keep the page small"
-    return [f"{run.folder / FILE}: {what}: {', '.join(cut)}"] if cut else []
+    cut = rungs.add_sources(groups, root, LIMIT - len(page.render(facts).encode()))
+    if not cut:
+        return page.render(facts), []
+    facts["cut"] = plural(len(cut), "listing") + " of sources"
+    return page.render(facts), [f"{run.folder / FILE}: {facts['cut']} left out or shortened to "
+                                f"keep the page small; the first: {cut[0]}"]
 
 
 def templates() -> jinja2.Environment:

@@ -138,10 +138,10 @@ def first_part(version: object) -> str:
 def answer(run: Run) -> str | None:
     """The sentences of the attributions, and a line for each rung of the main chain, for what the
     compiler makes of the best plain loop, and for the fastest library."""
-    parts = [f"- {attribution.sentence(found)}" for found in attribution.attributions(run)]
+    parts = [f"{attribution.sentence(found)}\n" for found in attribution.attributions(run)]
     chain = main_chain(ladders(run))
     if chain is None:
-        return "\n".join([source(run) + "\n", *parts]) if parts else None
+        return "\n".join([source(run) + "\n", *parts]).rstrip() if parts else None
     library = chain.library
 
     def line(bar: Bar, adds: str) -> list[str]:
@@ -158,8 +158,8 @@ def answer(run: Run) -> str | None:
     return "\n".join([
         f"{source(run)} Geometric means over {count} of {chain.ladder.primitive}; `gain` is over "
         "the line above.", "", markdown.table(labels, lines, 3),
-        *(["", "What each technique buys depends on what is there already; alone, and last:", ""]
-          if parts else []), *parts])
+        *(["", "What a technique buys depends on what is there already: alone, and at the end.", ""]
+          if parts else []), *parts]).rstrip()
 
 
 def summary(run: Run, by_direction: bool) -> str | None:

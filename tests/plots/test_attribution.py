@@ -122,13 +122,13 @@ def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(tmp_path):
     chain = main_chain(ladders(run))
     assert rungs[:len(chain.bars)] == [bar.rung.name for bar in chain.bars]
     assert rungs[-1] == chain.library.rung.name and "| 100 % |" in block
-    assert f"- {attribution.sentence(attribution.attributions(run)[0])}" in block
+    assert f"\n\n{attribution.sentence(attribution.attributions(run)[0])}" in block
 
 
 def test_a_run_without_rungs_has_the_sentences_alone(run):
     alone = replace(run, summary=[])
     assert blocks.answer(alone) == (
-        f"{blocks.source(run)}\n\n- {attribution.sentence(attribution.attributions(run)[0])}")
+        f"{blocks.source(run)}\n\n{attribution.sentence(attribution.attributions(run)[0])}")
     assert blocks.answer(replace(alone, attribution=[])) is None
 
 
