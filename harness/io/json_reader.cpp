@@ -92,12 +92,14 @@ JsonFile::JsonFile(const std::filesystem::path& path) : path_(path.string()) {
     document_ = json::parse(stream, follow);
   } catch (const json::parse_error& error) {
     const std::string what = error.what();  // "... line 3, column 5: syntax error while ..."
+    const std::size_t from = what.find("syntax error");  // newer versions: not of an empty file
     const auto before =
         bytes.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte - 1, bytes.size()));
     const auto begin = std::find(std::reverse_iterator(before), bytes.rend(), '\n').base();
     throw std::runtime_error(printable(fmt::format(
         "{}:{}:{}: expected JSON, found a {}", path_, line_of(before - bytes.begin() + 1),
-        before - begin + 1, what.substr(what.find("syntax error")))));
+        before - begin + 1,
+        from == std::string::npos ? "syntax error: unexpected end of input" : what.substr(from))));
   } catch (const json::out_of_range& error) {  // a number beyond the range of double
     throw std::runtime_error(printable(
         fmt::format("{}:{}: expected JSON, found {}", path_, line_of(read()), error.what())));
