@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# check_debian.sh RELEASE (trixie): on a bare Debian of that release, builds the last commit and runs
-# make bench SUITE=quick and make test. It is a chroot in build/RELEASE, made by debootstrap; needs
-# root. The mounts are of a namespace of their own and end with it. KEEP=1 goes on in the clone and
-# the build folder of the time before.
+# check_debian.sh RELEASE (trixie): on a bare Debian of that release, builds the last commit and
+# runs make bench SUITE=quick and make test. It is a chroot in build/RELEASE, made by debootstrap;
+# needs root. The mounts are of a namespace of their own and end with it. KEEP=1 goes on in the
+# clone and the build folder of the time before.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

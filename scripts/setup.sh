@@ -239,8 +239,8 @@ setup_python_from_system() {
   fi
 }
 
-# For make lint, and for the tests in a browser and of the compiled code of CUDA rungs, which without
-# them are skipped or fail and say so.
+# For make lint, and for the tests in a browser and of the compiled code of CUDA rungs, which
+# without them are skipped or fail and say so.
 setup_tests() {
   local wanted
   [[ -x .venv/bin/python ]] || return 0
