@@ -83,6 +83,7 @@ fi
 say "clang-tidy: ${#compiled[@]} files"
 ((${#compiled[@]} == 0)) || printf '%s\0' "${compiled[@]}" |
   xargs -0 -n 1 -P "$(core_count)" clang-tidy -p "$folder" --quiet --warnings-as-errors='*' \
+    --extra-arg=-Wno-unknown-warning-option \
     2> >(grep -vE '^[0-9]+ (warnings?|errors?) ' >&2) ||
   failed+=(clang-tidy)
 
