@@ -1,5 +1,5 @@
-// Persistent all-reduce: MPI plans it once for a pair of buffers (MPI_Allreduce_init of MPI 4,
-// MPIX_Allreduce_init of Open MPI 4.1), and each run only starts the plan and waits.
+// Persistent all-reduce: MPI plans it once for a pair of buffers (MPI_Allreduce_init of MPI 4
+// and Open MPI 5, MPIX_Allreduce_init of Open MPI 4.1), and each run only starts the plan and waits.
 //
 // A request is bound to its buffers, which this plan learns in prepare() or run(). The first call
 // with a pair of buffers makes its requests, and later calls start them, so the first run with each
@@ -19,14 +19,14 @@
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/all_reduce/vendor/mpi_algorithm.hpp"
 #include "kernels/common/mpi.hpp"
-#if defined(OPEN_MPI) && MPI_VERSION < 4
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #endif
 
 namespace stepladder::all_reduce {
 namespace {
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 constexpr auto allreduce_init = MPI_Allreduce_init;
 constexpr bool is_available = true;
 #elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
