@@ -1,5 +1,5 @@
-// Persistent all-reduce: MPI plans it once for a pair of buffers (MPI_Allreduce_init of MPI 4
-// and Open MPI 5, MPIX_Allreduce_init of Open MPI 4.1), and each run only starts the plan and waits.
+// Persistent all-reduce: MPI plans it once for a pair of buffers (MPI_Allreduce_init of MPI 4 and
+// Open MPI 5, MPIX_Allreduce_init of Open MPI 4.1), and each run only starts the plan and waits.
 //
 // A request is bound to its buffers, which this plan learns in prepare() or run(). The first call
 // with a pair of buffers makes its requests, and later calls start them, so the first run with each
