@@ -66,3 +66,10 @@ def test_no_trace_is_no_picture_and_another_file_is_an_error(tmp_path):
     assert timeline.steps(tmp_path / "trace.json") == []
     with pytest.raises(InputError, match="trace.json: expected the trace of"):
         timeline.steps(written(tmp_path, {"traceEvents": [{"ph": "X"}]}))
+
+
+def test_what_replaces_a_rung_is_left_out_on_narrow_screens():
+    step = timeline.Step("mlp", "best,all_reduce=mpi_allreduce", "single", "2 threads", 2)
+    step.lanes[0, 0] = [timeline.Operation("fc forward", "forward", "packed", 0.0, 5.0)]
+    assert ('best<tspan class="more">,all_reduce=mpi_allreduce</tspan>, 2 ranks, 2 threads'
+            in timeline.picture([step]))
