@@ -250,7 +250,8 @@ setup_tests() {
     .venv/bin/python -m pip install --disable-pip-version-check -r "$tests_requirements"; then
     say "$wanted" >"$tests_stamp"
   else
-    say "pip could not install them ($log): no tests in a browser or of compiled CUDA code"
+    say "pip could not install them ($log): no tests in a browser or of compiled CUDA code," \
+      "no ruff"
   fi
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plots.data.numbers import shown
+from plots.data.numbers import plural, shown
 from plots.data.reading import Row, Run
 
 STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"
@@ -55,6 +55,5 @@ def sentence(found: Attribution) -> str:
     clauses = [clause(row) for row in found.techniques]
     text = "; ".join(clauses)
     subject = (f"the step of {found.problem}" if found.primitive == "step" else found.primitive)
-    return (f"On {subject} ({found.shape}, {found.threads} "
-            f"thread{'s' if found.threads != 1 else ''}), {text}; all together "
-            f"{shown(found.total['average'])}.")
+    return (f"On {subject} ({found.shape}, {plural(found.threads, 'thread')}), {text}; all "
+            f"together {shown(found.total['average'])}.")
