@@ -67,10 +67,22 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, double 
   return summary;
 }
 
-double usual_spread_of(std::vector<double> differences) {
+void UsualSpread::add(const std::string& group, double difference) {
+  differences_[group].push_back(std::abs(difference));
+}
+
+double UsualSpread::of(const std::string& group) const {
   constexpr double percentile = 0.9, of_normal = 1.6449;  // of |x|, in standard deviations
+  constexpr std::size_t least_rows = 20;
+  std::vector<double> differences;
+  if (const auto own = differences_.find(group); own != differences_.end())
+    differences = own->second;
+  if (differences.size() < least_rows) {
+    differences.clear();
+    for (const auto& [name, of_group] : differences_)
+      differences.insert(differences.end(), of_group.begin(), of_group.end());
+  }
   if (differences.empty()) return 0;
-  for (double& difference : differences) difference = std::abs(difference);
   const auto at =
       differences.begin() +
       static_cast<std::ptrdiff_t>(percentile * static_cast<double>(differences.size() - 1));

@@ -1,7 +1,9 @@
 // Order statistics of repeated timings, which a few slow repetitions do not move.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace stepladder {
@@ -23,17 +25,27 @@ Summary paired_ratio(std::span<const double> numerator, std::span<const double> 
 
 // Of a row in several visits: at least as wide as what the spread between its visits gives.
 // `visits` are the positive times of each, none empty. Two or three visits tell little about their
-// own spread s: it is drawn towards `usual_spread`, the standard deviation between visits that the
-// rows of the run have in common, as if that came from d0 = 6 more visits,
+// own spread s: it is drawn towards `usual_spread`, the standard deviation between visits of rows
+// like it (UsualSpread), as if that came from d0 = 6 more visits,
 //   s'^2 = (d0 usual^2 + (v - 1) s^2) / (d0 + v - 1)
 // of logarithms, with Student's t of d0 + v - 1 degrees of freedom (Smyth 2004, moderated t). One
 // visit has no such part: its interval is of that visit.
 Summary summarize_visits(const std::vector<std::vector<double>>& visits, double usual_spread);
 
-// Standard deviation between visits of most rows, from the first two visits of each: `differences`
-// of the logarithms of their medians. The 90th percentile counts, because a few rows differ much
-// more than the others; 0 when empty.
-double usual_spread_of(std::vector<double> differences);
+// Standard deviation between visits of most rows, from the first two visits of each. Rows of one
+// primitive on one number of threads and ranks form a group: neighbours disturb what waits for two
+// cores or for a message much more than what runs on one. The 90th percentile of a group counts,
+// because a few rows differ much more than the others. A group of fewer than 20 rows has the spread
+// of all groups together; 0 when there is none.
+class UsualSpread {
+ public:
+  // `difference` of the logarithms of the medians of a row's first two visits.
+  void add(const std::string& group, double difference);
+  double of(const std::string& group) const;
+
+ private:
+  std::map<std::string, std::vector<double>> differences_;
+};
 
 double standard_deviation(const std::vector<double>& values);  // 0 below two values
 

@@ -45,6 +45,11 @@ bool is_first_rung(const BenchRow& row) {
   return row.variant->info->technique == Technique::serial && *row.variant->info->builds_on == '\0';
 }
 
+// Of UsualSpread.
+std::string spread_group(const BenchRow& row) {
+  return fmt::format("{} {} {}", row.problem->primitive, row.threads, row.problem->ranks);
+}
+
 // Whether `library` is what `row` should be compared with.
 bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
   const VariantInfo &own = *row.variant->info, &other = *library.variant->info;
@@ -341,8 +346,8 @@ void ProblemBench::visit(Visited& visited) {
   for (const Candidate& candidate : candidates)
     if (const auto visits = candidate.measured.seconds_by_visit();
         candidate.is_ok() && visits.size() == 2)
-      visit_differences_.push_back(
-          std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+      usual_spread_.add(spread_group(candidate), std::log(summarize(visits[0]).median /
+                                                          summarize(visits[1]).median));
   set_intervals(candidates);
   write(candidates);
   if (WorkRecord* record = kept_work_record()) set_problem(*record, "");
@@ -352,11 +357,10 @@ void ProblemBench::visit(Visited& visited) {
 
 // The interval of a row depends on how far visits differ in the run so far.
 void ProblemBench::set_intervals(std::vector<Candidate>& candidates) {
-  const double usual_spread = usual_spread_of(visit_differences_);
   for (Candidate& candidate : candidates) {
     if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
     const auto visits = candidate.measured.seconds_by_visit();
-    candidate.summary = summarize_visits(visits, usual_spread);
+    candidate.summary = summarize_visits(visits, usual_spread_.of(spread_group(candidate)));
     candidate.reason = candidate.remarks;
     if (visits.size() == 1) candidate.add_remark("its interval is of one visit");
     if (candidate.is_beyond_roof())

@@ -137,14 +137,14 @@ class ProblemBench {
   BenchOptions options_;
   BenchCounts counts_;
   std::vector<Visited> visited_;
-  std::vector<double> visit_differences_;  // of log medians, first visit minus second, of all rows
-  std::int64_t problems_ = 0;              // visited
-  int visit_ = 0;                          // the number of the present one to its problem
-  double saved_seconds_ = 0;               // of timing, by first visits
-  std::string device_lost_after_;          // the variant that broke the device; empty when none did
-  std::set<std::string> runs_nowhere_;     // "primitive variant" of those that have their row
-  StartedThreads threads_;                 // owners: subject_of()
-  std::unique_ptr<BenchWriter> writer_;    // on rank 0
+  UsualSpread usual_spread_;             // between visits, of all rows so far
+  std::int64_t problems_ = 0;            // visited
+  int visit_ = 0;                        // the number of the present one to its problem
+  double saved_seconds_ = 0;             // of timing, by first visits
+  std::string device_lost_after_;        // the variant that broke the device; empty when none did
+  std::set<std::string> runs_nowhere_;   // "primitive variant" of those that have their row
+  StartedThreads threads_;               // owners: subject_of()
+  std::unique_ptr<BenchWriter> writer_;  // on rank 0
 };
 
 }  // namespace stepladder

@@ -17,6 +17,7 @@ import matplotlib
 
 from plots.charts import (
     all_reduce,
+    attribution,
     bandwidth,
     figure,
     layouts,
@@ -37,7 +38,7 @@ from plots.charts import (
 from plots.data import schema
 from plots.data.reading import Run
 
-KINDS = (speedup, size, layouts, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss,
+KINDS = (speedup, attribution, size, layouts, roof, roofline, step_time, scaling, bandwidth, all_reduce, loss,
          modes, predicted, noise, simulated, simulated_trainings)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from plots.data.names import Rung, widest_builds
+from plots.data.chain import bought, chain_of, inside
+from plots.data.names import Rung
 from plots.data.numbers import short
 from plots.data.ratios import (
     Ladder,
@@ -33,17 +34,18 @@ def gain_of(ladder: Ladder, rung: Rung, direction: str | None = None) -> Mean | 
     return mean_ratio(ladder.gains(rung, direction, max(resource_of(row) for row in rows)))
 
 
-def largest_gain(ladder: Ladder) -> str:
-    gains = [(mean, rung) for rung in widest_builds(ladder.measured_rungs)
-             if (mean := gain_of(ladder, rung))]
-    gains.sort(key=lambda gain: -gain[0].value)
-    if not gains or gains[0][0].low <= LEAST:
+def whole_gain(ladder: Ladder) -> str:
+    """From the first rung to the best one, and the idea that bought most of it."""
+    chain = chain_of(ladder)
+    if chain is None or len(chain.bars) < 2 or chain.bars[-1].total.low <= LEAST:
         return ""
-    mean, rung = gains[0]
-    largest = all(mean.low > other.high for other, _ in gains[1:])
-    end = ", the largest step" if largest and len(gains) > 1 else ""
-    below = ladder.base_of(rung).name
-    return f"{rung.name} is {how_many_times(mean.value)} as fast as {below}{end}"
+    last = chain.bars[-1]
+    text = (f"{last.rung.name} is {how_many_times(last.total.value)} as fast as "
+            f"{chain.bars[0].rung.name}")
+    most, *others = bought(chain)
+    if others and most.gain.low > max(other.gain.high for other in others):
+        text += f"; {inside(most.name)} bought the most, {how_many_times(most.gain.value)}"
+    return text
 
 
 def against_library(ladder: Ladder, rows: Sequence[Row]) -> str:

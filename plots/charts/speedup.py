@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
-from plots.charts.findings import gain_of, largest_gain
+from plots.charts.findings import gain_of, whole_gain
 from plots.charts.rung_rows import (
     FULL,
     ROW_HEIGHT,
@@ -84,7 +84,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
         *grid, panel_height=0.55 + ROW_HEIGHT * len(rows),
         legend=[*style.technique_handles({row.rung.technique for row in rows}),
                 *resource_handles(shown), *roof_lines],
-        legend_columns=9, share_x=True, share_y=True, finding=largest_gain(ladder))
+        legend_columns=9, share_x=True, share_y=True, finding=whole_gain(ladder))
     for axes, (direction, speedups) in zip(page.panels(), found.items()):
         axes.set_xscale("log")
         label_rows(axes, rows)

@@ -17,7 +17,8 @@ from plots.data.reading import Row
 
 LEAST_PAIRS = 3
 
-USUAL_DEGREES = 6  # visits that the spread of the whole run counts as
+USUAL_DEGREES = 6  # visits that the usual spread counts as
+LEAST_ROWS = 20    # of a group with a usual spread of its own
 # Student's t of 6 degrees of freedom and more.
 T_97_5 = (2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)
 
@@ -35,7 +36,11 @@ Key = tuple  # identifies a row of samples.csv or summary.csv
 class Samples:
     """Undisturbed repetitions of each row, and how far visits to a row differ in this run."""
     rounds: dict[Key, Rounds] = field(default_factory=dict)
-    usual_spread: float = 0.0  # standard deviation of the logarithm between visits
+    # Standard deviation of the logarithm between visits, by spread_group(); () is of all rows.
+    usual_spreads: dict[tuple, float] = field(default_factory=dict)
+
+    def usual_spread(self, key: Key) -> float:
+        return self.usual_spreads.get(spread_group(key), self.usual_spreads.get((), 0.0))
 
     def paired_ratio(self, slow: Key, fast: Key) -> tuple[float, float, float] | None:
         """Median of slow / fast over the rounds that both have, with its 95 % confidence
@@ -47,12 +52,17 @@ class Samples:
                 visits.setdefault(visit, []).append(seconds / below[number].seconds)
         if sum(map(len, visits.values())) < LEAST_PAIRS:
             return None
-        return median_over_visits(list(visits.values()), self.usual_spread)
+        return median_over_visits(list(visits.values()), self.usual_spread(slow))
 
 
 def key_of(row: Row) -> Key:
     return (row["primitive"], row["direction"], row["variant"], row["problem"],
             row["threads"] or 1, row["ranks"] or 1)
+
+
+def spread_group(key: Key) -> tuple:
+    """Primitive, threads and ranks: rows whose visits are disturbed alike."""
+    return key[0], *key[4:]
 
 
 def is_marked(row: Row) -> bool:
@@ -73,21 +83,22 @@ def read_samples(rows: Iterable[Row]) -> Samples:
             repeated.add(key_of(row))
         rounds[row["repetition"]] = Time(row["seconds"], row.get("visit") or 0)
     rounds = {key: rounds for key, rounds in found.items() if key not in repeated}
-    return Samples(rounds, usual_spread(rounds.values()))
+    return Samples(rounds, usual_spreads(rounds))
 
 
-def usual_spread(rows: Iterable[Rounds]) -> float:
-    """As usual_spread_of() in harness/measure/statistics.hpp: from the first two visits of each
-    row."""
-    differences = []
-    for rounds in rows:
+def usual_spreads(rows: dict[Key, Rounds]) -> dict[tuple, float]:
+    """As UsualSpread in harness/measure/statistics.hpp: from the first two visits of each row."""
+    differences: dict[tuple, list[float]] = {}
+    for key, rounds in rows.items():
         visits: dict[int, list[float]] = {}
         for seconds, visit in rounds.values():
             visits.setdefault(visit, []).append(seconds)
         first = [np.median(visits[visit]) for visit in sorted(visits)[:2]]
         if len(first) == 2:
-            differences.append(abs(math.log(first[0] / first[1])))
-    return float(np.percentile(differences, 90)) / 1.6449 / math.sqrt(2) if differences else 0.0
+            for group in ((), spread_group(key)):
+                differences.setdefault(group, []).append(abs(math.log(first[0] / first[1])))
+    return {group: float(np.percentile(of_group, 90)) / 1.6449 / math.sqrt(2)
+            for group, of_group in differences.items() if not group or len(of_group) >= LEAST_ROWS}
 
 
 def median_over_visits(visits: Sequence[Sequence[float]],

@@ -9,6 +9,7 @@ import pytest
 
 import page_run
 from plots.__main__ import main
+from plots.charts import attribution as chart
 from plots.data import schema
 from plots.data.chain import main_chain
 from plots.data.ratios import ladders
@@ -17,6 +18,7 @@ from plots.page import attribution
 from plots.page.write import render
 from plots.screen import bench_screen
 from plots.tables import blocks
+from text_boxes import title_of
 
 NAMES = ["alone", "last", "average", "least", "most", "together"]
 TEXTS = ["primitive", "direction", "problem", "shape", "technique", "partner", "least_after",
@@ -136,3 +138,24 @@ def test_the_command_that_prints_the_last_screen_reads_the_attribution(tmp_path,
     folder = write(page_run.write(tmp_path / "run"), ROWS)
     assert main(["table", str(folder)]) == 0
     assert "vectors 1.40× alone and 4.90× at the end" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_chart_shows_the_average_alone_and_last_between_least_and_most(run):
+    [(name, page)] = chart.draw(run)
+    assert name == "attribution-matmul"
+    assert title_of(page) == ("Vectors buy the most: 1.4 to 4.9 times, by what is there already")
+    axes = page.axes[0, 0]
+    lines = [list(line.get_xdata()) for line in axes.lines[1:5]]  # behind that of no gain: of vectors
+    assert lines == [[1.4, 4.9], [3.1], [1.4], [4.9]]
+    assert [label.get_text() for label in axes.get_yticklabels()] \
+        == ["vectors", "a register tile", "threads"]
+
+
+def test_a_gain_whatever_the_order_is_told_as_one_number(run):
+    [found] = attribution.attributions(run)
+    steady = found._replace(techniques=found.techniques[::-1])
+    assert chart.finding(steady) == "Threads buy the most: 1.9 times, whatever came before"
+
+
+def test_a_run_without_attribution_has_no_such_chart(run_dir):
+    assert list(chart.draw(load_run(run_dir))) == [("attribution", "no attribution.csv")]
