@@ -116,6 +116,7 @@ nlohmann::json libraries() {
 struct Models {
   int family, first, last;
   const char* name;
+  bool has_amx = false;
 };
 constexpr Models amd_models[] = {
     {23, 0x00, 0x2f, "Zen"},   {23, 0x30, 0xff, "Zen 2"}, {25, 0x00, 0x0f, "Zen 3"},
@@ -123,39 +124,50 @@ constexpr Models amd_models[] = {
     {26, 0x00, 0x7f, "Zen 5"},
 };
 constexpr Models intel_models[] = {
-    {6, 0x3f, 0x3f, "Haswell"},        {6, 0x4e, 0x4e, "Skylake"},
-    {6, 0x4f, 0x4f, "Broadwell"},      {6, 0x55, 0x55, "Skylake or Cascade Lake"},
-    {6, 0x5e, 0x5e, "Skylake"},        {6, 0x6a, 0x6c, "Ice Lake"},
-    {6, 0x7d, 0x7e, "Ice Lake"},       {6, 0x8c, 0x8d, "Tiger Lake"},
-    {6, 0x8e, 0x8e, "Kaby Lake"},      {6, 0x8f, 0x8f, "Sapphire Rapids"},
-    {6, 0x97, 0x97, "Alder Lake"},     {6, 0x9a, 0x9a, "Alder Lake"},
-    {6, 0x9e, 0x9e, "Kaby Lake"},      {6, 0xa5, 0xa6, "Comet Lake"},
-    {6, 0xa7, 0xa7, "Rocket Lake"},    {6, 0xaa, 0xaa, "Meteor Lake"},
-    {6, 0xad, 0xae, "Granite Rapids"}, {6, 0xaf, 0xaf, "Sierra Forest"},
-    {6, 0xb7, 0xb7, "Raptor Lake"},    {6, 0xba, 0xbf, "Raptor Lake"},
-    {6, 0xcf, 0xcf, "Emerald Rapids"},
+    {6, 0x3f, 0x3f, "Haswell"},
+    {6, 0x4e, 0x4e, "Skylake"},
+    {6, 0x4f, 0x4f, "Broadwell"},
+    {6, 0x55, 0x55, "Skylake or Cascade Lake"},
+    {6, 0x5e, 0x5e, "Skylake"},
+    {6, 0x6a, 0x6c, "Ice Lake"},
+    {6, 0x7d, 0x7e, "Ice Lake"},
+    {6, 0x8c, 0x8d, "Tiger Lake"},
+    {6, 0x8e, 0x8e, "Kaby Lake"},
+    {6, 0x8f, 0x8f, "Sapphire Rapids", true},
+    {6, 0x97, 0x97, "Alder Lake"},
+    {6, 0x9a, 0x9a, "Alder Lake"},
+    {6, 0x9e, 0x9e, "Kaby Lake"},
+    {6, 0xa5, 0xa6, "Comet Lake"},
+    {6, 0xa7, 0xa7, "Rocket Lake"},
+    {6, 0xaa, 0xaa, "Meteor Lake"},
+    {6, 0xad, 0xae, "Granite Rapids", true},
+    {6, 0xaf, 0xaf, "Sierra Forest"},
+    {6, 0xb7, 0xb7, "Raptor Lake"},
+    {6, 0xba, 0xbf, "Raptor Lake"},
+    {6, 0xcf, 0xcf, "Emerald Rapids", true},
 };
 
 std::string described_cpu() {
   const auto value = [](const char* key) { return proc_value("/proc/cpuinfo", key); };
   const std::string name = value("model name");
-  const std::string built =
-      microarchitecture(value("vendor_id"), std::atoi(value("cpu family").c_str()),
-                        std::atoi(value("model\t").c_str()));
+  const std::string built = microarchitecture(
+      value("vendor_id"), std::atoi(value("cpu family").c_str()),
+      std::atoi(value("model\t").c_str()), value("flags").find("amx_tile") != std::string::npos);
   return built.empty() ? name : fmt::format("{} ({})", name, built);
 }
 
 }  // namespace
 
-std::string microarchitecture(std::string_view vendor, int family, int model) {
+std::string microarchitecture(std::string_view vendor, int family, int model, bool has_amx) {
   std::span<const Models> known;
   if (vendor == "AuthenticAMD") known = amd_models;
   if (vendor == "GenuineIntel") known = intel_models;
   if (known.empty()) return {};
   for (const Models& models : known)
-    if (models.family == family && models.first <= model && model <= models.last)
+    if (models.family == family && models.first <= model && model <= models.last &&
+        (models.has_amx || !has_amx))
       return models.name;
-  return fmt::format("family {}, model {}", family, model);
+  return fmt::format("family {}, model {}{}", family, model, has_amx ? " with AMX" : "");
 }
 
 Machine detect_machine() {

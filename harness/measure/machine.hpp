@@ -24,10 +24,12 @@ struct Machine {
 Machine detect_machine();
 
 // Of an x86 processor, by the numbers of /proc/cpuinfo: "Zen 5", or "family 26, model 200" of one
-// that is not known here. Hypervisors shorten the model name, as to "AMD EPYC" for three of them.
-// Empty for other vendors than Intel and AMD. After the vendors' revision guides and the table of
+// that is not known here. Hypervisors shorten the model name, as to "AMD EPYC" for three of them,
+// and some give the number of another model: one whose generation has no AMX, on a processor that
+// has it, counts as unknown. Empty for other vendors than Intel and AMD. After the vendors'
+// revision guides and the table of
 // Linux, arch/x86/include/asm/intel-family.h.
-std::string microarchitecture(std::string_view vendor, int family, int model);
+std::string microarchitecture(std::string_view vendor, int family, int model, bool has_amx);
 
 // Collective. The bytes of the last-level cache for each rank, which divides it with the ranks of
 // its host that run on the same one; the most of any rank, so that all ranks have the same.

@@ -72,7 +72,7 @@ void UsualSpread::add(const std::string& group, double difference) {
 }
 
 double UsualSpread::of(const std::string& group) const {
-  constexpr double percentile = 0.9, of_normal = 1.6449;  // of |x|, in standard deviations
+  constexpr double percentile = 0.93, of_normal = 1.8119;  // of |x|, in standard deviations
   constexpr std::size_t least_rows = 20;
   std::vector<double> differences;
   if (const auto own = differences_.find(group); own != differences_.end())

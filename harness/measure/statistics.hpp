@@ -34,9 +34,10 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, double 
 
 // Standard deviation between visits of most rows, from the first two visits of each. Rows of one
 // primitive on one number of threads and ranks form a group: neighbours disturb what waits for two
-// cores or for a message much more than what runs on one. The 90th percentile of a group counts,
-// because a few rows differ much more than the others. A group of fewer than 20 rows has the spread
-// of all groups together; 0 when there is none.
+// cores or for a message much more than what runs on one. The 93rd percentile of a group counts,
+// because a few rows differ much more than the others; with it the next visit is outside for 9 to
+// 11 % of the rows of three published runs. A group of fewer than 20 rows has the spread of all
+// groups together; 0 when there is none.
 class UsualSpread {
  public:
   // `difference` of the logarithms of the medians of a row's first two visits.

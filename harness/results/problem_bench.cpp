@@ -346,8 +346,8 @@ void ProblemBench::visit(Visited& visited) {
   for (const Candidate& candidate : candidates)
     if (const auto visits = candidate.measured.seconds_by_visit();
         candidate.is_ok() && visits.size() == 2)
-      usual_spread_.add(spread_group(candidate), std::log(summarize(visits[0]).median /
-                                                          summarize(visits[1]).median));
+      usual_spread_.add(spread_group(candidate),
+                        std::log(summarize(visits[0]).median / summarize(visits[1]).median));
   set_intervals(candidates);
   write(candidates);
   if (WorkRecord* record = kept_work_record()) set_problem(*record, "");

@@ -19,6 +19,7 @@ LEAST_PAIRS = 3
 
 USUAL_DEGREES = 6  # visits that the usual spread counts as
 LEAST_ROWS = 20    # of a group with a usual spread of its own
+PERCENTILE, OF_NORMAL = 93, 1.8119  # of |x|, in standard deviations
 # Student's t of 6 degrees of freedom and more.
 T_97_5 = (2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)
 
@@ -97,7 +98,7 @@ def usual_spreads(rows: dict[Key, Rounds]) -> dict[tuple, float]:
         if len(first) == 2:
             for group in ((), spread_group(key)):
                 differences.setdefault(group, []).append(abs(math.log(first[0] / first[1])))
-    return {group: float(np.percentile(of_group, 90)) / 1.6449 / math.sqrt(2)
+    return {group: float(np.percentile(of_group, PERCENTILE)) / OF_NORMAL / math.sqrt(2)
             for group, of_group in differences.items() if not group or len(of_group) >= LEAST_ROWS}
 
 

@@ -145,7 +145,8 @@ def test_the_chart_shows_the_average_alone_and_last_between_least_and_most(run):
     assert name == "attribution-matmul"
     assert title_of(page) == ("Vectors buy the most: 1.4 to 4.9 times, by what is there already")
     axes = page.axes[0, 0]
-    lines = [list(line.get_xdata()) for line in axes.lines[1:5]]  # behind that of no gain: of vectors
+    # Behind the line of no gain: those of vectors.
+    lines = [list(line.get_xdata()) for line in axes.lines[1:5]]
     assert lines == [[1.4, 4.9], [3.1], [1.4], [4.9]]
     assert [label.get_text() for label in axes.get_yticklabels()] \
         == ["vectors", "a register tile", "threads"]

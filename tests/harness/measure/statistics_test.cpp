@@ -273,8 +273,8 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
     }
     if (count < 500) continue;
     ++runs;
-    std::cout << run << ": " << count << " rows, outside " << outside
-              << ", of pooled repetitions " << outside_of_pooled << '\n';
+    std::cout << run << ": " << count << " rows, outside " << outside << ", of pooled repetitions "
+              << outside_of_pooled << '\n';
     EXPECT_LE(outside, 0.12 * count) << run;
     EXPECT_GE(outside, 0.06 * count) << "wider than it has to be: " << run;
     EXPECT_GE(outside_of_pooled, 0.18 * count) << run;
