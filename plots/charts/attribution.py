@@ -51,8 +51,8 @@ def draw_attribution(run: Run, found: Attribution) -> Page:
     page = Page(
         f"{found.primitive} {found.problem}: gain of each technique over all orders",
         caption(run, [on], f"Shape: {found.shape}. Time without the technique / time with it, "
-                           "beside every set of the others. Average: of the logarithm over all orders "
-                           "(Shapley value); the averages multiply to "
+                           "beside every set of the others. Average: of the logarithm over all "
+                           "orders (Shapley value); the averages multiply to "
                            f"{times(found.total['average'])}."),
         1, 1, panel_height=0.55 + ROW_HEIGHT * len(rows), finding=finding(found),
         legend=[Line2D([], [], label="least to most", **RANGE),
