@@ -17,7 +17,7 @@
 #                              <name>_omp_simd_<isa> (kernels/common/by_compiler.hpp)
 
 set(isa_sse42_flags -msse4.2)
-set(isa_avx2_flags -mavx2 -mfma)
+set(isa_avx2_flags -mavx2 -mfma -mf16c)
 # GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
 # purpose.
 set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma

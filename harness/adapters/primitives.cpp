@@ -6,8 +6,9 @@ namespace stepladder {
 
 std::span<const PrimitiveType* const> primitives() {
   static const PrimitiveType* const all[] = {
-      &matmul_type(),     &convolution_type(), &max_pool_type(), &average_pool_type(),
-      &sgd_update_type(), &all_reduce_type(),  &layers_type(),   &reorder_type()};
+      &matmul_type(),       &convolution_type(), &max_pool_type(),
+      &average_pool_type(), &sgd_update_type(),  &all_reduce_type(),
+      &layers_type(),       &reorder_type(),     &low_precision_type()};
   return all;
 }
 

@@ -16,9 +16,10 @@ const PrimitiveType& sgd_update_type();
 const PrimitiveType& all_reduce_type();
 const PrimitiveType& layers_type();
 const PrimitiveType& reorder_type();
+const PrimitiveType& low_precision_type();
 
 // In the order of a training step: matmul, convolution, max_pool, average_pool, sgd_update,
-// all_reduce, layers; then reorder.
+// all_reduce, layers; then reorder and low_precision.
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
 

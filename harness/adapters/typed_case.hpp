@@ -31,10 +31,16 @@ struct OperandInfo {
   std::size_t element = 4;  // bytes: 4 for float, 1 for std::uint8_t
   int device = 0;           // whose memory it is in, unless it is in host memory
   int replica_of = -1;      // the operand that it must equal bit for bit
+  // Of an input of other elements than floats: writes one that stands for the value.
+  using Narrow = void (*)(float value, std::byte* to);
+  Narrow narrow = nullptr;
 
   std::size_t bytes() const { return static_cast<std::size_t>(count) * element; }
   bool is_used() const { return role != Role::unused; }
   bool is_result() const { return role == Role::output || role == Role::in_out; }
+  bool can_change() const {
+    return role == Role::input && (element == sizeof(float) || narrow != nullptr);
+  }
 };
 
 // A result is correct if |got - value| <= bound in each element. With `change`, got is the amount
@@ -171,16 +177,23 @@ class TypedCase : public Case {
               int elements) override {
     Set& set = sets_of(variant)[copy];
     for_changed(set, [&](std::size_t i, std::int64_t at, float) {
+      const std::size_t element = operands_[i].element;
       set.buffers[i].write_at(
-          static_cast<std::size_t>(at) * sizeof(float),
-          std::span(contents_[i]).subspan(in_whole(set, i, at) * sizeof(float), sizeof(float)));
+          static_cast<std::size_t>(at) * element,
+          std::span(contents_[i]).subspan(in_whole(set, i, at) * element, element));
     });
     set.change = number;
     set.changed_elements = elements;
     set.changes_first_alone = variant.prepacked;
     for_changed(set, [&](std::size_t i, std::int64_t at, float value) {
-      set.buffers[i].write_at(static_cast<std::size_t>(at) * sizeof(float),
-                              std::as_bytes(std::span(&value, 1)));
+      std::array<std::byte, sizeof(double)> bytes{};
+      if (operands_[i].narrow != nullptr)
+        operands_[i].narrow(value, bytes.data());
+      else
+        std::memcpy(bytes.data(), &value, sizeof(value));
+      const std::size_t element = operands_[i].element;
+      set.buffers[i].write_at(static_cast<std::size_t>(at) * element,
+                              std::span(bytes).first(element));
     });
   }
 
@@ -338,8 +351,7 @@ class TypedCase : public Case {
   void for_changed(const Set& set, Visit visit) const {
     if (set.change == 0) return;
     const auto is_changed = [&](std::size_t i) {
-      return operands_[i].role == Role::input && operands_[i].element == sizeof(float) &&
-             count_of(set, i) > 0;
+      return operands_[i].can_change() && count_of(set, i) > 0;
     };
     std::size_t inputs = 0, input = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i) inputs += is_changed(i);

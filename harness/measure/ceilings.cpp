@@ -11,6 +11,7 @@
 
 #include "harness/io/now.hpp"
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"
 
@@ -61,9 +62,54 @@ double fma_flops_sse(std::int64_t rounds) {
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 4;
 }
+// Narrow operands: instructions that multiply 2 bf16 or 4 int8 for each lane, or count the bits of
+// a lane that differ.
+#define STEPLADDER_TEN_TIMES(instruction)                                              \
+  instruction("0") instruction("1") instruction("2") instruction("3") instruction("4") \
+      instruction("5") instruction("6") instruction("7") instruction("8") instruction("9")
+#define STEPLADDER_BF16(accumulator) "vdpbf16ps %%zmm15, %%zmm14, %%zmm" accumulator "\n"
+#define STEPLADDER_INT8(accumulator) "vpdpbusd %%zmm15, %%zmm14, %%zmm" accumulator "\n"
+#define STEPLADDER_BITS(accumulator)                               \
+  "vpxord %%zmm15, %%zmm14, %%zmm13\n vpopcntd %%zmm13, %%zmm13\n" \
+  "vpaddd %%zmm13, %%zmm" accumulator ", %%zmm" accumulator "\n"
+#define STEPLADDER_PROBE(name, instruction, flops_of_lane)                                 \
+  double name(std::int64_t rounds) {                                                       \
+    asm volatile(                                                                          \
+        "vzeroall\n 1:\n" STEPLADDER_TEN_TIMES(instruction) "dec %0\n jnz 1b\n vzeroupper" \
+        : "+r"(rounds)::STEPLADDER_CLOBBERS);                                              \
+    return chains * 16 * flops_of_lane;                                                    \
+  }
+STEPLADDER_PROBE(bf16_flops, STEPLADDER_BF16, 4)
+STEPLADDER_PROBE(int8_flops, STEPLADDER_INT8, 8)
+STEPLADDER_PROBE(binary_flops, STEPLADDER_BITS, 64)
 #undef STEPLADDER_FMA
 #undef STEPLADDER_FMA_INTO
 #undef STEPLADDER_CLOBBERS
+#undef STEPLADDER_PROBE
+
+// The matrix unit: four tiles of 16 x 16 sums, and products with 64 bytes of each row.
+template <bool is_int8>
+double amx_flops(std::int64_t rounds) {
+  alignas(64) std::uint8_t configuration[64] = {1};
+  for (int tile = 0; tile < 8; ++tile) {
+    configuration[16 + 2 * tile] = 64;  // bytes of a row
+    configuration[48 + tile] = 16;      // rows
+  }
+  asm volatile("ldtilecfg %0\n tilezero %%tmm4\n tilezero %%tmm5\n" ::"m"(configuration));
+  if constexpr (is_int8)
+    asm volatile(
+        "1:\n tdpbusd %%tmm5, %%tmm4, %%tmm0\n tdpbusd %%tmm5, %%tmm4, %%tmm1\n"
+        "tdpbusd %%tmm5, %%tmm4, %%tmm2\n tdpbusd %%tmm5, %%tmm4, %%tmm3\n"
+        "dec %0\n jnz 1b\n tilerelease"
+        : "+r"(rounds)::"cc");
+  else
+    asm volatile(
+        "1:\n tdpbf16ps %%tmm5, %%tmm4, %%tmm0\n tdpbf16ps %%tmm5, %%tmm4, %%tmm1\n"
+        "tdpbf16ps %%tmm5, %%tmm4, %%tmm2\n tdpbf16ps %%tmm5, %%tmm4, %%tmm3\n"
+        "dec %0\n jnz 1b\n tilerelease"
+        : "+r"(rounds)::"cc");
+  return 4 * 16 * 16 * (is_int8 ? 128 : 64);
+}
 
 // Processor time of the calling thread.
 double processor_time() {
@@ -97,13 +143,33 @@ double best_rate(int threads, double units_per_thread, const std::function<void(
   return best;
 }
 
-double fma_peak(int threads) {
-  const auto probe = cpu_has(Isa::avx512) ? fma_flops_avx512
-                     : cpu_has(Isa::avx2) ? fma_flops_avx2
-                                          : fma_flops_sse;
-  constexpr std::int64_t rounds = 1500000;
-  const double flops = probe(1) * static_cast<double>(rounds);
-  return best_rate(threads, flops, [&](int) { probe(rounds); });
+using Probe = double (*)(std::int64_t rounds);  // returns the FLOPs of a round
+
+struct Peak {
+  const char* name;
+  Probe probe;  // null: the machine has no such instruction
+  std::int64_t rounds;
+};
+std::vector<Peak> peaks() {
+  const Probe fma = cpu_has(Isa::avx512) ? fma_flops_avx512
+                    : cpu_has(Isa::avx2) ? fma_flops_avx2
+                                         : fma_flops_sse;
+  const Probe bf16 = cpu_has(Extension::amx_bf16)      ? amx_flops<false>
+                     : cpu_has(Extension::avx512_bf16) ? bf16_flops
+                                                       : nullptr;
+  const Probe int8 = cpu_has(Extension::amx_int8)      ? amx_flops<true>
+                     : cpu_has(Extension::avx512_vnni) ? int8_flops
+                                                       : nullptr;
+  const Probe bits = cpu_has(Extension::avx512_vpopcntdq) ? binary_flops : nullptr;
+  return {{"fma_peak", fma, 1500000},
+          {"bf16_peak", bf16, 400000},
+          {"int8_peak", int8, 400000},
+          {"binary_peak", bits, 500000}};
+}
+
+double peak_rate(const Peak& peak, int threads) {
+  const double flops = peak.probe(1) * static_cast<double>(peak.rounds);
+  return best_rate(threads, flops, [&](int) { peak.probe(peak.rounds); });
 }
 
 // The mixes, on vectors of the widest ISA; `count` is a multiple of 64 floats. a and b are read,
@@ -240,8 +306,9 @@ std::vector<Ceiling> measure_ceilings(const CacheSizes& caches, int threads,
           {c.name, c.unit, 0, std::string_view(c.unit) == "GB/s" ? "device" : "", c.value});
     return all;
   }
-  if (wanted("fma_peak"))
-    all.push_back({"fma_peak", "GFLOP/s", threads, "", fma_peak(threads) / 1e9});
+  for (const Peak& peak : peaks())
+    if (peak.probe != nullptr && wanted(peak.name))
+      all.push_back({peak.name, "GFLOP/s", threads, "", peak_rate(peak, threads) / 1e9});
   for (const Level& level : levels(caches, threads)) {
     const ThreadMemory memory(level.bytes, threads);
     for (const MixInfo& info : mixes)
@@ -303,8 +370,10 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
     memory.name = fmt::format("{}_{}", nearest->name, level);
     memory.seconds += here * bytes / bandwidth;
   }
-  const double peak = find(ceilings, "fma_peak", "", threads);
-  Roof compute{"fma_peak", peak > 0 ? problem.flops / peak : 0};
+  std::string name = problem.precision + "_peak";
+  if (problem.precision.empty() || problem.precision == "fp16") name = "fma_peak";
+  const double peak = find(ceilings, name, "", threads);
+  const Roof compute{name, peak > 0 ? problem.flops / peak : 0};
   return compute.seconds >= memory.seconds ? compute : memory;
 }
 

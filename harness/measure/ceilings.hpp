@@ -12,7 +12,8 @@
 namespace stepladder {
 
 struct Ceiling {
-  // fma_peak; on the device also tf32_peak, of its tensor cores; stream_read, stream_triad (2
+  // fma_peak; bf16_peak, int8_peak and binary_peak, of the widest instructions that the machine has
+  // for these operands; on the device also tf32_peak, of its tensor cores; stream_read, stream_triad (2
   // reads, 1 write), stream_copy, stream_write; in place: stream_update (2 reads, 1 write),
   // stream_scale (1 read, 1 write)
   std::string name;
@@ -40,10 +41,10 @@ std::vector<Ceiling> measure_ceilings(
 std::string why_inconsistent(const std::vector<Ceiling>& of_one, const std::vector<Ceiling>& of_all,
                              int cores);
 
-// The roof of a problem: the longer of its time at FMA peak, and the time of its bytes with the
-// nearest mix of reads and writes, each at the bandwidth of the level that holds it: L1 holds as
-// many of them as fit into it, L2 those that fit into L2 beyond these, and so on. The outermost
-// level that holds any gives the name.
+// The roof of a problem: the longer of its time at the peak of its precision (fp16 is widened:
+// fma_peak), and the time of its bytes with the nearest mix of reads and writes, each at the
+// bandwidth of the level that holds it: L1 holds as many of them as fit into it, L2 those that fit
+// into L2 beyond these, and so on. The outermost level that holds any gives the name.
 struct Roof {
   std::string name;    // "fma_peak", "stream_copy_L2" and so on
   double seconds = 0;  // a lower bound of the time

@@ -20,6 +20,7 @@ enum class Tier { exact, accuracy };
 // The names of a problem in a result row, and its cost by definition.
 struct ProblemInfo {
   std::string primitive, direction, suite, name, shape, layout;
+  std::string precision{};  // of the operands; empty: the variant's
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double bus_bytes = 0;     // all_reduce only
   double vector_bytes = 0;  // of the gradient, over several ranks

@@ -85,8 +85,12 @@ const ColumnsOf<BenchRow>& summary_columns() {
         of_problem([](const Problem& p) { return p.name; })},
        {"shape", "", "dimensions of the problem",
         of_problem([](const Problem& p) { return p.shape; })},
-       {"precision", "", "precision of the arithmetic",
-        [](const Row& r) { return name_of(r.variant->info->precision); }},
+       {"precision", "", "precision of the arithmetic; low_precision: format of the operands",
+        [](const Row& r) {
+          return r.problem != nullptr && !r.problem->precision.empty()
+                     ? r.problem->precision
+                     : name_of(r.variant->info->precision);
+        }},
        {"arithmetic", "",
         "fewer: multiplications than the problem defines, as in Winograd; any: the library chooses",
         [](const Row& r) {

@@ -178,6 +178,10 @@ const char* name_of(Idea idea) {
       return "coalescing";
     case Idea::tensor_cores:
       return "tensor cores";
+    case Idea::dot_products:
+      return "dot products";
+    case Idea::matrix_unit:
+      return "matrix unit";
   }
   return "";
 }

@@ -44,7 +44,9 @@ enum class Idea {
   streaming_stores,
   prefetch,
   coalescing,
-  tensor_cores
+  tensor_cores,
+  dot_products,
+  matrix_unit
 };
 // Where the operands are stored and which clock times the variant.
 enum class Place { cpu, cuda };

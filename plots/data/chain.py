@@ -27,7 +27,8 @@ from plots.data.reading import Run
 from plots.data.steps import configurations
 
 # Of several primitives, the first of these whose ladder has at least two measured rungs.
-ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder")
+ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder",
+         "low_precision")
 TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "OpenMP threads",
                    "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA",
                    "vendor": "The vendor's library"}

@@ -27,6 +27,7 @@ NEXT_SUITES = {
     "sgd_update": ("sweep", "rate from L1 to memory"),
     "all_reduce": ("sweep", "bus bandwidth against array size"),
     "reorder": ("layouts", "conversions between memory layouts"),
+    "low_precision": ("squares", "rate against matrix size"),
 }
 
 

@@ -14,7 +14,7 @@ def test_list_shows_every_primitive_with_its_ladder(stepladder):
     headings = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert headings == [
         "matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "layers",
-        "reorder"]
+        "reorder", "low_precision"]
 
 
 def test_list_shows_only_what_was_asked_for(stepladder):

@@ -9,7 +9,7 @@ import pytest
 
 import runner
 
-SINGLE = "matmul convolution max_pool average_pool sgd_update reorder"
+SINGLE = "matmul convolution max_pool average_pool sgd_update reorder low_precision"
 PARTS = 1 + 2 + 2 * 3 + 6 + 8
 
 

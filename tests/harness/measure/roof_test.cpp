@@ -59,6 +59,24 @@ TEST(Roof, WithoutACacheOrACeilingIsThatOfTheRest) {
   EXPECT_EQ(roof_of(info, 4000, false, 3, caches, ceilings).seconds, 0);
 }
 
+// Widened to fp32, fp16 has the FMA peak; int8 is not bounded by it where no peak of its own is.
+TEST(Roof, HasThePeakOfThePrecision) {
+  std::vector<Ceiling> peaks = ceilings;
+  peaks.push_back({"bf16_peak", "GFLOP/s", 1, "", 800});
+  ProblemInfo info;
+  info.bytes_read = 10;
+  info.flops = 1e6;
+  const auto roof = [&](const char* precision) {
+    info.precision = precision;
+    return roof_of(info, 10, false, 1, caches, peaks);
+  };
+  EXPECT_DOUBLE_EQ(roof("").seconds, 1e6 / 100e9);
+  EXPECT_DOUBLE_EQ(roof("fp16").seconds, 1e6 / 100e9);
+  EXPECT_DOUBLE_EQ(roof("bf16").seconds, 1e6 / 800e9);
+  EXPECT_EQ(roof("bf16").name, "bf16_peak");
+  EXPECT_EQ(roof("int8").name, "stream_read_L1");
+}
+
 TEST(Ceilings, APeakOfSeveralThreadsIsComparedWithThatOfOne) {
   const auto peak = [](int threads, double value) {
     return std::vector<Ceiling>{{"fma_peak", "GFLOP/s", threads, "", value}};

@@ -90,6 +90,7 @@ std::string error_of_line(const std::string& name, const std::string& line) {
        "s,good,1,2,50,50,17,16,2,2,0,0,backward,,exclude_padding,chwn\n"},
       {"reorder",
        "suite,name,batch,channels,height,width,from,to,source\ns,good,1,2,5,5,nchw,chwn,\n"},
+      {"low_precision", "suite,name,m,n,k,source\ns,good,5,6,7,\n"},
       {"sgd_update", "suite,name,count,source\ns,good,5,\n"},
       {"all_reduce", "suite,name,count,source\ns,good,5,\n"}};
   const TemporaryFolder folder;
@@ -146,6 +147,7 @@ const BadLine bad_lines[] = {
     {"average_pool", "s,bad,1,2,5,5,6,2,2,2,0,0,forward,,,", "window 6x2", "padded input 5x5"},
     {"average_pool", "s,bad,1048576,1048576,1048576,1048576,2,2,2,2,0,0,forward,,,", "elements",
      "expected 2.8e14 at most"},
+    {"low_precision", "s,bad,1,2,65537,", "k is 65537", "int8 needs at most 65536"},
     {"reorder", "s,bad,1,2,5,5,nchw,nchw,", "from nchw to nchw", "expected two layouts"},
     {"reorder", "s,bad,1,2,5,5,nchw,16c,", "column to holds \"16c\"", "chwn or nchw16c"},
     {"reorder", "s,bad,0,2,5,5,nchw,chwn,", "column batch holds \"0\"", "whole number from 1"},
@@ -176,8 +178,8 @@ TEST(Suites, ATriangleIsSquareAndWithoutEpilogue) {
 }
 
 TEST(Suites, TheOtherLinesOfTheseFilesAreValid) {
-  for (const char* name :
-       {"matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder"})
+  for (const char* name : {"matmul", "convolution", "max_pool", "average_pool", "sgd_update",
+                           "all_reduce", "reorder", "low_precision"})
     EXPECT_EQ(error_of_line(name, ""), "");
 }
 

@@ -1,0 +1,94 @@
+// The micro-kernel of `packed`: 8 x 48 sums in registers. A step of a group loads three vectors of
+// B and broadcasts a group of each row of A, for 24 instructions that multiply.
+#pragma once
+
+#include "kernels/low_precision/cpu/packed_product.hpp"
+
+namespace stepladder::low_precision {
+
+struct DotKernel {
+  static constexpr std::int64_t row_tiles = 1, column_tiles = 3;
+  static constexpr std::int64_t most_steps = 128;  // 384 KiB of B, in L2
+
+  template <class Dot>
+  void multiply(const Part& part) const {
+    for (std::int64_t row = 0; row < part.rows; row += 8) {
+      const std::int64_t rows = std::min(std::int64_t{8}, part.rows - row);
+      const auto columns = ceil_div(part.columns, tile_side);
+      if (rows > 4)
+        with_columns<Dot, 8>(part, row, rows, columns);
+      else
+        with_columns<Dot, 4>(part, row, rows, columns);
+    }
+  }
+
+ private:
+  template <class Dot, int height>
+  static void with_columns(const Part& part, std::int64_t row, std::int64_t rows,
+                           std::int64_t columns) {
+    if (columns == 3)
+      tile<Dot, height, 3>(part, row, rows);
+    else if (columns == 2)
+      tile<Dot, height, 2>(part, row, rows);
+    else
+      tile<Dot, height, 1>(part, row, rows);
+  }
+
+  template <class Dot, int height, int width>
+  STEPLADDER_DOT_TARGET static void tile(const Part& part, std::int64_t row, std::int64_t rows) {
+    using Sums = typename Dot::Sums;
+    Sums sums[height][width];
+    const auto kept = [&](int i, int j) {
+      return part.sums + j * tile_bytes + (row + i) * vector_bytes;
+    };
+#pragma GCC unroll 8
+    for (int i = 0; i < height; ++i)
+#pragma GCC unroll 3
+      for (int j = 0; j < width; ++j) {
+        sums[i][j] = Dot::zero();
+        if (!part.is_first) std::memcpy(&sums[i][j], kept(i, j), sizeof(Sums));
+      }
+    const std::byte* a = part.a + row * vector_bytes;
+    const std::byte* b = part.b;
+    for (std::int64_t s = 0; s < part.steps; ++s, a += tile_bytes, b += tile_bytes)
+      for (std::int64_t g = 0; g < tile_side; ++g) {
+        __m512i of_b[width];
+#pragma GCC unroll 3
+        for (int j = 0; j < width; ++j)
+          of_b[j] = _mm512_load_si512(b + j * part.b_column + g * vector_bytes);
+#pragma GCC unroll 8
+        for (int i = 0; i < height; ++i) {
+          int group;
+          std::memcpy(&group, a + i * vector_bytes + g * group_bytes, sizeof(group));
+          const __m512i of_a = _mm512_set1_epi32(group);
+#pragma GCC unroll 3
+          for (int j = 0; j < width; ++j) sums[i][j] = Dot::add(sums[i][j], of_a, of_b[j]);
+        }
+      }
+#pragma GCC unroll 8
+    for (int i = 0; i < height; ++i)
+#pragma GCC unroll 3
+      for (int j = 0; j < width; ++j) {
+        if (!part.is_last) {
+          std::memcpy(kept(i, j), &sums[i][j], sizeof(Sums));
+        } else if (i < rows) {
+          _mm512_mask_storeu_ps(part.c + (row + i) * part.ldc + j * tile_side,
+                                columns_mask(part.columns - j * tile_side),
+                                results_of(sums[i][j], part.k, Dot{}));
+        }
+      }
+  }
+};
+
+// A plan for the format of the problem; throws Unsupported as require_dot_products().
+template <bool prepacks = false>
+std::unique_ptr<Plan> packed_plan(const Problem& problem, const Resources& resources) {
+  require_dot_products(problem.format);
+  std::unique_ptr<Plan> plan;
+  for_dot(problem.format, [&]<class Dot>() {
+    plan = std::make_unique<PackedProduct<Dot, DotKernel, prepacks>>(problem, resources);
+  });
+  return plan;
+}
+
+}  // namespace stepladder::low_precision

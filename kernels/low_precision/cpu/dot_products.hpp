@@ -1,0 +1,99 @@
+// Instructions that multiply narrow neighbours and add the products into 32-bit lanes: one policy
+// for each kind of operands. A group is what one lane takes of a row: 4 bytes.
+//
+//   DotBf16    vdpbf16ps   2 bf16 of each row, into fp32                       AVX512_BF16
+//   DotInt8    vpdpbusd    4 uint8 of A and int8 of B, into int32              AVX512_VNNI
+//   DotBits    vpopcntd    32 bits: those that differ, into int32              AVX512_VPOPCNTDQ
+//   DotFloat   vfmadd      1 float, to which fp16 is widened when it is packed AVX512F
+//
+// The functions are compiled for these instruction sets by attribute, in files that are built for
+// the baseline: a plan must not call them unless require() of the format returns.
+#pragma once
+
+// GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
+// purpose.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/common/cpu/extensions.hpp"
+#include "kernels/low_precision/low_precision.hpp"
+
+#define STEPLADDER_DOT_TARGET \
+  __attribute__((             \
+      target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni,avx512vpopcntdq")))
+// Into a function of the same target, whatever the compiler thinks of its size.
+#define STEPLADDER_DOT_INLINE STEPLADDER_DOT_TARGET __attribute__((always_inline)) inline
+
+namespace stepladder::low_precision {
+
+inline constexpr std::int64_t group_bytes = 4, lanes = 16, vector_bytes = group_bytes * lanes;
+
+// Throw Unsupported, with the instruction set that the CPU lacks.
+void require(Extension extension);
+void require_dot_products(Format format);
+
+struct DotBf16 {
+  using Sums = __m512;
+  STEPLADDER_DOT_INLINE static Sums zero() { return _mm512_setzero_ps(); }
+  STEPLADDER_DOT_INLINE static Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sums, (__m512bh)a, (__m512bh)b);
+  }
+};
+
+struct DotFloat {
+  using Sums = __m512;
+  STEPLADDER_DOT_INLINE static Sums zero() { return _mm512_setzero_ps(); }
+  STEPLADDER_DOT_INLINE static Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sums);
+  }
+};
+
+struct DotInt8 {
+  using Sums = __m512i;
+  STEPLADDER_DOT_INLINE static Sums zero() { return _mm512_setzero_si512(); }
+  STEPLADDER_DOT_INLINE static Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_dpbusd_epi32(sums, a, b);
+  }
+};
+
+struct DotBits {
+  using Sums = __m512i;
+  STEPLADDER_DOT_INLINE static Sums zero() { return _mm512_setzero_si512(); }
+  STEPLADDER_DOT_INLINE static Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_add_epi32(sums, _mm512_popcnt_epi32(_mm512_xor_si512(a, b)));
+  }
+};
+
+// Elements of C from the lanes: sums of numbers as they are, and k - 2 x of x bits that differ.
+STEPLADDER_DOT_INLINE __m512 results_of(__m512 sums, std::int64_t, DotBf16) { return sums; }
+STEPLADDER_DOT_INLINE __m512 results_of(__m512 sums, std::int64_t, DotFloat) { return sums; }
+STEPLADDER_DOT_INLINE __m512 results_of(__m512i sums, std::int64_t, DotInt8) {
+  return _mm512_cvtepi32_ps(sums);
+}
+STEPLADDER_DOT_INLINE __m512 results_of(__m512i sums, std::int64_t k, DotBits) {
+  const __m512i all = _mm512_set1_epi32(static_cast<int>(k));
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(all, _mm512_add_epi32(sums, sums)));
+}
+
+// Calls function.template operator()<Dot>() for the format.
+template <class Function>
+void for_dot(Format format, Function&& function) {
+  switch (format) {
+    case Format::bf16:
+      return function.template operator()<DotBf16>();
+    case Format::fp16:
+      return function.template operator()<DotFloat>();
+    case Format::int8:
+      return function.template operator()<DotInt8>();
+    case Format::binary:
+      return function.template operator()<DotBits>();
+  }
+}
+
+}  // namespace stepladder::low_precision

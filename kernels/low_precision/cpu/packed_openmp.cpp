@@ -1,0 +1,20 @@
+// `packed` on many cores: all threads pack A, then each takes panels of B. A C that is narrower than
+// a panel for each is divided by rows.
+#include "kernels/low_precision/cpu/dot_kernel.hpp"
+
+namespace stepladder::low_precision {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "packed_openmp",
+    .technique = Technique::openmp,
+    .builds_on = "packed",
+    .adds = "panels of B, or rows of A if C is narrow, divided among OpenMP threads",
+    .idea = Idea::threads,
+    .threaded = true,
+};
+
+const Registration registration{info, packed_plan<>};
+
+}  // namespace
+}  // namespace stepladder::low_precision

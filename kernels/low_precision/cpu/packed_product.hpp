@@ -1,0 +1,225 @@
+// The product of packed operands. Both consist of tiles of 1 KiB, in consecutive cache lines:
+//
+//   tile of A   16 rows x 64 bytes of each, as they follow along k
+//   tile of B   16 groups of 4 bytes x 16 columns: a vector is one group of 16 neurons
+//
+// A tile of A and one of B are a step of k for 16 x 16 elements of C. What lies behind the rows and
+// behind k is 0. fp16 is widened to floats where the kernel multiplies these. A panel of B is as
+// wide as the kernel. A block of panels is packed into L2, and rows of A pass by, so that rows of C
+// are written in memory order; with few rows a block is one panel, which stays in L1. A long k is
+// divided into blocks of L1, between which the sums of a row of tiles are kept.
+//
+// A kernel multiplies up to row_tiles x column_tiles tiles and has
+//   multiply(Part): the sums of Part's steps, stored to C or kept
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/partition.hpp"
+#include "kernels/low_precision/cpu/in_place.hpp"
+
+namespace stepladder::low_precision {
+
+inline constexpr std::int64_t tile_side = 16, tile_bytes = tile_side * vector_bytes;
+
+// Rows of a tile of A, each `bytes` long, from the byte `at` on; `rows` of them exist.
+template <class Dot>
+STEPLADDER_DOT_TARGET inline void pack_rows(const std::byte* from, std::int64_t bytes,
+                                            std::int64_t at, std::int64_t rows, std::byte* to) {
+  for (std::int64_t i = 0; i < tile_side; ++i)
+    _mm512_store_si512(to + i * vector_bytes, i < rows
+                                                  ? load<Dot>(from + i * bytes + at, bytes - at)
+                                                  : _mm512_setzero_si512());
+}
+
+// The same rows transposed, as a tile of B.
+template <class Dot>
+STEPLADDER_DOT_TARGET inline void pack_columns(const std::byte* from, std::int64_t bytes,
+                                               std::int64_t at, std::int64_t rows, std::byte* to) {
+  __m512i v[tile_side], w[tile_side];
+  for (int i = 0; i < tile_side; ++i)
+    v[i] = i < rows ? load<Dot>(from + i * bytes + at, bytes - at) : _mm512_setzero_si512();
+  for (int i = 0; i < tile_side; i += 2) {
+    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < tile_side; i += 4) {
+    v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
+    v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
+    v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
+    v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
+  }
+  // v[4 q + r] has the groups r, r + 4, r + 8 and r + 12 of the rows 4 q to 4 q + 3.
+  for (int r = 0; r < 4; ++r) {
+    const __m512i low = _mm512_shuffle_i32x4(v[r], v[r + 4], 0x88),
+                  low_odd = _mm512_shuffle_i32x4(v[r], v[r + 4], 0xdd),
+                  high = _mm512_shuffle_i32x4(v[r + 8], v[r + 12], 0x88),
+                  high_odd = _mm512_shuffle_i32x4(v[r + 8], v[r + 12], 0xdd);
+    _mm512_store_si512(to + r * vector_bytes, _mm512_shuffle_i32x4(low, high, 0x88));
+    _mm512_store_si512(to + (r + 4) * vector_bytes, _mm512_shuffle_i32x4(low_odd, high_odd, 0x88));
+    _mm512_store_si512(to + (r + 8) * vector_bytes, _mm512_shuffle_i32x4(low, high, 0xdd));
+    _mm512_store_si512(to + (r + 12) * vector_bytes, _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd));
+  }
+}
+
+// What a kernel computes at once.
+struct Part {
+  const std::byte *a, *b;        // first tiles of the steps
+  std::int64_t a_row, b_column;  // bytes from a row, or a column, of tiles to the next
+  std::int64_t steps;
+  std::int64_t rows, columns;  // of C
+  float* c;
+  std::int64_t ldc, k;
+  bool is_first, is_last;  // steps of k
+  std::byte* sums;         // [row_tiles][column_tiles] tiles, kept from the first to the last
+};
+
+// Of a vector of C: as many lanes as there are columns left.
+inline __mmask16 columns_mask(std::int64_t columns) {
+  return static_cast<__mmask16>((1U << std::min(lanes, columns)) - 1);
+}
+
+// prepacks: prepare() packs B, for weights that do not change.
+template <class Dot, class Kernel, bool prepacks = false>
+class PackedProduct final : public Plan {
+ public:
+  PackedProduct(const Problem& problem, const Resources& resources)
+      : problem_(problem),
+        steps_(ceil_div(row_bytes(problem), loaded_bytes<Dot>)),
+        row_tiles_(ceil_div(problem.m, tile_side)),
+        panels_(ceil_div(problem.n, panel_columns)),
+        threads_(useful_threads(problem, resources.threads)),
+        block_panels_(panels_of_block()),
+        a_(tiles(row_tiles_ * steps_)),
+        b_(tiles((prepacks ? panels_ : threads_ * block_panels_) * tiles_of_panel())),
+        sums_(tiles(steps_ > Kernel::most_steps ? threads_ * tiles_of_sums() : 0)) {}
+
+  void prepare(const Operands& o) override {
+    if constexpr (prepacks) {
+#pragma omp parallel for num_threads(threads_) schedule(static)
+      for (std::int64_t panel = 0; panel < panels_; ++panel) pack_b(o, panel, panel_of(panel));
+    }
+  }
+
+  void run(const Operands& o) override {
+    const Range all_rows{0, row_tiles_}, all_panels{0, panels_};
+    if (threads_ == 1) {
+      pack_a(o, all_rows);
+      multiply(o, all_rows, all_panels, 0);
+      return;
+    }
+    const bool by_panels = panels_ >= threads_;
+#pragma omp parallel num_threads(threads_)
+    {
+      const int thread = omp_get_thread_num();
+      pack_a(o, partition(row_tiles_, threads_, thread));
+#pragma omp barrier
+      multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
+               by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t rows_at_once = Kernel::row_tiles,
+                                panel_columns = Kernel::column_tiles * tile_side;
+
+  // Waking a thread costs about a microsecond.
+  static int useful_threads(const Problem& p, int threads) {
+    constexpr double flops_of_a_fork = 1e6;
+    return std::clamp(static_cast<int>(flops(p) / flops_of_a_fork), 1, threads);
+  }
+
+  std::int64_t panels_of_block() const {
+    constexpr std::int64_t most_bytes = 1 << 20, few = 4;  // of L2; sweeps of the kernel over A
+    return row_tiles_ <= few * rows_at_once
+               ? 1
+               : std::clamp(most_bytes / (tiles_of_panel() * tile_bytes), std::int64_t{1}, panels_);
+  }
+
+  STEPLADDER_DOT_TARGET void pack_a(const Operands& o, Range tiles) const {
+    const std::int64_t bytes = row_bytes(problem_);
+    for (std::int64_t t = tiles.begin; t < tiles.end; ++t) {
+      const std::byte* rows = static_cast<const std::byte*>(o.a) + t * tile_side * bytes;
+      std::byte* to = a_.get() + t * steps_ * tile_bytes;
+      for (std::int64_t s = 0; s < steps_; ++s)
+        pack_rows<Dot>(rows, bytes, s * loaded_bytes<Dot>, problem_.m - t * tile_side,
+                       to + s * tile_bytes);
+    }
+  }
+
+  STEPLADDER_DOT_TARGET void pack_b(const Operands& o, std::int64_t panel, std::byte* to) const {
+    const std::int64_t bytes = row_bytes(problem_);
+    const std::int64_t end = std::min(problem_.n, (panel + 1) * panel_columns);
+    for (std::int64_t j = panel * panel_columns; j < end; j += tile_side)
+      for (std::int64_t s = 0; s < steps_; ++s, to += tile_bytes)
+        pack_columns<Dot>(static_cast<const std::byte*>(o.b) + j * bytes, bytes,
+                          s * loaded_bytes<Dot>, end - j, to);
+  }
+
+  void multiply(const Operands& o, Range rows, Range panels, int thread) const {
+    const Kernel kernel;
+    const std::int64_t blocks_of_k = ceil_div(steps_, Kernel::most_steps);
+    for (std::int64_t panel = panels.begin; panel < panels.end; panel += block_panels_) {
+      const Range block{panel, std::min(panels.end, panel + block_panels_)};
+      std::byte* b = panel_of(prepacks ? panel : thread * block_panels_);
+      if (!prepacks)
+        for (std::int64_t i = block.begin; i < block.end; ++i)
+          pack_b(o, i, b + (i - block.begin) * tiles_of_panel() * tile_bytes);
+      for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once)
+        for (std::int64_t i = 0; i < blocks_of_k; ++i)
+          multiply_row(o, kernel, {t, std::min(rows.end, t + rows_at_once)}, block,
+                       partition(steps_, blocks_of_k, i), b, thread);
+    }
+  }
+
+  // The product of the rows, as many tiles as the kernel computes at once, and a block of panels,
+  // which is packed at b.
+  void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range panels, Range steps,
+                    const std::byte* b, int thread) const {
+    const Problem& p = problem_;
+    const std::int64_t row = rows.begin * tile_side;
+    Part part{.a = a_.get() + (rows.begin * steps_ + steps.begin) * tile_bytes,
+              .b = b + steps.begin * tile_bytes,
+              .a_row = steps_ * tile_bytes,
+              .b_column = steps_ * tile_bytes,
+              .steps = steps.end - steps.begin,
+              .rows = std::min(rows.end * tile_side, p.m) - row,
+              .columns = 0,
+              .c = nullptr,
+              .ldc = p.n,
+              .k = p.k,
+              .is_first = steps.begin == 0,
+              .is_last = steps.end == steps_,
+              .sums = sums_.get() + thread * tiles_of_sums() * tile_bytes};
+    for (std::int64_t panel = panels.begin; panel < panels.end; ++panel) {
+      const std::int64_t column = panel * panel_columns;
+      part.columns = std::min(panel_columns, p.n - column);
+      part.c = o.c + row * p.n + column;
+      kernel.template multiply<Dot>(part);
+      part.b += tiles_of_panel() * tile_bytes;
+      part.sums += rows_at_once * Kernel::column_tiles * tile_bytes;
+    }
+  }
+
+  static AlignedArray<std::byte> tiles(std::int64_t count) {
+    return aligned_array<std::byte>(static_cast<std::size_t>(count * tile_bytes));
+  }
+  std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
+  std::int64_t tiles_of_sums() const { return rows_at_once * Kernel::column_tiles * block_panels_; }
+  std::byte* panel_of(std::int64_t index) const {
+    return b_.get() + index * tiles_of_panel() * tile_bytes;
+  }
+
+  Problem problem_;
+  std::int64_t steps_, row_tiles_, panels_;
+  int threads_;
+  std::int64_t block_panels_;
+  AlignedArray<std::byte> a_;     // [row tiles][steps] tiles
+  AlignedArray<std::byte> b_;     // all panels, or a block of each thread: [column tiles][steps]
+  AlignedArray<std::byte> sums_;  // of each thread: [panels of a block][row tiles][column tiles]
+};
+
+}  // namespace stepladder::low_precision

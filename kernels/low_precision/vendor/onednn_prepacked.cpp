@@ -1,0 +1,18 @@
+// oneDNN's matmul primitive with B in the layout that it prefers, reordered once by prepare().
+#include "kernels/low_precision/vendor/onednn_plan.hpp"
+
+namespace stepladder::low_precision {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "onednn_prepacked",
+    .technique = Technique::vendor,
+    .adds = "oneDNN's matmul primitive, B prepacked",
+    .threaded = true,
+    .prepacked = true,
+};
+
+const Registration registration{info, make_plan<LowPrecision, OneDnn<true>>};
+
+}  // namespace
+}  // namespace stepladder::low_precision
