@@ -109,7 +109,7 @@ const Fault faults[] = {
     {"broken_sign", {Format::int8}, plan_of<signed_activations>, "c["},
     {"broken_pairs", {Format::int8}, plan_of<saturates>, "c["},
     {"broken_precision", {Format::bf16, Format::fp16}, plan_of<a_bit_less>, "c["},
-    {"broken_sums", all, plan_of<sums_in_bf16>, "c["},
+    {"broken_sums", {Format::bf16, Format::fp16, Format::int8}, plan_of<sums_in_bf16>, "c["},
     {"broken_padding", {Format::binary}, plan_of<counts_padding>, "c["},
     {"broken_past", all, plan_of<writes_past_c>, "c was written out of bounds, "},
     {"broken_input", all, plan_of<changes_b>, "input b was changed"},
