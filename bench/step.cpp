@@ -255,8 +255,10 @@ int run(Options& options) {
   }
   PlanStore plans(options.seed, known);
   for (Configuration& c : configurations) {
+    c.options.alternatives = place_of(description, UseSpec(c.use)) == Place::cpu;
     c.network = std::make_unique<TrainableNetwork>(description, UseSpec(c.use), c.options, plans);
     fill_batch(*c.network, options.seed);
+    choose_within_step(*c.network);
   }
   const std::vector<StepResult> results = measure_steps(configurations, run, options.measure);
   constexpr const char* trace_file = "trace.json";

@@ -160,18 +160,29 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   const bool alone =
       options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
   Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
-  std::shared_ptr<PlanOf<Primitive>> plan = std::move(chosen.plan);
-  const bool prepacked = chosen.variant.info->prepacked;  // a step packs its new weights
-  return {.layer = layer,
-          .phase = phase,
-          .variant = chosen.variant.name,
-          .run =
-              [plan, operands, prepacked] {
-                const typename Primitive::Operands now = operands();
-                if (prepacked) plan->prepare(now);
-                plan->run(now);
-              },
-          .accesses = [problem, operands] { return accesses<Primitive>(problem, operands()); }};
+  const auto run_of = [&](const Variant& variant, std::shared_ptr<PlanOf<Primitive>> plan) {
+    const bool prepacked = variant.info->prepacked;  // a step packs its new weights
+    return [plan = std::move(plan), operands, prepacked] {
+      const typename Primitive::Operands now = operands();
+      if (prepacked) plan->prepare(now);
+      plan->run(now);
+    };
+  };
+  Operation operation{
+      .layer = layer,
+      .phase = phase,
+      .variant = chosen.variant.name,
+      .run = run_of(chosen.variant, std::move(chosen.plan)),
+      .accesses = [problem, operands] { return accesses<Primitive>(problem, operands()); }};
+  if (options_.alternatives && !chosen.close.empty()) {
+    operation.alternatives.push_back({operation.variant, operation.run});
+    for (const Variant& variant : chosen.close)
+      operation.alternatives.push_back(
+          {variant.name,
+           run_of(variant, plan_variant<Primitive>(variant.entry, problem,
+                                                   {threads, mpi_session().communicator()}))});
+  }
+  return operation;
 }
 
 void NetworkBuilder::add_layer(std::size_t index) {

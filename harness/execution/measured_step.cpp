@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace stepladder {
@@ -60,6 +61,40 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
 }
 
 }  // namespace
+
+void choose_within_step(TrainableNetwork& network) {
+  constexpr int rounds = 7;
+  std::vector<Operation>& operations = network.operations();
+  std::size_t most = 0;
+  for (const Operation& operation : operations)
+    most = std::max(most, operation.alternatives.size());
+  if (most == 0) return;
+  std::vector<std::vector<std::vector<double>>> seconds(operations.size());  // [alternative]
+  for (std::size_t i = 0; i < operations.size(); ++i)
+    seconds[i].resize(operations[i].alternatives.size());
+  for (int round = -1; round < rounds; ++round)  // the first one warms up
+    for (std::size_t a = 0; a < most; ++a) {
+      const auto of = [a](const Operation& operation) { return a % operation.alternatives.size(); };
+      for (Operation& operation : operations)
+        if (!operation.alternatives.empty())
+          operation.run = operation.alternatives[of(operation)].run;
+      network.step(0.0);
+      for (std::size_t i = 0; i < operations.size() && round >= 0; ++i)
+        if (!seconds[i].empty()) seconds[i][of(operations[i])].push_back(operations[i].seconds);
+    }
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    std::vector<Alternative>& alternatives = operations[i].alternatives;
+    if (alternatives.empty()) continue;
+    std::vector<double> medians;
+    for (std::vector<double>& of_one : seconds[i])
+      medians.push_back(mpi_session().max(summarize(std::move(of_one)).median));
+    const auto fastest = std::min_element(medians.begin(), medians.end()) - medians.begin();
+    Alternative& chosen = alternatives[static_cast<std::size_t>(fastest)];
+    operations[i].variant = chosen.variant;
+    operations[i].run = std::move(chosen.run);
+    alternatives.clear();
+  }
+}
 
 std::vector<Summary> measure_whole_steps(std::vector<Configuration>& configurations, Run& run,
                                          const MeasureOptions& options) {

@@ -35,6 +35,11 @@ struct StepResult {
   double processor_load = std::numeric_limits<double>::quiet_NaN();
 };
 
+// Replaces each operation's rung by that of its alternatives which is fastest within the step: with
+// its operands where the operations before it leave them, and a team that has just worked. Alone,
+// on warm operands, a rung on one thread may win that waits for memory here. Collective.
+void choose_within_step(TrainableNetwork& network);
+
 // Interleaves the steps of the configurations. The learning rate is 0: every repetition does the
 // same work. Throws Interrupted, and std::runtime_error if a step throws.
 std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations, Run& run,

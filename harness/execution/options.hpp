@@ -31,6 +31,7 @@ struct NetworkOptions {
   int replica = 0;              // replicas of one training draw other dropout masks
   int update_threads = 0;       // threads of the update; 0: as many as of the other operations
   bool input_gradient = false;  // whether backward() computes the gradient of the input
+  bool alternatives = false;    // whether operations keep rungs that are nearly as fast
 };
 
 // Of the masks of a layer, which do not depend on the other layers of the network or part.

@@ -22,6 +22,12 @@ class Window;
 enum class Phase { forward, backward, update, all_reduce, other };
 const char* name_of(Phase phase);
 
+// A rung for an operation: its plan, bound to the network's tensors.
+struct Alternative {
+  std::string variant;
+  std::function<void()> run;
+};
+
 // A part of a step that is timed by itself: a plan bound to the network's tensors, or a copy.
 struct Operation {
   std::string layer;  // "conv1"; "conv1.bias" for its bias; "images", "labels", "loss" for copies
@@ -37,6 +43,8 @@ struct Operation {
   // start of the step; lane: 1 of the second of two concurrent operations, otherwise 0.
   double seconds = 0, start = 0;
   int lane = 0;
+  // Where NetworkOptions ask for them: the chosen rung first, then those that were nearly as fast.
+  std::vector<Alternative> alternatives{};
 };
 
 // A layer's weights or biases in the array of all parameters.

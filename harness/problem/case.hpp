@@ -83,10 +83,13 @@ class Case {
   virtual void reset_to_zero() = 0;  // the same with inputs of zeros, in copy 0
   // Between runs of a plan, which is not told. Undoes the last change of the copy; unless `number`
   // is 0, sets one element of an input, or up to `elements` of each, to values that depend on
-  // `number`:
-  // of the first input alone where the plan has packed the others.
+  // `number`: of the first input alone where the plan has packed the others.
   virtual void change(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
                       int elements) = 0;
+  // As many accesses as a change takes, to the elements that the numbers before and at `number`
+  // would change; they keep their values.
+  virtual void touch(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
+                     int elements) = 0;
   virtual void restore(const VariantInfo& variant, std::size_t copy) = 0;  // reset() of one copy
   // Whether each of several runs on the same operands has the expected results.
   virtual bool is_repeatable(const VariantInfo& variant) const = 0;

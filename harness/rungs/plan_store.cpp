@@ -52,6 +52,30 @@ std::string PlanStore::key_of(const Case& problem, const Resources& resources) {
   return fmt::format("{} | {}", problem.info().name, resources.threads);
 }
 
+std::string PlanStore::key_of(const Case& problem, const Variant& variant,
+                              const Resources& resources) {
+  return fmt::format("{} | {} | {}", problem.info().name, variant.name, resources.threads);
+}
+
+std::vector<Variant> PlanStore::close_to(const Variant& winner, const Case& problem,
+                                         const std::vector<Variant>& candidates,
+                                         const Resources& resources) const {
+  constexpr double close_factor = 2.5;
+  constexpr std::size_t most = 3;
+  const auto seconds = [&](const Variant& variant) {
+    const auto known = verified_.find(key_of(problem, variant, resources));
+    return known == verified_.end() ? std::numeric_limits<double>::infinity() : known->second;
+  };
+  std::vector<Variant> close;
+  for (const Variant& variant : candidates)
+    if (variant.name != winner.name && seconds(variant) < close_factor * seconds(winner))
+      close.push_back(variant);
+  std::stable_sort(close.begin(), close.end(),
+                   [&](const Variant& a, const Variant& b) { return seconds(a) < seconds(b); });
+  if (close.size() > most) close.erase(close.begin() + most, close.end());
+  return close;
+}
+
 // A preferred variant that cannot run here, as on other hosts, leaves the choice open.
 Variant PlanStore::preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,
                                         const Resources& resources, bool alone) {
@@ -77,8 +101,7 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
   double shortest = std::numeric_limits<double>::infinity();
   std::string reasons;
   for (const Variant& variant : candidates) {
-    const std::string key =
-        fmt::format("{} | {} | {}", problem.info().name, variant.name, resources.threads);
+    const std::string key = key_of(problem, variant, resources);
     auto known = verified_.find(key);
     if (known == verified_.end()) {
       std::unique_ptr<Runner> runner;

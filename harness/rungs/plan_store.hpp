@@ -22,6 +22,7 @@ template <class Primitive>
 struct Chosen {
   std::unique_ptr<PlanOf<Primitive>> plan;
   Variant variant;
+  std::vector<Variant> close{};  // others that took little longer
 };
 
 // No candidate supports the problem on this machine; what() has the reason of each.
@@ -62,7 +63,8 @@ class PlanStore {
     choices_.push_back({&known, candidates, resources});
     const Variant winner = preferred_or_fastest(known, candidates, resources, alone);
     chosen_[key_of(known, resources)] = winner.name;
-    return {plan_variant<Primitive>(winner.entry, problem, resources), winner};
+    return {plan_variant<Primitive>(winner.entry, problem, resources), winner,
+            close_to(winner, known, candidates, resources)};
   }
 
   // The variant chosen for each problem and number of threads, "matmul forward 64x512x784 nn | 2".
@@ -107,6 +109,12 @@ class PlanStore {
   Variant preferred_or_fastest(Case& problem, const std::vector<Variant>& candidates,
                                const Resources& resources, bool alone);
   static std::string key_of(const Case& problem, const Resources& resources);
+  static std::string key_of(const Case& problem, const Variant& variant,
+                            const Resources& resources);
+  // The fastest first, few of them. The same on all ranks, whose times are those of the slowest.
+  std::vector<Variant> close_to(const Variant& winner, const Case& problem,
+                                const std::vector<Variant>& candidates,
+                                const Resources& resources) const;
   Variant fastest(Case& problem, const std::vector<Variant>& candidates, const Resources& resources,
                   bool alone);
 

@@ -1,0 +1,56 @@
+// The rungs of a step are those that are fastest within it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "harness/adapters/primitives.hpp"
+#include "harness/execution/measured_step.hpp"
+#include "tests/harness/training/training_networks.hpp"
+
+namespace stepladder {
+namespace {
+
+TEST(ChooseWithinStep, KeepsTheFastestAlternativeOfEachOperation) {
+  PlanStore plans(1);
+  TrainableNetwork network(small_network(4), UseSpec("best"), {.alternatives = true}, plans);
+  fill_batch(network, 1);
+  std::set<std::string> with_alternatives;
+  for (const Operation& operation : network.operations())
+    if (!operation.alternatives.empty()) {
+      EXPECT_EQ(operation.alternatives.front().variant, operation.variant);
+      EXPECT_GT(operation.alternatives.size(), 1U);
+      with_alternatives.insert(operation.layer);
+    }
+  EXPECT_FALSE(with_alternatives.empty());
+
+  Operation& first = network.operations().front();
+  int runs = 0;
+  const auto slow = [run = first.run] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    run();
+  };
+  first.alternatives = {{"slow", slow},
+                        {"fast", [run = first.run, &runs] { ++runs, run(); }},
+                        {"slower", [slow] { slow(), slow(); }}};
+  choose_within_step(network);
+  EXPECT_EQ(first.variant, "fast");
+  for (const Operation& operation : network.operations())
+    EXPECT_TRUE(operation.alternatives.empty()) << operation.layer;
+  const int before = runs;
+  network.step(0.0);
+  EXPECT_EQ(runs, before + 1);
+}
+
+TEST(ChooseWithinStep, LeavesAStepWithoutAlternativesAsItIs) {
+  PlanStore plans(1);
+  TrainableNetwork network(small_network(4), UseSpec("best"), {}, plans);
+  fill_batch(network, 1);
+  const std::int64_t step = network.next_step();
+  choose_within_step(network);
+  EXPECT_EQ(network.next_step(), step);
+}
+
+}  // namespace
+}  // namespace stepladder
