@@ -13,6 +13,7 @@
 #ifndef STEPLADDER_PLUGIN_H
 #define STEPLADDER_PLUGIN_H
 
+// NOLINTBEGIN(modernize-*,readability-identifier-naming): for C too
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -68,8 +69,8 @@ struct stepladder_sgd_update_problem {
   int optimizer, threads;
 };
 void stepladder_sgd_update(const struct stepladder_sgd_update_problem* problem, float* weights,
-                           const float* gradient, float* state1, float* state2,
-                           float learning_rate, int64_t step);
+                           const float* gradient, float* state1, float* state2, float learning_rate,
+                           int64_t step);
 int stepladder_supports_sgd_update(const struct stepladder_sgd_update_problem* problem);
 
 /* output = the sum of the inputs of all ranks, or their mean. communicator points to an MPI_Comm.
@@ -87,4 +88,5 @@ int stepladder_supports_all_reduce(const struct stepladder_all_reduce_problem* p
 }
 #endif
 
+// NOLINTEND(modernize-*,readability-identifier-naming)
 #endif

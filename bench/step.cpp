@@ -182,9 +182,10 @@ int attribute(const Options& options) {
   for (unsigned bits = 0; bits < 1U << step_techniques.size(); ++bits) {
     const UseSpec use(use_of_techniques(bits));
     const bool is_threaded = (bits >> technique_of(Idea::threads) & 1) != 0;
-    Configuration& c = configurations.emplace_back(
-        use.text(), "attribution",
-        NetworkOptions{.threads = is_threaded ? threads : 1, .seed = options.seed}, nullptr);
+    configurations.push_back(
+        {use.text(), "attribution",
+         NetworkOptions{.threads = is_threaded ? threads : 1, .seed = options.seed}, nullptr});
+    Configuration& c = configurations.back();
     c.network = std::make_unique<TrainableNetwork>(description, use, c.options, plans);
     fill_batch(*c.network, options.seed);
   }

@@ -78,9 +78,9 @@ struct LowPrecisionAdapter {
   static OperandInfo::Narrow narrow(Format format) {
     switch (format) {
       case Format::bf16:
-        return [](float value, std::byte* to) { put(low_precision::bf16_of(value), to); };
+        return [](float value, std::byte* to) { put(bf16_of(value), to); };
       case Format::fp16:
-        return [](float value, std::byte* to) { put(low_precision::fp16_of(value), to); };
+        return [](float value, std::byte* to) { put(fp16_of(value), to); };
       case Format::int8:
         return [](float value, std::byte* to) {
           put(static_cast<std::int8_t>(static_cast<int>(value)), to);
@@ -118,9 +118,9 @@ struct LowPrecisionAdapter {
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::byte* at = to.data() + i * element_bytes(p.format);
       if (p.format == Format::bf16) {
-        put(low_precision::bf16_of(values[i]), at);
+        put(bf16_of(values[i]), at);
       } else if (p.format == Format::fp16) {
-        put(low_precision::fp16_of(values[i]), at);
+        put(fp16_of(values[i]), at);
       } else if (tier == Tier::accuracy) {
         put(static_cast<std::uint8_t>(random.integer(0, 255)), at);
       } else {

@@ -15,6 +15,7 @@ struct OperandBlock {
   std::int64_t rows = 0, columns = 0;
   std::int64_t stride = 0;
   std::int64_t count() const { return rows * columns; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): a fault of clang-tidy 14
   friend auto operator<=>(const OperandBlock&, const OperandBlock&) = default;
 };
 

@@ -177,24 +177,43 @@ class TypedCase : public Case {
               int elements) override {
     Set& set = sets_of(variant)[copy];
     for_changed(set, [&](std::size_t i, std::int64_t at, float) {
-      const std::size_t element = operands_[i].element;
-      set.buffers[i].write_at(
-          static_cast<std::size_t>(at) * element,
-          std::span(contents_[i]).subspan(in_whole(set, i, at) * element, element));
+      replace(set, i, at, [&](std::span<std::byte> element) {
+        std::memcpy(element.data(), &contents_[i][in_whole(set, i, at) * element.size()],
+                    element.size());
+      });
     });
     set.change = number;
     set.changed_elements = elements;
     set.changes_first_alone = variant.prepacked;
     for_changed(set, [&](std::size_t i, std::int64_t at, float value) {
-      std::array<std::byte, sizeof(double)> bytes{};
-      if (operands_[i].narrow != nullptr)
-        operands_[i].narrow(value, bytes.data());
-      else
-        std::memcpy(bytes.data(), &value, sizeof(value));
-      const std::size_t element = operands_[i].element;
-      set.buffers[i].write_at(static_cast<std::size_t>(at) * element,
-                              std::span(bytes).first(element));
+      replace(set, i, at, [&](std::span<std::byte> element) {
+        if (operands_[i].narrow != nullptr)
+          operands_[i].narrow(value, element.data());
+        else
+          std::memcpy(element.data(), &value, sizeof(value));
+      });
     });
+  }
+
+  void touch(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
+             int elements) override {
+    Set& set = sets_of(variant)[copy];
+    const std::uint64_t change = set.change;
+    const int changed_elements = std::exchange(set.changed_elements, elements);
+    set.changes_first_alone = variant.prepacked;
+    for (set.change = number - 1; set.change <= number; ++set.change)
+      for_changed(set, [&](std::size_t i, std::int64_t at, float) {
+        replace(set, i, at, [&](std::span<std::byte> element) {
+          if (set.change == number) return;
+          // Undoing a change reads the original too, perhaps from memory.
+          std::array<std::byte, sizeof(double)> original{};
+          std::memcpy(original.data(), &contents_[i][in_whole(set, i, at) * element.size()],
+                      element.size());
+          __asm__ volatile("" ::"r"(original.data()) : "memory");
+        });
+      });
+    set.change = change;
+    set.changed_elements = changed_elements;
   }
 
   void restore(const VariantInfo& variant, std::size_t copy) override {
@@ -369,6 +388,19 @@ class TypedCase : public Case {
               (hash >> 63U) != 0 ? size : -size);
       }
     }
+  }
+
+  // edit(bytes of the element). A change reads the element too, although it does not need to: the
+  // cache line arrives as for a touch, and a run does not wait for the store.
+  template <class Edit>
+  void replace(Set& set, std::size_t i, std::int64_t at, Edit edit) const {
+    const std::size_t bytes = operands_[i].element;
+    std::array<std::byte, sizeof(double)> buffer{};
+    const std::span<std::byte> element = std::span(buffer).first(bytes);
+    const std::size_t first = static_cast<std::size_t>(at) * bytes;
+    set.buffers[i].read_at(first, element);
+    edit(element);
+    set.buffers[i].write_at(first, element);
   }
 
   bool has_samples(const Set& set, std::size_t i, Role role) const {

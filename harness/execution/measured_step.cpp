@@ -1,9 +1,9 @@
 #include "harness/execution/measured_step.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <ctime>
 #include <functional>
 
 namespace stepladder {

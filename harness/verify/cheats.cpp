@@ -34,21 +34,25 @@ class Paced {
 
   // Times `runs` in a row, each after a change of some elements of the operands.
   void run_changed(std::int64_t runs) { measure(changed_, runs, Operands::changed); }
-  // The same, but the change writes the values that are there already.
-  void run_unchanged(std::int64_t runs) { measure(same_, runs, Operands::changed_again); }
+  // The same, but as many elements elsewhere get the values that they have: so the operands are as
+  // far away, in caches and in the store buffer, as after a change.
+  void run_unchanged(std::int64_t runs) { measure(same_, runs, Operands::touched); }
   void run_alone(std::int64_t runs) { seconds(runs, Operands::unchanged, true); }
 
-  // Seconds of a run without the change: the shortest time of both less the shortest of the change.
+  // Seconds of a run: the shortest time with the change less the shortest of the change alone.
   // The minimum of their differences would be wrong: an interrupted change makes one too small.
-  double changed() const { return changed_ - change_; }
-  double unchanged() const { return same_ - change_; }
+  double changed() const { return changed_.with_run - changed_.alone; }
+  double unchanged() const { return same_.with_run - same_.alone; }
 
  private:
-  enum class Operands { unchanged, changed_again, changed };
+  enum class Operands { unchanged, touched, changed };
+  struct Shortest {
+    double with_run = std::numeric_limits<double>::infinity(), alone = with_run;
+  };
 
-  void measure(double& shortest, std::int64_t runs, Operands operands) {
-    shortest = std::min(shortest, seconds(runs, operands, true));
-    change_ = std::min(change_, seconds(runs, operands, false));
+  void measure(Shortest& shortest, std::int64_t runs, Operands operands) {
+    shortest.with_run = std::min(shortest.with_run, seconds(runs, operands, true));
+    shortest.alone = std::min(shortest.alone, seconds(runs, operands, false));
   }
 
   double seconds(std::int64_t runs, Operands operands, bool computes) {
@@ -56,9 +60,11 @@ class Paced {
     const double start = now_of_kernel();
     for (std::int64_t i = 0; i < runs; ++i) {
       if (over_ranks_) mpi_session().barrier();  // the others may still read what is changed
-      if (operands == Operands::changed) ++number_;
-      if (operands != Operands::unchanged)
+      if (operands != Operands::unchanged) ++number_;
+      if (operands == Operands::changed)
         problem_.change(*variant_.info, 0, number_, changed_elements);
+      if (operands == Operands::touched)
+        problem_.touch(*variant_.info, 0, number_, changed_elements);
       if (computes) runner_.run(0);
     }
     if (variant_.info->place == Place::cuda) device()->synchronize();
@@ -70,8 +76,7 @@ class Paced {
   Runner& runner_;
   bool over_ranks_;
   std::uint64_t number_ = std::uint64_t{1} << 32U;  // other than those of the repetitions
-  double changed_ = std::numeric_limits<double>::infinity();
-  double same_ = changed_, change_ = changed_;
+  Shortest changed_, same_;
 };
 
 std::set<pid_t> threads_of_openmp(int threads) {

@@ -13,7 +13,8 @@ enum class Isa { any, sse42, avx2, avx512 };  // narrowest first
 
 const char* name_of(Isa isa);
 
-// Whether this CPU executes it. avx2 includes FMA and F16C; avx512 is F, BW, DQ and VL.
+// Whether this CPU executes it. avx2 includes FMA, and F16C, which no CPU with AVX2 lacks; avx512
+// is F, BW, DQ and VL.
 bool cpu_has(Isa isa);
 
 }  // namespace stepladder

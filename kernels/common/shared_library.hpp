@@ -14,9 +14,9 @@ namespace stepladder {
 class SharedLibrary {
  public:
   // Throws NotHere with the loader's message if the library is not found. It is never closed, since
-  // plans keep pointers to its functions.
-  explicit SharedLibrary(const std::string& name)
-      : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  // plans keep pointers to its functions. `flags`: of dlopen, besides RTLD_NOW.
+  explicit SharedLibrary(const std::string& name, int flags = RTLD_LOCAL)
+      : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | flags)) {
     if (handle_ == nullptr) throw NotHere(dlerror());
   }
 

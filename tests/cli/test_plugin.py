@@ -1,6 +1,7 @@
 """--plugin and --blas: kernels of shared objects are rungs like all others."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +130,30 @@ def test_a_library_with_sgemm_is_a_rung_of_matmul(stepladder, shared_object):
                       "--random", "40")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^matmul .* [1-9]\d* checks passed, 0 failed", done.stdout, re.M)
+
+
+# As MKL does with its parts.
+MAKES_ITSELF_GLOBAL = """
+#include <dlfcn.h>
+extern "C" float factor() { return 3; }
+__attribute__((constructor)) void make_global() {
+  Dl_info info;
+  dladdr(reinterpret_cast<void*>(&factor), &info);
+  dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+}
+""" + SGEMM
+CALLS_ITS_OWN = 'extern "C" float factor() { return 1; }\n' + SGEMM.replace("alpha * sum",
+                                                                          "factor() * sum")
+
+
+def test_a_library_calls_its_own_functions_beside_others_of_that_name(stepladder, shared_object):
+    if b"__asan_init" in Path(stepladder.path).read_bytes():
+        pytest.skip("AddressSanitizer forbids RTLD_DEEPBIND")
+    first, second = (shared_object(source, f"lib{name}.so") for name, source in
+                     (("a", MAKES_ITSELF_GLOBAL), ("b", CALLS_ITS_OWN)))
+    done = stepladder("verify", "matmul", "--blas", first, "--blas", second,
+                      "--variant", "blas_a,blas_b", "--random", "40")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("option, name, source, message", [

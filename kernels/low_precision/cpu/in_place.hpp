@@ -65,18 +65,11 @@ STEPLADDER_DOT_TARGET void multiply_in_place(const Problem& p, const Operands& o
   const auto multiply_tile = [&]<int n>(std::int64_t i, std::int64_t j) STEPLADDER_DOT_TARGET {
     multiply_in_place<Dot, n, n>(a + i * bytes, b + j * bytes, bytes, p.k, o.c + i * p.n + j, p.n);
   };
-  const std::int64_t m = p.m / side * side, n = p.n / side * side;
-  for (std::int64_t i = 0; i < p.m; i += i < m ? side : 1)
-    for (std::int64_t j = 0; j < p.n;) {
-      if (i < m && j < n) {
-        multiply_tile.template operator()<side>(i, j);
-        j += side;
-        continue;
-      }
-      for (std::int64_t row = i; row < (i < m ? i + side : i + 1); ++row)
-        multiply_tile.template operator()<1>(row, j);
-      ++j;
-    }
+  const std::int64_t m = p.m / side * side, n = p.n / side * side;  // in whole tiles
+  for (std::int64_t i = 0; i < m; i += side)
+    for (std::int64_t j = 0; j < n; j += side) multiply_tile.template operator()<side>(i, j);
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = i < m ? n : 0; j < p.n; ++j) multiply_tile.template operator()<1>(i, j);
 }
 
 }  // namespace stepladder::low_precision

@@ -1,5 +1,5 @@
-// `packed` on many cores: all threads pack A, then each takes panels of B. A C that is narrower than
-// a panel for each is divided by rows.
+// `packed` on many cores: all threads pack A, then each takes panels of B. A C that is narrower
+// than a panel for each is divided by rows.
 #include "kernels/low_precision/cpu/dot_kernel.hpp"
 
 namespace stepladder::low_precision {

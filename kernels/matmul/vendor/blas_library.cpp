@@ -12,7 +12,7 @@ namespace {
 SharedLibrary open_first(std::initializer_list<const char*> files, const std::string& package) {
   for (const char* file : files) {
     try {
-      return SharedLibrary(file);
+      return SharedLibrary(file, own_functions_first);
     } catch (const Unsupported&) {
       // try the next one
     }

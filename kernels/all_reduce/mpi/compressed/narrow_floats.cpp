@@ -10,16 +10,6 @@ namespace {
 
 constexpr std::uint32_t sign_bit = 0x80000000u;
 
-std::uint16_t bf16_of(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  const std::uint32_t quiet_nan = bits >> 16 | 0x40;  // rounding could carry into the sign
-  return static_cast<std::uint16_t>((bits & ~sign_bit) > 0x7f800000u ? quiet_nan : rounded);
-}
-float float_of_bf16(std::uint16_t code) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(code) << 16);
-}
-
 std::uint32_t magnitude_bits(float value) {
   return std::bit_cast<std::uint32_t>(value) & ~sign_bit;
 }
@@ -105,33 +95,8 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) void Bf16::add_and_
     code[i] = bf16_of(float_of_bf16(received[i]) + values[i]);
 }
 
-std::uint16_t fp16_of(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = bits & ~sign_bit;
-  // From 2^-14: another exponent, and 13 bits rounded off.
-  const std::uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  // Below: 0.5 has the last bit that subnormals have, so the addition rounds to it.
-  const std::uint32_t subnormal =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  std::uint32_t half = magnitude < 113u << 23 ? subnormal : normal;
-  half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // from 65520: infinity
-  half = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x3ff) : half;
-  return static_cast<std::uint16_t>(half | (bits & sign_bit) >> 16);
-}
-
-float float_of_fp16(std::uint16_t half) {
-  const std::uint32_t shifted = static_cast<std::uint32_t>(half & 0x7fff) << 13;
-  const std::uint32_t normal = shifted + (112u << 23);
-  const float subnormal = std::bit_cast<float>(shifted + (113u << 23)) - 0x1p-14f;
-  std::uint32_t bits = normal;
-  if (shifted < 1u << 23) bits = std::bit_cast<std::uint32_t>(subnormal);
-  if (shifted >= 31u << 23) bits = normal + (112u << 23);
-  if (shifted > 31u << 23) bits |= 0x400000u;  // a quiet NaN
-  return std::bit_cast<float>(bits | static_cast<std::uint32_t>(half & 0x8000) << 16);
-}
-
 bool has_fp16_instructions() {
-  static const bool has = __builtin_cpu_supports("f16c") != 0;
+  static const bool has = cpu_has(Isa::avx2);
   return has;
 }
 

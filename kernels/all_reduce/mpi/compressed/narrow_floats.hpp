@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/common/narrow_floats.hpp"
+
 namespace stepladder::all_reduce {
 
 // bf16: 8 bits of exponent, 8 of precision: the range of fp32.
@@ -30,10 +32,6 @@ struct Fp16 {
   static void add_and_encode(const std::uint16_t* received, const float* values, std::int64_t count,
                              std::uint16_t* code);
 };
-
-// One number, without a scale: what the hardware instructions do where the CPU has them.
-std::uint16_t fp16_of(float value);
-float float_of_fp16(std::uint16_t half);
 
 // Convert arrays, with or without the instructions; code and values: [count].
 void to_fp16(const float* values, std::int64_t count, float scale, std::uint16_t* code,

@@ -1,5 +1,5 @@
-// The plan of packed_openmp, fused and prepacked: a packed product on many cores. They divide C or
-// K.
+// The plan of packed_openmp, packed_split_k, fused and prepacked: a packed product on many cores.
+// They divide C or K.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace stepladder::matmul::inline STEPLADDER_ISA {
 
 // prepacks: prepare() packs B, each part of its columns for the threads that compute them.
-template <bool fuses = false, bool prepacks = false>
+// splits_k: K is divided wherever it has enough steps.
+template <bool fuses = false, bool prepacks = false, bool splits_k = false>
 class PackedGrid final : public Plan {
  public:
   PackedGrid(const Problem& problem, const Resources& resources)
@@ -21,7 +22,9 @@ class PackedGrid final : public Plan {
         threads_(useful_threads(problem, resources.threads)),
         product_(problem, threads_, prepacks ? Product::Use::prepacks : Product::Use::plain),
         grid_(grid_of(product_.computed(), threads_)),
-        divides_k_(!fuses && pays_to_divide_k(problem, threads_)),
+        divides_k_(
+            !fuses && threads_ > 1 &&
+            (splits_k ? problem.k >= threads_ * line_floats : pays_to_divide_k(problem, threads_))),
         partial_(aligned_array<float>(
             static_cast<std::size_t>(divides_k_ ? (threads_ - 1) * problem.m * problem.n : 0))) {
     if (!prepacks || !product_.can_prepack()) return;
@@ -85,7 +88,7 @@ class PackedGrid final : public Plan {
   static bool pays_to_divide_k(const Problem& p, int threads) {
     constexpr double flops_of_a_thread = 1.5e7, k_over_side = 4.5;  // side: sqrt(m n)
     const double k = static_cast<double>(p.k) / threads;
-    return threads > 1 && flops(p) >= flops_of_a_thread * threads &&
+    return flops(p) >= flops_of_a_thread * threads &&
            k * k >= k_over_side * k_over_side * static_cast<double>(p.m * p.n);
   }
 
@@ -115,9 +118,11 @@ class PackedGrid final : public Plan {
   // The grid whose largest part costs least. Each thread packs B for its columns, which costs as
   // much as some more rows, and reads A for its rows, which costs as much as some more columns.
   // Threads side by side write to one cache line in each row of C, unless rows begin at cache
-  // lines: that takes as long as about 2,500 multiply-adds.
+  // lines: that takes as long as about 2,500 multiply-adds. What reads C next divides it in memory
+  // order: half of a row that another core has written comes from its cache.
   static Grid grid_of(const Problem& p, int threads) {
     constexpr std::int64_t packing_rows = 8, reading_columns = 8;
+    constexpr double read_elsewhere = 1.05;
     const double shared_line = p.n % line_floats == 0 ? 0 : 2500.0 / static_cast<double>(p.k);
     const auto largest_part = [](std::int64_t size, std::int64_t unit, int parts) {
       return ceil_div(ceil_div(size, unit), parts) * unit;
@@ -131,7 +136,8 @@ class PackedGrid final : public Plan {
           static_cast<double>(largest_part(p.m, Tile::rows, rows) + packing_rows) *
           (static_cast<double>(std::min(p.n, largest_part(p.n, Tile::lanes, columns)) +
                                reading_columns) +
-           (columns > 1 ? shared_line : 0));
+           (columns > 1 ? shared_line : 0)) *
+          (columns > 1 ? read_elsewhere : 1);
       if (rows == 1 || cost < least) {
         best = {rows, columns};
         least = cost;
