@@ -1,8 +1,8 @@
-"""step-<network>: one bar per configuration, its time by phase and its shares by layer and phase.
+"""step-<network>: one bar per configuration, its time and its shares by layer and phase.
 
 Configurations of `step --ablate` have a figure of their own, ablation-<network>. The left panel
-compares times; the right one scales every bar to 100 %, which keeps the layers of fast
-configurations readable.
+compares times, on a logarithmic axis in the colours of the techniques; the right one scales every
+bar to 100 %, which keeps the layers of fast configurations readable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 from plots.charts import style
-from plots.charts.figure import Page, caption
+from plots.charts.figure import Page, caption, plain_log
+from plots.charts.findings import how_many_times
+from plots.data.numbers import milliseconds, short
+from plots.data.overview import step_comparisons
 from plots.data.ratios import first_and_last
 from plots.data.reading import Run
 from plots.data.steps import Configuration, configurations, networks
@@ -52,8 +55,8 @@ def with_originals(ablated: list[Configuration], plain: list[Configuration]) -> 
 
 
 def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
-    remark = ("Medians. Left: phases; thick line and number: the whole step. Right: layers. Phases "
-              "need not add up to the step, because operations may overlap.")
+    remark = ("Medians. Left: the whole step. Right: its layers by phase; they need not add up to "
+              "the step, because operations may overlap.")
     if len(chosen) > MOST_BARS:
         shown = first_and_last([c.resource for c in chosen])
         chosen = [c for c in chosen if c.resource in shown]
@@ -66,15 +69,19 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
         title,
         caption(run, (c.resource for c in chosen), remark),
         1, 2, panel_height=0.5 + ROW_HEIGHT * len(chosen), legend=handles, legend_columns=7,
-        share_y=True, width_ratios=(1, 1.5))
+        share_y=True, width_ratios=(1, 1.5), finding=finding(chosen))
     times, shares = page.panels()
     for y, configuration in enumerate(chosen):
-        draw_phases(times, y, configuration, phases)
+        draw_total(times, y, configuration)
         draw_layers(page, shares, y, configuration, phases)
     times.set_yticks(range(len(chosen)), [c.label for c in chosen])
     times.set_ylim(len(chosen) - 0.4, -0.6)
-    times.set_xlim(0, 1000 * max(max(c.total_s, layers_s(c)) for c in chosen) * 1.16)
-    times.set_xlabel("time by phase (ms)")
+    totals = [1000 * c.total_s for c in chosen]
+    times.set_xscale("log")
+    low, high = min(totals) / 3, max(totals)
+    times.set_xlim(low, high * (high / low) ** 0.3)  # room for the last number
+    plain_log(times.xaxis)
+    times.set_xlabel("time of a step (ms)")
     shares.set_xlim(0, 100)
     shares.set_xlabel("share by layer (%)")
     for axes in (times, shares):
@@ -92,18 +99,27 @@ def layers_s(configuration: Configuration) -> float:
     return sum(row["median_s"] or 0.0 for row in configuration.rows)
 
 
-def draw_phases(axes: Axes, y: int, configuration: Configuration, phases: list[str]) -> None:
-    left = 0.0
-    for phase in [*phases, UNACCOUNTED]:
-        seconds = (unaccounted(configuration) if phase == UNACCOUNTED
-                   else configuration.phase_s(phase))
-        if seconds > 0:
-            axes.barh(y, 1000 * seconds, left=left, height=0.7, **style.phase_patch(phase))
-            left += 1000 * seconds
+def finding(chosen: list[Configuration]) -> str:
+    """What the fastest of our own steps takes, beside the first rungs and the libraries; on the
+    place where it is fastest."""
+    found = min((c for c in step_comparisons(chosen) if c.first and c.first is not c.own),
+                key=lambda c: c.own.total_s, default=None)
+    if found is None:
+        return ""
+    own = found.own
+    text = (f"{own.network}: {milliseconds(own.total_s)} ms a step, "
+            f"{how_many_times(found.first.total_s / own.total_s)} as fast as {found.first.use}")
+    if found.vendor:
+        text += f", {short(found.vendor.total_s / own.total_s)} times as fast as the libraries"
+    return text
+
+
+def draw_total(axes: Axes, y: int, configuration: Configuration) -> None:
     total = 1000 * configuration.total_s
-    axes.plot([total, total], [y - 0.43, y + 0.43], color=style.EDGE, linewidth=1.6,
-              solid_capstyle="butt")
-    axes.annotate(f"{total:.3g}", (max(left, total), y), xytext=(4, 0),
+    use = configuration.use.partition(",")[0]
+    colour = style.technique_style({"compiler": "serial"}.get(use, use)).colour
+    axes.barh(y, total, height=0.7, color=colour, edgecolor=style.EDGE, linewidth=0.5)
+    axes.annotate(milliseconds(configuration.total_s), (total, y), xytext=(4, 0),
                   textcoords="offset points", va="center", fontsize=style.SMALL)
 
 

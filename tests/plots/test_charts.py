@@ -577,15 +577,23 @@ def test_many_threads_and_a_gpu(tmp_path):
     assert ticks == [1, 2, 4, 8, 16, 32]
 
 
-def test_the_bars_of_a_step_add_up_to_its_total(tmp_path):
-    where = {"network": "mlp", "use": "best", "mode": "single", "threads": 2, "ranks": 1}
-    write_csv(tmp_path, columns.STEP, [
-        row(columns.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
-        row(columns.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
-        row(columns.STEP, **where, layer="total", phase="total", median_s=0.007)])
-    times, shares = drawn(tmp_path)["step-mlp"].panels()
-    assert sum(bar.get_width() for bar in times.patches) == pytest.approx(7)
-    assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(100)
+def test_a_bar_of_a_step_is_its_total_and_its_layers_add_up(tmp_path):
+    rows = []
+    for use, total in (("serial", 0.07), ("best", 0.007), ("vendor", 0.014)):
+        where = {"network": "mlp", "use": use, "mode": "single", "threads": 2, "ranks": 1}
+        rows += [
+            row(columns.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
+            row(columns.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
+            row(columns.STEP, **where, layer="total", phase="total", median_s=total)]
+    write_csv(tmp_path, columns.STEP, rows)
+    page = drawn(tmp_path)["step-mlp"]
+    times, shares = page.panels()
+    assert [bar.get_width() for bar in times.patches] == pytest.approx([70, 7, 14])
+    assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(300)
+    assert title_of(page).replace("\n", " ") == \
+        "mlp: 7.00 ms a step, 10 times as fast as serial, 2.0 times as fast as the libraries"
+    write_csv(tmp_path, columns.STEP, rows[3:6])
+    assert title_of(drawn(tmp_path)["step-mlp"]) == "mlp: time of one training step"
 
 
 def values_of(page, label):
