@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "kernels/common/integer_math.hpp"
 #include "kernels/low_precision/formats.hpp"
-#include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::low_precision {
 
@@ -79,12 +80,26 @@ void widen(const Problem& p, const void* values, std::int64_t rows, bool is_a, f
   });
 }
 
+// Row by row of C, with B as [k, n]: the compiler vectorizes over the columns.
 void reference(const Problem& p, const Operands& o, double* c, double* magnitude) {
-  std::vector<float> a(static_cast<std::size_t>(p.m * p.k)), b(static_cast<std::size_t>(p.n * p.k));
+  std::vector<float> a(static_cast<std::size_t>(p.m * p.k)), b(static_cast<std::size_t>(p.n * p.k)),
+      by_k(b.size());
   widen(p, o.a, p.m, true, a.data());
   widen(p, o.b, p.n, false, b.data());
-  matmul::reference({.m = p.m, .n = p.n, .k = p.k, .transpose_b = true},
-                    {.a = a.data(), .b = b.data(), .c = nullptr}, c, magnitude);
+  for (std::int64_t j = 0; j < p.n; ++j)
+    for (std::int64_t l = 0; l < p.k; ++l)
+      by_k[static_cast<std::size_t>(l * p.n + j)] = b[static_cast<std::size_t>(j * p.k + l)];
+  std::fill_n(c, p.m * p.n, 0.0);
+  std::fill_n(magnitude, p.m * p.n, 0.0);
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      const double x = a[static_cast<std::size_t>(i * p.k + l)];
+      const float* y = by_k.data() + l * p.n;
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        c[i * p.n + j] += x * y[j];
+        magnitude[i * p.n + j] += std::abs(x * y[j]);
+      }
+    }
 }
 
 }  // namespace stepladder::low_precision
