@@ -184,6 +184,12 @@ def test_no_points_are_lost_on_a_busy_machine(grader, monkeypatch):
         grade.Measurement(same, PROBLEM, "student").way()
 
 
+@pytest.mark.parametrize("variants, unavailable", [(1, 13), (3, 39)])
+def test_a_rung_built_for_three_instruction_sets_counts_as_one(variants, unavailable):
+    assert grade.left_out(f"max_pool simd 37 problems, {variants} variants: 48 checks passed, "
+                          f"0 failed, {unavailable} unavailable, 0 skipped") == 13
+
+
 def test_a_failed_row_gets_no_points():
     rows = [row("stub", 8), row("simd", 1),
             row("student", 4, status="failed") | {"reason": "it cheats"}]
