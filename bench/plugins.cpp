@@ -251,7 +251,7 @@ template <std::size_t... slot>
 void load_blas(const std::string& argument, std::index_sequence<slot...>) {
   const auto own = open(argument, Technique::vendor, "cblas_sgemm of a library");
   if (!own) return;
-  static_cast<void>(SharedLibrary(files[*own].path, matmul::own_functions_first)["cblas_sgemm"]);
+  static_cast<void>(SharedLibrary(files[*own].path, own_functions_first)["cblas_sgemm"]);
   files[*own].info.epilogue = true;
   constexpr std::array factories{&make_plan<matmul::Matmul, BlasFilePlan<slot>>...};
   add_rung("matmul", *own, reinterpret_cast<detail::AnyFunction>(factories[*own]));

@@ -222,8 +222,8 @@ void require_same_on_all_ranks(const std::vector<Work>& all) {
 
 void Selection::add_options(CLI::App& app) {
   app.add_option("primitives", primitives,
-                 "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce, reorder; "
-                 "all by default");
+                 "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce, reorder, "
+                 "low_precision; all by default");
   app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
   app.add_option("--suite", suite,

@@ -74,6 +74,13 @@ std::unique_ptr<Case> random_case_of(const typename Primitive::Problem& problem)
   return make_case<Primitive>(problem, "random", name + direction(problem) + "." + shape(problem));
 }
 
+// A dimension of a random product: mostly small, with odd tails; sometimes 1, or larger than a
+// block of a few hundred.
+inline std::int64_t random_matrix_size(Random& random) {
+  const std::int64_t kind = random.integer(0, 9);
+  return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
+}
+
 // Sets padding channels to 0. `values` is [outer, blocks, inner, 16] in layout nchw16c, for x, for
 // example, [batch, blocks, height · width, 16]; others have no padding.
 inline void clear_padding(Layout layout, std::int64_t outer, std::int64_t channels,

@@ -167,12 +167,9 @@ class LowPrecisionType final : public PrimitiveType {
     return all;
   }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
-    // As of matmul: mostly small, with odd tails; sometimes 1, or some tiles.
-    const auto size = [&] {
-      const std::int64_t kind = random.integer(0, 9);
-      return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
-    };
-    low_precision::Problem p{.m = size(), .n = size(), .k = size()};
+    low_precision::Problem p{.m = random_matrix_size(random),
+                             .n = random_matrix_size(random),
+                             .k = random_matrix_size(random)};
     if (random.integer(0, 9) == 0) p.k = random.integer(1000, 12000);  // several blocks
     p.format = formats[random.integer(0, 3)];
     return random_case_of<LowPrecision>(p);

@@ -135,15 +135,10 @@ class MatmulType final : public PrimitiveType {
     return case_of_row<Matmul>(row, p);
   }
   std::unique_ptr<Case> random_case(Random& random, int ranks) const override {
-    // Mostly small, with odd tails; sometimes 1, or larger than a block of a few hundred.
-    const auto size = [&] {
-      const std::int64_t kind = random.integer(0, 9);
-      return kind == 0 ? 1 : kind == 1 ? random.integer(200, 600) : random.integer(1, 100);
-    };
     const std::int64_t epilogue = std::max<std::int64_t>(0, random.integer(-4, 3));
-    matmul::Problem p{.m = size(),
-                      .n = size(),
-                      .k = size(),
+    matmul::Problem p{.m = random_matrix_size(random),
+                      .n = random_matrix_size(random),
+                      .k = random_matrix_size(random),
                       .transpose_a = random.coin(),
                       .transpose_b = random.coin(),
                       .epilogue = static_cast<Epilogue>(epilogue),

@@ -31,7 +31,8 @@ struct OperandInfo {
   std::size_t element = 4;  // bytes: 4 for float, 1 for std::uint8_t
   int device = 0;           // whose memory it is in, unless it is in host memory
   int replica_of = -1;      // the operand that it must equal bit for bit
-  // Of an input of other elements than floats: writes one that stands for the value.
+  // Of an input of other elements than floats: writes one that stands for the value. Without it,
+  // the elements are not changed between repetitions, as positions that must lie in a window.
   using Narrow = void (*)(float value, std::byte* to);
   Narrow narrow = nullptr;
 
@@ -176,44 +177,15 @@ class TypedCase : public Case {
   void change(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
               int elements) override {
     Set& set = sets_of(variant)[copy];
-    for_changed(set, [&](std::size_t i, std::int64_t at, float) {
-      replace(set, i, at, [&](std::span<std::byte> element) {
-        std::memcpy(element.data(), &contents_[i][in_whole(set, i, at) * element.size()],
-                    element.size());
-      });
-    });
-    set.change = number;
-    set.changed_elements = elements;
-    set.changes_first_alone = variant.prepacked;
-    for_changed(set, [&](std::size_t i, std::int64_t at, float value) {
-      replace(set, i, at, [&](std::span<std::byte> element) {
-        if (operands_[i].narrow != nullptr)
-          operands_[i].narrow(value, element.data());
-        else
-          std::memcpy(element.data(), &value, sizeof(value));
-      });
-    });
+    rewrite(set, {number, elements, variant.prepacked}, false);
   }
 
   void touch(const VariantInfo& variant, std::size_t copy, std::uint64_t number,
              int elements) override {
     Set& set = sets_of(variant)[copy];
-    const std::uint64_t change = set.change;
-    const int changed_elements = std::exchange(set.changed_elements, elements);
-    set.changes_first_alone = variant.prepacked;
-    for (set.change = number - 1; set.change <= number; ++set.change)
-      for_changed(set, [&](std::size_t i, std::int64_t at, float) {
-        replace(set, i, at, [&](std::span<std::byte> element) {
-          if (set.change == number) return;
-          // Undoing a change reads the original too, perhaps from memory.
-          std::array<std::byte, sizeof(double)> original{};
-          std::memcpy(original.data(), &contents_[i][in_whole(set, i, at) * element.size()],
-                      element.size());
-          __asm__ volatile("" ::"r"(original.data()) : "memory");
-        });
-      });
-    set.change = change;
-    set.changed_elements = changed_elements;
+    const Change kept = std::exchange(set.change, {number - 1, elements, variant.prepacked});
+    rewrite(set, {number, elements, variant.prepacked}, true);
+    set.change = kept;
   }
 
   void restore(const VariantInfo& variant, std::size_t copy) override {
@@ -342,13 +314,17 @@ class TypedCase : public Case {
   }
 
  private:
+  // See change().
+  struct Change {
+    std::uint64_t number = 0;
+    int elements = 0;
+    bool of_first_alone = false;
+  };
   struct Set {
     std::vector<GuardedBuffer> buffers;
     Operands operands;
     std::vector<OperandBlock> blocks{};  // of each operand; empty if they are whole
-    std::uint64_t change = 0;            // see change()
-    int changed_elements = 0;
-    bool changes_first_alone = false;
+    Change change{};
   };
 
   static constexpr int samples = 16;  // of each result, of floats
@@ -368,20 +344,21 @@ class TypedCase : public Case {
   // values fit 16 bits, and are so large that results without them are wrong.
   template <class Visit>
   void for_changed(const Set& set, Visit visit) const {
-    if (set.change == 0) return;
+    const auto& [number, elements, of_first_alone] = set.change;
+    if (number == 0) return;
     const auto is_changed = [&](std::size_t i) {
       return operands_[i].can_change() && count_of(set, i) > 0;
     };
     std::size_t inputs = 0, input = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i) inputs += is_changed(i);
-    if (set.changes_first_alone) inputs = std::min(inputs, std::size_t{1});
+    if (of_first_alone) inputs = std::min(inputs, std::size_t{1});
     for (std::size_t i = 0; i < operands_.size() && input < inputs; ++i) {
-      if (!is_changed(i) || (input++ != set.change % inputs && set.changed_elements == 1)) continue;
+      if (!is_changed(i) || (input++ != number % inputs && elements == 1)) continue;
       const std::int64_t count = count_of(set, i);
       constexpr std::int64_t each = 64;
-      const std::int64_t changed = std::clamp<std::int64_t>(count / each, 1, set.changed_elements);
+      const std::int64_t changed = std::clamp<std::int64_t>(count / each, 1, elements);
       for (std::int64_t j = 0; j < changed; ++j) {
-        const std::uint64_t numbers[]{set.change, i, static_cast<std::uint64_t>(j)};
+        const std::uint64_t numbers[]{number, i, static_cast<std::uint64_t>(j)};
         const std::uint64_t hash = fnv1a(std::as_bytes(std::span(numbers)), fnv1a_basis);
         const auto size = static_cast<float>(1024 + (hash >> 40U) % 1024);
         visit(i, static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(count)),
@@ -390,17 +367,37 @@ class TypedCase : public Case {
     }
   }
 
-  // edit(bytes of the element). A change reads the element too, although it does not need to: the
-  // cache line arrives as for a touch, and a run does not wait for the store.
+  // Undoes the change that the set has and makes another. keeps: the same accesses and
+  // computations, but every element keeps its value.
+  void rewrite(Set& set, const Change& change, bool keeps) {
+    for_changed(set, [&](std::size_t i, std::int64_t at, float) {
+      rewrite_element(set, i, at, keeps, [&](std::span<std::byte> element) {
+        std::memcpy(element.data(), &contents_[i][in_whole(set, i, at) * element.size()],
+                    element.size());
+      });
+    });
+    set.change = change;
+    for_changed(set, [&](std::size_t i, std::int64_t at, float value) {
+      rewrite_element(set, i, at, keeps, [&](std::span<std::byte> element) {
+        if (operands_[i].narrow != nullptr)
+          operands_[i].narrow(value, element.data());
+        else
+          std::memcpy(element.data(), &value, sizeof(value));
+      });
+    });
+  }
+
+  // edit: sets the bytes of the element. On the host it is read in any case, so that its cache line
+  // arrives in the same way.
   template <class Edit>
-  void replace(Set& set, std::size_t i, std::int64_t at, Edit edit) const {
+  void rewrite_element(Set& set, std::size_t i, std::int64_t at, bool keeps, Edit edit) const {
+    std::array<std::byte, sizeof(double)> kept{}, edited{};
     const std::size_t bytes = operands_[i].element;
-    std::array<std::byte, sizeof(double)> buffer{};
-    const std::span<std::byte> element = std::span(buffer).first(bytes);
     const std::size_t first = static_cast<std::size_t>(at) * bytes;
-    set.buffers[i].read_at(first, element);
-    edit(element);
-    set.buffers[i].write_at(first, element);
+    GuardedBuffer& buffer = set.buffers[i];
+    if (keeps || !buffer.is_on_device()) buffer.read_at(first, std::span(kept).first(bytes));
+    edit(std::span(edited).first(bytes));
+    buffer.write_at(first, std::span(keeps ? kept : edited).first(bytes));
   }
 
   bool has_samples(const Set& set, std::size_t i, Role role) const {
@@ -512,7 +509,7 @@ class TypedCase : public Case {
       for (Set& set : std::span(*sets).first(std::min(copies, sets->size()))) reset(set, inputs);
   }
   void reset(Set& set, const Contents& inputs) {
-    set.change = 0;
+    set.change = {};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i].role == Role::input || operands_[i].role == Role::in_out)
         set.buffers[i].write(content(set, inputs, i).data());

@@ -111,7 +111,7 @@ bool is_running(pid_t thread) {
 std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
                        std::int64_t timed_runs) {
   constexpr double shortest = 2e-5, longest = 5e-2;  // of runs in a row
-  constexpr double inexact = 5e-6;                   // a run after a change, which waits for memory
+  constexpr double inexact = 2e-7;                   // a run after a change
   constexpr double patience = 1;                     // before a rung is accused
   constexpr int tries = 3, fewest_turns = 3, turns = 12;
   Paced paced(problem, variant, runner);

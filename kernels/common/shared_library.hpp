@@ -11,6 +11,15 @@
 
 namespace stepladder {
 
+// Flags of dlopen. MKL makes the functions of its parts global, those of BLAS and of FFTW: without
+// RTLD_DEEPBIND, a library that is opened later calls MKL's wherever they have the name of its own.
+// AddressSanitizer forbids the flag.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int own_functions_first = RTLD_LOCAL;
+#else
+inline constexpr int own_functions_first = RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
 class SharedLibrary {
  public:
   // Throws NotHere with the loader's message if the library is not found. It is never closed, since

@@ -10,10 +10,10 @@ from matplotlib.lines import Line2D
 from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
 from plots.charts.findings import how_many_times
-from plots.data.attribution import STEADY, TECHNIQUE_NAMES, Attribution, attributions
+from plots.data.attribution import STEADY, Attribution, attributions, name_of
 from plots.data.numbers import short, times
 from plots.data.ratios import Resource
-from plots.data.reading import Row, Run
+from plots.data.reading import Run
 
 ROW_HEIGHT = 0.32  # inches
 AVERAGE = {"marker": "o", "markersize": 6.5, "color": style.COLOURS["simd"]}
@@ -39,10 +39,6 @@ def finding(found: Attribution) -> str:
            if row["most"] / row["least"] <= STEADY else
            f"{short(row['least'])} to {how_many_times(row['most'])}, by what is there already")
     return f"{name[0].upper()}{name[1:]} {verb} the most: {how}"
-
-
-def name_of(row: Row) -> str:
-    return TECHNIQUE_NAMES.get(row["technique"], row["technique"])
 
 
 def draw_attribution(run: Run, found: Attribution) -> Page:

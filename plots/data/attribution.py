@@ -43,9 +43,13 @@ def attributions(run: Run) -> list[Attribution]:
                   else len(ORDER))
 
 
+def name_of(row: Row) -> str:
+    return TECHNIQUE_NAMES.get(row["technique"], row["technique"])
+
+
 def clause(row: Row) -> str:
     """What a technique bought, in a few words."""
-    name = TECHNIQUE_NAMES.get(row["technique"], row["technique"])
+    name = name_of(row)
     if row["most"] / row["least"] <= STEADY:
         return f"{name} {shown(row['least'])} to {shown(row['most'])} whatever came before"
     return f"{name} {shown(row['alone'])} alone and {shown(row['last'])} at the end"

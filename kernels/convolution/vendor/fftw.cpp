@@ -163,8 +163,10 @@ class Fftw final : public Plan {
 
   Problem p_;
   int threads_;
-  SharedLibrary fftw_{"libfftw3f.so.3"}, fftw_threads_{"libfftw3f_omp.so.3"};
-  SharedLibrary blas_ = (choose_openblas_kernels(), SharedLibrary("libopenblas.so.0"));
+  SharedLibrary fftw_{"libfftw3f.so.3", own_functions_first},
+      fftw_threads_{"libfftw3f_omp.so.3", own_functions_first};
+  SharedLibrary blas_ =
+      (choose_openblas_kernels(), SharedLibrary("libopenblas.so.0", own_functions_first));
   decltype(&fftwf_init_threads) init_threads_ = fftw_threads_["fftwf_init_threads"];
   decltype(&fftwf_plan_with_nthreads) set_fftw_threads_ = fftw_threads_["fftwf_plan_with_nthreads"];
   decltype(&fftwf_set_timelimit) set_time_limit_ = fftw_["fftwf_set_timelimit"];

@@ -4,10 +4,10 @@
 //   DotBf16    vdpbf16ps   2 bf16 of each row, into fp32                       AVX512_BF16
 //   DotInt8    vpdpbusd    4 uint8 of A and int8 of B, into int32              AVX512_VNNI
 //   DotBits    vpopcntd    32 bits: those that differ, into int32              AVX512_VPOPCNTDQ
-//   DotFloat   vfmadd      1 float, to which fp16 is widened when it is packed AVX512F
+//   DotFloat   vfmadd      1 float, to which fp16 is widened when it is loaded AVX512F
 //
 // The functions are compiled for these instruction sets by attribute, in files that are built for
-// the baseline: a plan must not call them unless require() of the format returns.
+// the baseline: a plan must not call them unless require_dot_products() returns.
 #pragma once
 
 // GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on

@@ -13,8 +13,6 @@
 //   multiply(Part): the sums of Part's steps, stored to C or kept
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "kernels/common/cpu/aligned.hpp"
@@ -114,11 +112,13 @@ class PackedProduct final : public Plan {
     const bool by_panels = panels_ >= threads_;
 #pragma omp parallel num_threads(threads_)
     {
-      const int thread = omp_get_thread_num();
-      pack_a(o, partition(row_tiles_, threads_, thread));
-#pragma omp barrier
-      multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
-               by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
+#pragma omp for schedule(static, 1)
+      for (int thread = 0; thread < threads_; ++thread)
+        pack_a(o, partition(row_tiles_, threads_, thread));
+#pragma omp for schedule(static, 1) nowait
+      for (int thread = 0; thread < threads_; ++thread)
+        multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
+                 by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
     }
   }
 

@@ -13,15 +13,6 @@
 
 namespace stepladder::matmul {
 
-// Of dlopen. MKL makes the functions of its parts global: without RTLD_DEEPBIND, a BLAS that is
-// opened later calls MKL's wherever they have the name of its own. AddressSanitizer forbids the
-// flag.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr int own_functions_first = RTLD_LOCAL;
-#else
-inline constexpr int own_functions_first = RTLD_LOCAL | RTLD_DEEPBIND;
-#endif
-
 class BlasLibrary {
  public:
   // Opens the first of `files` that the loader finds. Throws NotHere if there is none, with the

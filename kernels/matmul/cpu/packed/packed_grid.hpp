@@ -59,6 +59,10 @@ class PackedGrid final : public Plan {
     if constexpr (!fuses) separate_epilogue(problem_, operands, threads_);
   }
 
+  std::string remark() const override {
+    return splits_k && threads_ > 1 && !divides_k_ ? "K is too short to divide: C is divided" : "";
+  }
+
  private:
   using Tile = GemmTile<>;
   using Product = PackedProduct<fuses>;
