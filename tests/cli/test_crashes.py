@@ -72,6 +72,22 @@ def check(run, reasons):
     assert {row["variant"] for row in read_csv(run / "samples.csv")} == GOOD
 
 
+def test_verify_names_the_rung_that_crashes(crashing):
+    done = crashing("verify", "sgd_update", "--direction", "sgd", "--shape", "1000", "--variant",
+                    "serial,crashes_segv")
+    assert done.returncode == -signal.SIGSEGV
+    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \S+, 1 threads failed "
+                     r"while it was verified: killed by SIGSEGV$", done.stderr, re.M)
+
+
+def test_verify_shows_the_instruction_that_the_cpu_refuses(crashing):
+    done = crashing("verify", "sgd_update", "--direction", "sgd", "--shape", "1000", "--variant",
+                    "crashes_illegal")
+    assert done.returncode == -signal.SIGILL
+    assert re.search(r"crashes_illegal .*: killed by SIGILL at the instruction "
+                     r"0f 0b( [0-9a-f]{2}){6}$", done.stderr, re.M)
+
+
 def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42," + ",".join(REASONS),
                  "--time-limit", "6", "--memory-limit", "1")

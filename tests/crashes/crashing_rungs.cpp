@@ -40,6 +40,8 @@ class Crashing final : public Plan {
 
 void segv() { std::raise(SIGSEGV); }
 void give_up() { std::abort(); }
+// ud2, 0f 0b
+void execute_illegal() { __builtin_trap(); }
 void leave() { std::exit(0); }  // NOLINT(concurrency-mt-unsafe)
 void hang() {
   for (;;) pause();
@@ -76,6 +78,7 @@ STEPLADDER_CRASHING(alone, hang_alone, verified)
 STEPLADDER_CRASHING(exit, leave, timed)
 STEPLADDER_CRASHING(hang, hang, timed)
 STEPLADDER_CRASHING(heap, damage_heap, verified)
+STEPLADDER_CRASHING(illegal, execute_illegal, verified)
 STEPLADDER_CRASHING(late, segv, timed)
 STEPLADDER_CRASHING(memory, eat_memory, verified)
 STEPLADDER_CRASHING(segv, segv, verified)
