@@ -10,7 +10,8 @@ from matplotlib.lines import Line2D
 
 from plots.charts import style
 from plots.charts.figure import label_of_all
-from plots.data.names import BY_MODEL, Rung, split_isa, widest_builds
+from plots.data.chain import best_of_branch, groups_of
+from plots.data.names import Rung, split_isa, widest_builds
 from plots.data.ratios import Ladder, Resource, first_and_last, resource_of, resources_of
 
 ROW_HEIGHT = 0.175  # inches
@@ -22,28 +23,33 @@ class RungRow(NamedTuple):
     rung: Rung
     resources: list[Resource]  # that it ran on, of those that the chart shows
     label: str
+    kind: str  # of its group
 
 
 def rung_rows(ladder: Ladder, rungs: Sequence[Rung] | None = None) -> list[RungRow]:
-    """Rungs in ladder order with their fewest and most threads: of `rungs`, or of all measured
-    ones. Builds for narrower instruction sets than the widest have the fewest threads only. The
-    label names what a rung builds on where that is not the row below."""
+    """Rungs, of `rungs` or of all measured ones, with their fewest and most threads: the main
+    ladder, then what the compiler makes of its loops, the best rung of each branch, and the
+    libraries. Builds for narrower instruction sets than the widest have the fewest threads only.
+    The label names what a rung builds on where that is not the row below."""
     rungs = ladder.measured_rungs if rungs is None else rungs
     shown = first_and_last(resources_of(ladder.measured))
     widest = widest_builds(ladder.measured_rungs)
-    libraries = [rung for rung in rungs if rung.technique == "vendor"]
-    by_model = [rung for rung in rungs if rung.name == BY_MODEL]
-    ours = [rung for rung in rungs if rung not in libraries and rung not in by_model]
-    rows = []
-    for rung in [*ours, *by_model, *libraries]:
-        ran_on = sorted({resource_of(row) for row in ladder.of(rung)})
-        here = [r for r in shown if r in ran_on and (rung in widest or r == ran_on[0])]
-        if not here:
-            continue
-        base = ladder.base_of(rung)
-        below = rows[-1].rung if rows else None
-        on = f"  (on {split_isa(base.name)[0]})" if base and base != below else ""
-        rows.append(RungRow(rung, here, rung.name + on))
+    rows: list[RungRow] = []
+    for group in groups_of(ladder, rungs):
+        for rung in [best_of_branch(ladder, group.rungs)] if group.is_branch else group.rungs:
+            ran_on = sorted({resource_of(row) for row in ladder.of(rung)})
+            here = [r for r in shown if r in ran_on and (rung in widest or r == ran_on[0])]
+            if not here:
+                continue
+            base = ladder.base_of(rung)
+            below = rows[-1].rung if rows else None
+            remarks = []
+            if base and (base != below or group.is_branch):
+                remarks.append(f"on {split_isa(base.name)[0]}")
+            if group.is_branch and len(group.rungs) > 1:
+                remarks.append(f"best of {len(group.rungs)}")
+            remark = f"  ({', '.join(remarks)})" if remarks else ""
+            rows.append(RungRow(rung, here, rung.name + remark, group.kind))
     return rows
 
 
@@ -82,11 +88,10 @@ def grid_of(count: int) -> tuple[int, int]:
 
 
 def label_rows(axes: Axes, rows: list[RungRow]) -> None:
-    """Names on the left, first rung at the bottom, a line between our rungs and the libraries."""
+    """Names on the left, first rung at the bottom, a line between the groups."""
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.tick_params(axis="y", length=0)
-    is_vendor = [row.rung.technique == "vendor" for row in rows]
     for i in range(1, len(rows)):
-        if is_vendor[i] != is_vendor[i - 1]:
+        if rows[i].kind != rows[i - 1].kind:
             axes.axhline(i - 0.5, color="#AAAAAA", linewidth=0.6, linestyle=(0, (3, 2)))

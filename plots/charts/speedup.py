@@ -64,7 +64,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     # Rungs for problems that the first rung cannot compute, for example with an epilogue, have no
     # speedup.
     have_one = {name for speedups in found.values() for name, _ in speedups}
-    rows = rung_rows(ladder, [rung for rung in ladder.measured_rungs if rung.name in have_one])
+    rows = [row for row in rung_rows(ladder) if row.rung.name in have_one]
     shown = shown_resources(rows)
     roofs = {direction: {r: roof for r in shown if (roof := roof_speedup(ladder, direction, r))}
              for direction in found}
@@ -73,7 +73,8 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     grid = grid_of(len(found))
     remark = (f"Geometric mean over {problems_of(counts)} of suite {suites(ladder)}. Bars: 95 % "
               "confidence. At the right: gain over the rung below, or over the one in brackets, on "
-              "the most threads. Libraries on top.")
+              "the most threads. From below: the main ladder, its loops by the compiler, the best "
+              "rung of each branch, the libraries.")
     if any(mean.count < counts[direction] for direction, speedups in found.items()
            for mean in speedups.values()):
         remark += " (n): measured on n of the problems only."

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from plots.data.names import Rung, is_by_compiler, is_cpu
+from plots.data.names import Rung, is_by_compiler, split_isa
 from plots.data.numbers import milliseconds, percent, shown, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
 from plots.data.ratios import (
@@ -34,6 +34,9 @@ TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "Op
                    "vendor": "The vendor's library"}
 
 
+KINDS = ("main", "compiler", "branch", "library")
+
+
 class Bar(NamedTuple):
     rung: Rung
     resource: Resource
@@ -52,13 +55,25 @@ class Chain(NamedTuple):
     of_ceiling: float | None  # percent, of the best rung
 
 
+class Group(NamedTuple):
+    """Rungs that stand together in a table or a chart."""
+    kind: str        # one of KINDS
+    is_branch: bool  # then its best rung stands for all
+    rungs: list[Rung]
+
+
 def main_resource(ladder: Ladder) -> Resource | None:
-    """The most threads on the fewest ranks of the CPU; the GPU if nothing ran on the CPU."""
-    own = [row for row in ladder.measured if row["technique"] != "vendor"]
-    on = resources_of(own)
-    cpu = [r for r in on if is_cpu(r.device)]
-    fewest = [r for r in cpu if r.ranks == cpu[0].ranks]
-    return fewest[-1] if fewest else on[-1] if on else None
+    """Of the CPU, or the GPU if nothing ran on the CPU."""
+    return next(iter(main_resources(ladder)), None)
+
+
+def main_resources(ladder: Ladder) -> list[Resource]:
+    """Of each device the most threads on its fewest ranks; the CPU first."""
+    found: dict[str, list[Resource]] = {}
+    for r in resources_of(row for row in ladder.measured if row["technique"] != "vendor"):
+        found.setdefault(r.device, []).append(r)
+    return [[r for r in of_device if r.ranks == of_device[0].ranks][-1]
+            for of_device in found.values()]
 
 
 def most_threads(ladder: Ladder, rung: Rung, at_most: Resource) -> Resource | None:
@@ -73,11 +88,7 @@ def chain_of(ladder: Ladder) -> Chain | None:
     best = best_rung(ladder, None, resource) if resource else None
     if best is None:
         return None
-    path: list[Rung] = []
-    below: Rung | None = best.rung
-    while below is not None and below not in path:
-        path.insert(0, below)
-        below = ladder.base_of(below)
+    path = path_to(ladder, best.rung)
     ladder = on_common_problems(ladder, path, resource)
     bars = [bar for i, rung in enumerate(path)
             if (bar := bar_of(ladder, rung, resource, path[i - 1] if i else None))]
@@ -92,6 +103,55 @@ def chain_of(ladder: Ladder) -> Chain | None:
     return Chain(ladder, resource, bars, fastest_of_most_problems(libraries),
                  fastest_of_most_problems(compiled), ceiling,
                  ladder.column_mean("percent_of_roof", best.rung, None, resource))
+
+
+def path_to(ladder: Ladder, rung: Rung | None) -> list[Rung]:
+    """From the first rung to this one."""
+    path: list[Rung] = []
+    while rung is not None and rung not in path:
+        path.insert(0, rung)
+        rung = ladder.base_of(rung)
+    return path
+
+
+def groups_of(ladder: Ladder, rungs: Sequence[Rung]) -> list[Group]:
+    """The rungs from the first to the best one of each device, what the compiler makes of them, the
+    branches off them, and the libraries. Rungs that leave the same rung by the same idea and
+    technique are one branch, with all that builds on them, as are algorithms that a library can be
+    told to use."""
+    main: set[str] = set()
+    for resource in main_resources(ladder):
+        best = best_rung(ladder, None, resource)
+        main |= {split_isa(rung.name)[0] for rung in path_to(ladder, best and best.rung)}
+    found: dict[tuple, Group] = {}
+    for rung in rungs:
+        family = split_isa(rung.name)[0]
+        if rung.technique == "vendor":
+            key: tuple = ("library", rung.builds_on)
+        elif family in main:
+            key = ("main",)
+        elif is_by_compiler(rung) or family.endswith("_omp_simd"):
+            key = ("compiler",)
+        else:
+            path = path_to(ladder, rung)
+            at = next((i for i in reversed(range(len(path)))
+                       if split_isa(path[i].name)[0] in main), -1)
+            first = path[at + 1]
+            key = ("branch", path[at].name if at >= 0 else "", first.idea, first.technique)
+        is_branch = key[0] == "branch" or key[0] == "library" and rung.builds_on != ""
+        found.setdefault(key, Group(key[0], is_branch, [])).rungs.append(rung)
+    return sorted(found.values(), key=lambda group: KINDS.index(group.kind))
+
+
+def best_of_branch(ladder: Ladder, rungs: Sequence[Rung], direction: str | None = None) -> Rung:
+    """The rung that gains most over the first one, on its most threads; without such a gain, the
+    last."""
+    def gain(rung: Rung) -> float:
+        on = resources_of(ladder.of(rung, direction))
+        mean = mean_ratio(ladder.speedups(rung, direction, on[-1])) if on else None
+        return mean.value if mean else 0.0
+
+    return max(reversed(rungs), key=gain)
 
 
 def fastest_of_most_problems(bars: Sequence[Bar]) -> Bar | None:

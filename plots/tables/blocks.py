@@ -22,8 +22,8 @@ modes              the training modes side by side, from the folder modes/ of th
 run
 modes-FAMILY       those of one family, such as modes-synchronous, beside single
 modes-hosts        the same between hosts, from the folder modes/hosts/
-ladder-PRIMITIVE   every rung of a primitive: measured gain over the rung that it builds on, and
-                   over the first one
+ladder-PRIMITIVE   the rungs of a primitive: measured gain over the rung that it builds on, and
+                   over the first one; of a side branch, its best rung
 chart-NAME         the chart of that name in the charts folder of the run
 """
 
@@ -35,7 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots.data import attribution, modes, network, schema, spread
-from plots.data.chain import Bar, main_chain
+from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
 from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (
     MISSING,
@@ -193,26 +193,44 @@ def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
     others."""
     if ladder is None or not ladder.measured:
         return None
-    parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
-             "that it ran on; `gain` is over the rung that it builds on; `equal`: as over vendor, "
-             "but Winograd and FFT only beside libraries that use them."]
     labels = ["rung", "builds on", "on", "gain", f"over {ladder.baseline}", "over vendor",
               "equal", "of roof", "problems"]
+    tables = []
     for direction in ladder.directions:
-        lines = [ladder_line(ladder, rung, direction) for rung in ladder.measured_rungs
-                 if ladder.of(rung, direction)]
+        here = [rung for rung in ladder.measured_rungs if ladder.of(rung, direction)]
+        lines = []
+        for group in groups_of(ladder, here):
+            shown = ([best_of_branch(ladder, group.rungs, direction)] if group.is_branch
+                     else group.rungs)
+            lines += [ladder_line(ladder, rung, direction, len(group.rungs) - len(shown) + 1)
+                      for rung in shown]
         if lines:
-            title = f"**{direction}**\n\n" if direction else ""
-            parts.append(title + markdown.table(labels, lines, 3))
+            tables.append((direction, lines))
+    vendor, equal = labels.index("over vendor"), labels.index("equal")
+    has_equal = any(line[equal] not in (MISSING, line[vendor])
+                    for _, lines in tables for line in lines)
+    parts = [f"{source(run)} Geometric means over the problems, of every rung on the most threads "
+             "that it ran on: the main ladder, what the compiler makes of its loops, a line for "
+             "each side branch, the libraries. (n): the fastest of n rungs. `gain` is over the "
+             "rung that it builds on"
+             + ("; `equal`: as over vendor, but Winograd and FFT only beside libraries that use "
+                "them." if has_equal else ".")]
+    for direction, lines in tables:
+        if not has_equal:
+            lines = [line[:equal] + line[equal + 1:] for line in lines]
+        parts.append((f"**{direction}**\n\n" if direction else "") + markdown.table(
+            labels if has_equal else labels[:equal] + labels[equal + 1:], lines, 3))
     return "\n\n".join(parts)
 
 
-def ladder_line(ladder: Ladder, rung: Rung, direction: str) -> list[str]:
+def ladder_line(ladder: Ladder, rung: Rung, direction: str, rungs: int) -> list[str]:
+    """rungs: those of the branch whose best this is."""
     where = rung, direction, resources_of(ladder.of(rung, direction))[-1]
     gain, total = mean_ratio(ladder.gains(*where)), mean_ratio(ladder.speedups(*where))
     base = ladder.base_of(rung)
     problems = {(row["problem"], row["cache"]) for row in ladder.of(*where)}
-    return [f"`{rung.name}`", f"`{split_isa(base.name)[0]}`" if base else MISSING, where[2].label,
+    return [f"`{rung.name}`" + (f" ({rungs})" if rungs > 1 else ""),
+            f"`{split_isa(base.name)[0]}`" if base else MISSING, where[2].label,
             times(gain and gain.value), times(total and total.value),
             times(ladder.column_mean("speedup_vs_vendor", *where)),
             times(ladder.column_mean("speedup_vs_vendor_equal", *where)),

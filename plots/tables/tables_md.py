@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.data import modes, schema
+from plots.data.chain import groups_of
 from plots.data.names import Rung
 from plots.data.numbers import milliseconds, plural, times
 from plots.data.overview import counts
@@ -68,7 +69,7 @@ def ladder_section(ladder: Ladder, direction: str) -> str:
               *(f"over {ladder.baseline}, {r.label}" for r in resources),
               *(f"over vendor, {r.label}" for r in with_vendor), *schema.STATUSES, "noisy"]
     lines = []
-    for rung in ladder.rungs:
+    for rung in [rung for group in groups_of(ladder, ladder.rungs) for rung in group.rungs]:
         rows = [row for row in ladder.rows
                 if row["variant"] == rung.name and row["direction"] == direction]
         if rows:

@@ -6,9 +6,10 @@ import pytest
 
 from plots.__main__ import main
 from plots.data.errors import InputError
+from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.tables import markdown
-from plots.tables.blocks import data_parallel_peers, known_blocks, peers, sweep
+from plots.tables.blocks import data_parallel_peers, known_blocks, ladder_block, peers, sweep
 from plots.tables.report import rewrite
 from run_folder import summary_row, table_row, total, write_csv, write_json
 from tests import columns
@@ -78,14 +79,21 @@ def test_the_table_of_a_ladder(tmp_path, root):
     rewrite(load_run(tmp_path), root)
     text = (root / "kernels/matmul/README.md").read_text()
     assert table_row(text, "rung") == ["rung", "builds on", "on", "gain", "over serial",
-                                       "over vendor", "equal", "of roof", "problems"]
-    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "–", "4.0 %",
-                                             "2"]
+                                       "over vendor", "of roof", "problems"]
+    assert table_row(text, "`blocked`")[1:] == ["–", "1 thread", "–", "1.00x", "–", "4.0 %", "2"]
     assert table_row(text, "`simd_avx2`")[1:] == ["`blocked`", "1 thread", "4.00x", "4.00x",
-                                                 "0.50x", "–", "–", "2"]
+                                                 "0.50x", "–", "2"]
     assert table_row(text, "`openmp`")[1:] == ["`simd`", "2 threads", "2.00x", "4.00x", "–", "–",
-                                              "–", "1"]
+                                              "1"]
     assert "mkl" not in text
+
+
+def test_a_table_has_equal_arithmetic_only_where_it_makes_a_difference():
+    run = load_run(Path(__file__).resolve().parents[2] / "results/intel-xeon-2core/layers")
+    found = {ladder.primitive: ladder_block(run, ladder) for ladder in ladders(run)}
+    assert "equal" in table_row(found["convolution"], "rung")  # Winograd and FFT
+    assert "equal" not in table_row(found["matmul"], "rung")
+    assert "`equal`" in found["convolution"] and "`equal`" not in found["matmul"]
 
 
 def test_wide_text_becomes_several_lines_and_a_wide_table_several_tables():

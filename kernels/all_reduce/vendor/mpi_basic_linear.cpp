@@ -16,6 +16,7 @@ constexpr char algorithm[] = "basic_linear";
 constexpr VariantInfo info{
     .name = "mpi_basic_linear",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's basic_linear: rank 0 adds all vectors and broadcasts the sum",
 };
 

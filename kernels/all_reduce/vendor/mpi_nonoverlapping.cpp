@@ -17,6 +17,7 @@ constexpr char algorithm[] = "nonoverlapping";
 constexpr VariantInfo info{
     .name = "mpi_nonoverlapping",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's nonoverlapping: MPI_Reduce, then MPI_Bcast",
 };
 

@@ -17,6 +17,7 @@ constexpr char algorithm[] = "rabenseifner";
 constexpr VariantInfo info{
     .name = "mpi_rabenseifner",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's rabenseifner: reduce-scatter by halving, all-gather by doubling",
 };
 

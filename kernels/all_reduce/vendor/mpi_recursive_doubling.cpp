@@ -16,6 +16,7 @@ constexpr char algorithm[] = "recursive_doubling";
 constexpr VariantInfo info{
     .name = "mpi_recursive_doubling",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's recursive_doubling: ranks at distance 1, 2, 4, … exchange vectors",
 };
 

@@ -16,6 +16,7 @@ constexpr char algorithm[] = "ring";
 constexpr VariantInfo info{
     .name = "mpi_ring",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's ring: one chunk per rank travels round the ring",
 };
 

@@ -22,6 +22,7 @@ constexpr char algorithm[] = "segmented_ring";
 constexpr VariantInfo info{
     .name = "mpi_segmented_ring",
     .technique = Technique::vendor,
+    .builds_on = "mpi_allreduce",
     .adds = "Open MPI's segmented_ring: its ring on segments of the chunks",
 };
 
