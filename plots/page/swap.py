@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from plots.data.chain import main_step
 from plots.data.names import is_cpu, ladder_order, technique_in_name
 from plots.data.ratios import Ladder, Resource, resource_of
 from plots.data.reading import Row, Run
@@ -76,7 +77,8 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
                 if resource_of(row).ranks == 1}
     techniques = {row["variant"]: row["technique"] for ladder in ladders for row in ladder.measured}
     data: dict[str, Any] = {"networks": {}, "techniques": techniques}
-    for network in networks(found):
+    main = main_step(run)  # of the first screen
+    for network in sorted(networks(found), key=lambda name: not main or name != main.own.network):
         optimizer = described[network].optimizer if network in described else None
         threads: dict[str, Any] = {}
         for c in (c for c in found if c.network == network):

@@ -256,6 +256,11 @@ def test_swapping_has_measured_steps_and_times_alone(made, text):
     assert {o["primitive"] for o in network["operations"]} == {"matmul", None}
 
 
+def test_swapping_begins_with_the_network_of_the_first_screen(made, text):
+    assert next(iter(data_of(text, "swap-data")["networks"])) == chains.main_step(
+        load_run(made)).own.network
+
+
 def test_a_run_without_steps_says_what_adds_them(folder):
     (folder / "step.csv").unlink()
     (folder / "train.csv").unlink()

@@ -91,6 +91,19 @@ def test_choosing_rungs_moves_the_step(opened):
     assert result_ms(page) == before
 
 
+def test_a_swapped_step_is_beside_the_libraries_and_a_loss_is_marked(opened):
+    page = opened()
+    page.select_option("#s-network", "mlp")
+    page.select_option("#s-threads", "1 thread")
+    page.select_option("#s-use", "best")
+    assert page.locator("#s-result .faster").count() == 1  # 16 and 14 in run_folder.py
+    page.select_option("#s-use", "serial")
+    assert page.locator("#s-result .slower").inner_text().startswith(
+        "slower than the libraries' step: 0.0")
+    page.select_option("#s-use", "vendor")
+    assert not page.locator("#s-result .faster, #s-result .slower").count()
+
+
 def test_a_swap_that_was_measured_shows_the_measurement(opened):
     page = opened()
     page.select_option("#s-network", "mnist_cnn")

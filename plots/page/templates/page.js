@@ -184,6 +184,11 @@ if (swapper) {
       + `others inside ${use.value}`;
     out.replaceChildren(make("b", {}, milliseconds(result.total) + " ms"), " a step, ", gain,
       make("span", { class: "mark " + (result.measured ? "yes" : "no") }, how));
+    const library = p.uses.vendor?.total / result.total;
+    if (library && use.value !== "vendor") out.append("; ",
+      make("span", { class: library < 1 ? "slower" : "faster" },
+        `${library < 1 ? "slower than the libraries' step: " : ""}${digits(library)}×`),
+      library < 1 ? "" : " as fast as the libraries' step");
     if (result.base.total !== result.total) {
       out.append(`; ${digits(result.total / result.base.total)}× the time of ${use.value}`);
     }
