@@ -27,6 +27,9 @@ void print_table(const Attribution& found, std::span<const std::string> names) {
   }
   fmt::print("  {:<10} {:>8} {:>8} {:>8}  {}\n", "all", "", "", factor_text(found.total.value),
              interval(found.total));
+  if (found.fastest.value > found.total.value)
+    fmt::print("  fastest: {} {} ({})\n", names_of(found.fastest_with, names),
+               factor_text(found.fastest.value), interval(found.fastest));
   std::vector<Attribution::Pair> clear;
   for (const Attribution::Pair& pair : found.pairs)
     if (pair.together.low > 1 || pair.together.high < 1) clear.push_back(pair);
@@ -59,6 +62,7 @@ std::vector<AttributionRow> rows_of(const Attribution& found, std::span<const st
   }
   rows.emplace_back(common).technique = "all";
   rows.back().average = found.total;
+  rows.back().most = found.fastest, rows.back().most_after = names_of(found.fastest_with, names);
   return rows;
 }
 

@@ -1,5 +1,6 @@
 #include "harness/results/attribution.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -88,9 +89,15 @@ double log_error(double low, double high) { return std::log(high / low) / (2 * t
 Attribution attribute(std::span<const CornerTime> corners) {
   const int count = std::countr_zero(corners.size());
   Attribution found;
-  LogSum total(corners);
-  total.add(1, 0, (1U << count) - 1);
-  found.total = total.factor();
+  const auto gain_of = [&](unsigned bits) {
+    LogSum sum(corners);
+    sum.add(1, 0, bits);
+    return sum.factor();
+  };
+  found.total = gain_of((1U << count) - 1);
+  const auto fastest = std::ranges::min_element(corners, {}, &CornerTime::seconds);
+  found.fastest_with = static_cast<unsigned>(fastest - corners.begin());
+  found.fastest = gain_of(found.fastest_with);
   for (int i = 0; i < count; ++i) {
     found.techniques.push_back(technique(corners, count, i));
     for (int j = 0; j < i; ++j)

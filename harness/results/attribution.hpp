@@ -48,7 +48,9 @@ struct Attribution {
   };
   std::vector<Technique> techniques;
   std::vector<Pair> pairs;
-  Factor total;  // T(none) / T(all)
+  Factor total;           // T(none) / T(all)
+  Factor fastest;         // T(none) / T of the fastest corner
+  unsigned fastest_with;  // bits of its techniques
 };
 
 // corners: 2^n positive times, n >= 1; bit i of the index: technique i is on.

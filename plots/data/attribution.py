@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from plots.data.numbers import plural, shown
 from plots.data.reading import Row, Run
 
+CLEARLY = 1.03
 STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"
 TECHNIQUE_NAMES = {"blocking": "cache blocking", "tile": "a register tile",
                    "loops": "the order of the loops"}
@@ -49,15 +51,23 @@ def name_of(row: Row) -> str:
 
 def clause(row: Row) -> str:
     """What a technique bought, in a few words."""
-    name = name_of(row)
-    if row["most"] / row["least"] <= STEADY:
-        return f"{name} {shown(row['least'])} to {shown(row['most'])} whatever came before"
-    return f"{name} {shown(row['alone'])} alone and {shown(row['last'])} at the end"
+    when = ("whatever came before" if row["most"] / row["least"] <= STEADY else
+            f"({shown(row['alone'])} alone, {shown(row['last'])} at the end)")
+    return f"{name_of(row)} {shown(row['average'])} {when}"
 
 
 def sentence(found: Attribution) -> str:
-    clauses = [clause(row) for row in found.techniques]
-    text = "; ".join(clauses)
     subject = (f"the step of {found.problem}" if found.primitive == "step" else found.primitive)
-    return (f"On {subject} ({found.shape}, {plural(found.threads, 'thread')}), {text}; all "
-            f"together {shown(found.total['average'])}.")
+    return (f"On {subject} ({found.shape}, {plural(found.threads, 'thread')}), on average over all "
+            f"orders: {'; '.join(map(clause, found.techniques))}; all together "
+            f"{shown(found.total['average'])} over the plain loops{without(found)}.")
+
+
+def without(found: Attribution) -> str:
+    """The fastest combination, if it has not all techniques and is clearly faster."""
+    most = found.total["most"]
+    if not most or most < CLEARLY * found.total["average"]:
+        return ""
+    with_ = set(re.split(", | and ", found.total["most_after"]))
+    names = [name_of(row) for row in found.techniques if row["technique"] not in with_]
+    return f", {shown(most)} without {' and '.join(names)}"

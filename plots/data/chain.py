@@ -5,7 +5,7 @@ geometric means over the problems of all rungs of the chain."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "Op
                    "vendor": "The vendor's library"}
 
 
+LARGE_S = 20e-6  # of the best rung: a problem that takes less shows calls and forks
 KINDS = ("main", "compiler", "branch", "library")
 
 
@@ -49,10 +50,19 @@ class Chain(NamedTuple):
     ladder: Ladder
     resource: Resource        # of the best rung
     bars: list[Bar]
-    library: Bar | None
+    large: dict[str, Mean]    # by rung, the gain over the bar below on problems of LARGE_S or more
+    libraries: list[Bar]      # the fastest on each resource of the bars
     compiler: Bar | None      # what the compiler makes of the best plain loop
+    beside_compiler: Bar | None  # the fastest of the bars' rungs on the compiler's threads
     ceiling: float | None     # of the roof over the first rung
     of_ceiling: float | None  # percent, of the best rung
+
+    @property
+    def library(self) -> Bar | None:
+        return self.library_on(self.resource)
+
+    def library_on(self, resource: Resource) -> Bar | None:
+        return next((bar for bar in self.libraries if bar.resource == resource), None)
 
 
 class Group(NamedTuple):
@@ -95,14 +105,30 @@ def chain_of(ladder: Ladder) -> Chain | None:
     if not bars:
         return None
     ceiling = ceiling_over_first(ladder, best.rung, resource)
-    libraries = [bar for rung in ladder.measured_rungs if rung.technique == "vendor"
-                 and not ladder.is_prepacked(rung)
-                 and (bar := bar_of(ladder, rung, resource, None)) and bar.resource == resource]
-    compiled = [bar for rung in ladder.measured_rungs if is_by_compiler(rung)
-                and (bar := bar_of(ladder, rung, resource, None))]
-    return Chain(ladder, resource, bars, fastest_of_most_problems(libraries),
-                 fastest_of_most_problems(compiled), ceiling,
+    libraries = [fastest_of_most_problems(
+        bar for rung in ladder.measured_rungs if rung.technique == "vendor"
+        and not ladder.is_prepacked(rung)
+        and (bar := bar_of(ladder, rung, on, None)) and bar.resource == on)
+        for on in sorted({bar.resource for bar in bars})]
+    compiler = fastest_of_most_problems(bar for rung in ladder.measured_rungs
+                                        if is_by_compiler(rung)
+                                        and (bar := bar_of(ladder, rung, resource, None)))
+    beside = compiler and fastest_of_most_problems(
+        bar for rung in path if (bar := bar_of(ladder, rung, compiler.resource, None)))
+    return Chain(ladder, resource, bars, gains_of_large(ladder, path, bars[-1]),
+                 [bar for bar in libraries if bar], compiler, beside, ceiling,
                  ladder.column_mean("percent_of_roof", best.rung, None, resource))
+
+
+def gains_of_large(ladder: Ladder, path: Sequence[Rung], best: Bar) -> dict[str, Mean]:
+    """Empty if all problems are large, or none."""
+    rows = ladder.compared(best.rung, None, best.resource)
+    large = {problem_key(row) for row in rows if row["median_s"] >= LARGE_S}
+    if not 0 < len(large) < len(rows):
+        return {}
+    ladder = replace(ladder, measured=[row for row in ladder.measured if problem_key(row) in large])
+    bars = [bar_of(ladder, rung, best.resource, below) for rung, below in zip(path[1:], path)]
+    return {bar.rung.name: bar.gain for bar in bars if bar and bar.gain}
 
 
 def path_to(ladder: Ladder, rung: Rung | None) -> list[Rung]:
@@ -154,7 +180,8 @@ def best_of_branch(ladder: Ladder, rungs: Sequence[Rung], direction: str | None 
     return max(reversed(rungs), key=gain)
 
 
-def fastest_of_most_problems(bars: Sequence[Bar]) -> Bar | None:
+def fastest_of_most_problems(found: Iterable[Bar]) -> Bar | None:
+    bars = list(found)
     most = max((bar.total.count for bar in bars), default=0)
     return max((bar for bar in bars if bar.total.count == most),
                key=lambda bar: bar.total.value, default=None)
@@ -258,19 +285,23 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
             chain.ladder.primitive, shown(last.total.value), interval(last.total),
             "the textbook loop" if chain.bars[0].rung.technique == "serial"
             else chain.bars[0].rung.name, chain.resource.label))
-        if chain.compiler:
-            parts.append(Markup(", <b>{}</b> as fast as what the compiler makes of the best plain "
-                                "loop").format(
-                shown(last.total.value / chain.compiler.total.value)))
+        if chain.compiler and chain.beside_compiler:
+            parts.append(Markup(", on {} <b>{}</b> as fast as what the compiler makes of the best "
+                                "plain loop").format(
+                chain.compiler.resource.label,
+                shown(chain.beside_compiler.total.value / chain.compiler.total.value)))
         parts.append(
             Markup(", <b>{}</b> of the machine's measured ceiling").format(
                 percent(chain.of_ceiling))
             if chain.of_ceiling else Markup(" ({})").format(why_no_ceiling(chain, refused)))
     if step and step.first:
-        parts.append(Markup("{} training step of {} takes <b>{} ms</b> instead of {} ms with the "
-                            "best rungs").format(
-            ", and a" if parts else "A", step.own.network, milliseconds(step.own.total_s),
-            milliseconds(step.first.total_s)))
+        library = (Markup("{} ms with the libraries, ").format(milliseconds(step.vendor.total_s))
+                   if step.vendor else "")
+        parts.append(Markup("{} training step of {} takes <b>{} ms</b> with the best rung for each "
+                            "layer on {}, {}{} ms with textbook loops on {}").format(
+            ". A" if parts else "A", step.own.network, milliseconds(step.own.total_s),
+            step.own.resource.label, library, milliseconds(step.first.total_s),
+            step.first.resource.label))
     if not parts:
         return Markup("This run has no two rungs of one ladder to compare; <code>make bench</code> "
                       "measures them.")

@@ -20,6 +20,7 @@ class BestRung(NamedTuple):
     over_vendor: float | None
     # Of the rung that gains most without Winograd and FFT, over libraries without.
     over_vendor_equal: float | None
+    equal_rung: Rung | None
     percent_of_roof: float | None
     problems: int
 
@@ -29,7 +30,7 @@ def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> Best
     weights, and all-reduces that compress, do not count. Without a first rung to compare with, the
     shortest times decide."""
     found = []
-    equal: list[tuple[tuple, float | None]] = []
+    equal: list[tuple[tuple, float | None, Rung]] = []
     for rung in ladder.measured_rungs:
         rows = ladder.of(rung, direction, resource)
         if (not rows or rung.technique == "vendor" or ladder.is_prepacked(rung)
@@ -40,17 +41,18 @@ def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> Best
         rank = ((mean.count, mean.value) if mean else (0, 0.0), len(rows), -seconds)
         if not any(row.get("arithmetic") for row in rows):
             equal.append((rank, ladder.column_mean("speedup_vs_vendor_equal", rung, direction,
-                                                   resource)))
+                                                   resource), rung))
         best = BestRung(rung, mean.value if mean else None,
                         ladder.column_mean("speedup_vs_vendor", rung, direction, resource), None,
+                        None,
                         ladder.column_mean("percent_of_roof", rung, direction, resource),
                         mean.count if mean else len(rows))
         found.append((rank, best))
     if not found:
         return None
     best = max(found, key=lambda entry: entry[0])[1]
-    return best._replace(
-        over_vendor_equal=max(equal, key=lambda entry: entry[0])[1] if equal else None)
+    _, over_vendor, rung = max(equal, key=lambda entry: entry[0], default=((), None, None))
+    return best._replace(over_vendor_equal=over_vendor, equal_rung=rung)
 
 
 class StepComparison(NamedTuple):

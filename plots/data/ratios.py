@@ -227,10 +227,16 @@ class Ladder:
         return Ratio(value, value * measured_now.low / measured_now.value,
                      value * measured_now.high / measured_now.value)
 
+    def compared(self, rung: Rung, direction: str | None, resource: Resource) -> list[Row]:
+        """The rows of a rung on problems that the first rung computes too; all, without such
+        ones."""
+        rows = self.of(rung, direction, resource)
+        return [row for row in rows if row["speedup_vs_serial"]] or rows
+
     def column_mean(self, column: str, rung: Rung, direction: str | None,
                     resource: Resource) -> float | None:
-        """Geometric mean of a positive column over the problems."""
-        return geometric_mean(row[column] for row in self.of(rung, direction, resource)
+        """Geometric mean of a positive column over the problems of compared()."""
+        return geometric_mean(row[column] for row in self.compared(rung, direction, resource)
                               if row.get(column))
 
 

@@ -1,7 +1,8 @@
 """The instructions of a rung's inner loop, from its object file in the build folder.
 
 A compiler's output has no mark for the hottest loop. Of the innermost loops of the file, the one
-with many and dense floating-point instructions is shown, which is a guess, and the page says so.
+with most floating-point arithmetic, if it is dense, is shown, which is a guess, and the page says
+so.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ Code = list[tuple[int, str]]  # address and text
 class Loop(NamedTuple):
     instructions: list[str]
     arithmetic: int
+    floats: int  # that the arithmetic of one pass has
 
 
 def object_file(build: Path, source: str, variant: str) -> Path | None:
@@ -58,7 +60,7 @@ def inner_loop(build: Path, root: Path, source: str, headers: Sequence[str], var
     except (subprocess.SubprocessError, OSError):
         return "objdump could not read its object file"
     best = max((loop for code in functions(listing) for loop in innermost_loops(code)),
-               key=lambda loop: loop.arithmetic ** 2 / len(loop.instructions), default=None)
+               key=lambda loop: loop.floats ** 2 / len(loop.instructions), default=None)
     if best is None or not best.arithmetic:
         return "its object file has no simple loop with floating-point instructions"
     return best
@@ -89,8 +91,15 @@ def innermost_loops(code: Code) -> Iterator[Loop]:
         if start > last_start and i - start < LONGEST:
             body = [shown(t) for _, t in code[start:i + 1]]
             if not any(LEAVES.match(t) for t in body):
-                yield Loop(body, sum(bool(ARITHMETIC.match(t)) for t in body))
+                arithmetic = [t for t in body if ARITHMETIC.match(t)]
+                yield Loop(body, len(arithmetic), sum(map(floats_of, arithmetic)))
         last_start = max(last_start, start)
+
+
+def floats_of(instruction: str) -> int:
+    if not re.match(r"\S+p[sd]\b", instruction):
+        return 1
+    return 16 if "zmm" in instruction else 8 if "ymm" in instruction else 4
 
 
 def shown(text: str) -> str:

@@ -207,7 +207,7 @@ def gain_lines(ladder: Ladder, rung: Rung) -> list[str]:
     directions = [d for d in ladder.directions if ladder.of(rung, d)]
     for resource in on:
         for direction in [None, *(directions if len(directions) > 1 else [])]:
-            rows = ladder.of(rung, direction, resource)
+            rows = ladder.compared(rung, direction, resource)
             gain = mean_ratio(ladder.gains(rung, direction, resource))
             total = mean_ratio(ladder.speedups(rung, direction, resource))
             lines.append([rung.name, resource.label, direction or "all",

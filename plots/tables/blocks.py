@@ -30,6 +30,7 @@ chart-NAME         the chart of that name in the charts folder of the run
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -142,31 +143,61 @@ def answer(run: Run) -> str | None:
     chain = main_chain(ladders(run))
     if chain is None:
         return "\n".join([source(run) + "\n", *parts]).rstrip() if parts else None
-    library = chain.library
 
     def line(bar: Bar, adds: str) -> list[str]:
-        rate = chain.ladder.column_mean("gflops_per_s", bar.rung, None, bar.resource)
-        return [f"`{bar.rung.name}`", adds, bar.resource.label, number(rate, ".1f"),
-                times(bar.gain and bar.gain.value), times(bar.total.value),
-                percent(100 * bar.total.value / library.total.value) if library else MISSING]
+        def mean(column: str) -> float | None:
+            return chain.ladder.column_mean(column, bar.rung, None, bar.resource)
 
-    lines = [line(bar, bar.rung.idea) for bar in chain.bars]
-    lines += [line(bar, what) for bar, what in ((chain.compiler, "the compiler alone"),
-                                                (library, "the fastest library")) if bar]
-    labels = ("rung", "adds", "on", "GFLOP/s", "gain", "over the first", "of the library")
+        large = chain.large.get(bar.rung.name)
+        return [f"`{bar.rung.name}`", adds, bar.resource.label, number(mean("gflops_per_s"), ".1f"),
+                times(bar.gain and bar.gain.value), times(large and large.value),
+                times(bar.total.value), times(mean("speedup_vs_vendor"))]
+
+    labels = ["rung", "adds", "on", "GFLOP/s", "gain", "large", "over the first", "library"]
+    lines = [labels, *(line(bar, bar.rung.idea) for bar in chain.bars)]
+    lines += [line(bar, what) for bar, what in (
+        (chain.compiler, "the compiler alone"),
+        *((library, "the fastest library") for library in chain.libraries)) if bar]
+    if not chain.large:
+        lines = [cells[:5] + cells[6:] for cells in lines]
     count = plural(chain.bars[-1].total.count, "problem")
-    return "\n".join([
-        f"{source(run)} Geometric means over {count} of {chain.ladder.primitive}; `gain` is over "
-        "the line above.", "", markdown.table(labels, lines, 3),
-        *(["", "What a technique buys depends on what is there already: alone, and at the end.", ""]
-          if parts else []), *parts]).rstrip()
+    large = max((mean.count for mean in chain.large.values()), default=0)
+    about = (f"{source(run)} Geometric means over {count} of {chain.ladder.primitive}; `gain`: "
+             "over the line above; "
+             + (f"`large`: that over the {large} of them that take the last rung 20 us or more; "
+                if large else "")
+             + "`library`: over the fastest library of each problem on as many threads"
+             + (f" ({named})." if (named := libraries_of(chain.ladder)) else "."))
+    return "\n".join([about, "", markdown.table(lines[0], lines[1:], 3),
+                      *(["", ALL_ORDERS, ""] if parts else []), *parts]).rstrip()
+
+
+ALL_ORDERS = ("What a technique buys depends on what is there before it. All combinations of "
+              "techniques, in code that is simpler than the rungs ([how](docs/measuring.md)):")
+
+
+def libraries_of(ladder: Ladder) -> str:
+    """As their rows name them: with the version and the kernels in use."""
+    remarks = [Counter(row["reason"].partition(";")[0] for row in ladder.of(rung)).most_common(1)
+               for rung in ladder.measured_rungs if rung.technique == "vendor"]
+    return ", ".join(dict.fromkeys(remark for [(remark, _)] in remarks if remark))
 
 
 def summary(run: Run, by_direction: bool) -> str | None:
     table = summary_table(ladders(run), by_direction)
     over = "the problems" if by_direction else "the problems of all directions"
     return (f"{source(run)} Geometric means over {over}; `equal`: the best rung without Winograd "
-            f"and FFT, over libraries without.\n\n{table}" if table else None)
+            f"and FFT{equal_rungs(ladders(run))}, over libraries without.\n\n{table}"
+            if table else None)
+
+
+def equal_rungs(found: Sequence[Ladder]) -> str:
+    """Those that are not the best rungs themselves."""
+    best = [best_rung(ladder, None, resource) for ladder in found
+            for resource in resources_of(ladder.measured)]
+    names = dict.fromkeys(f"`{b.equal_rung.name}`" for b in best
+                          if b and b.equal_rung and b.equal_rung != b.rung)
+    return f" ({', '.join(names)})" if names else ""
 
 
 def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
@@ -228,7 +259,7 @@ def ladder_line(ladder: Ladder, rung: Rung, direction: str, rungs: int) -> list[
     where = rung, direction, resources_of(ladder.of(rung, direction))[-1]
     gain, total = mean_ratio(ladder.gains(*where)), mean_ratio(ladder.speedups(*where))
     base = ladder.base_of(rung)
-    problems = {(row["problem"], row["cache"]) for row in ladder.of(*where)}
+    problems = {(row["problem"], row["cache"]) for row in ladder.compared(*where)}
     return [f"`{rung.name}`" + (f" ({rungs})" if rungs > 1 else ""),
             f"`{split_isa(base.name)[0]}`" if base else MISSING, where[2].label,
             times(gain and gain.value), times(total and total.value),

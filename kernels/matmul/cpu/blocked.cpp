@@ -1,12 +1,5 @@
-// Cache blocking. A block of op(B) stays in L2 while every row of A is multiplied with it, and each
-// element of C is loaded and stored once per four products instead of once per product:
-//
-//                    block of op(B): 128 rows of 512 floats, 256 KiB
-//   row of A          b0 ────────────────
-//   a0 a1 a2 a3       b1 ────────────────     c[j] += a0 b0[j] + a1 b1[j] + a2 b2[j] + a3 b3[j]
-//                     b2 ────────────────
-//   row of C          b3 ────────────────     5 loads and 1 store for 4 multiply-adds;
-//   c ────────────────                        serial_ikj has 8 loads and 4 stores
+// Cache blocking: a block of op(B), 128 rows of 512 floats, 256 KiB, stays in L2 while every row of
+// A is multiplied with it. The innermost loop is that of `unrolled`.
 //
 // A transposed B is copied into rows block by block, so the copy stays in the cache (Lam, Rothberg
 // and Wolf, The Cache Performance and Optimizations of Blocked Algorithms, 1991).
@@ -73,8 +66,8 @@ class Blocked final : public Plan {
 constexpr VariantInfo info{
     .name = "blocked",
     .technique = Technique::serial,
-    .builds_on = "serial_ikj",
-    .adds = "a block of B stays in L2; four products per load and store of C",
+    .builds_on = "unrolled",
+    .adds = "a block of B stays in L2 while all rows of A pass",
     .idea = Idea::cache_blocking,
 };
 

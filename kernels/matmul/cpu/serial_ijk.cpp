@@ -8,13 +8,12 @@ namespace {
 void multiply(const Problem& p, const Operands& o) {
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < columns_of_row(p, i); ++j) {
+      const float* a = o.a + (p.transpose_a ? i : i * p.k);
+      const float* b = o.b + (p.transpose_b ? j * p.k : j);
+      const std::int64_t a_step = p.transpose_a ? p.m : 1, b_step = p.transpose_b ? 1 : p.n;
       float sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const float a = p.transpose_a ? o.a[l * p.m + i] : o.a[i * p.k + l];
-        const float b = p.transpose_b ? o.b[j * p.k + l] : o.b[l * p.n + j];
-        sum += a * b;
-      }
+      for (std::int64_t l = 0; l < p.k; ++l) sum += a[l * a_step] * b[l * b_step];
       o.c[i * p.n + j] = sum;
     }
 }

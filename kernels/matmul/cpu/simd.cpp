@@ -1,6 +1,6 @@
 // Vectors: the loops of `blocked` on 4, 8 or 16 columns per instruction (simd_block.hpp). Four
-// multiply-adds take five loads and a store, so L1 limits the speed and not the arithmetic; the
-// register tile of `packed` lifts that limit. Tails of fewer columns than lanes use masks.
+// multiply-adds take five loads and a store; the register tile of `tiled` needs 11 loads for 24.
+// Tails of fewer columns than lanes use masks.
 #include "kernels/common/cpu/simd.hpp"
 
 #include "kernels/matmul/cpu/simd_block.hpp"
@@ -26,7 +26,7 @@ constexpr VariantInfo info{
     .name = "simd",
     .technique = Technique::simd,
     .builds_on = "blocked",
-    .adds = "vectors of 4, 8 or 16 columns",
+    .adds = "vectors of 4, 8 or 16 columns, and fused multiply-adds",
     .idea = Idea::vectors,
     .isa = build_isa,
     .triangle = true,

@@ -46,6 +46,8 @@ TEST(Attribution, IndependentTechniquesGainTheSameAfterAnyOthers) {
   for (const Attribution::Pair& pair : found.pairs)
     EXPECT_NEAR(pair.together.value, 1, exact) << pair.first << " " << pair.second;
   EXPECT_NEAR(found.total.value, 2 * 1.5 * 0.8 * 4, exact);
+  EXPECT_NEAR(found.fastest.value, 2 * 1.5 * 4, exact);
+  EXPECT_EQ(found.fastest_with, 0b1011U);
 }
 
 TEST(Attribution, APairThatHelpsEachOtherSharesWhatItGainsTogether) {
