@@ -1,4 +1,4 @@
-// stepladder infer: latency and throughput of a network that infers, for batches, threads and rungs.
+// stepladder infer: latency and throughput of a network that infers, by batch, threads and rungs.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -29,10 +29,10 @@ struct Service {
   std::string name() const;  // for messages: "inference/mlp/best/batch:8/threads:2/inside"
 };
 
-// The weights are those of `owner`, a network of the same layers that outlives the service. If it is
-// null, the first network of the service owns them: `parameters`, or drawn from the seed if there
-// are none. The rungs are those that are fastest within the forward pass. Collective. Throws as
-// TrainableNetwork does, and std::runtime_error if there are fewer or more parameters.
+// The weights are those of `owner`, a network of the same layers that outlives the service. If it
+// is null, the first network of the service owns them: `parameters`, or drawn from the seed if
+// there are none. The rungs are those that are fastest within the forward pass. Collective. Throws
+// as TrainableNetwork does, and std::runtime_error if there are fewer or more parameters.
 Service make_service(const network::NetworkDescription& description, const UseSpec& use,
                      Split split, int threads, std::uint64_t seed,
                      std::span<const float> parameters, TrainableNetwork* owner, PlanStore& plans);
@@ -63,8 +63,8 @@ struct Latency {
   double error = 0;                  // output_error() of the last requests, of any network
 };
 
-// Percentiles of all requests, in any order of ranks; by_rank[rank][repetition], as many repetitions
-// on each rank, none empty.
+// by_rank[rank][repetition]: as many repetitions on each rank, none empty. Percentiles are of the
+// requests of all of them.
 Latency latency_of(const std::vector<std::vector<RequestSeries>>& by_rank, std::int64_t batch);
 
 struct InferenceOptions {

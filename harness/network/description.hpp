@@ -182,8 +182,8 @@ NetworkDescription without_optional(NetworkDescription network);
 // The network without its dropout, as it infers.
 NetworkDescription without_dropout(NetworkDescription network);
 
-// What the layout of the parameters and their meaning depend on: name, input, weights that decay and
-// layers, a line for each, as "layer: fc1 fully_connected  512x1x1".
+// What the layout of the parameters and their meaning depend on: a line for the name, the input,
+// the weights that decay, and each layer, as "layer: fc1 fully_connected  512x1x1".
 std::vector<std::string> identity_of(const NetworkDescription& network);
 
 // The same function with less work: every max_pool that follows a relu runs before it, and relu

@@ -23,8 +23,9 @@ struct Checkpoint {
   std::vector<std::pair<std::string, std::vector<float>>> arrays;  // "parameters", "state1", …
 };
 
-// Of a file, or the newest in a folder that can be read: the first checkpoint whose identity has all
-// these lines. Throws std::runtime_error, with the reason of each file that was refused.
+// Of a file, or of a folder the newest that can be read. Its identity has these lines, and no other
+// ones of their kinds ("network: ", "layer: "). Throws std::runtime_error, with the reason of each
+// file that was refused.
 Checkpoint read_checkpoint(const std::filesystem::path& file_or_folder,
                            const std::vector<std::string>& lines);
 // Replaces the file. Throws std::runtime_error that names it.

@@ -1,5 +1,5 @@
-// Inference: its outputs are those of the fp64 references, whatever serves them, and its percentiles
-// those of the requests.
+// Inference: its outputs are those of the fp64 references, whatever serves them, and its
+// percentiles those of the requests.
 #include "harness/execution/inference.hpp"
 
 #include <gtest/gtest.h>
