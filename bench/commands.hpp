@@ -22,6 +22,7 @@ Command attribute_command(CLI::App& program);
 Command new_command(CLI::App& program);
 Command try_command(CLI::App& program);
 Command step_command(CLI::App& program);
+Command infer_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command modes_command(CLI::App& program);
 Command plan_command(CLI::App& program);

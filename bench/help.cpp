@@ -32,6 +32,10 @@ const std::map<std::string, Examples>& examples() {
       {"step",
        {"stepladder step --network mnist_cnn --use simd --use best --threads 1,2",
         "stepladder step --network mnist_cnn --trace step.json"}},
+      {"infer",
+       {"stepladder infer --network mnist_cnn --batch 1,8,64 --use best,vendor --threads 1,2",
+        "stepladder infer --network mnist_cnn --weights checkpoints --requests 1000",
+        "mpirun -np 2 build/stepladder infer --network mlp --threads 1"}},
       {"train",
        {"stepladder train --network mnist_cnn --epochs 2",
         "mpirun -np 2 build/stepladder train --network mnist_cnn --mode synchronous"}},
@@ -78,7 +82,7 @@ std::vector<const CLI::Option*> named_options(const CLI::App& app) {
 
 bool takes_file(const CLI::Option& option) {
   for (const char* name : {"out", "suite-file", "plugin", "blas", "record", "trace", "tuned",
-                           "network", "data", "checkpoint", "cost-model"})
+                           "network", "data", "checkpoint", "cost-model", "weights", "export"})
     if (option.get_lnames().front() == name) return true;
   return false;
 }

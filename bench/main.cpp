@@ -44,11 +44,12 @@ int dispatch(int count, char** arguments) {
   program.require_subcommand(1);
   program.set_version_flag("--version", "stepladder 0.1.0");
   const std::vector<Command> commands = {
-      list_command(program),    machine_command(program),   verify_command(program),
-      bench_command(program),   attribute_command(program), new_command(program),
-      try_command(program),     step_command(program),      train_command(program),
-      modes_command(program),   plan_command(program),      tune_command(program),
-      predict_command(program), compare_command(program),   completion_command(program)};
+      list_command(program),      machine_command(program),   verify_command(program),
+      bench_command(program),     attribute_command(program), new_command(program),
+      try_command(program),       step_command(program),      infer_command(program),
+      train_command(program),     modes_command(program),     plan_command(program),
+      tune_command(program),      predict_command(program),   compare_command(program),
+      completion_command(program)};
   add_examples(program);
   try {
     const Command* chosen = mpi_session().agree([&]() -> const Command* {

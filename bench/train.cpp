@@ -73,40 +73,20 @@ std::optional<double> share(double seconds, const Progress& progress) {
 
 // What a training must have in common with the one that wrote a checkpoint. The number of ranks is
 // not part of it in synchronous modes, whose weights depend on it by rounding only.
-std::string text_of(const network::LayerDescription& layer) {
-  const auto details = [&]() -> std::string {
-    if (const auto* c = std::get_if<network::Convolution>(&layer.layer))
-      return fmt::format("{}x{} stride {}x{} pad {}x{} groups {}", c->kernel_h, c->kernel_w,
-                         c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->groups);
-    if (const auto* p = std::get_if<network::MaxPool>(&layer.layer))
-      return fmt::format("{}x{} stride {}x{} pad {}x{}", p->window_h, p->window_w, p->stride_h,
-                         p->stride_w, p->pad_h, p->pad_w);
-    if (const auto* p = std::get_if<network::AveragePool>(&layer.layer))
-      return fmt::format("{}x{} stride {}x{} pad {}x{} {}", p->window_h, p->window_w, p->stride_h,
-                         p->stride_w, p->pad_h, p->pad_w, average_pool::name_of(p->count));
-    if (const auto* d = std::get_if<network::Dropout>(&layer.layer))
-      return fmt::format("{:g}", d->rate);
-    if (const auto* n = std::get_if<network::LocalResponseNormalization>(&layer.layer))
-      return fmt::format("{} {:g} {:g} {:g}", n->size, n->alpha, n->beta, n->k);
-    return "";
-  };
-  return fmt::format("{} {} {} {}x{}x{}", layer.name, layer.type(), details(),
-                     layer.output.channels, layer.output.height, layer.output.width);
-}
-
 std::vector<std::string> identity_of(const Options& options,
                                      const network::NetworkDescription& description,
                                      const data::Dataset& data, bool synchronous) {
   const network::OptimizerDescription& o = description.optimizer;
+  // Network, input, weight decay, layers.
+  const std::vector<std::string> own = network::identity_of(description);
   std::vector<std::string> lines = {
-      fmt::format("network: {}", description.name),
-      fmt::format("input: {}x{}x{}", description.input.channels, description.input.height,
-                  description.input.width),
+      own[0],
+      own[1],
       fmt::format("batch: {}", description.batch),
       fmt::format("optimizer: {}", sgd_update::name_of(o.type)),
       fmt::format("learning rate: {:g}, decay {:g} every {} samples", o.learning_rate, o.decay,
                   o.decay_every_samples),
-      fmt::format("weight decay: {:g} on {}", o.weight_decay, static_cast<int>(o.weight_decay_on)),
+      own[2],
       fmt::format("momentum, rho, betas, epsilon: {:g} {:g} {:g} {:g} {:g}", o.momentum, o.rho,
                   o.beta1, o.beta2, o.epsilon),
       fmt::format("data: {}, {} images", data.origin, data.count()),
@@ -116,19 +96,8 @@ std::vector<std::string> identity_of(const Options& options,
       fmt::format("seed: {}", options.seed),
       fmt::format("warm-up: {}", options.warm_up)};
   if (!synchronous) lines.push_back(fmt::format("ranks: {}", mpi_session().ranks()));
-  for (const network::LayerDescription& layer : description.layers)
-    lines.push_back("layer: " + text_of(layer));
+  lines.insert(lines.end(), own.begin() + 3, own.end());
   return lines;
-}
-
-// Not part of the identity: checkpoints of versions without it are of the same trainings.
-std::string hash_of(const data::DatasetPair& data) {
-  std::uint64_t hash = fnv1a_basis;
-  for (const data::Dataset* set : {&data.train, &data.test}) {
-    hash = fnv1a(std::as_bytes(std::span(set->images)), hash);
-    hash = fnv1a(std::as_bytes(std::span(set->labels)), hash);
-  }
-  return fmt::format("{:016x}", hash);
 }
 
 // `rungs`: of each rank.
@@ -275,6 +244,7 @@ class Training {
                             : std::max<std::int64_t>(1, options.evaluate_every / batch)),
         id_(std::move(id)) {
     if (run.writes()) {
+      // NOLINTNEXTLINE(modernize-make-unique): a Table does not move
       table_.reset(new Table(run.folder().table(train_columns())));
       if (!options.checkpoint.empty()) folder_.emplace(options.checkpoint);
     }
@@ -309,7 +279,7 @@ class Training {
       const Progress total = mode_.total();
       mode_.collect();
       if (step >= steps || step >= evaluation) {
-        accuracy = this->accuracy();
+        accuracy = accuracy_over_ranks(mode_.network(), data_.test);
         append(total, accuracy, true);
         print(total, accuracy);
       } else if (step % options_.log_every == 0) {
@@ -331,17 +301,6 @@ class Training {
     if (folder_)
       folder_->save(total.step,
                     checkpoint_of(identity_, data_hash_, total, accuracy, rungs, mode_.network()));
-  }
-
-  // Every rank takes a part of the images.
-  double accuracy() {
-    const auto count = static_cast<std::size_t>(data_.test.count());
-    const auto rank = static_cast<std::size_t>(mpi_session().rank()),
-               ranks = static_cast<std::size_t>(mpi_session().ranks());
-    double correct = static_cast<double>(count_correct(
-        mode_.network(), data_.test, count * rank / ranks, count * (rank + 1) / ranks));
-    Communicator("the evaluation").sum(std::span<double>(&correct, 1));
-    return correct / static_cast<double>(count);
   }
 
   void append(const Progress& p, std::optional<double> accuracy, bool of_all_ranks) {
@@ -502,7 +461,7 @@ int run(const Options& options) {
   std::string data_hash;
   if (!options.checkpoint.empty() && mpi.rank() == 0) {
     folder.emplace(options.checkpoint);
-    data_hash = hash_of(data);
+    data_hash = data::hash_of(data);
   }
   if (folder && !options.resume)
     if (const auto files = folder->files_of(identity); !files.empty())

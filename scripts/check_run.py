@@ -18,6 +18,7 @@ from plots.page import timeline  # noqa: E402
 
 CHART_FORMATS = (".svg", ".pdf", ".png")
 JSON_COPIES = ("summary", "step")  # of the CSV files of these names
+INFERENCE = "inference"  # a run may have none
 
 
 def read_part(run, part, problems):
@@ -81,7 +82,7 @@ def check_columns_json(run, problems):
     if not content:
         return
     described = content.get("tables") or {}
-    for name in schema.TABLES:
+    for name in (*schema.TABLES, *schema.INFERENCE_TABLES):
         if not all(column.get("meaning") for column in described.get(name) or []):
             problems.append(f"{path}: a column of {name} has no meaning")
 
@@ -135,6 +136,30 @@ def check_summary(rows, problems):
             problems.append(f"summary: no ok row of {suite.stem}")
 
 
+def check_inference(rows, problems):
+    for row in rows:
+        name = (f"inference: {row['network']} {row['use']} {row['layer']}, batch {row['batch']}, "
+                f"{row['threads']} threads, {row['split']}")
+        if row["status"] == "failed":
+            problems.append(f"{name}: failed ({row['reason']})")
+        elif row["status"] == "unavailable":
+            if not row["reason"]:
+                problems.append(f"{name}: unavailable, without a reason")
+        elif row["status"] != "ok":
+            problems.append(f"{name}: unknown status '{row['status']}'")
+        elif row["layer"] != schema.TOTAL:
+            if row["median_s"] is None or row["share"] is None:
+                problems.append(f"{name}: ok, without median_s or share")
+        elif row["verified"] != "yes":
+            problems.append(f"{name}: ok, but verified is '{row['verified']}'")
+        else:
+            times = [row[column] for column in ("p50_s", "p90_s", "p99_s", "max_s")]
+            if None in times or not 0 < times[0] <= times[1] <= times[2] <= times[3]:
+                problems.append(f"{name}: the percentiles are {times}, expected 0 < p50 <= max")
+            if not (row["samples_per_s"] or 0) > 0:
+                problems.append(f"{name}: samples_per_s is '{row['samples_per_s']}'")
+
+
 def row_name(row):
     """The row of a variant that cannot run on this machine has no problem, threads and ranks."""
     words = [row[key] for key in ("primitive", "direction", "variant", "problem") if row[key]]
@@ -174,6 +199,9 @@ def check(run):
     check_trace(run / schema.TRACE_FILE, problems)
     check_page(run / schema.REPORT_FILE, problems)
     check_summary(parts["summary"], problems)
+    if (run / f"{INFERENCE}.csv").exists():
+        check_inference(read_part(run, INFERENCE, problems) or [], problems)
+        check_json_copy(run, INFERENCE, problems)
     check_filled("step", parts["step"], "median_s", problems)
     check_filled("train", parts["train"], "loss", problems)
     check_charts(run / schema.CHARTS_FOLDER, problems)

@@ -6,6 +6,8 @@ libraries, whose rows go to matmul/ in the run folder.
   NETWORK=mlp,mnist_cnn   networks in bench/networks.json
   RANKS=2      measures data-parallel training steps over that many ranks instead, beside PyTorch
                with DistributedDataParallel over gloo (NETWORK=mnist_cnn)
+  INFERENCE=1  measures inference instead, beside PyTorch and ONNX Runtime
+  BATCH=1,8,64 THREADS=1,2 BUDGET=…   of its requests
 With PRIMITIVE=all_reduce it measures all-reduce in other communication libraries instead; each
 MPI library from PyPI is a folder of its own, .venv-peers/libraries/<name>.
   SUITE=sweep RANKS=2 VARIANT=… BUDGET=…   as in make bench
@@ -43,14 +45,15 @@ def install_environment():
     wanted = f"{hashlib.sha256(version + REQUIREMENTS.read_bytes()).hexdigest()}  -"
     if text_of(stamp) == wanted:
         return
-    print(f"Installing PyTorch and MKL into {ENVIRONMENT} (several gigabytes)")
+    print(f"Installing PyTorch, ONNX Runtime and MKL into {ENVIRONMENT} (several gigabytes)")
     subprocess.run([PYTHON, "-m", "venv", "--clear", ENVIRONMENT], check=True)
     if pip_install(ENVIRONMENT, "-r", REQUIREMENTS):
         stamp.write_text(wanted + "\n")
     elif variable("PRIMITIVE") == "all_reduce":
         (ENVIRONMENT / "unavailable").write_text("pip could not install PyTorch\n")
     else:
-        raise Refused("pip could not install PyTorch and MKL. No other target needs them.")
+        raise Refused("pip could not install PyTorch, ONNX Runtime and MKL. No other target "
+                      "needs them.")
 
 
 def install(library, packages):
@@ -118,6 +121,11 @@ def main():
     if variable("PRIMITIVE"):
         command = all_reduce(python, program, out)
         os.execv(command[0], command)
+    if variable("INFERENCE") == "1":
+        inference = [python, "bench/peers/inference.py", "--program", program, "--out", out,
+                     *given(("NETWORK", "--networks"), ("BATCH", "--batch"),
+                            ("THREADS", "--threads"), ("BUDGET", "--seconds"))]
+        os.execv(inference[0], inference)
     steps = [python, "bench/peers/run.py", "--program", program, "--out", out,
              *given(("NETWORK", "--networks"), ("RANKS", "--ranks"))]
     if variable("RANKS"):

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
+
+#include "harness/io/hash.hpp"
 
 namespace stepladder::data {
 
@@ -34,6 +37,15 @@ std::vector<float> unit_interval(const std::vector<std::uint8_t>& bytes) {
   std::transform(bytes.begin(), bytes.end(), values.begin(),
                  [](std::uint8_t byte) { return static_cast<float>(byte) / 255.0F; });
   return values;
+}
+
+std::string hash_of(const DatasetPair& data) {
+  std::uint64_t hash = fnv1a_basis;
+  for (const Dataset* set : {&data.train, &data.test}) {
+    hash = fnv1a(std::as_bytes(std::span(set->images)), hash);
+    hash = fnv1a(std::as_bytes(std::span(set->labels)), hash);
+  }
+  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace stepladder::data

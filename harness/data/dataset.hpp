@@ -31,6 +31,9 @@ struct DatasetPair {
   Dataset test;
 };
 
+// Of all images and labels, 16 hexadecimal digits.
+std::string hash_of(const DatasetPair& data);
+
 // The centre of every image; if the margin is odd, one more row is removed at the bottom and one
 // more column at the right. Throws std::invalid_argument unless 1 <= height <= dataset.height and
 // 1 <= width <= dataset.width.

@@ -122,6 +122,7 @@ std::unique_ptr<NetworkParts> NetworkBuilder::build() {
       [&parts] { return device_access(parts.loss, false); });
   for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer)
     std::move(layer->begin(), layer->end(), std::back_inserter(parts.operations));
+  if (options_.inference) return std::move(parts_);
   add_all_reduce();
   add_updates();
   return std::move(parts_);
@@ -139,13 +140,14 @@ void NetworkBuilder::add_copy(const char* what, const char* direction, std::func
 }
 
 void NetworkBuilder::add_forward(Operation operation) {
-  parts_->evaluation.push_back(operation.run);
+  if (!options_.inference) parts_->evaluation.push_back(operation.run);
   parts_->operations.push_back(std::move(operation));
 }
 
 NetworkBuilder::LayerParameters NetworkBuilder::parameters(std::size_t layer) const {
   float *parameters = parts_->parameters.here, *gradients = parts_->gradients.here;
   const std::size_t weights = tensors_.weights_at[layer], biases = tensors_.biases_at[layer];
+  if (options_.inference) return {parameters + weights, parameters + biases, nullptr, nullptr};
   return {parameters + weights, parameters + biases, gradients + weights, gradients + biases};
 }
 
@@ -160,27 +162,32 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   const bool alone =
       options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
   Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
-  const auto run_of = [&](const Variant& variant, std::shared_ptr<PlanOf<Primitive>> plan) {
-    const bool prepacked = variant.info->prepacked;  // a step packs its new weights
-    return [plan = std::move(plan), operands, prepacked] {
-      const typename Primitive::Operands now = operands();
-      if (prepacked) plan->prepare(now);
-      plan->run(now);
-    };
+  // A step packs its new weights; inference packs them once.
+  const auto bound = [&](const Variant& variant,
+                         std::shared_ptr<PlanOf<Primitive>> plan) -> Alternative {
+    const auto run = [plan, operands] { plan->run(operands()); };
+    const auto prepare = [plan, operands] { plan->prepare(operands()); };
+    if (!variant.info->prepacked) return {variant.name, run};
+    if (options_.inference) return {variant.name, run, prepare};
+    return {variant.name, [run, prepare] {
+              prepare();
+              run();
+            }};
   };
+  Alternative own = bound(chosen.variant, std::move(chosen.plan));
   Operation operation{
       .layer = layer,
       .phase = phase,
-      .variant = chosen.variant.name,
-      .run = run_of(chosen.variant, std::move(chosen.plan)),
+      .variant = own.variant,
+      .run = own.run,
+      .prepare = own.prepare,
       .accesses = [problem, operands] { return accesses<Primitive>(problem, operands()); }};
   if (options_.alternatives && !chosen.close.empty()) {
-    operation.alternatives.push_back({operation.variant, operation.run});
+    operation.alternatives.push_back(std::move(own));
     for (const Variant& variant : chosen.close)
       operation.alternatives.push_back(
-          {variant.name,
-           run_of(variant, plan_variant<Primitive>(variant.entry, problem,
-                                                   {threads, mpi_session().communicator()}))});
+          bound(variant, plan_variant<Primitive>(variant.entry, problem,
+                                                 {threads, mpi_session().communicator()})));
   }
   return operation;
 }
@@ -277,11 +284,13 @@ void NetworkBuilder::add_fully_connected(std::size_t index) {
         }));
     backward_[index].back().concurrent_with_next = true;
   }
-  const matmul::Problem backward_weights{in, out, batch, true, false};
-  backward_[index].push_back(make<matmul::Matmul>(layer.name + ".backward_weights", Phase::backward,
-                                                  matmul_type(), backward_weights, [=] {
-                                                    return Operands{*x, dy, p.dweights};
-                                                  }));
+  if (!options_.inference) {
+    const matmul::Problem backward_weights{in, out, batch, true, false};
+    backward_[index].push_back(make<matmul::Matmul>(
+        layer.name + ".backward_weights", Phase::backward, matmul_type(), backward_weights, [=] {
+          return Operands{*x, dy, p.dweights};
+        }));
+  }
   add_bias(index, index);
 }
 
@@ -306,11 +315,13 @@ void NetworkBuilder::add_convolution(std::size_t index, const network::Convoluti
         }));
     backward_[index].back().concurrent_with_next = true;
   }
-  problem.direction = convolution::Direction::backward_weights;
-  backward_[index].push_back(make<convolution::Convolution>(
-      description.name + ".backward_weights", Phase::backward, convolution_type(), problem, [=] {
-        return Operands{*x, p.dweights, dy};
-      }));
+  if (!options_.inference) {
+    problem.direction = convolution::Direction::backward_weights;
+    backward_[index].push_back(make<convolution::Convolution>(
+        description.name + ".backward_weights", Phase::backward, convolution_type(), problem, [=] {
+          return Operands{*x, p.dweights, dy};
+        }));
+  }
   if (!is_pooled(index)) add_bias(index, index);
 }
 
@@ -347,6 +358,7 @@ void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
   if (epilogue(index) == matmul::Epilogue::none)
     add_forward(make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
                                      [=] { return layers::Operands{.y = y, .bias = p.biases}; }));
+  if (options_.inference) return;
   problem.direction = layers::Direction::backward;
   backward_[at].push_back(
       make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
@@ -420,9 +432,9 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
     Operation forward =
         make<layers::Layers>(layers_[index].name, Phase::forward, layers_type(), problem, operands);
     forward.depends_on_step = is_dropout;
-    if (!is_dropout)
+    if (!is_dropout && !options_.inference)
       parts.evaluation.push_back(forward.run);
-    else if (*x != y)  // evaluation drops nothing: y = x
+    else if (is_dropout && *x != y)  // evaluation drops nothing: y = x
       parts.evaluation.emplace_back([&parts, x, y, count = problem.count()] {
         parts.memory.copy(y, *x, static_cast<std::size_t>(count) * sizeof(float));
       });

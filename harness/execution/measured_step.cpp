@@ -92,6 +92,7 @@ void choose_within_step(TrainableNetwork& network) {
     Alternative& chosen = alternatives[static_cast<std::size_t>(fastest)];
     operations[i].variant = chosen.variant;
     operations[i].run = std::move(chosen.run);
+    operations[i].prepare = std::move(chosen.prepare);
     alternatives.clear();
   }
 }

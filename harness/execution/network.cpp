@@ -97,17 +97,24 @@ Place place_of(const network::NetworkDescription& description, const UseSpec& us
 
 TrainableNetwork::TrainableNetwork(network::NetworkDescription description, const UseSpec& use,
                                    const NetworkOptions& options, PlanStore& plans)
-    : description_(std::move(description)), options_(options) {
+    : description_(options.inference ? network::without_dropout(std::move(description))
+                                     : std::move(description)),
+      options_(options) {
   const Place place = place_of(description_, use);
+  if (options_.inference && place == Place::cuda)
+    throw std::runtime_error(
+        fmt::format("inference runs on the CPU; --use {} selects the device", use.text()));
   if (options_.inter > 1 && place == Place::cuda)
     throw std::runtime_error(
         "operations at once are threads of the CPU; a device runs at once what a step's graph "
         "allows (leave out --inter)");
-  parts_ = build_network(description_, place, use, options_, plans);
+  parts_ = build_network(description_, place, options_.inference ? use.of_constant_weights() : use,
+                         options_, plans);
   if (options_.inter > 1) pair_ = std::make_unique<ThreadPool>(2);
 }
 
 void TrainableNetwork::upload_parameters() {
+  is_packed_ = false;
   parts_->parameters.start_upload();
   parts_->memory.wait();
 }
@@ -126,6 +133,15 @@ void TrainableNetwork::download() {
   parts_->memory.wait();
 }
 
+void TrainableNetwork::pack_weights() {
+  for (const Operation& operation : parts_->operations) {
+    if (operation.prepare) operation.prepare();
+    for (const Alternative& alternative : operation.alternatives)
+      if (alternative.prepare) alternative.prepare();
+  }
+  is_packed_ = true;
+}
+
 // The operations of a phase are contiguous.
 TrainableNetwork::Operations TrainableNetwork::operations_of(Phase phase) {
   const auto is_of = [phase](const Operation& operation) { return operation.phase == phase; };
@@ -134,6 +150,7 @@ TrainableNetwork::Operations TrainableNetwork::operations_of(Phase phase) {
 }
 
 void TrainableNetwork::run(Operations operations) {
+  if (options_.inference && !is_packed_) pack_weights();
   for (std::size_t i = 0; i < operations.size(); ++i) {
     Operation& operation = operations[i];
     if (place() == Place::cuda) {
@@ -272,6 +289,7 @@ void TrainableNetwork::prefetch_batch() {
 void TrainableNetwork::evaluate() {
   parts_->use(host_batch());
   parts_->current->images.start_upload();
+  if (options_.inference) run(parts_->operations);
   for (const std::function<void()>& operation : parts_->evaluation) operation();
   parts_->probabilities.start_download();
   parts_->memory.wait();

@@ -41,10 +41,20 @@ class TrainableNetwork {
     return parts_->probabilities.host;
   }
 
+  // The input of the last layer, on the CPU.
+  std::span<const float> logits() const {  // [batch, classes]
+    return {*(parts_->activations.end() - 2), output_count()};
+  }
+
   // Parameters and gradients of all layers in host memory. A device has its own copy:
   // upload_parameters() copies these parameters to the device, download() copies its parameters,
-  // gradients and optimizer state here. The gradients are those of the last backward().
-  std::span<float> parameters() { return parts_->parameters.host; }
+  // gradients and optimizer state here. The gradients are those of the last backward(). Inference
+  // packs the weights anew in its first pass after a call of parameters() or upload_parameters();
+  // other networks that share them need a call of their own.
+  std::span<float> parameters() {
+    is_packed_ = false;
+    return parts_->parameters.host;
+  }
   std::span<const float> gradients() const { return parts_->gradients.host; }
   void upload_parameters();
   void download();
@@ -62,7 +72,8 @@ class TrainableNetwork {
   double forward();                   // only; with dropout, as in training. Returns the mean loss.
   void backward();                    // after forward()
   void update(double learning_rate);  // after backward(); ends the step
-  // Forward without dropout, for probabilities(). Needs no labels.
+  // Forward without dropout, for probabilities(). Needs no labels. With NetworkOptions::inference
+  // the only pass; it measures Operation::seconds.
   void evaluate();
   // A step that measures Operation::seconds. On the CPU every step does. On a device no operations
   // run concurrently, the events between them take time, and launch overheads are not included.
@@ -79,6 +90,7 @@ class TrainableNetwork {
   void prefetch_batch();
 
   std::vector<Operation>& operations() { return parts_->operations; }
+  const std::vector<Operation>& operations() const { return parts_->operations; }
   // On the CPU: called after each operation of forward(), backward() and update(), unless
   // operations run concurrently (inter = 2).
   void after_operations(std::function<void(const Operation&)> call) { after_ = std::move(call); }
@@ -106,6 +118,7 @@ class TrainableNetwork {
   Batch& host_batch() const { return parts_->batches[host_batch_]; }
   void set_learning_rate(double learning_rate);
   Operations operations_of(Phase phase);
+  void pack_weights();
   void run(Operations operations);
   void run_recorded();
   static std::vector<std::function<void()>> record(Operations operations);
@@ -116,6 +129,7 @@ class TrainableNetwork {
   std::unique_ptr<NetworkParts> parts_;
   std::size_t host_batch_ = 0;        // of parts_->batches, in images() and labels()
   bool is_prefetched_ = false;        // the other batch, for the next step
+  bool is_packed_ = false;            // the weights, by the plans of inference
   std::unique_ptr<ThreadPool> pair_;  // two threads, if inter is 2
   std::function<void(const Operation&)> after_;
 };

@@ -32,6 +32,9 @@ struct NetworkOptions {
   int update_threads = 0;       // threads of the update; 0: as many as of the other operations
   bool input_gradient = false;  // whether backward() computes the gradient of the input
   bool alternatives = false;    // whether operations keep rungs that are nearly as fast
+  // On the CPU: the forward pass alone, without dropout, for evaluate(). There are no gradients,
+  // and prepacked rungs pack the weights once.
+  bool inference = false;
 };
 
 // Of the masks of a layer, which do not depend on the other layers of the network or part.

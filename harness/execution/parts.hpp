@@ -26,6 +26,7 @@ const char* name_of(Phase phase);
 struct Alternative {
   std::string variant;
   std::function<void()> run;
+  std::function<void()> prepare{};  // as Operation::prepare
 };
 
 // A part of a step that is timed by itself: a plan bound to the network's tensors, or a copy.
@@ -34,6 +35,7 @@ struct Operation {
   Phase phase;
   std::string variant;
   std::function<void()> run;          // on a device: asynchronous
+  std::function<void()> prepare{};    // of inference: packs the weights; may be empty
   bool concurrent_with_next = false;  // independent of the next operation
   // The memory that it reads and writes. In a recorded step, operations run concurrently unless one
   // writes memory that the other accesses.

@@ -40,7 +40,8 @@ float normal(Random& random, double deviation) {
 }
 
 void allocate_activations(const network::NetworkDescription& description, const LayerList& layers,
-                          bool input_gradient, NetworkTensors& tensors, NetworkParts& parts) {
+                          const NetworkOptions& options, NetworkTensors& tensors,
+                          NetworkParts& parts) {
   Memory& memory = parts.memory;
   const auto batch = static_cast<std::size_t>(description.batch);
   const auto inputs = batch * static_cast<std::size_t>(description.input.features());
@@ -50,7 +51,10 @@ void allocate_activations(const network::NetworkDescription& description, const 
   parts.activations = {nullptr};
   parts.use(parts.batches.front());
   // Softmax always writes the gradient of its input.
-  const bool has_gradient = input_gradient || is<network::SoftmaxCrossEntropy>(layers.front());
+  const auto feeds_softmax = [&](std::size_t next) {
+    return next < layers.size() && is<network::SoftmaxCrossEntropy>(layers[next]);
+  };
+  const bool has_gradient = options.input_gradient || feeds_softmax(0);
   parts.activation_gradients = {has_gradient ? memory.array<float>(inputs) : nullptr};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const bool in_place = works_in_place(layers, i), last = i + 1 == layers.size();
@@ -59,8 +63,10 @@ void allocate_activations(const network::NetworkDescription& description, const 
     parts.activations.push_back(in_place ? parts.activations.back()
                                 : last   ? parts.probabilities.here
                                          : memory.array<float>(count));
-    parts.activation_gradients.push_back(in_place ? parts.activation_gradients.back()
-                                                  : memory.array<float>(count));
+    parts.activation_gradients.push_back(options.inference && !feeds_softmax(i + 1) ? nullptr
+                                         : in_place && !options.inference
+                                             ? parts.activation_gradients.back()
+                                             : memory.array<float>(count));
     tensors.argmax.push_back(is<network::MaxPool>(layers[i]) ? memory.array<std::uint8_t>(count)
                                                              : nullptr);
   }
@@ -110,13 +116,14 @@ void allocate_parameters(const network::OptimizerDescription& optimizer, const L
       place(layers[i], "weights", layers[i].weights(), tensors.weights_at[i]);
     place(layers[i], "biases", layers[i].biases(), tensors.biases_at[i]);
   }
-  parts.gradients = allocate_gradients(end, options, parts);
+  if (!options.inference) parts.gradients = allocate_gradients(end, options, parts);
   if (const NetworkParts* other = options.parameters_of) {
     parts.parameters = other->parameters;
     parts.state1 = other->state1;
     parts.state2 = other->state2;
   } else {
     parts.parameters = parts.memory.mirrored<float>(end);
+    if (options.inference) return;
     parts.state1 = parts.memory.mirrored<float>(end);
     parts.state2 = parts.memory.mirrored<float>(end);
   }
@@ -141,7 +148,7 @@ NetworkTensors allocate_tensors(const network::NetworkDescription& description,
                                 const LayerList& layers, const NetworkOptions& options,
                                 NetworkParts& parts) {
   NetworkTensors tensors;
-  allocate_activations(description, layers, options.input_gradient, tensors, parts);
+  allocate_activations(description, layers, options, tensors, parts);
   allocate_parameters(description.optimizer, layers, options, tensors, parts);
   if (options.parameters_of == nullptr)
     draw_weights(description, layers, options.seed, tensors, parts);

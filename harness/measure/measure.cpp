@@ -247,7 +247,9 @@ Repeats repeats_of(double estimate, const MeasureOptions& options, std::int64_t 
   const double slot = options.budget_seconds / options.repetitions;
   Repeats found;
   found.iterations =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
+      options.iterations > 0
+          ? options.iterations
+          : std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
   found.iterations = std::max(found.iterations / multiple, std::int64_t{1}) * multiple;
   const double repetition = static_cast<double>(found.iterations) * estimate;
   found.repetitions = static_cast<int>(std::clamp<std::int64_t>(

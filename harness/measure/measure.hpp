@@ -57,6 +57,7 @@ struct MeasureOptions {
   int repetitions = 11;
   // For one subject; slow subjects get fewer repetitions, at least two.
   double budget_seconds = 0.08;
+  std::int64_t iterations = 0;  // of a repetition; 0: as many as the budget allows
 };
 
 // Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock

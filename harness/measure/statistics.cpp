@@ -39,6 +39,12 @@ Summary summarize(std::vector<double> values) {
           .min = values.front()};
 }
 
+double percentile(std::span<const double> sorted, double percent) {
+  const auto rank =
+      static_cast<std::size_t>(std::ceil(percent * static_cast<double>(sorted.size()) / 100));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(numerator.size(), denominator.size()); ++i)

@@ -20,6 +20,10 @@ struct Summary {
 
 Summary summarize(std::vector<double> values);  // not empty
 
+// The least of the values that `percent` of them do not exceed (nearest rank). `sorted`: ascending,
+// not empty; 0 < percent <= 100.
+double percentile(std::span<const double> sorted, double percent);
+
 // Median and confidence interval of numerator[i] / denominator[i], over the i that both have.
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator);
 

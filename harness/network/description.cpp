@@ -1,5 +1,7 @@
 #include "harness/network/description.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -63,6 +65,27 @@ bool relu_follows(const NetworkDescription& network, std::size_t layer) {
   return false;
 }
 
+// Of a checkpoint: its text must not change.
+std::string text_of(const LayerDescription& layer) {
+  const auto details = [&]() -> std::string {
+    if (const auto* c = std::get_if<Convolution>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{} groups {}", c->kernel_h, c->kernel_w,
+                         c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->groups);
+    if (const auto* p = std::get_if<MaxPool>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{}", p->window_h, p->window_w, p->stride_h,
+                         p->stride_w, p->pad_h, p->pad_w);
+    if (const auto* p = std::get_if<AveragePool>(&layer.layer))
+      return fmt::format("{}x{} stride {}x{} pad {}x{} {}", p->window_h, p->window_w, p->stride_h,
+                         p->stride_w, p->pad_h, p->pad_w, average_pool::name_of(p->count));
+    if (const auto* d = std::get_if<Dropout>(&layer.layer)) return fmt::format("{:g}", d->rate);
+    if (const auto* n = std::get_if<LocalResponseNormalization>(&layer.layer))
+      return fmt::format("{} {:g} {:g} {:g}", n->size, n->alpha, n->beta, n->k);
+    return "";
+  };
+  return fmt::format("{} {} {} {}x{}x{}", layer.name, layer.type(), details(),
+                     layer.output.channels, layer.output.height, layer.output.width);
+}
+
 }  // namespace
 
 const std::map<std::string, sgd_update::Optimizer>& optimizer_types() {
@@ -108,6 +131,23 @@ NetworkDescription without_optional(NetworkDescription network) {
   std::erase_if(network.layers, [](const LayerDescription& layer) { return layer.optional; });
   infer_shapes(network);
   return network;
+}
+
+NetworkDescription without_dropout(NetworkDescription network) {
+  std::erase_if(network.layers, is<Dropout>);
+  infer_shapes(network);
+  return network;
+}
+
+std::vector<std::string> identity_of(const NetworkDescription& network) {
+  std::vector<std::string> lines = {
+      fmt::format("network: {}", network.name),
+      fmt::format("input: {}x{}x{}", network.input.channels, network.input.height,
+                  network.input.width),
+      fmt::format("weight decay: {:g} on {}", network.optimizer.weight_decay,
+                  static_cast<int>(network.optimizer.weight_decay_on))};
+  for (const LayerDescription& layer : network.layers) lines.push_back("layer: " + text_of(layer));
+  return lines;
 }
 
 NetworkDescription pool_before_relu(NetworkDescription network) {

@@ -179,6 +179,13 @@ void infer_shapes(NetworkDescription& network);
 // The network without its optional layers, with new shapes.
 NetworkDescription without_optional(NetworkDescription network);
 
+// The network without its dropout, as it infers.
+NetworkDescription without_dropout(NetworkDescription network);
+
+// What the layout of the parameters and their meaning depend on: a line for the name, the input,
+// the weights that decay, and each layer, as "layer: fc1 fully_connected  512x1x1".
+std::vector<std::string> identity_of(const NetworkDescription& network);
+
 // The same function with less work: every max_pool that follows a relu runs before it, and relu
 // computes only the maxima. relu(max(x)) = max(relu(x)), and both have the same gradient: that of
 // the maximum if it is positive, else 0. Layers with weights keep their index.

@@ -273,6 +273,55 @@ const ColumnsOf<StepCsvRow>& step_columns() {
   return columns;
 }
 
+const ColumnsOf<InferenceRow>& inference_columns() {
+  using Row = InferenceRow;
+  static const ColumnsOf<Row> columns(
+      "inference",
+      {{"network", "", "name of the network", [](const Row& r) { return r.network; }},
+       {"use", "", "rungs, such as best or simd,matmul=serial", [](const Row& r) { return r.use; }},
+       {"split", "", "what threads share: inside (a request), or requests (one thread each)",
+        [](const Row& r) { return r.split; }},
+       {"batch", "", "samples of one request", [](const Row& r) { return r.batch; }},
+       {"threads", "", "number of threads of a rank", [](const Row& r) { return r.threads; }},
+       {"ranks", "", "number of MPI ranks, each with requests of its own",
+        [](const Row& r) { return r.ranks; }},
+       {"weights", "", "generated, or the step of the checkpoint, such as step 300",
+        [](const Row& r) { return r.weights; }},
+       {"layer", "", "name of the layer; total: whole requests",
+        [](const Row& r) { return r.layer; }},
+       {"variant", "", "name of the implementation", [](const Row& r) { return r.variant; }},
+       {"status", "", "ok, failed or unavailable", [](const Row& r) { return r.status; }},
+       {"reason", "", "why there is no time", [](const Row& r) { return r.reason; }},
+       {"verified", "", "yes or no, in the total row: outputs within the bound",
+        [](const Row& r) { return r.verified; }},
+       {"error_ratio", "", "largest error of an output / its bound, in the total row",
+        [](const Row& r) { return r.error_ratio; }},
+       {"requests", "", "requests that count, of all ranks, in the total row",
+        [](const Row& r) { return r.requests; }},
+       {"median_s", "s", "median latency; of a layer, its median time in a request",
+        [](const Row& r) { return r.median_seconds; }},
+       {"ci_low_s", "s", "95 % interval of the median, of one visit, in the total row",
+        [](const Row& r) { return r.ci_low; }},
+       {"ci_high_s", "s", "95 % interval of the median, of one visit, in the total row",
+        [](const Row& r) { return r.ci_high; }},
+       {"p50_s", "s", "latency that half of the requests do not exceed",
+        [](const Row& r) { return r.p50; }},
+       {"p90_s", "s", "latency that 90 % of the requests do not exceed",
+        [](const Row& r) { return r.p90; }},
+       {"p99_s", "s", "latency that 99 % of the requests do not exceed",
+        [](const Row& r) { return r.p99; }},
+       {"max_s", "s", "longest latency", [](const Row& r) { return r.max; }},
+       {"samples_per_s", "1/s", "samples of all requests / elapsed time, summed over ranks",
+        [](const Row& r) { return r.samples_per_second; }},
+       {"share", "%", "share of the layer in the sum over the layers",
+        [](const Row& r) { return 100 * r.share; }},
+       {"accuracy", "", "accuracy on the held-out images, 0 to 1, where it was taken",
+        [](const Row& r) { return r.accuracy; }},
+       {"marked", "", "disturbed: other work slowed most repetitions",
+        [](const Row& r) { return r.marked; }}});
+  return columns;
+}
+
 const ColumnsOf<TrainRow>& train_columns() {
   using Row = TrainRow;
   static const ColumnsOf<Row> columns(
@@ -465,9 +514,9 @@ const ColumnsOf<AttributionRow>& attribution_columns() {
 }
 
 std::span<const Columns* const> all_columns() {
-  static const Columns* const all[] = {&summary_columns(),    &samples_columns(),   &step_columns(),
-                                       &train_columns(),      &staleness_columns(), &plan_columns(),
-                                       &attribution_columns()};
+  static const Columns* const all[] = {
+      &summary_columns(), &samples_columns(),   &step_columns(), &inference_columns(),
+      &train_columns(),   &staleness_columns(), &plan_columns(), &attribution_columns()};
   return all;
 }
 

@@ -27,6 +27,21 @@ struct StepCsvRow {
   double ci_low = unknown, ci_high = unknown, processor_load = unknown;  // of the total alone
 };
 
+// A layer of a network that infers, or its total: whole requests.
+struct InferenceRow {
+  std::string network, use, split;
+  std::int64_t batch = 1;
+  int threads = 1, ranks = 1;
+  std::string weights, layer, variant, status, reason, verified;
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  double error_ratio = unknown;
+  std::optional<std::int64_t> requests = {};
+  double median_seconds = unknown, ci_low = unknown, ci_high = unknown;
+  double p50 = unknown, p90 = unknown, p99 = unknown, max = unknown;
+  double samples_per_second = unknown, share = unknown, accuracy = unknown;
+  std::string marked{};
+};
+
 // A training: what its rows in train.csv and staleness.csv have in common.
 struct TrainingId {
   std::string network, use, mode;
@@ -82,6 +97,7 @@ struct AttributionRow {
 const ColumnsOf<BenchRow>& summary_columns();
 const ColumnsOf<SampleRow>& samples_columns();
 const ColumnsOf<StepCsvRow>& step_columns();
+const ColumnsOf<InferenceRow>& inference_columns();
 const ColumnsOf<TrainRow>& train_columns();
 const ColumnsOf<StalenessRow>& staleness_columns();
 const ColumnsOf<PlanRow>& plan_columns();

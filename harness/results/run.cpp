@@ -316,8 +316,8 @@ void Run::save() {
   folder_->write_json("environment.json", environment_);
   write_records();
   std::filesystem::remove(folder_->directory() / kept_file);
-  for (const Columns* columns :
-       std::initializer_list<const Columns*>{&summary_columns(), &step_columns()})
+  for (const Columns* columns : std::initializer_list<const Columns*>{
+           &summary_columns(), &step_columns(), &inference_columns()})
     if (folder_->has(*columns))
       folder_->write_text(columns->name() + ".json", columns->as_json(folder_->read(*columns)));
 }

@@ -35,8 +35,8 @@ class Run {
   // Opens the folder, writes environment.json and columns.json, and measures the ceilings that are
   // missing. Throws before measuring when the folder cannot be used.
   explicit Run(const RunOptions& options);
-  // Writes environment.json, benchmark.json, and summary.json and step.json with the rows of the
-  // CSV files.
+  // Writes environment.json, benchmark.json, and summary.json, step.json and inference.json with
+  // the rows of the CSV files.
   void save();
   // Appends the records since the last call and the noise so far to benchmark.later.jsonl. After a
   // crash the next Run in the folder reads it; save() removes it.

@@ -90,6 +90,12 @@ UseSpec UseSpec::with(const std::string& primitive, const std::string& rung) con
   return changed;
 }
 
+UseSpec UseSpec::of_constant_weights() const {
+  UseSpec constant = *this;
+  constant.constant_weights_ = true;
+  return constant;
+}
+
 std::string UseSpec::rung_of(const std::string& primitive) const {
   const auto found = exceptions_.find(primitive);
   return found == exceptions_.end() ? rung_ : found->second;
@@ -104,10 +110,13 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
       if (v.why_unavailable.empty()) here.push_back(v);
     return here.empty() ? all : here;
   };
+  const auto may_pack = [this](const Variant& v) {
+    return constant_weights_ || !v.info->prepacked;
+  };
   const auto best = [&] {
-    std::vector<Variant> own = widest(rungs, [](const Variant& v) {
+    std::vector<Variant> own = widest(rungs, [&](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
-             v.info->technique != Technique::pthread && !v.info->prepacked &&
+             v.info->technique != Technique::pthread && may_pack(v) &&
              v.info->precision == Precision::fp32 && v.info->contraction == 0;
     });
     return available(own.empty() ? widest(rungs, is_own_cpu) : own);
@@ -119,9 +128,9 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     return compiled.empty() ? best() : compiled;
   }
   if (rung == "vendor") {
-    std::vector<Variant> vendor = available(widest(rungs, [](const Variant& v) {
-      return v.info->place == Place::cpu && v.info->technique == Technique::vendor &&
-             !v.info->prepacked && !v.info->over_ranks;
+    std::vector<Variant> vendor = available(widest(rungs, [&](const Variant& v) {
+      return v.info->place == Place::cpu && v.info->technique == Technique::vendor && may_pack(v) &&
+             !v.info->over_ranks;
     }));
     return vendor.empty() ? best() : vendor;
   }

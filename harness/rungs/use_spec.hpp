@@ -18,14 +18,18 @@ class UseSpec {
   const std::string& text() const { return text_; }
   UseSpec with(const std::string& primitive, const std::string& rung) const;
 
+  // The same for weights that do not change: best and vendor also choose among prepacked rungs.
+  UseSpec of_constant_weights() const;
+
   bool selects_best(const std::string& primitive) const { return rung_of(primitive) == "best"; }
 
   // The variants to choose from. If there are several, the fastest for the problem is used.
   //   best            the CPU rungs without vendor libraries, serial rungs, Pthreads rungs (their
-  //                   waiting threads compete with OpenMP's for cores) and prepacked rungs (the
-  //                   weights change with every step)
+  //                   waiting threads compete with OpenMP's for cores) and, unless the weights
+  //                   are constant, prepacked rungs (the weights change with every step)
   //   compiler        the serial rungs as the compiler vectorizes them; like best if there are none
-  //   vendor          the vendor libraries without prepacking; like best if there are none
+  //   vendor          the vendor libraries, unless the weights are constant without prepacking;
+  //                   like best if there are none
   //   cuda            the CUDA rungs of fp32 precision, without vendor libraries
   //   cuda_tf32       those, and the ones that convert operands to TF32
   //   anything else   the variant of that name; or the first of that technique; or the first with
@@ -38,6 +42,7 @@ class UseSpec {
 
   std::string text_, rung_;
   std::map<std::string, std::string> exceptions_;  // primitive -> rung
+  bool constant_weights_ = false;
 };
 
 }  // namespace stepladder

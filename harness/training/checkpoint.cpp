@@ -194,9 +194,31 @@ std::vector<std::pair<std::string, std::uint64_t>> read_lengths(const json& head
   return lengths;
 }
 
-// Throws Refusal, and json::exception for a damaged header.
-Checkpoint read_checkpoint(const std::filesystem::path& path,
-                           const std::vector<std::string>& identity) {
+using Identity = std::vector<std::string>;
+
+// Refuses the checkpoint of a training that is not this one.
+void require_identity(const Identity& found, const Identity& wanted) {
+  const auto as_read = json::parse(text_of(wanted)).get<Identity>();
+  if (const std::string differs = difference(found, as_read); !differs.empty())
+    throw Refusal("of another training: " + differs);
+}
+
+// Refuses the checkpoint of another network.
+void require_lines(const Identity& found, const Identity& wanted) {
+  const auto as_read = json::parse(text_of(wanted)).get<Identity>();
+  const auto kind = [](const std::string& line) { return line.substr(0, line.find(": ") + 2); };
+  Identity same_kinds;
+  for (const std::string& line : found)
+    if (std::any_of(as_read.begin(), as_read.end(),
+                    [&](const std::string& one) { return kind(one) == kind(line); }))
+      same_kinds.push_back(line);
+  if (const std::string differs = difference(same_kinds, as_read); !differs.empty())
+    throw Refusal("of another network: " + differs);
+}
+
+// Throws Refusal, and json::exception for a damaged header. `require` refuses an identity.
+template <class Require>
+Checkpoint read_file(const std::filesystem::path& path, const Require& require) {
   File file(path);
   if (!file.is_file()) throw Refusal("not a file");
   read_version(file);
@@ -204,10 +226,8 @@ Checkpoint read_checkpoint(const std::filesystem::path& path,
   Checkpoint checkpoint{.identity = header.at("identity").get<std::vector<std::string>>(),
                         .progress = header.at("progress"),
                         .arrays = {}};
-  const auto wanted = json::parse(text_of(identity)).get<std::vector<std::string>>();
   const auto lengths = read_lengths(header, file);
-  if (const std::string differs = difference(checkpoint.identity, wanted); !differs.empty())
-    throw Refusal("of another training: " + differs);
+  require(checkpoint.identity);
   for (const auto& [name, length] : lengths) {
     std::vector<float>& array = checkpoint.arrays.emplace_back(name, length).second;
     file.read(reinterpret_cast<char*>(array.data()), length * sizeof(float));
@@ -217,7 +237,73 @@ Checkpoint read_checkpoint(const std::filesystem::path& path,
   return checkpoint;
 }
 
+// The first of the files, which are in a folder, that is whole and that `require` accepts.
+template <class Require>
+std::optional<Checkpoint> first_of(const std::vector<std::filesystem::path>& files,
+                                   const Require& require, std::vector<std::string>& refused) {
+  for (const std::filesystem::path& file : files) {
+    try {
+      return read_file(file, require);
+    } catch (const Refusal& refusal) {
+      refused.push_back(printable(fmt::format("{}: {}", file.string(), refusal.what())));
+    } catch (const json::exception&) {
+      refused.push_back(printable(fmt::format("{}: {}", file.string(), damaged_header)));
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error)
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read: {}", directory.string(), error.message()));
+  return names;
+}
+
+// All checkpoints, newest first.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names = names_in(directory);
+  std::erase_if(names, [](const std::string& name) { return !step_of(name).has_value(); });
+  sort_newest_first(names);
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names) files.push_back(directory / name);
+  return files;
+}
+
 }  // namespace
+
+Checkpoint read_checkpoint(const std::filesystem::path& file_or_folder,
+                           const std::vector<std::string>& lines) {
+  const bool is_folder = std::filesystem::is_directory(file_or_folder);
+  std::vector<std::string> refused;
+  std::optional<Checkpoint> found = first_of(
+      is_folder ? checkpoints_in(file_or_folder) : std::vector{file_or_folder},
+      [&](const Identity& identity) { require_lines(identity, lines); }, refused);
+  if (found) return *std::move(found);
+  throw std::runtime_error(refused.empty() ? file_or_folder.string() + ": holds no checkpoint"
+                                           : fmt::format("{}", fmt::join(refused, "; ")));
+}
+
+void write_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint) {
+  json header = {{"identity", checkpoint.identity},
+                 {"progress", checkpoint.progress},
+                 {"arrays", json::array()}};
+  for (const auto& [name, array] : checkpoint.arrays)
+    header["arrays"].push_back({{"name", name}, {"length", array.size()}});
+  const std::string text = text_of(header);
+  const HeaderSize size = text.size();
+  std::vector<std::string_view> parts = {version_line, bytes_of(size), text};
+  for (const auto& [name, array] : checkpoint.arrays) parts.push_back(bytes_of(array));
+  Checksum sum = 0;
+  for (const std::string_view part : parts) sum = checksum(part, sum);
+  parts.push_back(bytes_of(sum));
+  replace_file(file, parts);
+}
 
 CheckpointFolder::CheckpointFolder(std::filesystem::path directory)
     : directory_(std::move(directory)) {
@@ -232,21 +318,9 @@ CheckpointFolder::CheckpointFolder(std::filesystem::path directory)
                                          directory_.string(), error.message()));
 }
 
-std::vector<std::string> CheckpointFolder::names() const {
-  std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory_, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  if (error)
-    throw std::runtime_error(
-        fmt::format("{}: cannot be read: {}", directory_.string(), error.message()));
-  return names;
-}
-
 std::vector<std::filesystem::path> CheckpointFolder::files_of(
     const std::vector<std::string>& identity) const {
-  std::vector<std::string> own = names();
+  std::vector<std::string> own = names_in(directory_);
   const std::string ending = ending_of(identity);
   std::erase_if(own, [&](const std::string& name) {
     return !step_of(name).has_value() || !name.ends_with(ending);
@@ -258,25 +332,12 @@ std::vector<std::filesystem::path> CheckpointFolder::files_of(
 }
 
 void CheckpointFolder::save(std::int64_t step, const Checkpoint& checkpoint) const {
-  json header = {{"identity", checkpoint.identity},
-                 {"progress", checkpoint.progress},
-                 {"arrays", json::array()}};
-  for (const auto& [name, array] : checkpoint.arrays)
-    header["arrays"].push_back({{"name", name}, {"length", array.size()}});
-  const std::string text = text_of(header);
-  const HeaderSize size = text.size();
-  std::vector<std::string_view> parts = {version_line, bytes_of(size), text};
-  for (const auto& [name, array] : checkpoint.arrays) parts.push_back(bytes_of(array));
-  Checksum sum = 0;
-  for (const std::string_view part : parts) sum = checksum(part, sum);
-  parts.push_back(bytes_of(sum));
-
   const std::string ending = ending_of(checkpoint.identity);
   std::error_code ignored;  // what cannot be removed now may be removed with the next save
-  for (const std::string& name : names())
+  for (const std::string& name : names_in(directory_))
     if (name.find(ending + ".tmp-") != std::string::npos)
       std::filesystem::remove(directory_ / name, ignored);
-  replace_file(directory_ / fmt::format("step-{:06}{}", step, ending), parts);
+  write_checkpoint(directory_ / fmt::format("step-{:06}{}", step, ending), checkpoint);
 
   std::size_t kept = 0;
   for (const std::filesystem::path& file : files_of(checkpoint.identity))
@@ -286,20 +347,9 @@ void CheckpointFolder::save(std::int64_t step, const Checkpoint& checkpoint) con
 
 std::optional<Checkpoint> CheckpointFolder::load(const std::vector<std::string>& identity,
                                                  std::vector<std::string>& refused) const {
-  std::vector<std::string> all = names();
-  std::erase_if(all, [](const std::string& name) { return !step_of(name).has_value(); });
-  sort_newest_first(all);
-  for (const std::string& name : all) {
-    const std::filesystem::path file = directory_ / name;
-    try {
-      return read_checkpoint(file, identity);
-    } catch (const Refusal& refusal) {
-      refused.push_back(printable(fmt::format("{}: {}", file.string(), refusal.what())));
-    } catch (const json::exception&) {
-      refused.push_back(printable(fmt::format("{}: {}", file.string(), damaged_header)));
-    }
-  }
-  return std::nullopt;
+  return first_of(
+      checkpoints_in(directory_), [&](const Identity& found) { require_identity(found, identity); },
+      refused);
 }
 
 }  // namespace stepladder

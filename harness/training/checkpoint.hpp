@@ -23,6 +23,14 @@ struct Checkpoint {
   std::vector<std::pair<std::string, std::vector<float>>> arrays;  // "parameters", "state1", …
 };
 
+// Of a file, or of a folder the newest that can be read. Its identity has these lines, and no other
+// ones of their kinds ("network: ", "layer: "). Throws std::runtime_error, with the reason of each
+// file that was refused.
+Checkpoint read_checkpoint(const std::filesystem::path& file_or_folder,
+                           const std::vector<std::string>& lines);
+// Replaces the file. Throws std::runtime_error that names it.
+void write_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+
 // One process at a time may save into a folder. Errors are std::runtime_error and name the file.
 class CheckpointFolder {
  public:
@@ -43,8 +51,6 @@ class CheckpointFolder {
   std::vector<std::filesystem::path> files_of(const std::vector<std::string>& identity) const;
 
  private:
-  std::vector<std::string> names() const;  // of all entries
-
   std::filesystem::path directory_;
 };
 

@@ -101,7 +101,7 @@ class Mode {
   // communication.
   template <class Work>
   void compute(double samples, const Work& work) {
-    compute_and_exchange(samples, no_exchange_, work);
+    compute_and_exchange(samples, no_exchange, work);
   }
   template <class Work>
   void compute_and_exchange(double samples, const double& exchange, const Work& work) {
@@ -110,7 +110,7 @@ class Mode {
     const double exchanged = exchange - exchanged_before;
     slow_down(training_clock() - start - exchanged, samples);
     add_compute(training_clock() - start - exchanged);
-    if (&exchange == &no_exchange_) return;
+    if (&exchange == &no_exchange) return;
     add_blocked(exchanged, 0);
   }
   // Runs `wait`, which communicates or waits for other ranks: exposed or waiting. Where all ranks
@@ -156,7 +156,7 @@ class Mode {
   Progress progress_;
   double started_ = 0;          // of the present train()
   std::int64_t own_steps_ = 0;  // calls of compute() with samples
-  static constexpr double no_exchange_ = 0;
+  static constexpr double no_exchange = 0;
   std::vector<Blocked> blocked_;  // calls since the last settle()
   std::function<void(const Progress&)> on_step_;
 };

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 #include <stdexcept>
+
+#include "harness/ranks/communicator.hpp"
+#include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
 
@@ -53,6 +57,16 @@ std::int64_t count_correct(TrainableNetwork& network, const data::Dataset& data,
 double accuracy_on(TrainableNetwork& network, const data::Dataset& data) {
   const std::size_t count = data.labels.size();
   return static_cast<double>(count_correct(network, data, 0, count)) / static_cast<double>(count);
+}
+
+double accuracy_over_ranks(TrainableNetwork& network, const data::Dataset& data) {
+  const std::size_t count = data.labels.size();
+  const auto rank = static_cast<std::size_t>(mpi_session().rank()),
+             ranks = static_cast<std::size_t>(mpi_session().ranks());
+  auto correct = static_cast<double>(
+      count_correct(network, data, count * rank / ranks, count * (rank + 1) / ranks));
+  Communicator("the evaluation").sum(std::span<double>(&correct, 1));
+  return correct / static_cast<double>(count);
 }
 
 Trainer::Trainer(TrainableNetwork& network, const data::Dataset& data, std::uint64_t seed,

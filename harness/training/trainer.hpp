@@ -20,6 +20,8 @@ void require_finite(double loss, const network::NetworkDescription& network, std
 // The fraction of images, 0 to 1, whose largest probability is that of the label; without dropout.
 // The data set must hold at least one batch.
 double accuracy_on(TrainableNetwork& network, const data::Dataset& data);
+// The same of all ranks, each of which takes a part of the images. Collective.
+double accuracy_over_ranks(TrainableNetwork& network, const data::Dataset& data);
 // The number of such images among [first, end).
 std::int64_t count_correct(TrainableNetwork& network, const data::Dataset& data, std::size_t first,
                            std::size_t end);

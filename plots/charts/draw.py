@@ -20,6 +20,7 @@ from plots.charts import (
     attribution,
     bandwidth,
     figure,
+    inference,
     layouts,
     loss,
     modes,
@@ -38,8 +39,8 @@ from plots.charts import (
 from plots.data import schema
 from plots.data.reading import Run
 
-KINDS = (speedup, attribution, size, layouts, roof, roofline, step_time, scaling, bandwidth,
-         all_reduce, loss, modes, predicted, noise, simulated, simulated_trainings)
+KINDS = (speedup, attribution, size, layouts, roof, roofline, step_time, inference, scaling,
+         bandwidth, all_reduce, loss, modes, predicted, noise, simulated, simulated_trainings)
 
 
 @dataclass

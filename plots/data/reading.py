@@ -32,7 +32,9 @@ class Row(dict):
 
 
 PARTS = ("environment", "ceilings", *schema.TABLES)
-EVERYTHING = (*PARTS, *schema.MODE_TABLES, *schema.SIMULATION_TABLES, *schema.ATTRIBUTION_TABLES)
+OF_THE_FOLDER = (*schema.TABLES, *schema.INFERENCE_TABLES, *schema.MODE_TABLES,
+                 *schema.SIMULATION_TABLES)
+EVERYTHING = ("environment", "ceilings", *OF_THE_FOLDER, *schema.ATTRIBUTION_TABLES)
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Run:
     step: list[Row] | None = None
     train: list[Row] | None = None
     samples: list[Row] | None = None
+    inference: list[Row] | None = None
     staleness: list[Row] | None = None
     attribution: list[Row] | None = None
     simulation: list[Row] | None = None
@@ -69,7 +72,7 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         if (content := read_json(path)) is not None:
             run.ceilings = measured_ceilings(path, content)
             run.refused_ceilings = refused_ceilings(path, content)
-    for name in (*schema.TABLES, *schema.MODE_TABLES, *schema.SIMULATION_TABLES):
+    for name in OF_THE_FOLDER:
         if name in parts:
             setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
     for name in schema.ATTRIBUTION_TABLES:

@@ -21,6 +21,7 @@ REPORT_FILE = "report.html"
 # The CSV files, by name.
 TABLES = ("summary", "step", "train", "samples")
 MODE_TABLES = ("staleness",)  # of asynchronous trainings
+INFERENCE_TABLES = ("inference",)  # of stepladder infer
 ATTRIBUTION_FOLDER = "attribution"  # of the corners of the lattices, in a run folder
 ATTRIBUTION_TABLES = ("attribution",)
 SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder of its own
@@ -28,6 +29,7 @@ SIMULATION_TABLES = ("simulation", "scaling")  # of make simulate, in a folder o
 # What a run folder may hold, in the order in which tables.md lists it.
 RUN_FILES = (ENVIRONMENT_FILE, CEILINGS_FILE, "benchmark.json", COLUMNS_FILE, SUMMARY_FILE,
              "summary.json", SAMPLES_FILE, "step.csv", "step.json", TRACE_FILE, "train.csv")
+INFERENCE_FILES = ("inference.csv", "inference.json")
 MODE_FILES = ("staleness.csv", "modes.csv", "modes.json")
 SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
 

@@ -80,6 +80,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     environment = run.environment or {}
     swap_data = swap.swap_data(run, found, root)
     step_block = blocks.steps(run)
+    inference_block = blocks.inference(run)
     machine = blocks.machine(run)
     clock_sentence, clock_table = clocks.clocks(run, found)
     facts: dict[str, Any] = {
@@ -91,6 +92,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "comparison_sentence": verdicts.sentence(comparison) if comparison else "",
         "swap": embedded(swap_data) if swap_data else None,
         "steps": markup.html(step_block) if step_block else None,
+        "inference": markup.html(inference_block) if inference_block else None,
         "timelines": timeline.section(run),
         "groups": groups, "cut": "",
         "gain_labels": rungs.GAIN_LABELS,
@@ -181,7 +183,7 @@ def ceilings_table(run: Run) -> Markup | None:
 def write_figures(run: Run) -> int:
     """Copies of the charts, which are drawn first if they are older than the results."""
     drawn = run.folder / schema.CHARTS_FOLDER
-    newest = max((path.stat().st_mtime for name in schema.TABLES
+    newest = max((path.stat().st_mtime for name in (*schema.TABLES, *schema.INFERENCE_TABLES)
                   if (path := run.folder / f"{name}.csv").exists()),
                  default=0.0)
     svgs = list(drawn.glob("*.svg"))

@@ -8,6 +8,7 @@ directions         the same per direction
 steps              time of a training step per network and configuration
 steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run, or from the
 run
+inference          latency and throughput of requests to networks that infer
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -37,6 +38,7 @@ from pathlib import Path
 
 from plots.data import attribution, modes, network, schema, spread
 from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
+from plots.data.inference import services
 from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (
     MISSING,
@@ -70,6 +72,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
+        "inference": lambda _: inference(run),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
@@ -287,6 +290,29 @@ def steps(run: Run) -> str | None:
                          times(base.total_s / c.total_s),
                          f"{c.total_s / c.predicted_s:.2f}" if c.predicted_s else MISSING])
         labels = ("rungs", "on", "step", *phases, f"over `{base.use}`", "measured / predicted")
+        parts += [f"**{name}**", markdown.table(labels, rows, 2)]
+    return "\n\n".join(parts)
+
+
+def inference(run: Run) -> str | None:
+    tables = inference_tables(run)
+    return f"{source(run)} {tables}" if tables else None
+
+
+def inference_tables(run: Run) -> str | None:
+    """One table per network."""
+    found = services(run.inference or [])
+    if not found:
+        return None
+    parts = ["Milliseconds of a request; the layers that take most of it."]
+    for name in dict.fromkeys(service.network for service in found):
+        rows = [[f"`{s.use}`", s.place, str(s.batch), milliseconds(s.total["median_s"]),
+                 *(milliseconds(s.total[column]) for column in ("p90_s", "p99_s", "max_s")),
+                 number(s.total["samples_per_s"], ".4g"),
+                 ", ".join(f"{row['layer']} {row['share']:.0f} %"
+                           for row in s.slowest_layers[:2]) or MISSING]
+                for s in found if s.network == name]
+        labels = ("rungs", "on", "batch", "median", "p90", "p99", "longest", "samples/s", "layers")
         parts += [f"**{name}**", markdown.table(labels, rows, 2)]
     return "\n\n".join(parts)
 

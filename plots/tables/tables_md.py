@@ -42,6 +42,9 @@ def render(run: Run) -> str:
     sweep = blocks.sweep_table(run)
     if sweep:
         parts.append(f"## Thread sweep\n\n{sweep}")
+    inference = blocks.inference_tables(run)
+    if inference:
+        parts.append(f"## Inference\n\n{inference}")
     compared = mode_tables.markdown_tables(modes.compare(run))
     if compared:
         parts.append(f"## Training modes\n\n{compared}")
@@ -128,7 +131,8 @@ def step_section(found: Sequence[Configuration], network: str) -> str:
 
 
 def files_section(folder: Path) -> str:
-    lines = [f"- [{name}]({name})" for name in (*schema.RUN_FILES, *schema.MODE_FILES)
+    lines = [f"- [{name}]({name})" for name in (*schema.RUN_FILES, *schema.INFERENCE_FILES,
+                                               *schema.MODE_FILES)
              if (folder / name).exists()]
     charts = sorted((folder / schema.CHARTS_FOLDER).glob("*.svg"))
     if charts:

@@ -169,7 +169,7 @@ def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
     def limit_files():  # stands in for the disk
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE,
-                           (16000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+                           (20000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     run = tmp_path / "run"
     arguments = ("bench", "matmul", "--variant", "serial_i??", "--suite-file", many, "--threads", 1,

@@ -169,3 +169,56 @@ def test_every_problem_is_reported_at_once(run):
     (run / "train.csv").unlink()
     (run / "charts/speedup.png").unlink()
     assert len(check(run).stderr.splitlines()) == 2
+
+
+INFERENCE = {
+    "network": "text", "use": "text", "split": "text", "batch": "integer", "threads": "integer",
+    "layer": "text", "status": "text", "reason": "text", "verified": "text",
+    **dict.fromkeys(("median_s", "p50_s", "p90_s", "p99_s", "max_s", "samples_per_s", "share"),
+                    "number")}
+
+
+def with_inference(run, **values):
+    """The run with requests: a layer, and a total with these values."""
+    described = json.loads((run / "columns.json").read_text())
+    described["tables"]["inference"] = [
+        {"name": name, "type": kind, "unit": "", "meaning": "a column"}
+        for name, kind in INFERENCE.items()]
+    (run / "columns.json").write_text(json.dumps(described))
+    about = {"network": "mlp", "use": "best", "split": "inside", "batch": 8, "threads": 1,
+             "status": "ok"}
+    total = {"layer": "total", "verified": "yes", "median_s": 0.5, "p50_s": 0.5, "p90_s": 0.6,
+             "p99_s": 0.7, "max_s": 0.7, "samples_per_s": 16}
+    rows = [about | {"layer": "fc1", "median_s": 0.5, "share": 100}, about | total | values]
+    with (run / "inference.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, INFERENCE)
+        writer.writeheader()
+        writer.writerows(rows)
+    (run / "inference.json").write_text(json.dumps(
+        {"schema_version": schema.SCHEMA_VERSION, "columns": list(INFERENCE),
+         "rows": [{name: row.get(name) for name in INFERENCE} for row in rows]}))
+
+
+def test_requests_are_checked_where_a_run_has_them(run):
+    with_inference(run)
+    result = check(run)
+    assert (result.returncode, result.stderr) == (0, "")
+    (run / "inference.json").unlink()
+    assert "inference.json" in check(run).stderr
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"status": "failed", "reason": "the outputs differ"}, "failed (the outputs differ)"),
+    ({"status": "unavailable"}, "unavailable, without a reason"),
+    ({"status": "fine"}, "unknown status 'fine'"),
+    ({"verified": "no"}, "ok, but verified is 'no'"),
+    ({"p90_s": 0.4}, "the percentiles are [0.5, 0.4, 0.7, 0.7]"),
+    ({"max_s": ""}, "the percentiles are [0.5, 0.6, 0.7, None]"),
+    ({"samples_per_s": 0}, "samples_per_s is '0.0'"),
+    ({"layer": "fc2", "median_s": ""}, "ok, without median_s or share")])
+def test_a_bad_row_of_requests_is_named(run, values, message):
+    with_inference(run, **values)
+    result = check(run)
+    assert result.returncode == 1
+    assert "inference: mlp best" in result.stderr and message in result.stderr
+    assert len(result.stderr.splitlines()) == 1

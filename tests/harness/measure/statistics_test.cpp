@@ -282,5 +282,17 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
   EXPECT_GE(runs, 3);
 }
 
+TEST(Percentile, IsTheNearestRank) {
+  std::vector<double> values(10);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 1);
+  EXPECT_EQ(percentile(values, 50), 5);
+  EXPECT_EQ(percentile(values, 90), 9);
+  EXPECT_EQ(percentile(values, 91), 10);
+  EXPECT_EQ(percentile(values, 99), 10);
+  EXPECT_EQ(percentile(values, 100), 10);
+  EXPECT_EQ(percentile(values, 1), 1);
+  EXPECT_EQ(percentile(std::vector<double>{3}, 50), 3);
+}
+
 }  // namespace
 }  // namespace stepladder

@@ -394,5 +394,37 @@ TEST_F(CheckpointFiles, AKilledWriterLosesNothingThatWasSaved) {
   EXPECT_EQ(names_in(folder_ / "checkpoints").size(), 2U);
 }
 
+TEST_F(CheckpointFiles, TheNewestOfANetworkIsReadFromTheFolderOrOneFromItsFile) {
+  const std::vector<std::string> network = {"network: mnist_cnn"};
+  expect_same(read_checkpoint(folder_ / "checkpoints", network), some_checkpoint(20));
+  expect_same(read_checkpoint(older_, network), some_checkpoint(10));
+  std::filesystem::resize_file(newest_, 40);
+  expect_same(read_checkpoint(folder_ / "checkpoints", network), some_checkpoint(10));
+}
+
+TEST_F(CheckpointFiles, WhatHoldsNoCheckpointOfTheNetworkIsNamed) {
+  const auto refused = [](const fs::path& path, const std::vector<std::string>& lines) {
+    return error_of([&] { read_checkpoint(path, lines); });
+  };
+  EXPECT_TRUE(says(refused(newest_, {"network: mlp"}),
+                   {newest_.string(), "of another network: network: mnist_cnn, not mlp"}));
+  EXPECT_TRUE(says(refused(newest_, {"network: mnist_cnn", "layer: fc1"}),
+                   {"of another network: it has no line 'layer: fc1'"}));
+  EXPECT_TRUE(says(refused(folder_ / "checkpoints", {"network: mlp"}),
+                   {newest_.string(), older_.string()}));
+  fs::create_directory(folder_ / "empty");
+  EXPECT_TRUE(says(refused(folder_ / "empty", {}), {"empty: holds no checkpoint"}));
+  std::ofstream(folder_ / "text") << "no checkpoint at all, but long enough to be one";
+  EXPECT_TRUE(says(refused(folder_ / "text", {}), {"no checkpoint: it does not begin with"}));
+}
+
+TEST_F(CheckpointFiles, AFileOfAnyNameComesBack) {
+  write_checkpoint(folder_ / "exported", some_checkpoint(30));
+  expect_same(read_checkpoint(folder_ / "exported", identity), some_checkpoint(30));
+  EXPECT_TRUE(
+      says(error_of([&] { write_checkpoint(folder_ / "none" / "exported", some_checkpoint(30)); }),
+           {"exported"}));
+}
+
 }  // namespace
 }  // namespace stepladder

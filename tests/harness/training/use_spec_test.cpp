@@ -166,5 +166,20 @@ TEST(UseSpec, TwoRungsForAllPrimitivesAreRejected) {
   EXPECT_THROW(UseSpec("best,serial"), std::invalid_argument);
 }
 
+TEST(UseSpec, OnlyConstantWeightsAreChosenPrepackedRungsFor) {
+  for (const char* use : {"best", "vendor"})
+    for (const bool constant : {false, true}) {
+      const UseSpec spec = constant ? UseSpec(use).of_constant_weights() : UseSpec(use);
+      const std::vector<Variant> found = spec.candidates(primitive("matmul"));
+      const bool has_prepacked = std::any_of(found.begin(), found.end(),
+                                             [](const Variant& v) { return v.info->prepacked; });
+      const bool is_built = use == std::string("best") ||
+                            std::any_of(found.begin(), found.end(), [](const Variant& v) {
+                              return std::string(v.info->name).starts_with("onednn");
+                            });
+      EXPECT_EQ(has_prepacked, constant && is_built) << use << " " << constant;
+    }
+}
+
 }  // namespace
 }  // namespace stepladder
