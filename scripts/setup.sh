@@ -5,7 +5,7 @@
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
-#   scripts/setup.sh test     a browser, ccache, oclgrind and the Python packages of the tests, for make test
+#   scripts/setup.sh test     a browser, ccache, oclgrind, the tests' Python packages, for make test
 #   scripts/setup.sh libraries  the newest MKL and oneDNN of the Python registry, for make bench
 set -euo pipefail
 source "$(dirname "$0")/common.sh"

@@ -59,8 +59,9 @@ TEST_F(OpenCl, VerifyFindsWhatAKernelDoesWrong) {
   EXPECT_EQ(verdict.outcome, Outcome::passed) << verdict.reason;
   EXPECT_TRUE(is_caught<Matmul>(
       problem, unregistered<Matmul>("tail", plan_of_source<forgets_the_last_column>), "c["));
-  EXPECT_TRUE(is_caught<Matmul>(
-      problem, unregistered<Matmul>("end", plan_of_source<writes_past_the_end>), "after c"));
+  EXPECT_TRUE(is_caught<Matmul>(problem,
+                                unregistered<Matmul>("end", plan_of_source<writes_past_the_end>),
+                                "c was written out of bounds"));
   EXPECT_TRUE(is_caught<Matmul>(
       problem, unregistered<Matmul>("input", plan_of_source<changes_an_operand>), "b"));
 }

@@ -58,7 +58,7 @@ class Kernel {
   template <class... Arguments>
   void set(const Arguments&... arguments) {
     cl_uint i = 0;
-    (check(clSetKernelArg(kernel_.get(), i++, sizeof arguments, &arguments), "clSetKernelArg"),
+    (check(clSetKernelArg(kernel_.get(), i++, sizeof(Arguments), &arguments), "clSetKernelArg"),
      ...);
   }
 

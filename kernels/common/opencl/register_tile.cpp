@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "kernels/common/opencl/plan.hpp"
+
 namespace stepladder::opencl {
 namespace {
 
