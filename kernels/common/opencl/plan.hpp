@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -58,14 +59,18 @@ class Kernel {
   template <class... Arguments>
   void set(const Arguments&... arguments) {
     cl_uint i = 0;
-    (check(clSetKernelArg(kernel_.get(), i++, sizeof(Arguments), &arguments), "clSetKernelArg"),
-     ...);
+    (set_argument(i++, std::span<const Arguments, 1>(&arguments, 1)), ...);
   }
 
   // Starts it on so many work-groups of so many work-items.
   void start(Range groups, Range items);
 
  private:
+  template <class Argument>
+  void set_argument(cl_uint i, std::span<const Argument, 1> value) {
+    check(clSetKernelArg(kernel_.get(), i, value.size_bytes(), value.data()), "clSetKernelArg");
+  }
+
   const Session& session_;
   Owned<cl_kernel, clReleaseKernel> kernel_;
 };
