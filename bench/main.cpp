@@ -13,6 +13,7 @@
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/run.hpp"
 #include "harness/verify/verify.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -97,6 +98,7 @@ int main(int count, char** arguments) {
   int status = 1;
   try {
     stop_on_signals();
+    if (opencl::is_named()) opencl::chosen_device();  // throws if there is no such device
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);

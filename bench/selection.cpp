@@ -70,8 +70,8 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
 
 UnknownName lacks_place(const PrimitiveType& type, const std::string& place) {
   std::vector<std::string> places;
-  for (const char* other : {"cpu", "cuda"})
-    if (!at_place(type.variants(), other).empty()) places.emplace_back(other);
+  for (const Place other : {Place::cpu, Place::cuda, Place::opencl})
+    if (!at_place(type.variants(), name_of(other)).empty()) places.emplace_back(name_of(other));
   return {"place" + of(type), place, places};
 }
 
@@ -331,15 +331,14 @@ std::string Selection::problems_argument() const {
 }
 
 void add_place_option(CLI::App& app, std::string& place) {
-  app.add_option("--place", place, "Variants that run there: cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--place", place, "Variants that run there: cpu, cuda or opencl")
+      ->check(CLI::IsMember({"cpu", "cuda", "opencl"}));
 }
 
 std::vector<Variant> at_place(const std::vector<Variant>& variants, const std::string& place) {
   std::vector<Variant> there;
   for (const Variant& variant : variants)
-    if (place.empty() || (variant.info->place == Place::cuda) == (place == "cuda"))
-      there.push_back(variant);
+    if (place.empty() || place == name_of(variant.info->place)) there.push_back(variant);
   return there;
 }
 

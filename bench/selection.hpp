@@ -20,7 +20,7 @@ struct Work {
 struct Selection {
   std::vector<std::string> primitives;  // empty: all that have suites
   std::string variant;                  // globs; empty: as select_variants() chooses
-  std::string place;                    // cpu or cuda; empty: both
+  std::string place;                    // cpu, cuda or opencl; empty: all
   std::string suite, suite_file;        // suite: names with commas
   std::vector<std::string> shapes;      // instead of a suite
   std::string problem, direction;       // globs
@@ -42,7 +42,7 @@ struct Selection {
   std::vector<Work> load(const std::string& default_suite, std::vector<std::string>& lines) const;
 };
 
-// --place cpu|cuda
+// --place cpu|cuda|opencl
 void add_place_option(CLI::App& app, std::string& place);
 std::vector<Variant> at_place(const std::vector<Variant>& variants, const std::string& place);
 struct Ladder {

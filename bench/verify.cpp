@@ -98,12 +98,12 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
     for (const Variant& variant : variants) counts.on_device.left_out(variant);
     return;
   }
-  for (const Place place : {Place::cpu, Place::cuda}) {
+  for (const bool on_device : {false, true}) {  // where their operands are
     std::vector<Variant> here;
     for (const Variant& variant : variants)
-      if (variant.info->place == place) here.push_back(variant);
-    if (here.empty() || (place == Place::cuda && device() == nullptr)) continue;
-    problem.allocate(1, place == Place::cuda ? device() : nullptr);
+      if ((variant.info->place == Place::cuda) == on_device) here.push_back(variant);
+    if (here.empty() || (on_device && device() == nullptr)) continue;
+    problem.allocate(1, on_device ? device() : nullptr);
     // Each variant at each number of threads is one plan, which runs on every filling.
     struct Trial {
       const Variant* variant;
@@ -140,7 +140,7 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants, const O
                      info.direction, trial.variant->name, info.name, info.shape,
                      filling.tier == Tier::exact ? "exact" : "accuracy", trial.threads,
                      verdict.reason);
-        if (place == Place::cuda && device_is_lost())
+        if (on_device && device_is_lost())
           throw DeviceLost(fmt::format("{} {}", info.primitive, trial.variant->name));
       }
     }

@@ -59,8 +59,7 @@ if(STEPLADDER_LIBRARIES STREQUAL "newest" AND EXISTS ${CMAKE_SOURCE_DIR}/.librar
   target_link_options(stepladder_dependencies INTERFACE LINKER:-rpath,${newest}/lib)  # to open MKL
 endif()
 
-# By header and library: the CMake package of oneDNN in Debian requires OpenCL, which is not used
-# here.
+# By header and library: the CMake package of oneDNN in Debian requires OpenCL.
 unset(DNNL_INCLUDE_DIR CACHE)
 unset(DNNL_LIBRARY CACHE)
 find_path(DNNL_INCLUDE_DIR dnnl.hpp HINTS ${newest}/include)
@@ -87,6 +86,25 @@ set(STEPLADDER_HAVE_FFTW OFF)
 if(FFTW_INCLUDE_DIR)
   set(STEPLADDER_HAVE_FFTW ON)
   target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${FFTW_INCLUDE_DIR})
+endif()
+
+# The loader of OpenCL is small; it opens the platforms of the machine when it is first asked for
+# them. CLBlast is opened at run time.
+find_path(OPENCL_INCLUDE_DIR CL/cl.h)
+find_library(OPENCL_LIBRARY OpenCL)
+find_path(CLBLAST_INCLUDE_DIR clblast_c.h)
+set(STEPLADDER_HAVE_OPENCL OFF)
+set(STEPLADDER_HAVE_CLBLAST OFF)
+if(OPENCL_INCLUDE_DIR AND OPENCL_LIBRARY)
+  set(STEPLADDER_HAVE_OPENCL ON)
+  target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${OPENCL_INCLUDE_DIR})
+  target_link_libraries(stepladder_dependencies INTERFACE ${OPENCL_LIBRARY})
+  target_compile_definitions(stepladder_dependencies INTERFACE
+    STEPLADDER_HAVE_OPENCL CL_TARGET_OPENCL_VERSION=120)
+  if(CLBLAST_INCLUDE_DIR)
+    set(STEPLADDER_HAVE_CLBLAST ON)
+    target_include_directories(stepladder_dependencies SYSTEM INTERFACE ${CLBLAST_INCLUDE_DIR})
+  endif()
 endif()
 
 # Only the CUDA runtime is linked, statically, so that the program starts without an NVIDIA driver.
@@ -191,6 +209,6 @@ if(cuda_wanted)
   endforeach()
 endif()
 
-foreach(what MPI ONEDNN ZSTD FFTW CUDA CUBLAS CUDNN NCCL)
+foreach(what MPI ONEDNN ZSTD FFTW OPENCL CLBLAST CUDA CUBLAS CUDNN NCCL)
   message(STATUS "stepladder: ${what} ${STEPLADDER_HAVE_${what}}")
 endforeach()

@@ -7,6 +7,7 @@
 #   kernels/<primitive>/lattice/
 #                              as build_isa, without auto-vectorization; registers all corners
 #                              (kernels/common/lattice.hpp)
+#   *.cl                       the text of OpenCL kernels, embedded in the program
 #   *.cu                       built by nvcc; without CUDA, a stub
 #   STEPLADDER_FUZZ            a stub: the readers need only the names of the variants
 #   otherwise                  built once for the baseline ISA, without auto-vectorization,
@@ -51,11 +52,14 @@ endforeach()
 
 # Included file | variable that is true if the library was found | reason if it was not.
 set(onednn_headers "kernels/[a-z_/]*onednn[a-z_]*.hpp")
+set(opencl_headers "kernels/[a-z_/]*opencl/plan.hpp")
 set(needs
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
   "${onednn_headers}|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "zstd.h|STEPLADDER_HAVE_ZSTD|built without zstd (Debian: libzstd-dev)"
   "fftw3.h|STEPLADDER_HAVE_FFTW|built without FFTW (Debian: libfftw3-dev)"
+  "${opencl_headers}|STEPLADDER_HAVE_OPENCL|built without OpenCL (Debian: ocl-icd-opencl-dev)"
+  "clblast_c.h|STEPLADDER_HAVE_CLBLAST|built without CLBlast (Debian: libclblast-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"
   "nccl.h|STEPLADDER_HAVE_NCCL|built without NCCL (NVIDIA: libnccl-dev)"
@@ -79,6 +83,22 @@ const Registration registration{info, \"@why@\"};
   set(${result} ${stub} PARENT_SCOPE)
 endfunction()
 
+# Writes build/embedded/<source>.hpp, in which the text of an OpenCL kernel file is a constant:
+# kernels/matmul/opencl/opencl_naive.cl is stepladder::matmul::opencl_naive_cl.
+function(embed source)
+  file(READ ${source} text)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "^kernels/([^/]+)/.*" "\\1" primitive ${source})
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/embedded/${source}.hpp @ONLY CONTENT
+"// Written by CMake from @source@.
+#pragma once
+namespace stepladder::@primitive@ {
+inline constexpr char @name@_cl[] = R\"cl(@text@)cl\";
+}
+")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+endfunction()
+
 # Writes build/by_compiler/<folder>/<source>, which registers a serial rung as the compiler
 # vectorizes it: folder o3 without OpenMP, or omp_simd. See kernels/common/by_compiler.hpp.
 function(write_by_compiler source primitive folder has_pragmas result)
@@ -100,6 +120,10 @@ function(add_kernels)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     kernels/*.cpp
     kernels/*.cu)
+  file(GLOB_RECURSE opencl_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} kernels/*.cl)
+  foreach(source IN LISTS opencl_sources)
+    embed(${source})
+  endforeach()
   set(baseline "")
   set(per_isa "")
   set(by_compiler "")
@@ -219,6 +243,7 @@ function(add_kernels)
         <xsimd/xsimd.hpp>)
     endif()
     target_include_directories(stepladder_kernels_${isa} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_include_directories(stepladder_kernels_${isa} PRIVATE ${CMAKE_BINARY_DIR}/embedded)
     target_link_libraries(stepladder_kernels_${isa} PUBLIC stepladder_dependencies)
     list(APPEND objects $<TARGET_OBJECTS:stepladder_kernels_${isa}>)
   endforeach()

@@ -86,7 +86,7 @@ build_program() {
     -G Ninja -DSTEPLADDER_ISAS=all -DSTEPLADDER_CUDA=ON \
     "-DSTEPLADDER_CUDA_ARCHITECTURES=$architectures" \
     -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DDNNL_LIBRARY=OFF -DZSTD_LIBRARY=OFF \
-    -DFFTW_INCLUDE_DIR=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
+    -DFFTW_INCLUDE_DIR=OFF -DOPENCL_LIBRARY=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
     "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib/$multiarch" >"$build/configure.log" 2>&1 || {
     tail -n 40 "$build/configure.log" >&2
     die "make gpu-bundle: configuring $build failed; the whole output is in $build/configure.log"

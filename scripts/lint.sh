@@ -16,7 +16,7 @@ files() {
     done
 }
 
-mapfile -d '' -t sources < <(files '*.cpp' '*.hpp' '*.cu' '*.cuh')
+mapfile -d '' -t sources < <(files '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.cl')
 ((${#sources[@]})) || die "lint.sh: no C++ or CUDA files; run it in a git checkout of the project."
 
 if [[ ${1:-} == format ]]; then
@@ -34,8 +34,8 @@ for file in "${sources[@]}"; do
 done
 
 mapfile -d '' -t code < <(
-  files '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.py' '*.sh' '*.js' '*.css' '*.cmake' '*CMakeLists.txt' \
-    Makefile .ci/run
+  files '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.cl' '*.py' '*.sh' '*.js' '*.css' '*.cmake' \
+    '*CMakeLists.txt' Makefile .ci/run
 )
 say "columns, at most $columns: ${#code[@]} files"
 if LC_ALL=C.UTF-8 grep -nE "^.{$((columns + 1)),}" "${code[@]}"; then failed+=(columns); fi

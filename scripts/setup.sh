@@ -5,7 +5,7 @@
 #   scripts/setup.sh lint     packages, .venv and the tools of make lint
 #   scripts/setup.sh format   clang-format alone
 #   scripts/setup.sh fuzz     clang with libFuzzer, for make fuzz
-#   scripts/setup.sh test     a browser, ccache and the Python packages of the tests, for make test
+#   scripts/setup.sh test     a browser, ccache, oclgrind, the tests' Python packages, for make test
 #   scripts/setup.sh libraries  the newest MKL and oneDNN of the Python registry, for make bench
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -16,6 +16,7 @@ packages=(
   libbenchmark-dev libgtest-dev
   libopenmpi-dev openmpi-bin libopenblas0-openmp libblis4-openmp libdnnl-dev
   libzstd-dev libsimgrid-dev libfftw3-dev
+  ocl-icd-opencl-dev pocl-opencl-icd libclblast-dev
 )
 # name of the library, header to be found
 required_headers=(
@@ -46,9 +47,9 @@ case $mode in
     packages=()
     tools=(clang libclang-rt-dev libomp-dev)
     ;;
-  test) # opens the report pages
+  test) # opens the report pages; finds races and overruns of OpenCL kernels
     packages=()
-    tools=(chromium ccache)
+    tools=(chromium ccache oclgrind)
     ;;
   libraries) packages=() ;;
   *)
@@ -167,6 +168,8 @@ missing_options() {
   has_library zstd || say zstd
   has_library simgrid || say SimGrid
   has_library fftw3f || say FFTW
+  has_library OpenCL || say OpenCL
+  has_library clblast || say CLBlast
 }
 
 accept_system_libraries() {
@@ -177,8 +180,8 @@ accept_system_libraries() {
       say "This system has no apt-get. Install the following with its own package manager, or" \
         "into a folder that CMAKE_PREFIX_PATH names:"
       printf '  %s\n' "${missing[@]}"
-      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, FFTW, Python 3 with" \
-        "numpy, matplotlib, Jinja2 and Pygments."
+      say "Optional: ninja, MPI (Open MPI), OpenBLAS, BLIS, oneDNN, zstd, FFTW, OpenCL (PoCL)," \
+        "CLBlast, Python 3 with numpy, matplotlib, Jinja2 and Pygments."
     } >&2
     exit 1
   fi

@@ -80,7 +80,8 @@ Place place_of(const network::NetworkDescription& description, const UseSpec& us
     if (candidates.empty())
       throw NoVariant(fmt::format("--use {}: {} has no such rung", use.text(), type->name()));
     std::set<Place> places;
-    for (const Variant& variant : candidates) places.insert(variant.info->place);
+    for (const Variant& variant : candidates)  // by where the operands are
+      places.insert(variant.info->place == Place::cuda ? Place::cuda : Place::cpu);
     for (const Place place : places)
       at[place] += fmt::format("{}{}", at[place].empty() ? "" : ", ", type->name());
   }

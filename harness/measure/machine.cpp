@@ -27,6 +27,7 @@
 #include "harness/problem/threads.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "kernels/common/device.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
 #include <mpi.h>
@@ -110,6 +111,19 @@ nlohmann::json libraries() {
   const dnnl_version_t* onednn = dnnl_version();
   all["onednn"] = fmt::format("{}.{}.{}", onednn->major, onednn->minor, onednn->patch);
 #endif
+  return all;
+}
+
+// The one on which the OpenCL rungs run is "chosen".
+nlohmann::json opencl_devices() {
+  nlohmann::json all = nlohmann::json::array();
+  for (const opencl::Description& device : opencl::devices())
+    all.push_back({{"platform", device.platform},
+                   {"device", device.name},
+                   {"version", device.version},
+                   {"driver", device.driver},
+                   {"compute_units", device.compute_units},
+                   {"chosen", &device == opencl::chosen_device()}});
   return all;
 }
 
@@ -242,6 +256,7 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"gpu_power_limit_w", gpu.power_limit_watts()},
       {"gpu_highest_clocks", gpu.highest_clocks()},
       {"gpu_monitor", gpu.why_unavailable().empty() ? "available" : gpu.why_unavailable()},
+      {"opencl", opencl_devices()},
       {"commit", commit.hash},
       {"dirty", commit.is_dirty},
       {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()},

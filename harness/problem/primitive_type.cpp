@@ -7,6 +7,7 @@
 
 #include "harness/io/glob.hpp"
 #include "harness/io/nearest.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 
@@ -35,6 +36,8 @@ std::vector<Variant> PrimitiveType::corners() const { return entries_of(name(), 
 
 std::string why_not_here(const PrimitiveType& primitive, const Variant& variant) {
   if (!variant.why_unavailable.empty()) return variant.why_unavailable;
+  if (variant.info->place == Place::opencl)  // whose plans would compile their kernels
+    if (std::string why = opencl::why_no_device(); !why.empty()) return why;
   Random random(1);
   try {
     primitive.random_case(random, 1)->plan(variant, {});

@@ -11,6 +11,9 @@
 
 namespace stepladder {
 
+// The column `device`: "cpu", also for an OpenCL device that is the CPU, or the name of the GPU.
+std::string device_of(const VariantInfo& variant);
+
 struct BenchRow {
   static constexpr double none = std::numeric_limits<double>::quiet_NaN();
 

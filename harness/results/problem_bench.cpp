@@ -41,6 +41,9 @@ bool over_ranks(const Case& problem) {
 
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
 
+// Whether its operands are in the device's memory and the device's clock times it.
+bool is_on_device(const BenchRow& row) { return is_on(row, Place::cuda); }
+
 bool is_first_rung(const BenchRow& row) {
   return row.variant->info->technique == Technique::serial && *row.variant->info->builds_on == '\0';
 }
@@ -55,7 +58,7 @@ bool is_vendor_of(const BenchRow& row, const BenchRow& library) {
   const VariantInfo &own = *row.variant->info, &other = *library.variant->info;
   return other.technique == Technique::vendor && library.threads == row.threads &&
          other.precision == own.precision && other.prepacked == own.prepacked &&
-         other.place == own.place;
+         device_of(other) == device_of(own);
 }
 
 // And with equal arithmetic: Winograd and FFT, which need fewer multiplications, with a library
@@ -75,7 +78,7 @@ std::string subject_of(const BenchRow& row) {
 }
 
 Clock clock_of(const BenchRow& row) {
-  if (is_on(row, Place::cuda)) return Clock::device;
+  if (is_on_device(row)) return Clock::device;
   return row.problem->ranks > 1 ? Clock::ranks : Clock::wall;
 }
 
@@ -258,9 +261,9 @@ const Links* ProblemBench::links_of(const Case& problem) {
 
 // Cold operands are rotated through twice the last-level cache of their place, by all ranks that
 // share it together.
-std::size_t ProblemBench::copies_of(const Case& problem, Place place) const {
+std::size_t ProblemBench::copies_of(const Case& problem, bool on_device) const {
   if (!is_cold(problem)) return 1;
-  const std::size_t cache = place == Place::cuda ? device()->l2_bytes() : run_.cache_per_rank();
+  const std::size_t cache = on_device ? device()->l2_bytes() : run_.cache_per_rank();
   return static_cast<std::size_t>(
       std::clamp(2.0 * static_cast<double>(cache) / problem.operand_bytes(), 2.0, most_copies));
 }
@@ -324,13 +327,13 @@ void ProblemBench::visit(Visited& visited) {
                                [](const Candidate& candidate) { return candidate.is_ok(); });
   if (over_ranks(problem) && any) run_.refresh_links();
   if (WorkRecord* record = kept_work_record()) set_problem(*record, problem_of(problem.info()));
-  for (const Place place : {Place::cpu, Place::cuda}) {
+  for (const bool on_device : {false, true}) {
     Candidates here;
     for (Candidate& candidate : candidates)
-      if (is_on(candidate, place) && candidate.is_ok()) here.push_back(&candidate);
+      if (is_on_device(candidate) == on_device && candidate.is_ok()) here.push_back(&candidate);
     if (here.empty()) continue;
     try {
-      allocate_and_time(problem, place, here);
+      allocate_and_time(problem, on_device, here);
     } catch (const std::bad_alloc& error) {  // its values and their reference did not fit
       if (mpi_session().ranks() > 1) throw;
       for (Candidate* candidate : here) {
@@ -475,19 +478,19 @@ void ProblemBench::measure_again(const std::function<void(const Case&, double)>&
   settle();
 }
 
-void ProblemBench::allocate_and_time(Case& problem, Place place, const Candidates& candidates) {
+void ProblemBench::allocate_and_time(Case& problem, bool on_device, const Candidates& candidates) {
   const auto skip_all = [&](const std::string& reason) {
     for (Candidate* candidate : candidates)  // in a later visit, what was measured stays
       if (candidate->measured.samples.empty()) candidate->set("skipped", reason);
     problem.release();
   };
-  const std::size_t copies = copies_of(problem, place);
+  const std::size_t copies = copies_of(problem, on_device);
   if (const std::string reason = why_too_large(problem, copies); !reason.empty())
     return skip_all(reason);
   const std::unique_ptr<char[]> shift = shift_pages(visit_);
   std::string failure;
   try {
-    problem.allocate(copies, place == Place::cuda ? device() : nullptr);
+    problem.allocate(copies, on_device ? device() : nullptr);
   } catch (const std::exception& error) {
     failure =
         fmt::format("its operands, {:.1f} GiB, cannot be allocated: {}",
@@ -495,8 +498,7 @@ void ProblemBench::allocate_and_time(Case& problem, Place place, const Candidate
   }
   if (mpi_session().max(failure.empty() ? 0 : 1) > 0)
     return skip_all(failure.empty() ? "its operands cannot be allocated on another rank" : failure);
-  const std::size_t together =
-      place == Place::cuda ? candidates.size() : planned_together(problem, copies);
+  const std::size_t together = on_device ? candidates.size() : planned_together(problem, copies);
   for (std::size_t first = 0; first < candidates.size(); first += together) {
     const Candidates some(candidates.begin() + static_cast<std::ptrdiff_t>(first),
                           candidates.begin() + static_cast<std::ptrdiff_t>(
@@ -577,7 +579,7 @@ Resources ProblemBench::resources_of(const Case& problem, const Candidate& candi
 
 void ProblemBench::verify_one(Case& problem, Candidate& candidate, const char* when) {
   if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
-  if (is_on(candidate, Place::cpu) && candidate.variant->info->threaded)
+  if (!is_on_device(candidate) && candidate.variant->info->threaded)
     if (const std::string reason = why_fewer_threads(candidate.threads); !reason.empty())
       return candidate.set("unavailable", reason);
   const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
@@ -621,7 +623,7 @@ void ProblemBench::judge_timed(Case& problem, Candidate& candidate, double secon
       if (!fault.empty()) fault = "after the timing: " + fault;
     }
   }
-  if (fault.empty() && is_on(candidate, Place::cpu)) {
+  if (fault.empty() && !is_on_device(candidate)) {
     fault = threads_.fault_of(subject_of(candidate), candidate.threads);
     if (mpi_session().max(fault.empty() ? 0 : 1) > 0 && fault.empty())
       fault = "its threads go on after the call on another rank";
@@ -642,7 +644,7 @@ void ProblemBench::verify_timed(Case& problem, const Candidates& candidates) {
 }
 
 bool ProblemBench::skip_if_device_lost(const Candidates& candidates, const std::string& after) {
-  if (!is_on(*candidates.front(), Place::cuda) || !device_is_lost()) return false;
+  if (!is_on_device(*candidates.front()) || !device_is_lost()) return false;
   device_lost_after_ = after;
   for (Candidate* candidate : candidates)
     if (candidate->is_ok()) candidate->set("skipped", after + " broke the device");
@@ -763,7 +765,9 @@ void ProblemBench::set_times(const Case& problem, Candidate& candidate, Measured
     if (info.bus_bytes > 0) candidate.roof = all_reduce_roof(info.vector_bytes, info.hosts, *links);
     return;
   }
-  candidate.roof = is_on(candidate, Place::cuda)
+  const std::string on = device_of(*candidate.variant->info);
+  if (is_on(candidate, Place::opencl) && on != "cpu") return;  // its ceilings are not measured
+  candidate.roof = is_on_device(candidate)
                        ? device_roof_of(problem.info(), *candidate.variant->info, run_.ceilings())
                        : roof_of(problem.info(), problem.operand_bytes(), options_.cold,
                                  candidate.threads, run_.machine().caches, run_.ceilings());

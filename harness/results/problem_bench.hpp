@@ -109,14 +109,14 @@ class ProblemBench {
   const Links* links_of(const Case& problem);
   const AfterCrash::Crash* loss_of(const Candidate& candidate) const;
   const AfterCrash::Crash* crash_of(const Candidate& candidate) const;
-  std::size_t copies_of(const Case& problem, Place place) const;
+  std::size_t copies_of(const Case& problem, bool on_device) const;
   double least_available_memory() const;
   std::string why_too_large(const Case& problem, std::size_t copies) const;
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void visit(Visited& visited);
   void visit_again(Visited& visited);
   void raise_beaten_ceilings();
-  void allocate_and_time(Case& problem, Place place, const Candidates& candidates);
+  void allocate_and_time(Case& problem, bool on_device, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);
   void plan_all_again(Case& problem, const Candidates& candidates);
   void verify_one(Case& problem, Candidate& candidate, const char* when);

@@ -74,7 +74,7 @@ const ColumnsOf<BenchRow>& summary_columns() {
        {"direction", "", "direction of the problem, such as forward",
         of_problem([](const Problem& p) { return p.direction; })},
        {"variant", "", "name of the implementation", [](const Row& r) { return r.variant->name; }},
-       {"technique", "", "serial, simd, openmp, pthread, mpi, cuda or vendor",
+       {"technique", "", "serial, simd, openmp, pthread, mpi, cuda, opencl or vendor",
         [](const Row& r) { return name_of(r.variant->info->technique); }},
        {"builds_on", "", "name of the rung below; empty: a first rung or a library",
         [](const Row& r) { return r.variant->info->builds_on; }},
@@ -117,10 +117,7 @@ const ColumnsOf<BenchRow>& summary_columns() {
        {"hosts", "", "number of hosts on which the ranks run",
         of_problem([](const Problem& p) { return p.hosts; })},
        {"device", "", "cpu, or the name of the GPU",
-        [](const Row& r) -> std::string {
-          if (r.variant->info->place == Place::cpu) return "cpu";
-          return device() != nullptr ? device()->name() : "cuda";
-        }},
+        [](const Row& r) { return device_of(*r.variant->info); }},
        {"status", "", "ok, failed, unavailable or skipped", [](const Row& r) { return r.status; }},
        {"reason", "", "why there is no time; in ok rows, a remark",
         [](const Row& r) { return r.reason; }},

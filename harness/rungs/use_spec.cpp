@@ -134,6 +134,11 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     }));
     return vendor.empty() ? best() : vendor;
   }
+  if (rung == "opencl") {
+    std::vector<Variant> portable = available(
+        widest(rungs, [](const Variant& v) { return v.info->technique == Technique::opencl; }));
+    return portable.empty() ? best() : portable;
+  }
   if (rung == "cuda" || rung == "cuda_tf32")
     return available(widest(rungs, [&](const Variant& v) {
       return v.info->technique == Technique::cuda &&

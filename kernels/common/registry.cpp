@@ -49,7 +49,7 @@ const VariantInfo* kept(const VariantInfo& info) {
 void detail::add(const char* primitive, const Entry& entry) {
   Entries& all = table()[primitive];
   all.push_back(entry);
-  // Ladder order: CPU before CUDA, our variants before vendor libraries, those of one process
+  // Ladder order: CPU, CUDA, OpenCL; our variants before vendor libraries, those of one process
   // before those of several, then rung, name and ISA.
   using Key = std::tuple<Place, bool, bool, int, std::string_view, Isa>;
   std::vector<std::pair<Key, Entry>> keyed;
@@ -118,8 +118,22 @@ const char* name_of(Technique technique) {
       return "mpi";
     case Technique::cuda:
       return "cuda";
+    case Technique::opencl:
+      return "opencl";
     case Technique::vendor:
       return "vendor";
+  }
+  return "";
+}
+
+const char* name_of(Place place) {
+  switch (place) {
+    case Place::cpu:
+      return "cpu";
+    case Place::cuda:
+      return "cuda";
+    case Place::opencl:
+      return "opencl";
   }
   return "";
 }

@@ -21,7 +21,7 @@
 
 namespace stepladder {
 
-enum class Technique { serial, simd, openmp, pthread, mpi, cuda, vendor };
+enum class Technique { serial, simd, openmp, pthread, mpi, cuda, opencl, vendor };
 // tf32: operands are converted to TF32. fp16, bf16: messages are sent in that format.
 enum class Precision { fp32, tf32, fp16, bf16 };
 // What a rung adds to the one below: gains are booked to it. Threads are also the blocks of a GPU.
@@ -48,8 +48,9 @@ enum class Idea {
   dot_products,
   matrix_unit
 };
-// Where the operands are stored and which clock times the variant.
-enum class Place { cpu, cuda };
+// Where the variant runs. Operands of cpu and opencl are in host memory, and the host's clock times
+// them; those of cuda are in the device's memory, and its clock times them.
+enum class Place { cpu, cuda, opencl };
 
 struct Lattice;  // kernels/common/lattice.hpp
 
@@ -228,6 +229,7 @@ std::string layouts_of(const VariantInfo& info);  // "NCHW", "NCHW and NHWC", "C
 void require_layout(Layout layout, const VariantInfo& info);
 
 const char* name_of(Technique technique);
+const char* name_of(Place place);
 const char* name_of(Precision precision);
 const char* name_of(Idea idea);                  // such as "register tile"; empty: none
 std::string full_name(const VariantInfo& info);  // "simd" built for AVX2 is "simd_avx2"

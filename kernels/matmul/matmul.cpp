@@ -31,7 +31,7 @@ double elements(const Problem& p) {
 void Matmul::require(const Problem& problem, const VariantInfo& info) {
   if (problem.epilogue != Epilogue::none && !info.epilogue)
     throw Unsupported("supports no epilogue (bias, ReLU)");
-  if (problem.epilogue == Epilogue::relu_gradient && info.place == Place::cpu)
+  if (problem.epilogue == Epilogue::relu_gradient && info.place != Place::cuda)
     throw Unsupported("supports bias and ReLU, but not the gradient of a ReLU");
   if (problem.ranks > 1 && !info.over_ranks) throw Unsupported("its product is of one process");
   if (problem.ranks == 1 && info.over_ranks)

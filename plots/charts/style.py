@@ -25,6 +25,7 @@ COLOURS = {
     "pthread": "#A0529B",
     "mpi": "#E69F00",
     "cuda": "#00704F",
+    "opencl": "#8C1C13",
     "vendor": "#000000",
 }
 MARKERS = {
@@ -34,6 +35,7 @@ MARKERS = {
     "pthread": "v",
     "mpi": "P",
     "cuda": "D",
+    "opencl": "H",
     "vendor": "*",
 }
 NEUTRAL_COLOUR = "#56B4E9"  # steps with several techniques (`best`), layers outside the ladders

@@ -31,7 +31,7 @@ ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all
          "low_precision")
 TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "OpenMP threads",
                    "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA",
-                   "vendor": "The vendor's library"}
+                   "opencl": "OpenCL", "vendor": "The vendor's library"}
 
 
 LARGE_S = 20e-6  # of the best rung: a problem that takes less shows calls and forks

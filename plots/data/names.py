@@ -75,7 +75,7 @@ def widest_builds(rungs: Iterable[Rung]) -> list[Rung]:
 
 
 def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
-    """The order of `stepladder list --full`: CPU before CUDA, our rungs before the vendors'
+    """The order of `stepladder list --full`: CPU, CUDA, OpenCL; our rungs before the vendors'
     libraries, then the number of rungs below, name, and instruction set."""
     by_name = {rung.name: rung for rung in rungs}
 
@@ -89,8 +89,8 @@ def ladder_order(rungs: Iterable[Rung]) -> list[Rung]:
 
     def place(rung: Rung) -> tuple:
         on_gpu = rung.technique == "cuda" or not is_cpu(rung.device)
-        return (on_gpu, rung.technique == "vendor", height(rung), split_isa(rung.name)[0],
-                isa_width(rung.name))
+        return (2 if rung.technique == "opencl" else on_gpu, rung.technique == "vendor",
+                height(rung), split_isa(rung.name)[0], isa_width(rung.name))
 
     return sorted(by_name.values(), key=place)
 

@@ -35,7 +35,7 @@ SIMULATION_FILES = ("simulation.csv", "scaling.csv", "simulation.json")
 
 CEILING_FIELDS = {"name": str, "unit": str, "threads": int, "level": str, "value": (int, float)}
 
-TECHNIQUES = ("serial", "simd", "openmp", "pthread", "mpi", "cuda", "vendor")
+TECHNIQUES = ("serial", "simd", "openmp", "pthread", "mpi", "cuda", "opencl", "vendor")
 
 STATUSES = ("ok", "failed", "unavailable", "skipped")
 

@@ -89,7 +89,7 @@ def test_unknown_names_answer_with_the_nearest(stepladder, tmp_path, arguments, 
     (("train", "--network", "mlp", "--learning-rate", "1e39"),
      "--learning-rate: expected a number above 0 in single precision"),
     (("bench", "--nonsense"), "--nonsense"),
-    (("bench", "--place", "gpu"), "--place: gpu not in {cpu,cuda}"),
+    (("bench", "--place", "gpu"), "--place: gpu not in {cpu,cuda,opencl}"),
     (("bench", "--again"), "--again requires --resume"),
     (("bench", "--suite", "layers", "--suite-file", "x.csv"), "excludes"),
     (("bench", "--suite-file", "x.csv"), "holds problems of one primitive"),
@@ -207,9 +207,12 @@ def rungs(listing):
 
 
 def test_place_selects_the_rungs_that_run_there(stepladder):
-    everywhere, cpu, cuda = (rungs(stepladder("list", "--full", *place).stdout)
-                             for place in ((), ("--place", "cpu"), ("--place", "cuda")))
-    assert everywhere == {name: cpu.get(name, []) + cuda.get(name, []) for name in everywhere}
+    everywhere = rungs(stepladder("list", "--full").stdout)
+    cpu, cuda, opencl = (rungs(stepladder("list", "--full", "--place", place).stdout)
+                         for place in ("cpu", "cuda", "opencl"))
+    assert everywhere == {
+        name: [rung for place in (cpu, cuda, opencl) for rung in place.get(name, [])]
+        for name in everywhere}
     assert "warp_tile" in cuda["matmul"] and "warp_tile" not in cpu[
         "matmul"] and "serial_ijk" in cpu["matmul"]
     done = stepladder("verify", "matmul", "--place", "cuda", "--random", "1")

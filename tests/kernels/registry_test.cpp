@@ -62,9 +62,9 @@ TEST_P(Registry, TheFirstRungBuildsOnNothing) {
   EXPECT_STREQ(variants.front().info->builds_on, "");
 }
 
-TEST_P(Registry, OwnCodeComesBeforeVendorsAndTheCpuBeforeTheGpu) {
+TEST_P(Registry, OwnCodeComesBeforeVendorsAndTheCpuBeforeCudaAndOpenCl) {
   const auto group = [](const Variant& v) {
-    return 2 * (v.info->place == Place::cuda) + (v.info->technique == Technique::vendor);
+    return 2 * static_cast<int>(v.info->place) + (v.info->technique == Technique::vendor);
   };
   EXPECT_TRUE(
       std::is_sorted(variants.begin(), variants.end(),

@@ -245,7 +245,7 @@ def test_only_make_test_needs_a_browser(machine):
     result = machine.run("setup.sh", "test")
     assert result.returncode == 0, result.stderr
     assert machine.calls("apt-get")[-1].endswith(
-        "install -y --no-install-recommends chromium ccache")
+        "install -y --no-install-recommends chromium ccache oclgrind")
     assert sum("tests/requirements.txt" in call for call in machine.calls("venv-python")) == 1
     assert machine.run("setup.sh", "test").stdout == ""
 

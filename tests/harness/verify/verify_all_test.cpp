@@ -8,6 +8,7 @@
 #include "harness/problem/random.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verify.hpp"
+#include "kernels/common/opencl/devices.hpp"
 #include "tests/verdict.hpp"
 
 namespace stepladder {
@@ -55,7 +56,9 @@ TEST_P(VerifyAll, PassesRandomProblems) {
   if (type.needs_ranks()) mpi_session().start();
   std::vector<Variant> variants;
   for (Variant& variant : type.variants())
-    if (variant.info->place == Place::cpu && variant.why_unavailable.empty())
+    if (variant.why_unavailable.empty() &&
+        (variant.info->place == Place::cpu ||
+         (variant.info->place == Place::opencl && opencl::why_no_device().empty())))
       variants.push_back(std::move(variant));
   ASSERT_FALSE(variants.empty() && MpiSession::why_unavailable().empty());
 

@@ -1,0 +1,51 @@
+#include "kernels/matmul/opencl/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/common/integer_math.hpp"
+#include "kernels/common/opencl/register_tile.cl.hpp"
+#include "kernels/matmul/opencl/elements.cl.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+std::size_t bytes(std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(rows * columns) * sizeof(float);
+}
+
+const opencl::Session& session_for(const Problem& p, int threads) {
+  opencl::require_int_indices(std::max({p.m * p.n, p.m * p.k, p.k * p.n}));
+  return opencl::session(threads);
+}
+
+}  // namespace
+
+OpenClTile tile_of(const opencl::RegisterTile& sizes) {
+  return {sizes.elements(), sizes.items(), sizes.options()};
+}
+
+OpenClPlan::OpenClPlan(const Problem& p, const Resources& resources, const char* source,
+                       const OpenClTile& tile)
+    : p_(p),
+      session_(session_for(p, resources.threads)),
+      kernel_(session_, std::string(common::register_tile_cl) + elements_cl + source, "multiply",
+              fmt::format("-DTRANSPOSE_A={:d} -DTRANSPOSE_B={:d} {}", p.transpose_a, p.transpose_b,
+                          tile.options)),
+      groups_{ceil_div(static_cast<std::size_t>(p.n), tile.elements.columns),
+              ceil_div(static_cast<std::size_t>(p.m), tile.elements.rows)},
+      items_(tile.items),
+      a_(session_, bytes(p.m, p.k), opencl::Access::read),
+      b_(session_, bytes(p.k, p.n), opencl::Access::read),
+      c_(session_, bytes(p.m, p.n), opencl::Access::write) {}
+
+void OpenClPlan::run(const Operands& o) {
+  kernel_.set(static_cast<cl_int>(p_.m), static_cast<cl_int>(p_.n), static_cast<cl_int>(p_.k),
+              a_.before_kernels(o.a), b_.before_kernels(o.b), c_.before_kernels(o.c));
+  kernel_.start(groups_, items_);
+  c_.after_kernels(o.c);
+  opencl::finish(session_);
+}
+
+}  // namespace stepladder::matmul

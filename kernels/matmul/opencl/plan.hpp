@@ -1,0 +1,36 @@
+// The plan of an OpenCL rung: its kernel `multiply` on work-groups that each compute a tile of C.
+#pragma once
+
+#include <string>
+
+#include "kernels/common/opencl/register_tile.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+
+struct OpenClTile {
+  opencl::Range elements;  // of C, of a work-group
+  opencl::Range items;     // work-items of a work-group
+  std::string options{};   // macros of the kernel
+};
+
+// Of opencl_register.cl.
+OpenClTile tile_of(const opencl::RegisterTile& sizes);
+
+class OpenClPlan : public Plan {
+ public:
+  // `source` has a kernel multiply(int m, int n, int k, A, B, C) and may use elements.cl and
+  // register_tile.cl.
+  OpenClPlan(const Problem& problem, const Resources& resources, const char* source,
+             const OpenClTile& tile);
+  void run(const Operands& operands) override;
+
+ private:
+  Problem p_;
+  const opencl::Session& session_;
+  opencl::Kernel kernel_;
+  opencl::Range groups_, items_;
+  opencl::Operand a_, b_, c_;
+};
+
+}  // namespace stepladder::matmul

@@ -1,0 +1,7 @@
+// Pooling in NCHW; the same as OpenClGeometry of plan.hpp. A plane is a channel of an image.
+typedef struct {
+  int planes, height, width, out_height, out_width;
+  int window_h, window_w, stride_h, stride_w, pad_h, pad_w;
+} Geometry;
+
+int is_inside(int at, int size) { return at >= 0 && at < size; }
