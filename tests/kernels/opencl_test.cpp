@@ -66,6 +66,31 @@ TEST_F(OpenCl, VerifyFindsWhatAKernelDoesWrong) {
       problem, unregistered<Matmul>("input", plan_of_source<changes_an_operand>), "b"));
 }
 
+TEST_F(OpenCl, ADeviceWithMemoryOfItsOwnGetsCopiesOfTheOperands) {
+  opencl::Session session = opencl::session(1);
+  session.is_cpu = false;
+  opencl::Kernel add(session,
+                     "kernel void add(global const int* a, global int* b, global int* c)"
+                     "{ const int i = get_global_id(0); b[i] += a[i]; c[i] = b[i]; }",
+                     "add", "");
+  constexpr std::size_t bytes = 4 * sizeof(int);
+  opencl::Operand a(session, bytes, opencl::Access::read);
+  opencl::Operand b(session, bytes, opencl::Access::read_and_write);
+  opencl::Operand c(session, bytes, opencl::Access::write);
+  std::vector<int> a_host{1, 2, 3, 4}, b_host{10, 20, 30, 40}, c_host(4, -1);
+  for (const int run : {1, 2}) {  // the second one sees what the host has changed meanwhile
+    add.set(a.before_kernels(a_host.data()), b.before_kernels(b_host.data()),
+            c.before_kernels(c_host.data()));
+    add.start({1, 1}, {4, 1});
+    b.after_kernels(b_host.data());
+    c.after_kernels(c_host.data());
+    opencl::finish(session);
+    EXPECT_EQ(b_host, c_host);
+    EXPECT_EQ(c_host.back(), run == 1 ? 44 : 144);
+    a_host.back() = 100;
+  }
+}
+
 TEST_F(OpenCl, AProgramThatDoesNotCompileShowsTheBuildLog) {
   try {
     opencl::Kernel(opencl::session(1), "kernel void f() { no_such_thing = 1; }", "f", "");
