@@ -98,7 +98,11 @@ std::vector<Variant> select(const PrimitiveType& type, Globs& globs, const std::
   if (chosen.empty()) throw UnknownName("variant" + of(type), globs.list(), names_of(all));
   std::vector<Variant> here = at_place(all, place);
   const std::vector<std::string> names = names_of(here);
-  std::erase_if(here, [&](const Variant& variant) { return !chosen.contains(variant.name); });
+  std::erase_if(here, [&](const Variant& variant) {
+    const bool is_asked_for =  // the OpenCL rungs are another ladder
+        variant.info->place != Place::opencl || !globs.all().empty() || !place.empty();
+    return !is_asked_for || !chosen.contains(variant.name);
+  });
   if (here.empty()) throw UnknownName(place + " variant" + of(type), globs.list(), names);
   return here;
 }
@@ -331,7 +335,9 @@ std::string Selection::problems_argument() const {
 }
 
 void add_place_option(CLI::App& app, std::string& place) {
-  app.add_option("--place", place, "Variants that run there: cpu, cuda or opencl")
+  app.add_option(
+         "--place", place,
+         "Variants that run there: cpu, cuda or opencl (only where it is named, or its rungs)")
       ->check(CLI::IsMember({"cpu", "cuda", "opencl"}));
 }
 

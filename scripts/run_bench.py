@@ -61,6 +61,10 @@ def parts():
         budget = given(("BUDGET", "--budget")) or ["--budget", "0.1"]
         found += [(f"what each technique buys in {name}, whatever the order",
                    [program, "attribute", name, *budget]) for name in ATTRIBUTED if name in single]
+        if "matmul" in single and suite != "quick":
+            found.append(("matmul on OpenCL, forward",
+                          [program, "bench", "matmul", *rows, "--direction", "forward", "--place",
+                           "opencl", "--threads", threads]))
     for primitive, variants in OVER_RANKS.items():
         if primitive in single and not variable("VARIANT"):
             found += [(f"{primitive}, {count} ranks",
