@@ -239,7 +239,7 @@ class Inference {
     const std::size_t count = network.images().size();
     const double error = serve_once(*c.service, std::span(images_).first(count), reference_);
     if (inputs_.data && error <= 1 && description.batch == inputs_.description.batch &&
-        c.split == Split::inside && c.threads == options_.threads.back()) {
+        with_accuracy_.insert(c.use.text()).second) {
       c.accuracy = accuracy_over_ranks(network, inputs_.data->test);
       std::ranges::copy(std::span(images_).first(count), network.images().begin());
     }
@@ -378,6 +378,7 @@ class Inference {
   Outputs reference_;          // of images_
   std::vector<std::pair<std::string, std::vector<float>>> named_parameters_;  // to export
   std::set<std::vector<std::string>> measured_;  // before, in this folder
+  std::set<std::string> with_accuracy_;          // uses whose accuracy is known
   std::optional<Service> kept_;
   bool has_failed_ = false, has_verified_ = false;
 };

@@ -12,6 +12,7 @@
 #include "harness/io/file.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/verify/verified.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -96,6 +97,7 @@ int run(const Options& options) {
   for (const std::string& name : options.primitives) types.push_back(&primitive(name));
   if (types.empty()) types.assign(primitives().begin(), primitives().end());
   // All is read before the first line is printed.
+  opencl::chosen_device();
   const std::filesystem::path results =
       options.results.empty() ? source_directory() / "results" : options.results.c_str();
   const DeviceStatus status(results, source_digests());

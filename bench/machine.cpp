@@ -11,6 +11,7 @@
 #include "harness/io/nearest.hpp"
 #include "kernels/common/device.hpp"
 #include "kernels/common/device_probe.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -67,6 +68,7 @@ Command machine_command(CLI::App& program) {
   return {app, [as_json, features, probe] {
             std::erase(*features, "");  // which CLI11 puts there if none is named
             if (probe->count() > 0) return probe_features(*features);
+            opencl::expect_rungs();
             const Machine machine = detect_machine();
             const nlohmann::json environment = describe_environment(machine);
             if (*as_json) {

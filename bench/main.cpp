@@ -13,7 +13,6 @@
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/run.hpp"
 #include "harness/verify/verify.hpp"
-#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -98,7 +97,6 @@ int main(int count, char** arguments) {
   int status = 1;
   try {
     stop_on_signals();
-    if (opencl::is_named()) opencl::chosen_device();  // throws if there is no such device
     if (MpiSession::launched_by_mpirun()) mpi_session().start();
     mpi_session().require_same("command line", {typed.substr(typed.find(' ') + 1)});
     status = dispatch(count, arguments);

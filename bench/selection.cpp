@@ -15,6 +15,7 @@
 #include "harness/problem/suites.hpp"
 #include "harness/problem/threads.hpp"
 #include "harness/ranks/mpi_session.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -104,6 +105,7 @@ std::vector<Variant> select(const PrimitiveType& type, Globs& globs, const std::
     return !is_asked_for || !chosen.contains(variant.name);
   });
   if (here.empty()) throw UnknownName(place + " variant" + of(type), globs.list(), names);
+  if (!at_place(here, name_of(Place::opencl)).empty()) opencl::expect_rungs();
   return here;
 }
 

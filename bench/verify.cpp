@@ -21,6 +21,7 @@
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/run_folder.hpp"
 #include "harness/verify/verified.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
@@ -225,7 +226,9 @@ int run(const Options& options) {
     passed += counts.passed;
     failed += counts.failed;
   };
-  for (const Work& work : options.selection.work(options.random == 0 ? "layers" : "")) {
+  const std::vector<Work> works = options.selection.work(options.random == 0 ? "layers" : "");
+  if (opencl::expects_rungs()) opencl::chosen_device();  // throws if it names none
+  for (const Work& work : works) {
     if (options.record.empty()) {
       verify_some(work, work.variants);
       continue;

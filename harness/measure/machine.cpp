@@ -256,7 +256,7 @@ nlohmann::json describe_environment(const Machine& machine) {
       {"gpu_power_limit_w", gpu.power_limit_watts()},
       {"gpu_highest_clocks", gpu.highest_clocks()},
       {"gpu_monitor", gpu.why_unavailable().empty() ? "available" : gpu.why_unavailable()},
-      {"opencl", opencl_devices()},
+      {"opencl", opencl::expects_rungs() ? opencl_devices() : nlohmann::json::array()},
       {"commit", commit.hash},
       {"dirty", commit.is_dirty},
       {"counters", counters.why_unavailable().empty() ? "available" : counters.why_unavailable()},

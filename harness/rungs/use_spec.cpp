@@ -9,9 +9,17 @@
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/printable.hpp"
+#include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
 namespace {
+
+const std::vector<Variant>& expected(const std::vector<Variant>& variants) {
+  if (std::ranges::any_of(variants,
+                          [](const Variant& v) { return v.info->place == Place::opencl; }))
+    opencl::expect_rungs();
+  return variants;
+}
 
 bool holds_word(const std::string& name, const std::string& word) {
   std::istringstream parts(name);
@@ -137,7 +145,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   if (rung == "opencl") {
     std::vector<Variant> portable = available(
         widest(rungs, [](const Variant& v) { return v.info->technique == Technique::opencl; }));
-    return portable.empty() ? best() : portable;
+    return portable.empty() ? best() : expected(portable);
   }
   if (rung == "cuda" || rung == "cuda_tf32")
     return available(widest(rungs, [&](const Variant& v) {
@@ -148,7 +156,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   const std::vector<Variant> named = variants_for(type, rung);
   std::vector<Variant> found = widest(named, [&](const Variant& v) { return v.name == rung; });
   if (found.empty()) found = widest(named, [&](const Variant& v) { return v.info->name == rung; });
-  if (!found.empty()) return found;
+  if (!found.empty()) return expected(found);
   const Technique order[] = {Technique::pthread, Technique::openmp, Technique::simd,
                              Technique::serial};
   const auto* technique = std::find_if(std::begin(order), std::end(order),

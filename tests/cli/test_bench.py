@@ -39,7 +39,7 @@ def test_the_environment_records_how_the_run_was_made(finished_run):
 def test_every_file_has_exactly_the_columns_that_columns_json_describes(finished_run):
     tables = json.loads((finished_run / "columns.json").read_text())["tables"]
     assert tables.keys() == {"summary", "samples", "step", "train", "staleness", "plan",
-                             "attribution"}
+                             "attribution", "inference"}
     for name in ("summary", "samples"):
         with open(finished_run / f"{name}.csv", newline="") as file:
             header, *lines = csv.reader(file)

@@ -80,6 +80,13 @@ def test_verify_names_the_rung_that_crashes(crashing):
                      r"while it was verified: killed by SIGSEGV$", done.stderr, re.M)
 
 
+def test_a_driver_of_opencl_hides_no_crash(crashing):
+    done = crashing("verify", "max_pool", "sgd_update", "--random", "40", "--variant",
+                    "opencl_naive,crashes_segv")  # max_pool opens the driver
+    assert done.returncode == -signal.SIGSEGV
+    assert "sgd_update sgd crashes_segv" in done.stderr
+
+
 def test_verify_shows_the_instruction_that_the_cpu_refuses(crashing):
     done = crashing("verify", "sgd_update", "--direction", "sgd", "--shape", "1000", "--variant",
                     "crashes_illegal")

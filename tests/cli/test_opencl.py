@@ -72,7 +72,8 @@ def test_without_a_device_the_rungs_are_unavailable(stepladder, tmp_path):
 
 
 def test_a_name_that_no_device_has_is_one_clear_error(stepladder):
-    for command in (["list"], ["verify", "matmul", "--random", "1"], ["machine", "--json"]):
+    for command in (["list"], ["verify", "matmul", "--place", "opencl", "--random", "1"],
+                    ["machine", "--json"]):
         done = stepladder(*command, environment={"STEPLADDER_OPENCL": "no such device"})
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("stepladder: STEPLADDER_OPENCL=no such device is part of no")

@@ -7,6 +7,8 @@
 #include <CL/cl.h>
 #include <omp.h>
 #include <sched.h>
+
+#include "kernels/common/opencl/kept_handlers.hpp"
 #endif
 
 namespace stepladder::opencl {
@@ -64,6 +66,7 @@ Value value_of(cl_device_id id, cl_device_info what) {
 }
 
 std::vector<Description> find_devices() {
+  const KeptHandlers kept_handlers;
   const OnAllPlaces on_all_places;
   std::vector<Description> all;
   cl_uint count = 0;
@@ -92,7 +95,7 @@ std::vector<Description> find_devices() { return {}; }
 #endif
 
 const Description* choose() {
-  if (!is_named()) return devices().empty() ? nullptr : &devices().front();
+  if (named().empty()) return devices().empty() ? nullptr : &devices().front();
   std::string all;
   for (const Description& device : devices()) {
     const std::string text = device.platform + ": " + device.name;
@@ -111,7 +114,11 @@ const std::vector<Description>& devices() {
   return all;
 }
 
-bool is_named() { return !named().empty(); }
+namespace {
+bool is_expected = false;
+}
+void expect_rungs() { is_expected = true; }
+bool expects_rungs() { return is_expected; }
 
 const Description* chosen_device() {
   static const Description* chosen = choose();

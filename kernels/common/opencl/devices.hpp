@@ -14,11 +14,13 @@ struct Description {
 };
 
 // Those of all platforms, in their order; none in a build without OpenCL. The first call opens the
-// platforms, which may start threads.
+// platforms, which may start threads: call it neither in vain nor before fork().
 const std::vector<Description>& devices();
 
-// Whether the environment variable STEPLADDER_OPENCL names a device.
-bool is_named();
+// Whether the command runs OpenCL rungs, as expect_rungs() said: then environment.json lists the
+// devices.
+void expect_rungs();
+bool expects_rungs();
 
 // The device of the OpenCL rungs: the first whose "platform: device" contains the text of
 // STEPLADDER_OPENCL, or the first; null if there is none. Throws std::runtime_error if the variable

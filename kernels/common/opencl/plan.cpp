@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "kernels/common/opencl/devices.hpp"
+#include "kernels/common/opencl/kept_handlers.hpp"
 
 namespace stepladder::opencl {
 namespace {
@@ -94,6 +95,7 @@ std::string with_rounding(const std::string& options, cl_device_id device) {
 cl_program built(const Session& session, const std::string& source, const std::string& options) {
   static std::map<std::tuple<cl_context, std::string, std::string>, cl_program> programs;
   const std::lock_guard lock(mutex);
+  const KeptHandlers kept_handlers;
   cl_program& program = programs[{session.context, source, options}];
   if (program != nullptr) return program;
   const char* text = source.c_str();
