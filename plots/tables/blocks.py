@@ -209,7 +209,7 @@ def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
         for direction in ladder.directions if by_direction else [None]:
             for resource in resources_of(ladder.measured):
                 best = best_rung(ladder, direction, resource)
-                if best:
+                if best and (best.over_first or best.over_vendor or best.percent_of_roof):
                     place = [direction] if by_direction else []
                     rows.append([ladder.primitive, *place, resource.label, f"`{best.rung.name}`",
                                  times(best.over_first), times(best.over_vendor),
