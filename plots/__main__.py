@@ -146,7 +146,8 @@ def program_of(options: argparse.Namespace) -> Path:
 
 
 def run_report(options: argparse.Namespace) -> list[str]:
-    run = load_run(options.run_dir, ("environment", "summary", "step", "train", "samples"))
+    run = load_run(options.run_dir, ("environment", "summary", "step", "train", "samples",
+                                     "attribution"))
     outcome = report.rewrite(run, options.root)
     for path in outcome.changed:
         print(f"rewrote {path}")

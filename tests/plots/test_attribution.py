@@ -137,6 +137,14 @@ def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(tmp_path):
     assert f"\n\n{attribution.sentence(attribution.attributions(run)[0])}" in block
 
 
+def test_the_command_that_rewrites_readmes_reads_the_attribution(tmp_path):
+    folder, root = write(page_run.write(tmp_path / "run"), ROWS), tmp_path / "repository"
+    root.mkdir()
+    (root / "README.md").write_text("<!-- results:answer begin -->\n<!-- results:answer end -->\n")
+    assert main(["report", str(folder), "--root", str(root)]) == 0
+    assert "vectors 3.10×" in (root / "README.md").read_text()
+
+
 def test_a_run_without_rungs_has_the_sentences_alone(run):
     alone = replace(run, summary=[])
     assert blocks.answer(alone) == (
