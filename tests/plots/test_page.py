@@ -324,7 +324,7 @@ def test_code_beyond_the_budget_is_named(made, folder, monkeypatch, capsys):
 
 def test_expected_gains_come_from_the_tables_of_the_primitive():
     gains = sources.expected_gains(ROOT, "matmul")
-    assert set(gains) > {"blocked", "packed"} and gains["blocked"].startswith("1.5")
+    assert set(gains) > {"unrolled", "packed"} and gains["unrolled"].startswith("1.5")
     assert sources.expected_gains(ROOT, "nothing") == {}
 
 

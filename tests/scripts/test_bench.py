@@ -10,7 +10,7 @@ import pytest
 import runner
 
 SINGLE = "matmul convolution max_pool average_pool sgd_update reorder low_precision"
-PARTS = 1 + 2 + 2 * 3 + 6 + 8
+PARTS = 1 + 2 + 1 + 2 * 3 + 6 + 8
 
 
 def rank_counts(project):
@@ -24,8 +24,10 @@ def test_one_run_folder_holds_everything(project):
     assert calls[0] == f"bench {SINGLE} --quiet --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
     updates = "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"
-    assert [call.split(" --out")[0] for call in calls[1:9]] == \
+    assert [call.split(" --out")[0] for call in calls[1:10]] == \
         [f"attribute {name} --budget 0.1" for name in ("matmul", "convolution")] + \
+        ["bench matmul --quiet --suite layers --direction forward --place opencl "
+         "--threads 1,4"] + \
         ["bench matmul --quiet --suite layers --variant mpi_rows,summa,summa_overlap"] * 2 + \
         [f"bench sgd_update --quiet --suite layers --variant {updates}"] * 2 + \
         ["bench all_reduce --quiet --suite layers"] * 2

@@ -110,7 +110,7 @@ TEST(UseSpec, CompilerIsEverySerialRungAsTheCompilerVectorizesItOrTheBest) {
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : UseSpec("compiler").candidates(*type))
       EXPECT_EQ(variant.info->by_compiler, !type->needs_ranks()) << variant.name;
-  EXPECT_EQ(names("compiler", "matmul").size(), 3U);
+  EXPECT_EQ(names("compiler", "matmul").size(), 4U);
   EXPECT_EQ(names("compiler", "all_reduce"), names("best", "all_reduce"));
 }
 
