@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/openmp_threads.hpp"
 #include "kernels/common/onednn.hpp"
 #include "kernels/low_precision/low_precision.hpp"
@@ -18,6 +19,10 @@ class OneDnn final : public Plan {
     using Type = dnnl::memory::data_type;
     using Dims = dnnl::memory::dims;
     if (p.format == Format::binary) throw Unsupported("oneDNN has no product of bits");
+    // Some such products use a tile register that is not configured (oneDNN's issue 1661).
+    if (dnnl_version()->major < 3 && p.format == Format::bf16 && p.k % 2 != 0 &&
+        cpu_has(Extension::amx_bf16))
+      throw Unsupported("oneDNN before version 3 may execute an illegal instruction for an odd K");
     const Type sixteen_bits = p.format == Format::bf16 ? Type::bf16 : Type::f16;
     const Type of_a = p.format == Format::int8 ? Type::u8 : sixteen_bits;
     const Type of_b = p.format == Format::int8 ? Type::s8 : sixteen_bits;
