@@ -335,9 +335,9 @@ class Inference {
     print_accuracy(all);
   }
 
-  // Of the fastest rungs of each use: where the time goes.
-  static void print_layers(const Configuration& c) {
-    if (!c.latency || c.threads > 1) return;
+  // Where the time of a request goes, on the first number of threads.
+  void print_layers(const Configuration& c) const {
+    if (!c.latency || c.split != Split::inside || c.threads != options_.threads.front()) return;
     std::vector<LayerLatency> layers = c.latency->layers;
     std::stable_sort(layers.begin(), layers.end(),
                      [](const auto& a, const auto& b) { return a.share > b.share; });

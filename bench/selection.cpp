@@ -99,10 +99,9 @@ std::vector<Variant> select(const PrimitiveType& type, Globs& globs, const std::
   if (chosen.empty()) throw UnknownName("variant" + of(type), globs.list(), names_of(all));
   std::vector<Variant> here = at_place(all, place);
   const std::vector<std::string> names = names_of(here);
+  const bool is_default = globs.all().empty() && place.empty();  // without the ladder of OpenCL
   std::erase_if(here, [&](const Variant& variant) {
-    const bool is_asked_for =  // the OpenCL rungs are another ladder
-        variant.info->place != Place::opencl || !globs.all().empty() || !place.empty();
-    return !is_asked_for || !chosen.contains(variant.name);
+    return !chosen.contains(variant.name) || (is_default && variant.info->place == Place::opencl);
   });
   if (here.empty()) throw UnknownName(place + " variant" + of(type), globs.list(), names);
   if (!at_place(here, name_of(Place::opencl)).empty()) opencl::expect_rungs();

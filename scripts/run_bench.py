@@ -61,7 +61,7 @@ def parts():
         budget = given(("BUDGET", "--budget")) or ["--budget", "0.1"]
         found += [(f"what each technique buys in {name}, whatever the order",
                    [program, "attribute", name, *budget]) for name in ATTRIBUTED if name in single]
-        if "matmul" in single and suite != "quick":
+        if "matmul" in single and suite == "layers":
             found.append(("matmul on OpenCL, forward",
                           [program, "bench", "matmul", *rows, "--direction", "forward", "--place",
                            "opencl", "--threads", threads]))

@@ -50,7 +50,7 @@ constexpr VariantInfo info{
     .technique = Technique::opencl,
     .builds_on = "opencl_register",
     .adds = "tile sizes chosen on the device, by timing a short list; forward",
-    .idea = Idea::cache_blocking,
+    .idea = Idea::register_tile,
     .place = Place::opencl,
     .threaded = true,
 };
