@@ -190,8 +190,7 @@ class Suites {
     for (const auto& [name, errors] : lacking_) {
       const auto has = [&, &suite = name](const PrimitiveType* type) {
         try {
-          return type->has_suites() &&
-                 !load_suite(*type, stepladder::suite_file(*type), suite, ranks).empty();
+          return !load_suite(*type, stepladder::suite_file(*type), suite, ranks).empty();
         } catch (const UnknownName&) {
           return false;
         }
@@ -228,7 +227,7 @@ void require_same_on_all_ranks(const std::vector<Work>& all) {
 void Selection::add_options(CLI::App& app) {
   app.add_option("primitives", primitives,
                  "matmul, convolution, max_pool, average_pool, sgd_update, all_reduce, reorder, "
-                 "low_precision; all by default");
+                 "low_precision, layers; all by default");
   app.add_option("--variant", variant, "Glob patterns of variant names, such as 'simd_*,openblas'");
   add_place_option(app, place);
   app.add_option("--suite", suite,
@@ -255,9 +254,9 @@ std::vector<const PrimitiveType*> Selection::types() const {
     throw CLI::ValidationError(
         shapes.empty() ? "--suite-file" : "--shape",
         "holds problems of one primitive; name that primitive, and it alone");
+  const auto all = stepladder::primitives();
   std::vector<const PrimitiveType*> chosen;
-  for (const PrimitiveType* type : stepladder::primitives())
-    if (primitives.empty() && type->has_suites()) chosen.push_back(type);
+  if (primitives.empty()) chosen.assign(all.begin(), all.end());
   for (const std::string& name : primitives) {
     const PrimitiveType* type = &primitive(name);
     if (std::find(chosen.begin(), chosen.end(), type) == chosen.end()) chosen.push_back(type);
@@ -284,7 +283,6 @@ std::vector<Work> Selection::load(const std::string& default_suite,
   const auto load = [&](const PrimitiveType& type) -> Problems {
     const int ranks = mpi_session().ranks();
     if (!shapes.empty()) return problems_of_shapes(type, shapes, ranks);
-    if (!type.has_suites()) return {};
     if (!suite_file.empty()) return load_suite(type, suite_file, "", ranks);
     return suites.load(type, ranks);
   };

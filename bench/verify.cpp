@@ -171,12 +171,10 @@ Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
                                ? fmt::format("{} {}", type->name(), variants.front().name)
                                : type->name();
   Random random(options.seed, type->name());
-  // A primitive without suites has random problems only.
-  const int draws = options.random > 0 ? options.random : type->has_suites() ? 0 : 100;
   int drawn = 0;
   Counts counts;
   ProgressLine progress(fmt::format("verify {}", what),
-                        work.problems.size() + static_cast<std::size_t>(draws));
+                        work.problems.size() + static_cast<std::size_t>(options.random));
   try {
     for (const auto& problem : work.problems) {
       verify_problem(*problem, variants, options, counts);
@@ -185,8 +183,8 @@ Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
     }
     // Problems that no variant here supports do not count. The search ends after three times as
     // many.
-    const int most = 3 * draws;
-    for (int taken = 0; taken < draws && drawn < most; ++drawn) {
+    const int most = 3 * options.random;
+    for (int taken = 0; taken < options.random && drawn < most; ++drawn) {
       const std::unique_ptr<Case> problem = type->random_case(random, mpi_session().ranks());
       const auto before = counts.passed + counts.failed;
       verify_problem(*problem, variants, options, counts);

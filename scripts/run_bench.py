@@ -12,7 +12,7 @@ import runner
 from runner import Refused, given, variable, words
 
 PRIMITIVES = ("matmul convolution max_pool average_pool sgd_update all_reduce reorder "
-              "low_precision")
+              "low_precision layers")
 OVER_RANKS = {"matmul": "mpi_rows,summa,summa_overlap",
               "sgd_update": "all_reduce_update*,sharded_update*,mpi_reduce_scatter*"}
 RUNGS = ["serial", "compiler", "simd", "openmp", "best", "vendor"]

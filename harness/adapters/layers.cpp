@@ -190,12 +190,44 @@ std::unique_ptr<Case> make_case<Layers>(const layers::Problem& p, std::string su
 
 namespace {
 
+constexpr std::initializer_list<std::pair<const char*, Layer>> names = {
+    {"bias", Layer::bias},
+    {"relu", Layer::relu},
+    {"sigmoid", Layer::sigmoid},
+    {"tanh", Layer::tanh},
+    {"dropout", Layer::dropout},
+    {"local_response_normalization", Layer::local_response_normalization},
+    {"softmax_cross_entropy", Layer::softmax_cross_entropy}};
+
 class LayersType final : public PrimitiveType {
  public:
   const char* name() const override { return Layers::name; }
-  bool has_suites() const override { return false; }
-  std::vector<SuiteColumn> suite_columns() const override { return {}; }
-  std::vector<std::unique_ptr<Case>> cases(const CsvRow&, int) const override { return {}; }
+  // Without a layer: those of any shape, so not softmax.
+  std::vector<SuiteColumn> suite_columns() const override {
+    return {
+        {"batch"},
+        {"channels"},
+        {"spatial", {"1"}},
+        {"layer", {"bias", "relu", "sigmoid", "tanh", "dropout", "local_response_normalization"}}};
+  }
+  std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
+    constexpr std::int64_t most = 1 << 20;
+    layers::Problem p{.layer = read_name<Layer>(row, "layer", names),
+                      .batch = row.integer("batch", 1, most),
+                      .channels = row.integer("channels", 1, most),
+                      .spatial = row.integer("spatial", 1, most)};
+    expect_countable(row, "x", {p.batch, p.channels, p.spatial});
+    if (p.layer == Layer::softmax_cross_entropy && p.spatial != 1)
+      row.fail(
+          fmt::format("column spatial holds {}; expected 1 for softmax_cross_entropy", p.spatial));
+    std::vector<std::unique_ptr<Case>> all;
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      p.direction = direction;
+      if (layers::has(p.layer, direction))
+        all.push_back(make_case<Layers>(p, row.text("suite"), row.text("name")));
+    }
+    return all;
+  }
   std::unique_ptr<Case> random_case(Random& random, int) const override {
     layers::Problem p;
     p.layer = static_cast<Layer>(random.integer(0, 6));

@@ -24,19 +24,6 @@ bool any_supports_epilogue(const std::vector<Variant>& candidates) {
                      [](const Variant& variant) { return variant.info->epilogue; });
 }
 
-// A rung may support the epilogue of max_pool for some shapes only.
-bool any_supports(const std::vector<Variant>& candidates, const max_pool::Problem& problem,
-                  int threads) {
-  return std::any_of(candidates.begin(), candidates.end(), [&](const Variant& variant) {
-    try {
-      return variant.why_unavailable.empty() &&
-             plan_variant<max_pool::MaxPool>(variant.entry, problem, {.threads = threads});
-    } catch (const Unsupported&) {
-      return false;
-    }
-  });
-}
-
 template <class T>
 std::vector<Access> device_access(const Mirrored<T>& array, bool writes) {
   return {{reinterpret_cast<const std::byte*>(array.here), array.host.size_bytes(), writes}};
@@ -336,7 +323,8 @@ max_pool::Epilogue NetworkBuilder::choose_pool_epilogue(std::size_t index) const
   problem.epilogue = max_pool::Epilogue::bias_relu;
   for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward}) {
     problem.direction = direction;
-    if (!any_supports(use_.candidates(max_pool_type()), problem, options_.threads))
+    if (!any_supports<max_pool::MaxPool>(use_.candidates(max_pool_type()), problem,
+                                         {.threads = options_.threads}))
       return max_pool::Epilogue::none;
   }
   return problem.epilogue;

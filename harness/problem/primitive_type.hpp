@@ -33,7 +33,6 @@ class PrimitiveType {
   virtual bool needs_ranks() const { return false; }
   // Whether it has problems of several MPI ranks, besides those of one.
   virtual bool runs_over_ranks() const { return needs_ranks(); }
-  virtual bool has_suites() const { return true; }
 
   std::vector<Variant> variants() const;  // in ladder order; unavailable ones included
   // The corners of its lattice, for each ISA; they are no rungs (kernels/common/lattice.hpp).

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -31,6 +32,20 @@ class NoVariant : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Whether one of the variants makes a plan for the problem.
+template <class Primitive>
+bool any_supports(const std::vector<Variant>& variants, const typename Primitive::Problem& problem,
+                  const Resources& resources) {
+  return std::ranges::any_of(variants, [&](const Variant& variant) {
+    try {
+      return variant.why_unavailable.empty() &&
+             plan_variant<Primitive>(variant.entry, problem, resources);
+    } catch (const Unsupported&) {
+      return false;
+    }
+  });
+}
+
 // What is known of `best` without measuring: the tuned rung of a problem; without one, the
 // predictions of a model.
 struct KnownChoices {
@@ -54,6 +69,8 @@ class PlanStore {
                            const UseSpec& use, int threads, bool alone = false) {
     const Resources resources{threads, mpi_session().communicator()};
     std::vector<Variant> candidates = use.candidates(type);
+    if (use.selects_vendor(type.name()) && !any_supports<Primitive>(candidates, problem, resources))
+      candidates = use.with(type.name(), "best").candidates(type);
     if (!verifies_ && candidates.size() == 1)
       return {plan_variant<Primitive>(candidates.front().entry, problem, resources),
               candidates.front()};

@@ -22,6 +22,7 @@ class UseSpec {
   UseSpec of_constant_weights() const;
 
   bool selects_best(const std::string& primitive) const { return rung_of(primitive) == "best"; }
+  bool selects_vendor(const std::string& primitive) const { return rung_of(primitive) == "vendor"; }
 
   // The variants to choose from. If there are several, the fastest for the problem is used.
   //   best            the CPU rungs without vendor libraries, serial rungs, Pthreads rungs (their
@@ -29,7 +30,8 @@ class UseSpec {
   //                   are constant, prepacked rungs (the weights change with every step)
   //   compiler        the serial rungs as the compiler vectorizes them; like best if there are none
   //   vendor          the vendor libraries, unless the weights are constant without prepacking;
-  //                   like best if there are none
+  //                   like best if there are none; for a problem that none supports, PlanStore
+  //                   takes best too
   //   cuda            the CUDA rungs of fp32 precision, without vendor libraries
   //   cuda_tf32       those, and the ones that convert operands to TF32
   //   anything else   the variant of that name; or the first of that technique; or the first with

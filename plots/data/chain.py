@@ -28,7 +28,7 @@ from plots.data.steps import configurations
 
 # Of several primitives, the first of these whose ladder has at least two measured rungs.
 ORDER = ("matmul", "convolution", "max_pool", "average_pool", "sgd_update", "all_reduce", "reorder",
-         "low_precision")
+         "low_precision", "layers")
 TECHNIQUE_NAMES = {"serial": "Better serial code", "simd": "SIMD", "openmp": "OpenMP threads",
                    "pthread": "Pthreads", "mpi": "MPI", "cuda": "CUDA",
                    "opencl": "OpenCL", "vendor": "The vendor's library"}

@@ -28,6 +28,7 @@ NEXT_SUITES = {
     "all_reduce": ("sweep", "bus bandwidth against array size"),
     "reorder": ("layouts", "conversions between memory layouts"),
     "low_precision": ("squares", "rate against matrix size"),
+    "layers": ("squares", "rate against image size"),
 }
 
 

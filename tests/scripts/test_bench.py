@@ -9,7 +9,7 @@ import pytest
 
 import runner
 
-SINGLE = "matmul convolution max_pool average_pool sgd_update reorder low_precision"
+SINGLE = "matmul convolution max_pool average_pool sgd_update reorder low_precision layers"
 PARTS = 1 + 2 + 1 + 2 * 3 + 6 + 8
 
 

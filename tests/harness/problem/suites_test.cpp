@@ -16,7 +16,6 @@ namespace {
 
 TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
   for (const PrimitiveType* type : primitives()) {
-    if (!type->has_suites()) continue;
     const auto problems = load_suite(*type, suite_file(*type), "", 2);
     EXPECT_GE(problems.size(), 10U) << type->name();
     std::set<std::string> names;
@@ -41,7 +40,6 @@ TEST(Suites, TheProjectsOwnLoadWithProblemsThatHaveNamesAndCosts) {
 // Runs of several suites write to one folder, where name and direction identify a row.
 TEST(Suites, ANameStandsForOneProblemInAllSuites) {
   for (const PrimitiveType* type : primitives()) {
-    if (!type->has_suites()) continue;
     std::map<std::string, std::string> known;
     for (const auto& problem : load_suite(*type, suite_file(*type), "", 2)) {
       const ProblemInfo& info = problem->info();
@@ -88,6 +86,7 @@ std::string error_of_line(const std::string& name, const std::string& line) {
        "suite,name,batch,channels,height,width,window_h,window_w,stride_h,stride_w,pad_h,pad_w,"
        "direction,source,count,layout\n"
        "s,good,1,2,50,50,17,16,2,2,0,0,backward,,exclude_padding,chwn\n"},
+      {"layers", "suite,name,batch,channels,spatial,layer,source\ns,good,4,5,6,relu,\n"},
       {"reorder",
        "suite,name,batch,channels,height,width,from,to,source\ns,good,1,2,5,5,nchw,chwn,\n"},
       {"low_precision", "suite,name,m,n,k,source\ns,good,5,6,7,\n"},
@@ -151,6 +150,11 @@ const BadLine bad_lines[] = {
     {"reorder", "s,bad,1,2,5,5,nchw,nchw,", "from nchw to nchw", "expected two layouts"},
     {"reorder", "s,bad,1,2,5,5,nchw,16c,", "column to holds \"16c\"", "chwn or nchw16c"},
     {"reorder", "s,bad,0,2,5,5,nchw,chwn,", "column batch holds \"0\"", "whole number from 1"},
+    {"layers", "s,bad,4,5,6,rely,", "column layer holds \"rely\"",
+     "local_response_normalization or softmax_cross_entropy"},
+    {"layers", "s,bad,4,5,6,softmax_cross_entropy,", "column spatial holds 6",
+     "expected 1 for softmax_cross_entropy"},
+    {"layers", "s,bad,1048576,1048576,1048576,relu,", "elements", "expected 2.8e14 at most"},
     {"sgd_update", "s,bad,0,", "column count holds \"0\"", "whole number from 1"},
     {"all_reduce", "s,bad,-1,", "column count holds \"-1\"", "whole number from 0"},
 };
@@ -179,7 +183,7 @@ TEST(Suites, ATriangleIsSquareAndWithoutEpilogue) {
 
 TEST(Suites, TheOtherLinesOfTheseFilesAreValid) {
   for (const char* name : {"matmul", "convolution", "max_pool", "average_pool", "sgd_update",
-                           "all_reduce", "reorder", "low_precision"})
+                           "all_reduce", "reorder", "low_precision", "layers"})
     EXPECT_EQ(error_of_line(name, ""), "");
 }
 
@@ -231,7 +235,7 @@ TEST(Shapes, ErrorsNameTheShapeAndWhatWasExpected) {
   EXPECT_TRUE(says(error("matmul", "1x2x3 m=4"), {"\"m=4\" gives no further column"}));
   EXPECT_TRUE(says(error("matmul", "1x2x3 fast"), {"\"fast\" gives no", "COLUMN=VALUE"}));
   EXPECT_TRUE(says(error("max_pool", "1x1x2x2x3x3"), {"window 3x3 is larger"}));
-  EXPECT_TRUE(says(error("layers", "3"), {"random problems only"}));
+  EXPECT_TRUE(says(error("layers", "3"), {"no channels is given", "batchxchannels"}));
 }
 
 }  // namespace

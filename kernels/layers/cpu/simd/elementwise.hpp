@@ -6,7 +6,7 @@
 
 #include "kernels/common/cpu/vector_loop.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/layers/cpu/simd_openmp/parallel_for.hpp"
+#include "kernels/layers/cpu/simd/parallel_for.hpp"
 #include "kernels/layers/layers.hpp"
 
 namespace stepladder::layers::inline STEPLADDER_ISA {

@@ -1,18 +1,19 @@
-// All layers, vectorized and on all cores. Most layers are bound by memory bandwidth. Sigmoid,
+// All layers on vectors, divided among threads. Most layers are bound by memory bandwidth. Sigmoid,
 // tanh, softmax and the normalization compute as well, with xsimd's functions, which are accurate
 // to a few units in the last place. Results do not depend on the number of threads.
+#pragma once
+
 #include "kernels/common/cpu/aligned.hpp"
-#include "kernels/layers/cpu/simd_openmp/bias.hpp"
-#include "kernels/layers/cpu/simd_openmp/elementwise.hpp"
-#include "kernels/layers/cpu/simd_openmp/normalization.hpp"
-#include "kernels/layers/cpu/simd_openmp/softmax.hpp"
+#include "kernels/layers/cpu/simd/bias.hpp"
+#include "kernels/layers/cpu/simd/elementwise.hpp"
+#include "kernels/layers/cpu/simd/normalization.hpp"
+#include "kernels/layers/cpu/simd/softmax.hpp"
 
-namespace stepladder::layers {
-namespace {
+namespace stepladder::layers::inline STEPLADDER_ISA {
 
-class SimdOpenMp final : public Plan {
+class VectorPlan final : public Plan {
  public:
-  SimdOpenMp(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
+  VectorPlan(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
     if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
       workspace_ = aligned_array<float>(
           static_cast<std::size_t>(2 * threads_ * p.channels * block_positions));
@@ -45,17 +46,4 @@ class SimdOpenMp final : public Plan {
   AlignedArray<float> workspace_;  // for normalization_backward
 };
 
-constexpr VariantInfo info{
-    .name = "simd_openmp",
-    .technique = Technique::openmp,
-    .builds_on = "serial",
-    .adds = "vectors of 4, 8 or 16 elements with vector exponentials, on all cores",
-    .idea = Idea::vectors,
-    .isa = build_isa,
-    .threaded = true,
-};
-
-const Registration registration{info, make_plan<Layers, SimdOpenMp>};
-
-}  // namespace
-}  // namespace stepladder::layers
+}  // namespace stepladder::layers::inline STEPLADDER_ISA
