@@ -25,10 +25,13 @@ struct Product {
   static std::int64_t whole_panels(std::int64_t n) { return ceil_div(n, panel) * panel; }
 
   // c[m, n] = or += a[m, k] · b[k, n]. Element (i, l) of a is at i · a_row + l · a_step; rows of b
-  // are b_row apart, or b is in panels; rows of c are c_row apart.
-  static void multiply(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
-                       std::int64_t b_row, float* c, std::int64_t c_row, std::int64_t m,
-                       std::int64_t n, std::int64_t k, bool adds) {
+  // are b_row apart, or b is in panels; rows of c are c_row apart. Not inlined, so that one thread
+  // and several execute the same instructions: inside a parallel region GCC 12 moves a pointer from
+  // a vector register at every step of the inner loop.
+  [[gnu::noinline]] static void multiply(const float* a, std::int64_t a_row, std::int64_t a_step,
+                                         const float* b, std::int64_t b_row, float* c,
+                                         std::int64_t c_row, std::int64_t m, std::int64_t n,
+                                         std::int64_t k, bool adds) {
     if constexpr (tiled)
       for (std::int64_t i = 0; i < m; i += Tile::rows)
         multiply_tiles(a + i * a_row, a_row, a_step, b, b_row, c + i * c_row, c_row,

@@ -100,8 +100,9 @@ class Corner final : public Plan {
   }
 
  private:
-  // One plane of dx.
-  void scatter(const Operands& o, std::int64_t plane) const {
+  // One plane of dx. Neither this nor pool is inlined, so that one thread and several execute the
+  // same instructions.
+  [[gnu::noinline]] void scatter(const Operands& o, std::int64_t plane) const {
     const Problem p = p_;
     const std::int64_t out_h = p.out_h(), out_w = p.out_w();
     float* dx = o.x + plane * p.height * p.width;
@@ -115,7 +116,7 @@ class Corner final : public Plan {
   }
 
   // One plane.
-  void pool(const Operands& o, std::int64_t plane, int thread) const {
+  [[gnu::noinline]] void pool(const Operands& o, std::int64_t plane, int thread) const {
     const Problem p = p_;  // a copy, because byte stores may alias anything
     const std::int64_t out_h = p.out_h(), out_w = p.out_w();
     float* line = lines_.get() + 2 * line_ * thread;
