@@ -170,6 +170,13 @@ void Operand::after_kernels(void* array) {
         "clEnqueueReadBuffer");
 }
 
+Workspace::Workspace(const Session& session, std::size_t bytes) {
+  if (bytes == 0) return;
+  cl_int error = CL_SUCCESS;
+  buffer_.reset(clCreateBuffer(session.context, CL_MEM_READ_WRITE, bytes, nullptr, &error));
+  check(error, "clCreateBuffer");
+}
+
 void finish(const Session& session) { check(clFinish(session.queue), "clFinish"); }
 
 void require_int_indices(std::int64_t elements) {

@@ -96,6 +96,16 @@ class Operand {
   std::map<const void*, OwnedMemory> buffers_;  // by array; on a device that is no CPU one, of null
 };
 
+// An array that only kernels read and write.
+class Workspace {
+ public:
+  Workspace(const Session& session, std::size_t bytes);
+  cl_mem buffer() const { return buffer_.get(); }
+
+ private:
+  OwnedMemory buffer_;  // null: no bytes
+};
+
 // Waits for all that was started.
 void finish(const Session& session);
 

@@ -9,7 +9,6 @@
 #include "kernels/matmul/opencl/elements.cl.hpp"
 
 namespace stepladder::matmul {
-namespace {
 
 std::size_t bytes(std::int64_t rows, std::int64_t columns) {
   return static_cast<std::size_t>(rows * columns) * sizeof(float);
@@ -20,7 +19,10 @@ const opencl::Session& session_for(const Problem& p, int threads) {
   return opencl::session(threads);
 }
 
-}  // namespace
+std::string options_of(const Problem& p, const std::string& of_tile) {
+  return fmt::format("-DTRANSPOSE_A={:d} -DTRANSPOSE_B={:d} {}", p.transpose_a, p.transpose_b,
+                     of_tile);
+}
 
 OpenClTile tile_of(const opencl::RegisterTile& sizes) {
   return {sizes.elements(), sizes.items(), sizes.options()};
@@ -31,14 +33,15 @@ OpenClPlan::OpenClPlan(const Problem& p, const Resources& resources, const char*
     : p_(p),
       session_(session_for(p, resources.threads)),
       kernel_(session_, std::string(common::register_tile_cl) + elements_cl + source, "multiply",
-              fmt::format("-DTRANSPOSE_A={:d} -DTRANSPOSE_B={:d} {}", p.transpose_a, p.transpose_b,
-                          tile.options)),
+              options_of(p, tile.options)),
       groups_{ceil_div(static_cast<std::size_t>(p.n), tile.elements.columns),
               ceil_div(static_cast<std::size_t>(p.m), tile.elements.rows)},
       items_(tile.items),
       a_(session_, bytes(p.m, p.k), opencl::Access::read),
       b_(session_, bytes(p.k, p.n), opencl::Access::read),
-      c_(session_, bytes(p.m, p.n), opencl::Access::write) {}
+      c_(session_, bytes(p.m, p.n), opencl::Access::write) {
+  if (tile.rows_first) std::swap(groups_.columns, groups_.rows);
+}
 
 void OpenClPlan::run(const Operands& o) {
   kernel_.set(static_cast<cl_int>(p_.m), static_cast<cl_int>(p_.n), static_cast<cl_int>(p_.k),

@@ -9,10 +9,17 @@
 namespace stepladder::matmul {
 
 struct OpenClTile {
-  opencl::Range elements;  // of C, of a work-group
-  opencl::Range items;     // work-items of a work-group
-  std::string options{};   // macros of the kernel
+  opencl::Range elements;   // of C, of a work-group
+  opencl::Range items;      // work-items of a work-group
+  std::string options{};    // macros of the kernel
+  bool rows_first = false;  // of work-groups: group (0, 1) is the second tile of columns
 };
+
+std::string options_of(const Problem& problem, const std::string& of_tile);  // of all kernels
+std::size_t bytes(std::int64_t rows, std::int64_t columns);  // of a matrix of floats
+
+// Throws Unsupported for operands that kernels cannot index.
+const opencl::Session& session_for(const Problem& problem, int threads);
 
 // Of opencl_register.cl.
 OpenClTile tile_of(const opencl::RegisterTile& sizes);
