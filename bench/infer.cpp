@@ -14,6 +14,7 @@
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
 #include "harness/execution/inference.hpp"
+#include "harness/io/hash.hpp"
 #include "harness/problem/random.hpp"
 #include "harness/ranks/communicator.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -95,8 +96,7 @@ Weights weights_of(const std::optional<Checkpoint>& checkpoint) {
   const std::string text = mpi.broadcast(checkpoint ? checkpoint->progress.dump() : "");
   if (text.empty()) return {};
   const nlohmann::json progress = nlohmann::json::parse(text);
-  Weights weights{.name = fmt::format("step {}", progress.value("step", std::int64_t{0})),
-                  .parameters = {},
+  Weights weights{.parameters = {},
                   .accuracy = progress.value("accuracy", 0.0),
                   .data_hash = progress.value("data", "")};
   if (checkpoint)
@@ -105,6 +105,9 @@ Weights weights_of(const std::optional<Checkpoint>& checkpoint) {
   weights.parameters.resize(static_cast<std::size_t>(
       mpi.broadcast(static_cast<std::int64_t>(weights.parameters.size()))));
   Communicator("the weights").broadcast(0, weights.parameters);
+  const std::uint64_t hash = fnv1a(std::as_bytes(std::span(weights.parameters)));
+  weights.name = fmt::format("step {} ({:08x})", progress.value("step", std::int64_t{0}),
+                             static_cast<std::uint32_t>(hash));
   return weights;
 }
 

@@ -1,6 +1,7 @@
 """infer: latency and throughput of a network that infers, verified in the same run."""
 
 import json
+import re
 import struct
 
 import pytest
@@ -122,7 +123,8 @@ def test_the_accuracy_with_the_weights_of_a_training_is_that_which_it_reported(i
     found = [(row["batch"], row["accuracy"]) for row in totals(rows)]
     assert [batch for batch, value in found if value] == ["4", "4"]
     assert [float(value) for _, value in found if value] == pytest.approx([accuracy] * 2, abs=1e-5)
-    assert {row["weights"] for row in rows} == {"step 30"}
+    name, = {row["weights"] for row in rows}
+    assert re.fullmatch(r"step 30 \([0-9a-f]{8}\)", name)
     assert f"train reported {100 * accuracy:.2f} %\n" in done.stdout
 
 
@@ -131,8 +133,23 @@ def test_one_checkpoint_is_named_by_its_file(infer, checkpoints):
     older = min(folder.glob("step-*.checkpoint"))
     done, rows = infer("--batch", "2", "--use", "serial", "--weights", older, "--seed", "2", *BRIEF)
     assert done.returncode == 0, done.stderr
-    assert {row["weights"] for row in rows} == {"step 20"}
+    assert {row["weights"].split(" (")[0] for row in rows} == {"step 20"}
     assert "on other images" in done.stdout  # of another seed
+
+
+def test_resume_tells_two_trainings_of_as_many_steps_apart(infer, stepladder, network, checkpoints,
+                                                           tmp_path):
+    folder, _ = checkpoints
+    other = tmp_path / "other"
+    done = stepladder("train", "--network", network, "--use", "serial", "--data", "generated",
+                      "--threads", "1", "--steps", "30", "--seed", "9", "--checkpoint", other,
+                      "--every", "30", "--out", tmp_path / "training9")
+    assert done.returncode == 0, done.stderr
+    for weights, services in ((folder, 1), (other, 2), (folder, 2)):
+        done, rows = infer("--batch", "2", "--use", "serial", "--weights", weights, *BRIEF,
+                           "--resume")
+        assert done.returncode == 0, done.stderr
+        assert len({row["weights"] for row in totals(rows)}) == len(totals(rows)) == services
 
 
 def read_arrays(path):
