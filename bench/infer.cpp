@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "bench/commands.hpp"
+#include "bench/crash_report.hpp"
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/row_table.hpp"
@@ -387,6 +388,7 @@ class Inference {
 };
 
 int run(Options& options) {
+  report_crashes();
   const MpiSession& mpi = mpi_session();
   options.threads = threads_that_run(options.threads);
   Inputs inputs = mpi.agree([&] { return inputs_of(options); });

@@ -8,6 +8,7 @@
 
 #include "bench/attribution_report.hpp"
 #include "bench/commands.hpp"
+#include "bench/crash_report.hpp"
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
@@ -239,6 +240,7 @@ Inputs inputs_of(const Options& options) {
 }
 
 int run(Options& options) {
+  report_crashes();
   allow_two_teams(options);
   options.threads = threads_that_run(options.threads);
   auto [description, known, configurations] =

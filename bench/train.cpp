@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "bench/commands.hpp"
+#include "bench/crash_report.hpp"
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
@@ -419,6 +420,7 @@ Inputs inputs_of(const Options& options) {
 }
 
 int run(const Options& options) {
+  report_crashes();
   const MpiSession& mpi = mpi_session();
   const Inputs inputs = mpi.agree([&] { return inputs_of(options); });
   const auto& [spec, mode_entry, replicas, slow, description, use, place, known, data] = inputs;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bench/commands.hpp"
+#include "bench/crash_report.hpp"
 #include "bench/networks.hpp"
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
@@ -63,6 +64,7 @@ std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
 }
 
 int run(const Options& options) {
+  report_crashes();
   if (mpi_session().ranks() > 1)
     throw std::runtime_error("tune runs on one rank; start it without mpirun");
   const std::string cpu_model = detect_machine().cpu_model;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <limits>
 
+#include "harness/measure/work_record.hpp"
+
 namespace stepladder {
 namespace {
 
@@ -104,6 +106,11 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
     const std::string key = key_of(problem, variant, resources);
     auto known = verified_.find(key);
     if (known == verified_.end()) {
+      const ProblemInfo& info = problem.info();
+      const ActiveSubject active(
+          fmt::format("{} {} {} {}, {} threads", info.primitive, info.direction, variant.name,
+                      info.shape, resources.threads),
+          "verified", 0);
       std::unique_ptr<Runner> runner;
       const Verdict verdict = verify(problem, variant, resources, runner);
       if (verdict.outcome == Outcome::failed)

@@ -80,6 +80,15 @@ def test_verify_names_the_rung_that_crashes(crashing):
                      r"while it was verified: killed by SIGSEGV$", done.stderr, re.M)
 
 
+@pytest.mark.parametrize("command", [("step",), ("train", "--steps", "2", "--data", "generated")])
+def test_a_rung_of_a_network_that_crashes_is_named(crashing, network, tmp_path, command):
+    done = crashing(*command, "--network", network, "--use", "serial,sgd_update=crashes_segv",
+                    "--threads", "1", "--out", tmp_path / "run")
+    assert done.returncode == -signal.SIGSEGV
+    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \d+, 1 threads failed while it "
+                     r"was verified: killed by SIGSEGV$", done.stderr, re.M), done.stderr
+
+
 def test_a_driver_of_opencl_hides_no_crash(crashing):
     done = crashing("verify", "max_pool", "sgd_update", "--random", "40", "--variant",
                     "opencl_naive,crashes_segv")  # max_pool opens the driver

@@ -21,8 +21,8 @@ ALLOWED = {
     "harness/results": {
         "harness/io", "harness/ranks", "harness/problem", "harness/measure", "harness/verify"},
     "harness/rungs": {
-        "harness/io", "harness/ranks", "harness/problem", "harness/adapters", "harness/verify",
-        "harness/results"},
+        "harness/io", "harness/ranks", "harness/problem", "harness/adapters", "harness/measure",
+        "harness/verify", "harness/results"},
     "harness/execution": {
         "harness/io", "harness/ranks", "harness/problem", "harness/network", "harness/adapters",
         "harness/measure", "harness/results", "harness/rungs"},
