@@ -26,7 +26,7 @@ const std::map<std::string, Examples>& examples() {
         "stepladder bench matmul --shape 100x300x500",
         "stepladder bench matmul --plugin ./libmine.so --blas /opt/lib/libfast.so",
         "mpirun -np 2 build/stepladder bench all_reduce"}},
-      {"attribute", {"stepladder attribute matmul --threads 1,2"}},
+      {"attribute", {"stepladder attribute matmul --threads 2"}},
       {"new", {"stepladder new matmul my_idea --from simd"}},
       {"try", {"stepladder try packed --primitive matmul --shape 64x512x784"}},
       {"step",

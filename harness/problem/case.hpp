@@ -13,7 +13,7 @@
 
 namespace stepladder {
 
-// Small integers whose sums are exact in any order, compared bit for bit; or uniform(-1, 1)
+// Small integers whose sums are exact in any order, compared bit for bit; or uniform values,
 // compared within the primitive's rounding bound.
 enum class Tier { exact, accuracy };
 

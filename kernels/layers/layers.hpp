@@ -1,5 +1,5 @@
-// layers: the operations of a training step other than the six primitives. Activations are
-// [batch, channels, spatial]; spatial is height · width, or 1 after a fully connected layer.
+// layers: the operations of a training step other than products, pooling and updates. Activations
+// are [batch, channels, spatial]; spatial is height · width, or 1 after a fully connected layer.
 //
 //   bias      y[n, c, s] += bias[c], in place        dbias[c] = sum over n, s of dy[n, c, s]
 //   relu      y = max(x, 0)                          dx = y > 0 ? dy : 0

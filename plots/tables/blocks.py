@@ -167,7 +167,7 @@ def answer(run: Run) -> str | None:
     large = max((mean.count for mean in chain.large.values()), default=0)
     about = (f"{source(run)} Geometric means over {count} of {chain.ladder.primitive}; `gain`: "
              "over the line above; "
-             + (f"`large`: that over the {large} of them that take the last rung 20 us or more; "
+             + (f"`large`: the same over the {large} on which the last rung takes 20 us or more; "
                 if large else "")
              + "`library`: over the fastest library of each problem on as many threads"
              + (f" ({named})." if (named := libraries_of(chain.ladder)) else "."))
@@ -189,8 +189,8 @@ def libraries_of(ladder: Ladder) -> str:
 def summary(run: Run, by_direction: bool) -> str | None:
     table = summary_table(ladders(run), by_direction)
     over = "the problems" if by_direction else "the problems of all directions"
-    return (f"{source(run)} Geometric means over {over}; `equal`: the best rung without Winograd "
-            f"and FFT{equal_rungs(ladders(run))}, over libraries without.\n\n{table}"
+    return (f"{source(run)} Geometric means over {over}; `equal`: direct algorithms only, the "
+            f"best rung{equal_rungs(ladders(run))} over the libraries'.\n\n{table}"
             if table else None)
 
 
@@ -247,8 +247,8 @@ def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
              "that it ran on: the main ladder, what the compiler makes of its loops, a line for "
              "each side branch, the libraries. (n): the fastest of n rungs. `gain` is over the "
              "rung that it builds on"
-             + ("; `equal`: as over vendor, but Winograd and FFT only beside libraries that use "
-                "them." if has_equal else ".")]
+             + ("; `equal`: over the fastest library with the same kind of algorithm (direct, Winograd "
+                "or FFT)." if has_equal else ".")]
     for direction, lines in tables:
         if not has_equal:
             lines = [line[:equal] + line[equal + 1:] for line in lines]

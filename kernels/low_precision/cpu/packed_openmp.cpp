@@ -1,4 +1,4 @@
-// `packed` on many cores: all threads pack A, then each takes panels of B. A C that is narrower
+// `packed` on many cores: each thread takes panels of B and packs for itself. A C that is narrower
 // than a panel for each is divided by rows.
 #include "kernels/low_precision/cpu/dot_kernel.hpp"
 

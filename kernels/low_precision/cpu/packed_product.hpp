@@ -6,8 +6,10 @@
 // A tile of A and one of B are a step of k for 16 x 16 elements of C. What lies behind the rows and
 // behind k is 0. fp16 is widened to floats where the kernel multiplies these. A panel of B is as
 // wide as the kernel. A block of panels is packed into L2, and rows of A pass by, so that rows of C
-// are written in memory order; with few rows a block is one panel, which stays in L1. A long k is
-// divided into blocks of L1, between which the sums of a row of tiles are kept.
+// are written in memory order; as many rows as the kernel multiplies at once are packed just before.
+// With few rows all of A is packed first, and a block is one panel, which stays in L1. A long k is
+// divided into blocks of L1, between which the sums of a row of tiles are kept. Threads pack for
+// themselves: what another core has packed takes longer to arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
 //   multiply(Part): the sums of Part's steps, stored to C or kept
@@ -90,8 +92,9 @@ class PackedProduct final : public Plan {
         row_tiles_(ceil_div(problem.m, tile_side)),
         panels_(ceil_div(problem.n, panel_columns)),
         threads_(useful_threads(problem, resources.threads)),
+        has_few_rows_(row_tiles_ <= 4 * rows_at_once),
         block_panels_(panels_of_block()),
-        a_(tiles(row_tiles_ * steps_)),
+        a_(tiles(threads_ * rows_kept() * steps_)),
         b_(tiles((prepacks ? panels_ : threads_ * block_panels_) * tiles_of_panel())),
         sums_(tiles(steps_ > Kernel::most_steps ? threads_ * tiles_of_sums() : 0)) {}
 
@@ -104,22 +107,12 @@ class PackedProduct final : public Plan {
 
   void run(const Operands& o) override {
     const Range all_rows{0, row_tiles_}, all_panels{0, panels_};
-    if (threads_ == 1) {
-      pack_a(o, all_rows);
-      multiply(o, all_rows, all_panels, 0);
-      return;
-    }
+    if (threads_ == 1) return multiply(o, all_rows, all_panels, 0);
     const bool by_panels = panels_ >= threads_;
-#pragma omp parallel num_threads(threads_)
-    {
-#pragma omp for schedule(static, 1)
-      for (int thread = 0; thread < threads_; ++thread)
-        pack_a(o, partition(row_tiles_, threads_, thread));
-#pragma omp for schedule(static, 1) nowait
-      for (int thread = 0; thread < threads_; ++thread)
-        multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
-                 by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
-    }
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int thread = 0; thread < threads_; ++thread)
+      multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
+               by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
   }
 
  private:
@@ -132,21 +125,20 @@ class PackedProduct final : public Plan {
     return std::clamp(static_cast<int>(flops(p) / flops_of_a_fork), 1, threads);
   }
 
+  std::int64_t rows_kept() const { return has_few_rows_ ? row_tiles_ : rows_at_once; }
   std::int64_t panels_of_block() const {
-    constexpr std::int64_t most_bytes = 1 << 20, few = 4;  // of L2; sweeps of the kernel over A
-    return row_tiles_ <= few * rows_at_once
+    constexpr std::int64_t most_bytes = 1 << 20;  // of L2
+    return has_few_rows_
                ? 1
                : std::clamp(most_bytes / (tiles_of_panel() * tile_bytes), std::int64_t{1}, panels_);
   }
 
-  STEPLADDER_DOT_TARGET void pack_a(const Operands& o, Range tiles) const {
+  STEPLADDER_DOT_TARGET void pack_a(const Operands& o, Range tiles, std::byte* to) const {
     const std::int64_t bytes = row_bytes(problem_);
     for (std::int64_t t = tiles.begin; t < tiles.end; ++t) {
       const std::byte* rows = static_cast<const std::byte*>(o.a) + t * tile_side * bytes;
-      std::byte* to = a_.get() + t * steps_ * tile_bytes;
-      for (std::int64_t s = 0; s < steps_; ++s)
-        pack_rows<Dot>(rows, bytes, s * loaded_bytes<Dot>, problem_.m - t * tile_side,
-                       to + s * tile_bytes);
+      for (std::int64_t s = 0; s < steps_; ++s, to += tile_bytes)
+        pack_rows<Dot>(rows, bytes, s * loaded_bytes<Dot>, problem_.m - t * tile_side, to);
     }
   }
 
@@ -162,26 +154,32 @@ class PackedProduct final : public Plan {
   void multiply(const Operands& o, Range rows, Range panels, int thread) const {
     const Kernel kernel;
     const std::int64_t blocks_of_k = ceil_div(steps_, Kernel::most_steps);
+    std::byte* a = a_.get() + thread * rows_kept() * steps_ * tile_bytes;
+    if (has_few_rows_) pack_a(o, rows, a);
     for (std::int64_t panel = panels.begin; panel < panels.end; panel += block_panels_) {
       const Range block{panel, std::min(panels.end, panel + block_panels_)};
       std::byte* b = panel_of(prepacks ? panel : thread * block_panels_);
       if (!prepacks)
         for (std::int64_t i = block.begin; i < block.end; ++i)
           pack_b(o, i, b + (i - block.begin) * tiles_of_panel() * tile_bytes);
-      for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once)
+      for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once) {
+        const Range at_once{t, std::min(rows.end, t + rows_at_once)};
+        if (!has_few_rows_) pack_a(o, at_once, a);
+        const std::byte* of_rows = has_few_rows_ ? a + (t - rows.begin) * steps_ * tile_bytes : a;
         for (std::int64_t i = 0; i < blocks_of_k; ++i)
-          multiply_row(o, kernel, {t, std::min(rows.end, t + rows_at_once)}, block,
-                       partition(steps_, blocks_of_k, i), b, thread);
+          multiply_row(o, kernel, at_once, block, partition(steps_, blocks_of_k, i), of_rows, b,
+                       thread);
+      }
     }
   }
 
-  // The product of the rows, as many tiles as the kernel computes at once, and a block of panels,
-  // which is packed at b.
+  // The product of the rows, as many tiles as the kernel computes at once, packed at a, and a block
+  // of panels, packed at b.
   void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range panels, Range steps,
-                    const std::byte* b, int thread) const {
+                    const std::byte* a, const std::byte* b, int thread) const {
     const Problem& p = problem_;
     const std::int64_t row = rows.begin * tile_side;
-    Part part{.a = a_.get() + (rows.begin * steps_ + steps.begin) * tile_bytes,
+    Part part{.a = a + steps.begin * tile_bytes,
               .b = b + steps.begin * tile_bytes,
               .a_row = steps_ * tile_bytes,
               .b_column = steps_ * tile_bytes,
@@ -216,8 +214,9 @@ class PackedProduct final : public Plan {
   Problem problem_;
   std::int64_t steps_, row_tiles_, panels_;
   int threads_;
+  bool has_few_rows_;
   std::int64_t block_panels_;
-  AlignedArray<std::byte> a_;     // [row tiles][steps] tiles
+  AlignedArray<std::byte> a_;     // of each thread: [rows_kept()][steps] tiles
   AlignedArray<std::byte> b_;     // all panels, or a block of each thread: [column tiles][steps]
   AlignedArray<std::byte> sums_;  // of each thread: [panels of a block][row tiles][column tiles]
 };
