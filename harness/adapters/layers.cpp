@@ -196,19 +196,18 @@ constexpr std::initializer_list<std::pair<const char*, Layer>> names = {
     {"sigmoid", Layer::sigmoid},
     {"tanh", Layer::tanh},
     {"dropout", Layer::dropout},
-    {"local_response_normalization", Layer::local_response_normalization},
-    {"softmax_cross_entropy", Layer::softmax_cross_entropy}};
+    {"lrn", Layer::local_response_normalization},
+    {"softmax", Layer::softmax_cross_entropy}};
 
 class LayersType final : public PrimitiveType {
  public:
   const char* name() const override { return Layers::name; }
   // Without a layer: those of any shape, so not softmax.
   std::vector<SuiteColumn> suite_columns() const override {
-    return {
-        {"batch"},
-        {"channels"},
-        {"spatial", {"1"}},
-        {"layer", {"bias", "relu", "sigmoid", "tanh", "dropout", "local_response_normalization"}}};
+    return {{"batch"},
+            {"channels"},
+            {"spatial", {"1"}},
+            {"layer", {"bias", "relu", "sigmoid", "tanh", "dropout", "lrn"}}};
   }
   std::vector<std::unique_ptr<Case>> cases(const CsvRow& row, int) const override {
     constexpr std::int64_t most = 1 << 20;
@@ -218,8 +217,7 @@ class LayersType final : public PrimitiveType {
                       .spatial = row.integer("spatial", 1, most)};
     expect_countable(row, "x", {p.batch, p.channels, p.spatial});
     if (p.layer == Layer::softmax_cross_entropy && p.spatial != 1)
-      row.fail(
-          fmt::format("column spatial holds {}; expected 1 for softmax_cross_entropy", p.spatial));
+      row.fail(fmt::format("column spatial holds {}; expected 1 for softmax", p.spatial));
     std::vector<std::unique_ptr<Case>> all;
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       p.direction = direction;

@@ -22,9 +22,9 @@ const char* name_of(Layer layer) {
     case Layer::dropout:
       return "dropout";
     case Layer::local_response_normalization:
-      return "local_response_normalization";
+      return "lrn";
     case Layer::softmax_cross_entropy:
-      return "softmax_cross_entropy";
+      return "softmax";
   }
   return "";
 }
@@ -35,7 +35,7 @@ bool has(Layer layer, Direction direction) {
 
 void Layers::require(const Problem& p, const VariantInfo&) {
   if (!has(p.layer, p.direction))
-    throw Unsupported("softmax_cross_entropy computes its gradient in its forward pass");
+    throw Unsupported("softmax computes its gradient in its forward pass");
 }
 
 std::string direction(const Problem& p) {

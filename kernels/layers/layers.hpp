@@ -70,7 +70,7 @@ struct Layers {
 using Plan = stepladder::Plan<Operands>;
 using Registration = stepladder::Registration<Layers>;
 
-const char* name_of(Layer layer);
+const char* name_of(Layer layer);  // "relu", "lrn", "softmax" and so on
 bool has(Layer layer, Direction direction);
 std::string direction(const Problem& problem);  // "relu_forward" and so on
 std::string shape(const Problem& problem);      // "n64 c32 s784"
