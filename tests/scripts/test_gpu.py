@@ -242,18 +242,19 @@ def test_it_builds_verifies_and_measures_everything(whole_run):
     assert "--preset release -B build/gpu" in configured
     assert "-DSTEPLADDER_CUDA_ARCHITECTURES=90a" in configured
     assert "--target stepladder" in built
-    suite = {"layers": ""}  # it has no suites
     assert sorted(call for call in calls_of(machine, "verify") if "--record" in call) == sorted(
         f"verify {primitive} --variant {rung} --place cuda "
-        f"{suite.get(primitive, '--suite layers ')}--random 40 --record run/verified.json"
+        "--suite layers --random 40 --record run/verified.json"
         for primitive, rung in OWN)
-    assert calls_of(machine, "bench matmul --place cuda", "bench sgd_update --place cuda") == [
+    assert calls_of(machine, *(f"bench {primitive} --place cuda"
+                               for primitive in ("matmul", "sgd_update", "layers"))) == [
         f"bench {primitive} --place cuda --variant {variants} --suite {suite} --threads 1 "
         "--out run --resume"
         for primitive, variants, suite in (
-            ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "layers"),
+            ("layers", "bias", "layers"), ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "layers"),
             ("sgd_update", "naive", "layers"),
             ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "gpu"), ("sgd_update", "naive", "gpu"),
+            ("layers", "bias", "alexnet"),
             ("matmul", "naive,tf32_wgmma,warp_tile,cublas", "alexnet"))]
     assert calls_of(machine, "step") == [
         f"step --network {network} --use {use} --threads 1 --out run --resume"
@@ -587,7 +588,8 @@ def test_a_failed_stage_does_not_stop_the_others(machine):
     expected = {*failing.values(), "racecheck"}
     assert {title for word, title in stages(result) if word == "FAILED"} == expected
     assert {title for word, title in stages(result) if word == "ok"} == {
-        "build", "bench sgd_update layers", "bench matmul gpu", "bench sgd_update gpu", "PyTorch",
+        "build", "bench layers layers", "bench sgd_update layers", "bench matmul gpu",
+        "bench sgd_update gpu", "PyTorch",
         *(f"step {network} {use}" for use in ("cuda", "cuda_tf32")
           for network in ("mlp", "mnist_cnn", "cifar_cnn")
           if (network, use) != ("mnist_cnn", "cuda_tf32")),
@@ -621,8 +623,9 @@ def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machin
                  "CUT     matmul tf32_wgmma after 3.0 s",
                  "FAILED  layers bias FAILED it went wrong"):
         assert f"    | {line}\n" in result.stdout
-    timed, = calls_of(machine, "bench")
-    assert timed.startswith("bench matmul --place cuda --variant naive,cublas --suite layers ")
+    assert [call.split(" --threads")[0] for call in calls_of(machine, "bench")] == [
+        "bench matmul --place cuda --variant naive,cublas --suite layers",
+        "bench layers --place cuda --variant bias --suite layers"]
     assert outcome(result, "bench sgd_update layers") == "SKIPPED"
     assert "every rung broke the device or did not terminate" in result.stdout
 
@@ -684,5 +687,5 @@ def test_a_run_that_is_killed_has_archived_its_finished_stages(machine):
     assert {"summary.csv", "samples.csv", "verified.json", "logs/verify/matmul-naive.log",
             "logs/verify.txt", "logs/bench-sgd_update-layers.log"} <= set(files)
     assert re.findall(r"^ *(\w+) +(.*?): ", files["logs/stages.txt"], re.MULTILINE) == [
-        ("ok", "build"), ("ok", "verify"), ("ok", "bench matmul layers"),
-        ("ok", "bench sgd_update layers")]
+        ("ok", "build"), ("ok", "verify"), ("ok", "bench layers layers"),
+        ("ok", "bench matmul layers"), ("ok", "bench sgd_update layers")]
