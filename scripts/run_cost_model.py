@@ -1,7 +1,7 @@
 """make cost-model: fits the model that predicts the fast rungs, and prints its regret.
 
-Measures the rungs that are often the fastest on the suites layers, thin, deepbench and alexnet and on
-problems of random sizes, fits the cost model, and checks it on other random problems. Variables:
+Measures the rungs that are often the fastest on the suites layers, thin, deepbench and alexnet and
+on problems of random sizes, fits the cost model, and checks it on other random problems. Variables:
 OUT (the file; the runs stay in a folder beside it) COUNT (random products to fit, twice as many
 convolutions) BUDGET THREADS RESUME BUILD (see make help).
 """

@@ -247,8 +247,8 @@ def ladder_block(run: Run, ladder: Ladder | None) -> str | None:
              "that it ran on: the main ladder, what the compiler makes of its loops, a line for "
              "each side branch, the libraries. (n): the fastest of n rungs. `gain` is over the "
              "rung that it builds on"
-             + ("; `equal`: over the fastest library with the same kind of algorithm (direct, Winograd "
-                "or FFT)." if has_equal else ".")]
+             + ("; `equal`: over the fastest library with the same kind of algorithm (direct, "
+                "Winograd or FFT)." if has_equal else ".")]
     for direction, lines in tables:
         if not has_equal:
             lines = [line[:equal] + line[equal + 1:] for line in lines]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import shlex
@@ -433,17 +434,23 @@ def test_energy_is_measured_where_the_machine_has_counters(stepladder, finished_
 def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
     """With one channel, most lanes of a vector are unused. malloc fills them with the smallest
     normal numbers, whose products are denormal and cost 2x and more, or with zeros."""
-    shortest = {}
-    for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
-        out = tmp_path / name
-        done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2",
-                          "--variant", "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
-                          environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
-        assert done.returncode == 0, done.stderr
-        shortest[name] = {(row["variant"], row["direction"]): float(row["min_s"])
-                          for row in read_csv(out / "summary.csv") if row["status"] == "ok"}
-    assert len(shortest["zero"]) >= 8
-    ratios = {key: seconds / shortest["zero"][key] for key, seconds in shortest["denormal"].items()}
-    middle = sorted(
-        ratios.values())[len(ratios) // 2]  # the machine may be slower in one of the runs
-    assert {key: ratio for key, ratio in ratios.items() if ratio > 1.5 * middle} == {}
+    shortest = {"denormal": {}, "zero": {}}
+    for run in range(5):  # other work may slow one of them; denormal numbers slow each run
+        for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
+            out = tmp_path / f"{name}{run}"
+            done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2",
+                              "--variant", "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
+                              environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
+            assert done.returncode == 0, done.stderr
+            for row in read_csv(out / "summary.csv"):
+                if row["status"] == "ok":
+                    key = row["variant"], row["direction"]
+                    seconds = min(float(row["min_s"]), shortest[name].get(key, math.inf))
+                    shortest[name][key] = seconds
+        ratios = {key: seconds / shortest["zero"][key]
+                  for key, seconds in shortest["denormal"].items()}
+        middle = sorted(ratios.values())[len(ratios) // 2]  # the machine may be slower in one run
+        slow = {key: ratio for key, ratio in ratios.items() if ratio > 1.5 * middle}
+        if not slow:
+            break
+    assert len(ratios) >= 8 and slow == {}

@@ -92,7 +92,8 @@ needs_oclgrind = pytest.mark.skipif(shutil.which("oclgrind") is None,
 
 @needs_oclgrind
 @pytest.mark.parametrize("primitive,variants,shape", [
-    ("matmul", LARGE + ",opencl_tile,opencl_packed", "9x53x21"), ("convolution", LARGE, "1x3x6x7x5x3x3x1x1x1x1"),
+    ("matmul", LARGE + ",opencl_tile,opencl_packed", "9x53x21"),
+    ("convolution", LARGE, "1x3x6x7x5x3x3x1x1x1x1"),
     ("max_pool", SMALL, "1x2x7x9x3x3x2x2x1x1"), ("sgd_update", SMALL, "71")])
 def test_oclgrind_finds_no_race_and_no_overrun(stepladder, primitive, variants, shape, tmp_path):
     log = tmp_path / "oclgrind.log"

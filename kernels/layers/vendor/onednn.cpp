@@ -1,5 +1,5 @@
-// oneDNN's primitives on the plain layout: eltwise for the activations, binary for the bias, lrn for
-// the normalization. Those of the backward pass of activations take y, as the contract does.
+// oneDNN's primitives on the plain layout: eltwise for the activations, binary for the bias, lrn
+// for the normalization. Those of the backward pass of activations take y, as the contract does.
 #include "kernels/common/onednn.hpp"
 
 #include <unordered_map>

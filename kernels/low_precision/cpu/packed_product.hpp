@@ -6,10 +6,10 @@
 // A tile of A and one of B are a step of k for 16 x 16 elements of C. What lies behind the rows and
 // behind k is 0. fp16 is widened to floats where the kernel multiplies these. A panel of B is as
 // wide as the kernel. A block of panels is packed into L2, and rows of A pass by, so that rows of C
-// are written in memory order; as many rows as the kernel multiplies at once are packed just before.
-// With few rows all of A is packed first, and a block is one panel, which stays in L1. A long k is
-// divided into blocks of L1, between which the sums of a row of tiles are kept. Threads pack for
-// themselves: what another core has packed takes longer to arrive than packing it again.
+// are written in memory order; as many rows as the kernel multiplies at once are packed just
+// before. With few rows all of A is packed first, and a block is one panel, which stays in L1. A
+// long k is divided into blocks of L1, between which the sums of a row of tiles are kept. Threads
+// pack for themselves: what another core has packed takes longer to arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
 //   multiply(Part): the sums of Part's steps, stored to C or kept

@@ -18,8 +18,7 @@ kernel ONE_ITEM WHOLE_VECTORS void pack_b(int k, int n, global const float* b,
   panels += column * k;
   for (int l = first; l < last; ++l)
     if (!TRANSPOSE_B && column + COLUMNS <= n)
-      for (int v = 0; v < VECTORS; ++v)
-        STORE(LOAD(v, b + l * n + column), v, panels + l * COLUMNS);
+      for (int v = 0; v < VECTORS; ++v) STORE(LOAD(v, b + l * n + column), v, panels + l * COLUMNS);
     else
       for (int j = 0; j < COLUMNS; ++j)
         panels[l * COLUMNS + j] = column + j < n ? b_at(b, k, n, l, column + j) : 0;

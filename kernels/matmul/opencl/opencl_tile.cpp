@@ -1,7 +1,7 @@
 // A work-item computes a whole tile of C, for CPUs: there a work-item is a call of the kernel, a
 // barrier splits it into loops over the work-items, and what lives across the barrier is in memory.
-// Without local memory and barriers the accumulators stay in registers for all of K. op(A) and op(B)
-// are read in place, a transposed B element by element.
+// Without local memory and barriers the accumulators stay in registers for all of K. op(A) and
+// op(B) are read in place, a transposed B element by element.
 #include "kernels/matmul/opencl/item_tile.cl.hpp"
 #include "kernels/matmul/opencl/item_tile.hpp"
 #include "kernels/matmul/opencl/opencl_tile.cl.hpp"

@@ -113,8 +113,7 @@ TEST(VerifyCatchesLayers, NoRungSupportsABackwardSoftmax) {
     const std::unique_ptr<Case> owned = make_case<Layers>(problem, "test", "test");
     const Verdict verdict = verdict_of(*owned, variant);
     EXPECT_EQ(verdict.outcome, Outcome::unavailable) << variant.name;
-    EXPECT_EQ(verdict.reason, "softmax computes its gradient in its forward pass")
-        << variant.name;
+    EXPECT_EQ(verdict.reason, "softmax computes its gradient in its forward pass") << variant.name;
   }
   EXPECT_GT(rungs, 0);
 }
