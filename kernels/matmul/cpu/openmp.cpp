@@ -1,6 +1,6 @@
-// Many cores: the longer side of C is divided among the OpenMP threads, and each thread runs the
-// loops of `simd` on its part. Threads share only the operands, so they synchronize only at the
-// end. When C is wide its columns are divided: then each part of B is read by one thread only.
+// Many cores: the rows of C, or its columns where there are few rows, are divided among the OpenMP
+// threads, and each thread runs the loops of `simd` on its part. Threads share only the operands,
+// so they synchronize only at the end.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/simd_block.hpp"
 

@@ -101,9 +101,10 @@ class SimdBlock {
   }
 };
 
-// C divided among threads: each computes its part with a workspace of its own. The longer side is
-// divided. When C is wide its columns are divided, so that each part of B is read by one thread
-// only and no cache line of C is shared.
+// C divided among threads: each computes its part with a workspace of its own. The rows are
+// divided, or the columns where there are few rows. These loops load and store a row of C many
+// times: when two threads work on parts of the same rows, the prefetcher of one core fetches lines
+// that the other writes.
 class SimdParts {
  public:
   SimdParts(const Problem& problem, int threads)
@@ -115,7 +116,7 @@ class SimdParts {
   void compute(const Operands& operands, int thread) const {
     const Problem& p = problem_;
     Range rows{0, p.m}, columns{0, p.n};
-    if (p.n > p.m)
+    if (p.m < 8 * threads_ && p.n > p.m)
       columns = partition(p.n, threads_, thread, line_floats);
     else
       rows = partition(p.m, threads_, thread);

@@ -5,7 +5,7 @@
 //   tile       a tile of C in registers for all steps of k of a block; otherwise C is loaded and
 //              stored at every step
 //   packing    op(B) is copied into panels as wide as a tile, or into rows side by side
-//   threads    C is divided among OpenMP threads along its longer side
+//   threads    C is divided among OpenMP threads: its rows; with a tile, its longer side
 //
 // A transposed B that is not packed is copied into rows, as `serial_ikj` does.
 #include "kernels/common/lattice.hpp"
@@ -37,7 +37,7 @@ class Corner final : public Plan {
   Corner(const Problem& problem, const Resources& resources)
       : problem_(problem),
         threads_(resources.threads),
-        by_columns_(problem.n > problem.m),
+        by_columns_(problem.n > problem.m && (tile || problem.m < 8 * resources.threads)),
         workspace_size_(workspace()),
         workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads_))) {
     std::fill_n(workspace_.get(), workspace_size_ * threads_, 0.0F);  // what pads panels is read
