@@ -101,10 +101,15 @@ class SimdBlock {
   }
 };
 
-// C divided among threads: each computes its part with a workspace of its own. The rows are
-// divided, or the columns where there are few rows. These loops load and store a row of C many
-// times: when two threads work on parts of the same rows, the prefetcher of one core fetches lines
-// that the other writes.
+// Whether threads divide the columns of C: only where there are few rows. Loops without a register
+// tile load and store a row of C many times: when two threads work on parts of the same rows, the
+// prefetcher of one core fetches lines that the other writes.
+inline bool divides_columns(const Problem& p, int threads) {
+  constexpr int few_rows = 8;  // of a thread
+  return p.n > p.m && p.m < few_rows * threads;
+}
+
+// C divided among threads: each computes its part with a workspace of its own.
 class SimdParts {
  public:
   SimdParts(const Problem& problem, int threads)
@@ -116,7 +121,7 @@ class SimdParts {
   void compute(const Operands& operands, int thread) const {
     const Problem& p = problem_;
     Range rows{0, p.m}, columns{0, p.n};
-    if (p.m < 8 * threads_ && p.n > p.m)
+    if (divides_columns(p, threads_))
       columns = partition(p.n, threads_, thread, line_floats);
     else
       rows = partition(p.m, threads_, thread);

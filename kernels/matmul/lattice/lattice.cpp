@@ -16,6 +16,7 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/product.hpp"
 #include "kernels/common/cpu/transpose.hpp"
+#include "kernels/matmul/cpu/simd_block.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
@@ -37,7 +38,7 @@ class Corner final : public Plan {
   Corner(const Problem& problem, const Resources& resources)
       : problem_(problem),
         threads_(resources.threads),
-        by_columns_(problem.n > problem.m && (tile || problem.m < 8 * resources.threads)),
+        by_columns_(tile ? problem.n > problem.m : divides_columns(problem, resources.threads)),
         workspace_size_(workspace()),
         workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads_))) {
     std::fill_n(workspace_.get(), workspace_size_ * threads_, 0.0F);  // what pads panels is read

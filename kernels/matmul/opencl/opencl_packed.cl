@@ -1,4 +1,4 @@
-#define STEPS 256  // along K, that a work-item packs
+// STEPS: along K, that a work-item packs.
 
 // ROWS rows of op(A), side by side: panels[m / ROWS][k][ROWS]. Rows beyond m are zeros.
 kernel ONE_ITEM void pack_a(int m, int k, global const float* a, global float* panels) {

@@ -30,7 +30,6 @@ class OpenClPacked final : public Plan {
         b_panels_(session_, panel_bytes(column_panels_ * tile_.elements().columns)) {}
 
   void run(const Operands& o) override {
-    constexpr std::size_t steps = 256;  // STEPS
     const auto m = static_cast<cl_int>(p_.m), n = static_cast<cl_int>(p_.n),
                k = static_cast<cl_int>(p_.k);
     const std::size_t chunks = ceil_div(static_cast<std::size_t>(p_.k), steps);
@@ -47,10 +46,12 @@ class OpenClPacked final : public Plan {
   std::string remark() const override { return tile_.name(); }
 
  private:
+  static constexpr std::size_t steps = 256;  // along K, that a work-item packs
+
   opencl::Kernel kernel(const char* name) const {
     return {session_,
             std::string(common::register_tile_cl) + elements_cl + item_tile_cl + opencl_packed_cl,
-            name, options_of(p_, tile_.options())};
+            name, options_of(p_, fmt::format("{} -DSTEPS={}", tile_.options(), steps))};
   }
   std::size_t panel_bytes(std::size_t rows_or_columns) const {
     const auto count = static_cast<std::int64_t>(rows_or_columns);
