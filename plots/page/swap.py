@@ -4,6 +4,7 @@ alone."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,5 +99,9 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
                 "variants": [made[k]["variant"] if k in made else "" for k in place["keys"]]}
             for o in made.values():
                 techniques.setdefault(o["variant"], technique_in_name(o["variant"]) or "none")
+        # Steps whose rungs all run in one thread are measured on the fewest threads alone.
+        for fewer, more in pairwise(threads.values()):
+            if more["keys"] == fewer["keys"]:
+                more["uses"] = {**fewer["uses"], **more["uses"]}
         data["networks"][network] = threads
     return data

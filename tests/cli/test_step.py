@@ -83,6 +83,16 @@ def test_a_sweep_over_operations_at_once_leaves_threads_to_the_scheduler(step):
     assert environment["threads_available"] == len(os.sched_getaffinity(0))
 
 
+def test_steps_of_one_thread_are_measured_once(step):
+    uses = [word for use in ("serial", "compiler", "simd", "openmp") for word in ("--use", use)]
+    done, rows = step(*uses, "--threads", "1,2")
+    assert done.returncode == 0, done.stderr
+    assert [(use, threads) for use, _, threads in totals(rows)] == [
+        ("serial", "1"), ("compiler", "1"), ("simd", "1"), ("openmp", "1"), ("openmp", "2")]
+    _, again = step(*uses, "--threads", "1,2", "--resume")
+    assert again == rows
+
+
 def test_a_sweep_is_refused_where_the_user_bound_the_threads(step, monkeypatch):
     monkeypatch.setenv("OMP_PROC_BIND", "true")
     done, rows = step("--inter", "2")

@@ -256,6 +256,15 @@ def test_swapping_has_measured_steps_and_times_alone(made, text):
     assert {o["primitive"] for o in network["operations"]} == {"matmul", None}
 
 
+def test_swapping_offers_a_step_of_one_thread_beside_those_of_two(folder):
+    run = load_run(folder)
+    run.step = [row for row in run.step if row["threads"] == 1 or row["use"] == "best"]
+    of = swap.swap_data(run, ladders(run), ROOT)["networks"]["mlp"]
+    one, two = of["1 thread"]["uses"], of["2 threads"]["uses"]
+    assert set(two) >= {"serial", "best"} and two["serial"] == one["serial"]
+    assert two["best"] != one["best"]
+
+
 def test_swapping_begins_with_the_network_of_the_first_screen(made, text):
     assert next(iter(data_of(text, "swap-data")["networks"])) == chains.main_step(
         load_run(made)).own.network

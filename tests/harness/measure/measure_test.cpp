@@ -171,6 +171,19 @@ TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
     EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i - 2));
 }
 
+TEST_F(Measure, ASubjectThatTakesTheWholeBudgetRunsOnceBeforeItIsTimed) {
+  int runs = 0;
+  const auto measured = measure({{.name = "slow",
+                                  .run =
+                                      [&](std::int64_t) {
+                                        ++runs;
+                                        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                                      }}},
+                                {.repetitions = 9, .budget_seconds = 0.01});
+  EXPECT_EQ(measured[0].samples.size(), 2U);
+  EXPECT_EQ(runs, 3);
+}
+
 // A supervisor ends a process whose subject does not return within a multiple of it.
 TEST_F(Measure, TheWorkRecordSaysHowLongARepetitionShouldTake) {
   WorkRecord* const before = kept_work_record();
