@@ -65,8 +65,8 @@ bool is_threaded(const UseSpec& use) {
   });
 }
 
-// One use with all numbers of threads, the first alone if its rungs run in one, and of operations at
-// once; on a device, all graph settings.
+// One use with all numbers of threads (the first alone if its rungs run in one) and of operations
+// at once; on a device, all graph settings.
 std::vector<Configuration> configurations_of(const Options& options, const UseSpec& use,
                                              Place place) {
   std::vector<Configuration> all;

@@ -294,7 +294,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
         estimate = std::max(mpi.max(measured), 1e-8);
       };
       timed_run(false);
-      // Of a subject that takes the whole budget even a warm run would allow the fewest repetitions.
+      // One that takes the whole budget gets the fewest repetitions, however fast a warm run is.
       if (results[s].error.empty() &&
           (estimate < options.budget_seconds || uses_device(subjects[s])))
         timed_run(true);
