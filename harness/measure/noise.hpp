@@ -2,6 +2,7 @@
 // other processes on the same cores or the same memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <limits>
@@ -20,12 +21,24 @@ struct NoiseTally {
   std::string sentence() const;  // for the user
 };
 
-// Shortest times of the two calibration loops, in seconds.
+// Times of the two calibration loops, in seconds.
 struct Calibration {
   static constexpr double unknown = std::numeric_limits<double>::infinity();
   double latency = unknown;  // a chain of dependent multiplications: the clock
   double throughput =
       unknown;  // time_throughput(): the units of the core, which another thread may use
+};
+
+// The fifth shortest of the times so far; unknown before five. A clock that jumps shortens single
+// ones.
+class ShortestTime {
+ public:
+  ShortestTime() { times_.fill(Calibration::unknown); }
+  void add(double seconds);
+  double seconds() const { return times_.back(); }
+
+ private:
+  std::array<double, 5> times_;  // sorted
 };
 
 // During one repetition.
@@ -68,11 +81,12 @@ class NoiseGuard {
   static double stolen_seconds();
 
  private:
-  double calibrate();
+  double calibrate();  // at least 1
   // Seconds that each thread has waited for a core since it began.
   std::vector<double> queued_seconds() const;
 
-  Calibration fastest_;
+  ShortestTime latency_, throughput_;
+  Calibration fastest_;  // of this process and of earlier ones
   bool shared_cores_;
   std::vector<int> threads_;  // files
   double start_ = 0, calibration_ = 1, stolen_ = 0;

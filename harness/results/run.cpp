@@ -48,6 +48,13 @@ std::vector<Ceiling> ceilings_in(const nlohmann::json& file) {
   return found;
 }
 
+// Another one each time Linux starts.
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
 }  // namespace
 
 Run::Run(const RunOptions& options)
@@ -84,8 +91,9 @@ Run::Run(const RunOptions& options)
   if (writes()) environment_["gpu_clocks_before"] = gpu_monitor_.clocks();
 }
 
-// The shortest times of the calibration loops that were ever seen, by CPU model: a neighbour that
-// is there during the whole run would otherwise not be noticed.
+// The shortest times of the calibration loops since the machine started, by CPU model: a neighbour
+// that is there during the whole run would otherwise not be noticed. A virtual machine that starts
+// again may be on another host, with another clock.
 std::filesystem::path Run::calibration_file() {
   return source_directory() / "results" / "local" / "calibration.json";
 }
@@ -95,7 +103,7 @@ void Run::expect_calibration() {
   const nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
   if (!all.is_object() || !all.contains(machine_.cpu_model)) return;
   const nlohmann::json& own = all[machine_.cpu_model];
-  if (!own.is_object()) return;
+  if (!own.is_object() || !own.contains("boot") || own["boot"] != boot_id()) return;
   const auto time = [&](const char* name) {
     const auto found = own.find(name);
     const bool is_time = found != own.end() && found->is_number() && found->get<double>() > 0;
@@ -111,8 +119,8 @@ void Run::save_calibration() {
     std::ifstream in(calibration_file());
     nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
     if (!all.is_object()) all = nlohmann::json::object();
-    all[machine_.cpu_model] = {{"latency_s", fastest.latency},
-                               {"throughput_s", fastest.throughput}};
+    all[machine_.cpu_model] = {
+        {"latency_s", fastest.latency}, {"throughput_s", fastest.throughput}, {"boot", boot_id()}};
     replace_file(calibration_file(), all.dump(1) + "\n");
   } catch (const std::exception&) {  // sources that cannot be written: the next run knows less
   }

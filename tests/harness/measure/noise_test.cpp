@@ -58,6 +58,18 @@ TEST(NoiseTally, EveryPartIsAdded) {
   EXPECT_DOUBLE_EQ(sum.others_seconds, 9.75);
 }
 
+TEST(ShortestTimes, FourTimesOfAClockThatJumpedDoNotCount) {
+  ShortestTime shortest;
+  for (const double seconds : {4.0, 3.0, 3.1, 5.0}) shortest.add(seconds);
+  EXPECT_EQ(shortest.seconds(), Calibration::unknown);
+  shortest.add(3.2);
+  EXPECT_EQ(shortest.seconds(), 5);
+  for (const double seconds : {3.3, 3.05, 9.0}) shortest.add(seconds);
+  EXPECT_EQ(shortest.seconds(), 3.3);
+  for (const double seconds : {0.1, 0.2, 0.1, 0.3}) shortest.add(seconds);
+  EXPECT_EQ(shortest.seconds(), 3.0);
+}
+
 TEST(NoiseGuardOf, ShorterTimesOfEarlierRunsCount) {
   NoiseGuard guard;
   const Calibration own = guard.fastest();
