@@ -110,9 +110,10 @@ bool is_running(pid_t thread) {
 
 std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, double seconds,
                        std::int64_t timed_runs) {
-  constexpr double shortest = 2e-5, longest = 5e-2;  // of runs in a row
-  constexpr double inexact = 2e-7;                   // a run after a change
-  constexpr double patience = 1;                     // before a rung is accused
+  // Of runs in a row. A matrix unit that was idle takes some microseconds for the first of them.
+  constexpr double shortest = 5e-5, longest = 5e-2;
+  constexpr double inexact = 2e-7;  // a run after a change
+  constexpr double patience = 1;    // before a rung is accused
   constexpr int tries = 3, fewest_turns = 3, turns = 12;
   Paced paced(problem, variant, runner);
   problem.poison_samples(*variant.info, 0);
@@ -124,8 +125,8 @@ std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, do
   const auto runs_in = [&](double duration) {
     return static_cast<std::int64_t>(duration / std::max(paced.changed(), 1e-8));
   };
+  for (int i = 0; i < tries && paced.changed() > suspicious; ++i) paced.run_changed(1);
   const std::int64_t runs = std::clamp<std::int64_t>(runs_in(shortest), 1, 1000);
-  for (int i = 0; i < tries && paced.changed() > suspicious; ++i) paced.run_changed(runs);
   const std::int64_t repeated = std::clamp<std::int64_t>(runs_in(longest), 1, timed_runs);
   const double start = now_of_kernel();
   const auto may_go_on = [&](int turn) {
@@ -134,9 +135,10 @@ std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, do
   for (int turn = 0; may_go_on(turn); ++turn) {
     if (paced.changed() <= suspicious) return {};
     if (turn >= fewest_turns && paced.changed() <= longer * paced.unchanged() + inexact) return {};
-    paced.run_changed(runs);
-    paced.run_alone(repeated);  // a plan may count how often it had them
-    paced.run_unchanged(runs);
+    for (const auto run : {&Paced::run_changed, &Paced::run_unchanged}) {
+      paced.run_alone(repeated);  // a plan may count how often it had them
+      (paced.*run)(runs);
+    }
   }
   return fmt::format(
       "remembers results: a run takes {:.3g} s on changed operands, and {:.3g} s on those of the "
