@@ -55,6 +55,17 @@ def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> Best
     return best._replace(over_vendor_equal=over_vendor, equal_rung=rung)
 
 
+def best_rungs(ladder: Ladder, resource: Resource) -> list[tuple[str, BestRung]]:
+    """The primitive and its best rung. Where the directions are precisions, one for each: no rung
+    has them all."""
+    if any(row["direction"] != row["precision"] for row in ladder.measured):
+        found = [(ladder.primitive, best_rung(ladder, None, resource))]
+    else:
+        found = [(f"{ladder.primitive} {direction}", best_rung(ladder, direction, resource))
+                 for direction in sorted(ladder.directions)]
+    return [(name, best) for name, best in found if best]
+
+
 class StepComparison(NamedTuple):
     """Our step of a network on one resource, beside the libraries' and the first rung's."""
     own: Configuration

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plots.data import attribution, chain, schema
 from plots.data.numbers import milliseconds, percent, plural, times
-from plots.data.overview import BestRung, StepComparison, best_rung, counts, step_comparisons
+from plots.data.overview import BestRung, StepComparison, best_rungs, counts, step_comparisons
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
 from plots.data.reading import Row, Run
@@ -23,7 +23,7 @@ from plots.screen.next_commands import shown_path
 from plots.screen.text import WIDTH, clipped, columns
 
 MOST_LINES = 46
-MOST_RUNGS = 11
+MOST_RUNGS = 12
 MOST_STEPS = 6
 MOST_FAILED = 3
 MOST_REASONS = 3   # why rows are unavailable
@@ -98,9 +98,8 @@ def rungs_block(found: Sequence[Ladder]) -> str:
 
 
 def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str]]:
-    found = [(ladder.primitive, resource, best_rung(ladder, None, resource))
-             for ladder, on in chosen for resource in on]
-    return [rung_line(primitive, resource, best) for primitive, resource, best in found if best]
+    return [rung_line(primitive, resource, best) for ladder, on in chosen for resource in on
+            for primitive, best in best_rungs(ladder, resource)]
 
 
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:

@@ -128,6 +128,19 @@ def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_pat
         == "2.00x"
 
 
+def test_each_precision_has_its_best_rung_in_the_summary(tmp_path, root):
+    of = [{"primitive": "low_precision", "direction": name, "precision": name}
+          for name in ("bf16", "int8")]
+    write_csv(tmp_path, columns.SUMMARY, [
+        *(summary_row("serial", 8.0, speedup_vs_serial=1, **precision) for precision in of),
+        *(summary_row("packed", 4.0, speedup_vs_serial=2, **precision) for precision in of),
+        summary_row("amx", 1.0, speedup_vs_serial=8, **of[1])])
+    rewrite(load_run(tmp_path), root)
+    text = (root / "README.md").read_text()
+    assert table_row(text, "low_precision bf16", "1 thread", "`packed`")[3] == "2.00x"
+    assert table_row(text, "low_precision int8", "1 thread", "`amx`")[3] == "8.00x"
+
+
 def test_a_rung_with_prepacked_weights_is_not_the_best_of_the_summary(tmp_path, root):
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
