@@ -233,8 +233,8 @@ function(add_kernels)
       continue()
     endif()
     add_library(stepladder_kernels_${isa} OBJECT ${of_isa})
-    # A loop takes up to 1.7 times as long where its code begins elsewhere in a line of 64 bytes, and
-    # without these options that changes with every other function.
+    # A loop takes up to 1.7 times as long where its code begins elsewhere in a line of 64 bytes,
+    # which changes with every other function without these options.
     target_compile_options(stepladder_kernels_${isa} PRIVATE -falign-functions=64 -falign-loops=64)
     if(NOT isa STREQUAL "any")
       target_compile_options(stepladder_kernels_${isa} PRIVATE ${isa_${isa}_flags})
