@@ -31,8 +31,8 @@ MOST_LEAD = 3      # lines of the first sentence
 TOO_NOISY = 0.5    # of the measured rows: a warning comes first
 BEYOND_ROOF = 105  # percent of the roof that need an explanation
 LONGEST_NETWORK = 16  # characters; longer names are clipped
-LONGEST_RESOURCE = 20
-LONGEST_RUNG = 27
+LONGEST_RESOURCE = 18
+LONGEST_RUNG = 25
 
 # The first chart to look at: the first of these that was drawn, and the question that it answers.
 FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of each rung",
@@ -87,7 +87,7 @@ def rungs_block(found: Sequence[Ladder]) -> str:
         lines = rung_lines([(ladder, most_of_each_device(on)) for ladder, on in chosen])
     if not lines:
         return ""
-    labels = ("primitive", "on", "rung", "over first rung", "over vendor", "equal", "of roof",
+    labels = ("primitive", "on", "rung", "over first", "over vendor", "equal", "roof",
               "problems")
     shown = limited(lines, MOST_RUNGS)
     note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what "
@@ -105,7 +105,7 @@ def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
     return [primitive, clipped(resource.label, LONGEST_RESOURCE),
             clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), gain(best.over_vendor),
-            gain(best.over_vendor_equal), of_roof(best.percent_of_roof), str(best.problems)]
+            times(best.over_vendor_equal), of_roof(best.percent_of_roof), str(best.problems)]
 
 
 def gain(ratio: float | None) -> str:
@@ -163,7 +163,7 @@ def limited(lines: list[list[str]], most: int) -> list[list[str]]:
     """If there are more lines, the last one is their number."""
     if len(lines) <= most:
         return lines
-    return [*lines[:most - 1], [f"{len(lines) - most + 1} more", "", "", "", "", "", ""]]
+    return [*lines[:most - 1], [f"{len(lines) - most + 1} more", *[""] * (len(lines[0]) - 1)]]
 
 
 def rows_block(summary: Sequence[Row], folder: str) -> str:
