@@ -170,6 +170,7 @@ def test_the_view_of_the_rows_is_in_the_address(opened):
     assert "#rows:primitive=matmul&technique=pthread&sort=" in address
     page.goto("about:blank")
     page.goto(address)
+    page.wait_for_selector("main:not([aria-busy])")
     assert column(page, "µs") == shown and set(column(page, "rung")) == {"pthread"}
     assert page.url == address
     page.select_option("[data-filter=technique]", "")
