@@ -55,15 +55,13 @@ def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> Best
     return best._replace(over_vendor_equal=over_vendor, equal_rung=rung)
 
 
-def best_rungs(ladder: Ladder, resource: Resource) -> list[tuple[str, BestRung]]:
-    """The primitive and its best rung. Where the directions are precisions, one for each: no rung
-    has them all."""
+def parts_of(ladder: Ladder) -> list[tuple[str, str | None]]:
+    """Names and directions, of each of which one rung is the best: the whole primitive, or each
+    direction where these are precisions, because no rung has them all."""
     if any(row["direction"] != row["precision"] for row in ladder.measured):
-        found = [(ladder.primitive, best_rung(ladder, None, resource))]
-    else:
-        found = [(f"{ladder.primitive} {direction}", best_rung(ladder, direction, resource))
-                 for direction in sorted(ladder.directions)]
-    return [(name, best) for name, best in found if best]
+        return [(ladder.primitive, None)]
+    return [(f"{ladder.primitive} {direction}", direction)
+            for direction in sorted(ladder.directions)]
 
 
 class StepComparison(NamedTuple):

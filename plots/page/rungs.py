@@ -16,7 +16,7 @@ from plots.data.ceilings import peaks
 from plots.data.chain import chain_of, interval, main_resource
 from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent, shown
-from plots.data.overview import best_rung
+from plots.data.overview import best_rung, parts_of
 from plots.data.ratios import (
     Ladder,
     first_and_last,
@@ -140,12 +140,15 @@ def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) ->
 def best_of(ladder: Ladder) -> str:
     """Our fastest rung, in a few words; "" if none was measured."""
     resource = main_resource(ladder)
-    best = best_rung(ladder, None, resource) if resource else None
-    if best is None:
-        return ""
-    gains = [f"{shown(gain)} over the {what}" for gain, what in (
-        (best.over_first, "first rung"), (best.over_vendor, "fastest library")) if gain]
-    return ", ".join([f"the best of ours on {resource.label} is {best.rung.name}", *gains])
+    found = []
+    for _, direction in parts_of(ladder) if resource else []:
+        if best := best_rung(ladder, direction, resource):
+            gains = [f"{shown(gain)} over the {what}" for gain, what in (
+                (best.over_first, "first rung"), (best.over_vendor, "fastest library")) if gain]
+            of = f" in {direction}" if direction else ""
+            found.append(", ".join([f"the best of ours on {resource.label}{of} is "
+                                    f"{best.rung.name}", *gains]))
+    return "; ".join(found)
 
 
 def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:

@@ -14,7 +14,7 @@ from plots.data.chain import main_chain, main_resource, main_step, sentence
 from plots.data.errors import InputError
 from plots.data.files import replace_file
 from plots.data.numbers import percent, plural, times
-from plots.data.overview import best_rung, counts
+from plots.data.overview import best_rung, counts, parts_of
 from plots.data.provenance import Provenance, provenance
 from plots.data.ratios import Ladder, ladders, latest
 from plots.data.reading import Run, load_run
@@ -110,15 +110,16 @@ def entry_of(run: Run, name: str, link: str) -> Entry:
                  sentence(chain, step, run.refused_ceilings) if chain or step
                  else Markup(""), trainings(run),
                  counts(latest(run.summary or [])),
-                 [line for ladder in found if (line := line_of(ladder))])
+                 [line for ladder in found for name, direction in parts_of(ladder)
+                  if (line := line_of(ladder, name, direction))])
 
 
-def line_of(ladder: Ladder) -> Line | None:
+def line_of(ladder: Ladder, name: str, direction: str | None) -> Line | None:
     resource = main_resource(ladder)
-    best = best_rung(ladder, None, resource) if resource else None
+    best = best_rung(ladder, direction, resource) if resource else None
     if best is None:
         return None
-    return Line(ladder.primitive, resource.label, best.rung.name, best.rung.technique,
+    return Line(name, resource.label, best.rung.name, best.rung.technique,
                 times(best.over_first), times(best.over_vendor), times(best.over_vendor_equal),
                 percent(best.percent_of_roof), best.problems)
 

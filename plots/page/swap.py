@@ -4,7 +4,6 @@ alone."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,11 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
                 "variants": [made[k]["variant"] if k in made else "" for k in place["keys"]]}
             for o in made.values():
                 techniques.setdefault(o["variant"], technique_in_name(o["variant"]) or "none")
-        # Steps whose rungs all run in one thread are measured on the fewest threads alone.
-        for fewer, more in pairwise(threads.values()):
-            if more["keys"] == fewer["keys"]:
-                more["uses"] = {**fewer["uses"], **more["uses"]}
+        # Steps whose rungs all run in one thread are measured on the first number of threads alone.
+        label, first = next(iter(threads.items()))
+        for place in threads.values():
+            if place["keys"] == first["keys"]:
+                place["uses"] |= {f"{use}, {label}": step for use, step in first["uses"].items()
+                                  if use not in place["uses"]}
         data["networks"][network] = threads
     return data

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from plots.data import attribution, chain, schema
 from plots.data.numbers import milliseconds, percent, plural, times
-from plots.data.overview import BestRung, StepComparison, best_rungs, counts, step_comparisons
+from plots.data.overview import (
+    BestRung,
+    StepComparison,
+    best_rung,
+    counts,
+    parts_of,
+    step_comparisons,
+)
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, latest, resources_of
 from plots.data.reading import Row, Run
@@ -31,8 +38,8 @@ MOST_LEAD = 3      # lines of the first sentence
 TOO_NOISY = 0.5    # of the measured rows: a warning comes first
 BEYOND_ROOF = 105  # percent of the roof that need an explanation
 LONGEST_NETWORK = 16  # characters; longer names are clipped
-LONGEST_RESOURCE = 18
-LONGEST_RUNG = 25
+LONGEST_RESOURCE = 20
+LONGEST_RUNG = 27
 
 # The first chart to look at: the first of these that was drawn, and the question that it answers.
 FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of each rung",
@@ -87,9 +94,9 @@ def rungs_block(found: Sequence[Ladder]) -> str:
         lines = rung_lines([(ladder, most_of_each_device(on)) for ladder, on in chosen])
     if not lines:
         return ""
-    labels = ("primitive", "on", "rung", "over first", "over vendor", "equal", "roof",
+    labels = ("primitive", "on", "rung", "over first", "over vendor", "equal", "of roof",
               "problems")
-    shown = limited(lines, MOST_RUNGS)
+    shown = fitted(labels, limited(lines, MOST_RUNGS))
     note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what "
             "stays in caches beats it"
             if any(line[6].endswith("*") for line in shown) else "")
@@ -97,15 +104,25 @@ def rungs_block(found: Sequence[Ladder]) -> str:
             "Winograd and FFT)\n" + columns(labels, shown, 3) + note)
 
 
+def fitted(labels: Sequence[str], lines: list[list[str]]) -> list[list[str]]:
+    """With names of rungs as short as the width of the screen needs."""
+    excess = max(map(len, columns(labels, lines, 3).splitlines())) - WIDTH
+    most = max(len(line[2]) for line in lines) - max(excess, 0)
+    return [[*line[:2], clipped(line[2], most), *line[3:]] for line in lines]
+
+
 def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str]]:
-    return [rung_line(primitive, resource, best) for ladder, on in chosen for resource in on
-            for primitive, best in best_rungs(ladder, resource)]
+    found = [(name, resource, best_rung(ladder, direction, resource)) for ladder, on in chosen
+             for name, direction in parts_of(ladder) for resource in on]
+    return [rung_line(name, resource, best) for name, resource, best in found if best]
 
 
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
-    return [primitive, clipped(resource.label, LONGEST_RESOURCE),
-            clipped(best.rung.name, LONGEST_RUNG), times(best.over_first), gain(best.over_vendor),
-            times(best.over_vendor_equal), of_roof(best.percent_of_roof), str(best.problems)]
+    is_same = best.over_vendor is not None and best.over_vendor == best.over_vendor_equal
+    return [primitive, clipped(resource.label, LONGEST_RESOURCE), best.rung.name,
+            times(best.over_first), gain(best.over_vendor),
+            "same" if is_same else gain(best.over_vendor_equal), of_roof(best.percent_of_roof),
+            str(best.problems)]
 
 
 def gain(ratio: float | None) -> str:

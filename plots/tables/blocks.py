@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ from plots.data.numbers import (
     plural,
     times,
 )
-from plots.data.overview import BestRung, best_rung, best_rungs, fastest
+from plots.data.overview import best_rung, fastest, parts_of
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
 from plots.data.reading import Row, Run, load_run, read_json, read_table
@@ -204,29 +204,23 @@ def equal_rungs(found: Sequence[Ladder]) -> str:
 
 
 def summary_table(found: Sequence[Ladder], by_direction: bool) -> str | None:
-    rows = [[*names, resource.label, f"`{best.rung.name}`", times(best.over_first),
-             times(best.over_vendor), times(best.over_vendor_equal),
-             percent(best.percent_of_roof), str(best.problems)]
-            for ladder in found for names, resource, best in summarized(ladder, by_direction)
-            if best.over_first or best.over_vendor or best.percent_of_roof]
+    rows = []
+    for ladder in found:
+        parts = ([([ladder.primitive, direction], direction) for direction in ladder.directions]
+                 if by_direction else [([name], part) for name, part in parts_of(ladder)])
+        for names, direction in parts:
+            for resource in resources_of(ladder.measured):
+                best = best_rung(ladder, direction, resource)
+                if best and (best.over_first or best.over_vendor or best.percent_of_roof):
+                    rows.append([*names, resource.label, f"`{best.rung.name}`",
+                                 times(best.over_first), times(best.over_vendor),
+                                 times(best.over_vendor_equal),
+                                 percent(best.percent_of_roof), str(best.problems)])
     if not rows:
         return None
     labels = ["primitive", *(["direction"] if by_direction else []), "on", "best rung",
               "over first rung", "over vendor", "equal", "share of roof", "problems"]
     return markdown.table(labels, rows, len(labels) - 5)
-
-
-def summarized(ladder: Ladder,
-               by_direction: bool) -> Iterator[tuple[list[str], Resource, BestRung]]:
-    resources = resources_of(ladder.measured)
-    if not by_direction:
-        for resource in resources:
-            yield from (([name], resource, best) for name, best in best_rungs(ladder, resource))
-        return
-    for direction in ladder.directions:
-        for resource in resources:
-            if best := best_rung(ladder, direction, resource):
-                yield [ladder.primitive, direction], resource, best
 
 
 def ladder_block(run: Run, ladder: Ladder | None) -> str | None:

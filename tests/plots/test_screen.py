@@ -97,6 +97,15 @@ def test_a_larger_machine_with_a_gpu_and_many_networks(tmp_path):
     assert len(block(text, "Training step")) == 1 + MOST_STEPS
 
 
+def test_a_loss_at_equal_arithmetic_is_called_so_beside_a_gain(tmp_path):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("serial", 8.0, primitive="convolution", speedup_vs_serial=1),
+        summary_row("winograd", 1.0, primitive="convolution", speedup_vs_serial=8,
+                    speedup_vs_vendor=1.5, speedup_vs_vendor_equal=0.75)])
+    [_, row] = block(screen(tmp_path), "Our best rung")
+    assert row[row.index("1.50x"):][:3] == ["1.50x", "slower:", "0.75x"]
+
+
 def test_failed_rows_are_named_and_counted(tmp_path):
     rows = [summary_row("serial", 8.0, speedup_vs_serial=1)]
     rows += [summary_row("packed", 0, median_s="", status="failed", threads=2, problem=f"p{i}",
@@ -200,7 +209,7 @@ def test_columns_line_up(run_dir):
     lines = next(part for part in render(load_run(run_dir)).split("\n\n")
                  if part.startswith("Our best rung")).splitlines()[1:]
     ends = [lines[0].index(label) + len(label)
-            for label in ("over vendor", "equal", "roof", "problems")]
+            for label in ("over vendor", "equal", "of roof", "problems")]
     for line in lines[1:]:
         assert all(not line[end - 1].isspace() and line[end:end + 1] in ("", " ") for end in ends)
 

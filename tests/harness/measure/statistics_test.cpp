@@ -240,8 +240,8 @@ std::vector<std::filesystem::path> published_runs() {
 }
 
 // Of the published runs: how often the median of the last visit is outside of the interval of those
-// before it. In a run with small effects of visits pooled repetitions miss fewer: all runs together
-// show that they miss too many.
+// before it. Pooled repetitions miss at least twice as many in each run, however small its effects of
+// visits, and a quarter of the rows of all runs.
 TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
   int runs = 0, rows_of_all = 0, outside_of_all_pooled = 0;
   for (const std::filesystem::path& run : published_runs()) {
@@ -278,10 +278,11 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
               << outside_of_pooled << '\n';
     EXPECT_LE(outside, 0.12 * count) << run;
     EXPECT_GE(outside, 0.06 * count) << "wider than it has to be: " << run;
+    EXPECT_GE(outside_of_pooled, 2 * outside) << run;
     rows_of_all += count;
     outside_of_all_pooled += outside_of_pooled;
   }
-  EXPECT_GE(outside_of_all_pooled, 0.18 * rows_of_all);
+  EXPECT_GE(outside_of_all_pooled, 0.25 * rows_of_all);
   EXPECT_GE(runs, 3);
 }
 

@@ -5,17 +5,20 @@
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "harness/io/csv.hpp"
+#include "harness/io/now.hpp"
 #include "harness/results/problem_bench.hpp"
 #include "harness/results/result_columns.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -230,6 +233,23 @@ class UpdatesOnce final : public sgd_update::Plan {
   std::vector<float> last_;
 };
 
+// Honest, on a unit that takes 20 us to wake up where it was idle, as a matrix unit does.
+class WakesUp final : public Cheat {
+ public:
+  static inline double longest_pause = 0;  // seconds
+
+  using Cheat::Cheat;
+  void run(const Operands& o) override {
+    for (const double start = now(); start > last_ + longest_pause && now() < start + 20e-6;) {
+    }
+    multiply(problem_, o);
+    last_ = now();
+  }
+
+ private:
+  double last_ = 0;
+};
+
 class BenchCheats : public testing::Test {
  protected:
   // The rows of the variants, by name. None of them has a time unless it is ok.
@@ -355,11 +375,33 @@ TEST(FaultOfPace, InterruptionsAreNotTakenForARungThatRemembers) {
   const auto owned = make_case<Matmul>({.m = 16, .n = 16, .k = 16}, "s", "p");
   owned->allocate(1, nullptr);
   owned->fill(Tier::accuracy, 1);
+  owned->reset();
   const Variant honest = unregistered<Matmul>("honest", plan_of<multiply>);
   const auto runner = owned->plan(honest, {});
   runner->prepare();
   const Interruptions interruptions;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(fault_of_pace(*owned, honest, *runner, 0, 1000), "") << i;
+}
+
+// It is idle during two changes of the operands that are timed, and not during one.
+TEST(FaultOfPace, AUnitThatWakesUpIsNotTakenForARungThatRemembers) {
+  const auto owned = make_case<Matmul>({.m = 4, .n = 4, .k = 64}, "s", "p");
+  owned->allocate(1, nullptr);
+  owned->fill(Tier::accuracy, 1);
+  owned->reset();
+  const Variant honest = cheat<WakesUp>("wakes_up");
+  const auto runner = owned->plan(honest, {});
+  runner->prepare();
+  double timed_change = std::numeric_limits<double>::infinity();
+  for (std::uint64_t number = 1; number <= 1000; ++number) {
+    const double before = now();
+    const double start = now_of_kernel();
+    owned->change(*honest.info, 0, number, 16);
+    EXPECT_GE(now_of_kernel(), start);
+    timed_change = std::min(timed_change, now() - before);
+  }
+  WakesUp::longest_pause = 1.5 * timed_change;
+  EXPECT_EQ(fault_of_pace(*owned, honest, *runner, 0, 1000), "");
 }
 
 }  // namespace
