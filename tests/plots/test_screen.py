@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 
 from plots.__main__ import main
-from plots.data.ratios import Resource
+from plots.data.overview import BestRung
+from plots.data.ratios import Resource, ladders
 from plots.data.reading import load_run
-from plots.screen.bench_screen import MOST_LINES, MOST_STEPS, WIDTH, most_of_each_device, render
+from plots.screen.bench_screen import (
+    MOST_LINES,
+    MOST_STEPS,
+    WIDTH,
+    most_of_each_device,
+    render,
+    rung_line,
+)
 from run_folder import environment, summary_row, total, unavailable_row, write_csv, write_run
 from tests import columns
 
@@ -97,13 +105,13 @@ def test_a_larger_machine_with_a_gpu_and_many_networks(tmp_path):
     assert len(block(text, "Training step")) == 1 + MOST_STEPS
 
 
-def test_a_loss_at_equal_arithmetic_is_called_so_beside_a_gain(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
-        summary_row("serial", 8.0, primitive="convolution", speedup_vs_serial=1),
-        summary_row("winograd", 1.0, primitive="convolution", speedup_vs_serial=8,
-                    speedup_vs_vendor=1.5, speedup_vs_vendor_equal=0.75)])
-    [_, row] = block(screen(tmp_path), "Our best rung")
-    assert row[row.index("1.50x"):][:3] == ["1.50x", "slower:", "0.75x"]
+@pytest.mark.parametrize("over_vendor, equal, shown", [
+    (1.5, 0.75, ["1.50x", "slower: 0.75x"]), (0.75, 0.75, ["slower: 0.75x", "same"]),
+    (1.5, 1.25, ["1.50x", "1.25x"]), (None, None, ["–", "–"])])
+def test_a_loss_at_equal_arithmetic_is_called_so_beside_a_gain(over_vendor, equal, shown):
+    rung = next(iter(ladders(load_run(PUBLISHED)))).rungs[0]
+    best = BestRung(rung, 8.0, over_vendor, equal, rung, 50.0, 3)
+    assert rung_line("convolution", Resource("", 1, 2), best)[4:6] == shown
 
 
 def test_failed_rows_are_named_and_counted(tmp_path):

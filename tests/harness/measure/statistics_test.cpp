@@ -240,8 +240,8 @@ std::vector<std::filesystem::path> published_runs() {
 }
 
 // Of the published runs: how often the median of the last visit is outside of the interval of those
-// before it. Pooled repetitions miss at least twice as many in each run, however small its effects of
-// visits, and a quarter of the rows of all runs.
+// before it. Pooled repetitions miss at least twice as many in each run, however small its effects
+// of visits, and a quarter of the rows of all runs.
 TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
   int runs = 0, rows_of_all = 0, outside_of_all_pooled = 0;
   for (const std::filesystem::path& run : published_runs()) {
