@@ -135,12 +135,15 @@ struct Configuration {
   }
 };
 
+// Rungs of one thread work inside a request on the first number of threads alone.
 std::vector<Configuration> configurations_of(const Options& options,
                                              const std::vector<UseSpec>& uses) {
   std::vector<Configuration> all;
   for (const UseSpec& use : uses)
     for (const int threads : options.threads) {
-      if (options.split != "requests" || threads == 1) all.push_back({use, Split::inside, threads});
+      const bool repeats = threads != options.threads.front() && !use.is_threaded();
+      if ((options.split != "requests" || threads == 1) && !repeats)
+        all.push_back({use, Split::inside, threads});
       if (options.split != "inside" && threads > 1) all.push_back({use, Split::requests, threads});
     }
   return all;

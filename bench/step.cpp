@@ -56,15 +56,6 @@ std::string lowest_rung(const PrimitiveType& type, Place place) {
   throw std::runtime_error(fmt::format("{} has no rung on the device", type.name()));
 }
 
-// Whether one of the rungs to choose from runs in several threads.
-bool is_threaded(const UseSpec& use) {
-  return std::ranges::any_of(primitives(), [&](const PrimitiveType* type) {
-    return !type->needs_ranks() &&
-           std::ranges::any_of(use.candidates(*type),
-                               [](const Variant& variant) { return variant.info->threaded; });
-  });
-}
-
 // One use with all numbers of threads (the first alone if its rungs run in one) and of operations
 // at once; on a device, all graph settings.
 std::vector<Configuration> configurations_of(const Options& options, const UseSpec& use,
@@ -80,7 +71,7 @@ std::vector<Configuration> configurations_of(const Options& options, const UseSp
   }
   const bool ranks = mpi_session().ranks() > 1, sweep = options.inter != std::vector<int>{1};
   std::vector<int> all_threads = options.threads;
-  if (!is_threaded(use)) all_threads.resize(1);
+  if (!use.is_threaded()) all_threads.resize(1);
   for (const int threads : all_threads)
     for (const int inter : options.inter) {
       const std::string mode = ranks   ? "synchronous"

@@ -173,4 +173,12 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   return best();
 }
 
+bool UseSpec::is_threaded() const {
+  return std::ranges::any_of(primitives(), [&](const PrimitiveType* type) {
+    return !type->needs_ranks() &&
+           std::ranges::any_of(candidates(*type),
+                               [](const Variant& variant) { return variant.info->threaded; });
+  });
+}
+
 }  // namespace stepladder

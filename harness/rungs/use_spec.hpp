@@ -39,6 +39,9 @@ class UseSpec {
   // Unavailable variants are omitted unless all are unavailable.
   std::vector<Variant> candidates(const PrimitiveType& type) const;
 
+  // Whether a candidate of any primitive of one process runs in several threads.
+  bool is_threaded() const;
+
  private:
   std::string rung_of(const std::string& primitive) const;
 

@@ -97,6 +97,13 @@ def test_threads_work_inside_a_request_or_each_on_its_own(infer, split, expected
     assert ("lower latency with " in done.stdout) == compared
 
 
+def test_rungs_of_one_thread_work_inside_a_request_on_one_number_of_threads(infer):
+    done, rows = infer("--batch", "2", "--use", "serial", "--threads", "1,2", "--requests", "20")
+    assert done.returncode == 0, done.stderr
+    assert [(row["split"], row["threads"]) for row in totals(rows)] == [("inside", "1"),
+                                                                        ("requests", "2")]
+
+
 def test_the_table_has_a_line_for_each_row(infer):
     done, _ = infer("--batch", "2", "--use", "simd,serial", *BRIEF)
     lines = [line.split() for line in done.stdout.splitlines()]
