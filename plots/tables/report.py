@@ -31,8 +31,7 @@ def rewrite(run: Run, root: Path) -> Outcome:
     outcome = Outcome()
     known = blocks.known_blocks(run, primitives_of(root))
     new_texts = {}
-    for path in (root / "README.md", *sorted(root.glob("docs/*.md")),
-                 *sorted(root.glob("kernels/*/README.md"))):
+    for path in documents(root):
         text = read_text(path)
         if text is not None:
             new_text = rewrite_text(text, path, known, outcome.warnings)
@@ -42,6 +41,11 @@ def rewrite(run: Run, root: Path) -> Outcome:
         replace_file(path, text)
         outcome.changed.append(path)
     return outcome
+
+
+def documents(root: Path) -> tuple[Path, ...]:
+    return (root / "README.md", *sorted(root.glob("docs/*.md")),
+            *sorted(root.glob("kernels/*/README.md")))
 
 
 def primitives_of(root: Path) -> list[str]:

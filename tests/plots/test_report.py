@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.tables import markdown
 from plots.tables.blocks import data_parallel_peers, known_blocks, ladder_block, peers, sweep
-from plots.tables.report import rewrite
+from plots.tables.report import documents, primitives_of, rewrite
 from run_folder import summary_row, table_row, total, write_csv, write_json
 from tests import columns
 
@@ -113,6 +114,23 @@ def test_no_block_of_a_published_run_is_too_wide(machine, tmp_path):
             and not name.startswith("chart-")]
     assert made
     assert max(len(line) for text in made for line in markdown.narrow(text).splitlines()) <= 100
+
+
+def test_every_block_of_the_documents_is_what_a_published_run_gives():
+    repository = columns.FOLDER.parents[1]
+    left = {}
+    for path in documents(repository):
+        for found in re.finditer(r"<!-- results:(\S+) begin -->\n\n(.*?)\n\n<!-- results:\1 end",
+                                 path.read_text(), re.DOTALL):
+            left[path, found[1]] = found[2]
+    assert len(left) > 20
+    for run in (*PUBLISHED, *sorted(columns.FOLDER.parent.glob("*/layers"))):
+        known = known_blocks(load_run(run), primitives_of(repository))
+        for (path, name), text in list(left.items()):
+            made = known[name](path.parent) if name in known else None
+            if made is not None and markdown.narrow(made) == text:
+                del left[path, name]
+    assert not left
 
 
 def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
