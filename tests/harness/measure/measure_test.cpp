@@ -394,7 +394,7 @@ TEST_P(Neighbour, IsNoticed) {
   for (const Sample& sample : measured[0].samples) queued += sample.queued_seconds;
   if (count > 1) {  // one for each core: ours must wait
     EXPECT_GT(queued, 0.1);
-    EXPECT_LT(queued, 10);
+    EXPECT_LT(queued, now() - start);
   }
   EXPECT_TRUE(measured[0].is_disturbed());
   EXPECT_EQ(measured[0].samples.size(), 80U) << "each of 40 is replaced once";
