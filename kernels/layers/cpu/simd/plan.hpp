@@ -1,6 +1,7 @@
 // All layers on vectors, divided among threads. Most layers are bound by memory bandwidth. Sigmoid,
-// tanh, softmax and the normalization compute as well, with xsimd's functions, which are accurate
-// to a few units in the last place. Results do not depend on the number of threads.
+// tanh, softmax and the normalization compute as well, with xsimd's functions and a tanh of our
+// own, which are accurate to a few units in the last place. Results do not depend on the number of
+// threads.
 #pragma once
 
 #include "kernels/common/cpu/aligned.hpp"
