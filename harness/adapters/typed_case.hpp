@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -35,9 +36,16 @@ struct OperandInfo {
   // the elements are not changed between repetitions, as positions that must lie in a window.
   using Narrow = void (*)(float value, std::byte* to);
   Narrow narrow = nullptr;
+  // Of a result of other elements than floats and positions: the number that one stands for.
+  using Widen = float (*)(const std::byte* from);
+  Widen widen = nullptr;
 
   std::size_t bytes() const { return static_cast<std::size_t>(count) * element; }
   bool is_used() const { return role != Role::unused; }
+  // Whether an element of ones is NaN, which no right result is: of floats, bf16 and fp16.
+  bool has_nan() const {
+    return element == sizeof(float) || (element == sizeof(std::uint16_t) && widen != nullptr);
+  }
   bool is_result() const { return role == Role::output || role == Role::in_out; }
   bool can_change() const {
     return role == Role::input && (element == sizeof(float) || narrow != nullptr);
@@ -200,23 +208,21 @@ class TypedCase : public Case {
 
   void poison_samples(const VariantInfo& variant, std::size_t copy) override {
     Set& set = sets_of(variant)[copy];
-    constexpr std::array<std::byte, 4> poison{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
-                                              std::byte{0xff}};
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (int sample = 0; has_samples(set, i, Role::output) && sample < samples; ++sample)
-        set.buffers[i].write_at(sample_at(set, i, sample), poison);
+        set.buffers[i].write_at(sample_at(set, i, sample),
+                                std::as_bytes(std::span(&poison, 1)).first(operands_[i].element));
   }
 
   std::string poisoned_sample(const VariantInfo& variant, std::size_t copy) override {
     const Set& set = sets_of(variant)[copy];
-    const std::vector<float> read = read_samples(set, Role::output);  // at once
-    const auto is_poison = [](float value) { return std::bit_cast<std::uint32_t>(value) == ~0U; };
+    const std::vector<Sample> read = read_samples(set, Role::output);  // at once
     std::size_t next = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (int sample = 0; has_samples(set, i, Role::output) && sample < samples; ++sample)
-        if (is_poison(read[next++]))
+        if (read[next++] == poison)
           return fmt::format("{}[{}] was not written when the call returned", operands_[i].name,
-                             sample_at(set, i, sample) / sizeof(float));
+                             sample_at(set, i, sample) / operands_[i].element);
     return {};
   }
 
@@ -230,7 +236,7 @@ class TypedCase : public Case {
 
   Check check(const VariantInfo& variant, std::size_t copy) override {
     const Set& set = sets_of(variant)[copy];
-    const std::vector<float> at_first = results_in_host_memory(set);
+    const std::vector<Sample> at_first = results_in_host_memory(set);
     Check result{.passed = true};
     for (std::size_t i = 0; i < operands_.size() && result.passed; ++i) {
       if (!operands_[i].is_used()) continue;
@@ -254,9 +260,8 @@ class TypedCase : public Case {
                                   operands_[static_cast<std::size_t>(operand.replica_of)].name)};
       }
     }
-    const std::vector<float> now = results_in_host_memory(set);
-    if (result.passed &&
-        !same_bytes(std::as_bytes(std::span(at_first)), std::as_bytes(std::span(now))))
+    const std::vector<Sample> now = results_in_host_memory(set);
+    if (result.passed && at_first != now)
       return {.what = "results changed after the call had returned"};
     return result;
   }
@@ -327,7 +332,10 @@ class TypedCase : public Case {
     Change change{};
   };
 
-  static constexpr int samples = 16;  // of each result, of floats
+  // An element's bits, with the others as in `poison`.
+  using Sample = std::uint32_t;
+  static constexpr Sample poison = ~Sample{0};
+  static constexpr int samples = 16;  // of each result that has NaN
 
   std::int64_t count_of(const Set& set, std::size_t i) const {
     return set.blocks.empty() ? operands_[i].count : set.blocks[i].count();
@@ -401,30 +409,30 @@ class TypedCase : public Case {
   }
 
   bool has_samples(const Set& set, std::size_t i, Role role) const {
-    return operands_[i].role == role && operands_[i].element == sizeof(float) &&
-           count_of(set, i) > 0;
+    return operands_[i].role == role && operands_[i].has_nan() && count_of(set, i) > 0;
   }
   // Byte; of the first element, the last one and others between.
   std::size_t sample_at(const Set& set, std::size_t i, int sample) const {
     return static_cast<std::size_t>((count_of(set, i) - 1) * sample / (samples - 1)) *
-           sizeof(float);
+           operands_[i].element;
   }
-  std::vector<float> read_samples(const Set& set, Role role) const {
-    std::vector<float> read;
+  std::vector<Sample> read_samples(const Set& set, Role role) const {
+    std::vector<Sample> read;
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (int sample = 0; has_samples(set, i, role) && sample < samples; ++sample)
         set.buffers[i].read_at(sample_at(set, i, sample),
-                               std::as_writable_bytes(std::span(&read.emplace_back(), 1)));
+                               std::as_writable_bytes(std::span(&read.emplace_back(poison), 1))
+                                   .first(operands_[i].element));
     return read;
   }
   // Samples of them.
-  std::vector<float> results_in_host_memory(const Set& set) const {
-    std::vector<float> read;
+  std::vector<Sample> results_in_host_memory(const Set& set) const {
+    std::vector<Sample> read;
     if (std::any_of(set.buffers.begin(), set.buffers.end(),
                     [](const GuardedBuffer& buffer) { return buffer.is_on_device(); }))
       return read;
     read = read_samples(set, Role::output);
-    const std::vector<float> more = read_samples(set, Role::in_out);
+    const std::vector<Sample> more = read_samples(set, Role::in_out);
     read.insert(read.end(), more.begin(), more.end());
     return read;
   }
@@ -566,7 +574,10 @@ class TypedCase : public Case {
     std::int64_t wrong = 0, kept = 0;
     for (std::int64_t i = 0; i < operand.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      double got = operand.element == 4 ? double{got_floats[i]} : double(got_positions[i]);
+      double got = operand.element == 4 ? double{got_floats[i]}
+                   : operand.widen != nullptr
+                       ? double{operand.widen(&got_bytes[at * operand.element])}
+                       : double(got_positions[i]);
       if (expected.change) got -= double{before[i]};
       const double bound = (variant.normwise ? largest : double{expected.bound[at]}) * factor;
       const double error = std::abs(got - expected.value[at]);

@@ -45,4 +45,15 @@ inline float float_of_fp16(std::uint16_t half) {
   return std::bit_cast<float>(bits | static_cast<std::uint32_t>(half & 0x8000) << 16);
 }
 
+// Elements of arrays.
+struct Bf16 {
+  std::uint16_t bits;
+  explicit operator float() const { return float_of_bf16(bits); }
+};
+
+struct Fp16 {
+  std::uint16_t bits;
+  explicit operator float() const { return float_of_fp16(bits); }
+};
+
 }  // namespace stepladder::inline STEPLADDER_ISA

@@ -8,16 +8,6 @@
 
 namespace stepladder::low_precision::inline STEPLADDER_ISA {
 
-struct Bf16 {
-  std::uint16_t bits;
-  explicit operator float() const { return float_of_bf16(bits); }
-};
-
-struct Fp16 {
-  std::uint16_t bits;
-  explicit operator float() const { return float_of_fp16(bits); }
-};
-
 // Calls function.template operator()<A, B, Sum>() with the types of the elements of A and of B and
 // of their sums, unless they are bits.
 template <class Function>

@@ -3,12 +3,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/reorder/formats.hpp"
+
 namespace stepladder::reorder {
 
+const char* name_of(Format format) {
+  switch (format) {
+    case Format::fp32:
+      return "fp32";
+    case Format::bf16:
+      return "bf16";
+    case Format::fp16:
+      return "fp16";
+    case Format::int8:
+      return "int8";
+  }
+  return "";
+}
+
+std::int64_t bytes_of(Format format) {
+  return format == Format::fp32 ? 4 : format == Format::int8 ? 1 : 2;
+}
+
 std::string direction(const Problem& p) {
+  if (p.changes_format())
+    return fmt::format("{}_to_{}", name_of(p.from_format), name_of(p.to_format));
   return fmt::format("{}_to_{}", name_of(p.from), name_of(p.to));
 }
 
@@ -19,10 +42,12 @@ std::string shape(const Problem& p) {
 double flops(const Problem&) { return 0; }
 
 double bytes_read(const Problem& p) {
-  return 4.0 * static_cast<double>(p.batch * p.channels * p.pixels());
+  return static_cast<double>(bytes_of(p.from_format) * p.batch * p.channels * p.pixels());
 }
 
-double bytes_written(const Problem& p) { return bytes_read(p); }
+double bytes_written(const Problem& p) {
+  return static_cast<double>(bytes_of(p.to_format) * p.batch * p.channels * p.pixels());
+}
 
 void validate(const Problem& p) {
   for (const auto& [what, value] : {std::pair{"batch", p.batch},
@@ -31,12 +56,45 @@ void validate(const Problem& p) {
                                     {"width", p.width}})
     if (value < 1)
       throw std::invalid_argument(fmt::format("{} is {}; at least 1 is needed", what, value));
-  if (p.from == p.to)
+  if (p.changes_format()) {
+    if (p.from != Layout::nchw || p.to != Layout::nchw ||
+        (p.from_format != Format::fp32 && p.to_format != Format::fp32))
+      throw std::invalid_argument(fmt::format(
+          "from {} in {} to {} in {}; expected fp32 on one side, and nchw on both",
+          name_of(p.from_format), name_of(p.from), name_of(p.to_format), name_of(p.to)));
+  } else if (p.from == p.to) {
     throw std::invalid_argument(
-        fmt::format("from {} to {}; expected two layouts", name_of(p.from), name_of(p.to)));
+        fmt::format("from {0} to {0}; expected two layouts or two formats",
+                    p.from_format == Format::fp32 ? name_of(p.from) : name_of(p.from_format)));
+  }
 }
 
-void reference(const Problem& p, const float* x, double* y) {
+namespace {
+
+// Computed from the definition of the format, not as the rungs do.
+double rounded(double x, Format format) {
+  if (format == Format::fp32) return x;
+  if (format == Format::int8) return std::clamp(std::nearbyint(x), -128.0, 127.0);
+  const bool is_bf16 = format == Format::bf16;
+  const int digits = is_bf16 ? 8 : 11, least_exponent = is_bf16 ? -126 : -14;
+  const double largest = is_bf16 ? 0x1.fep127 : 65504;
+  if (x == 0 || !std::isfinite(x)) return x;
+  const double unit = std::ldexp(1, std::max(std::ilogb(x), least_exponent) - digits + 1);
+  const double nearest = std::nearbyint(x / unit) * unit;
+  return std::abs(nearest) > largest ? std::copysign(HUGE_VAL, x) : nearest;
+}
+
+}  // namespace
+
+void reference(const Problem& p, const void* from, double* y) {
+  if (p.changes_format()) {
+    for_types(p, [&]<class From, class>() {
+      for (std::int64_t i = 0; i < p.x_count(); ++i)
+        y[i] = rounded(double{static_cast<float>(static_cast<const From*>(from)[i])}, p.to_format);
+    });
+    return;
+  }
+  const auto* x = static_cast<const float*>(from);
   const Strides in = p.x_strides(), out = p.y_strides();
   std::fill_n(y, p.y_count(), 0.0);
   for (std::int64_t n = 0; n < p.batch; ++n)

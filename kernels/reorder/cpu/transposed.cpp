@@ -20,6 +20,7 @@ namespace {
 class Transposed final : public Plan {
  public:
   Transposed(const Problem& p, const Resources& resources) : p_(p) {
+    if (p.changes_format()) throw Unsupported("converts layouts, not formats");
     if (p.from != Layout::nchw && p.to != Layout::nchw)
       throw Unsupported("supports conversions from and to NCHW only");
     const Layout other = p.from == Layout::nchw ? p.to : p.from;
@@ -48,6 +49,8 @@ class Transposed final : public Plan {
   static constexpr std::int64_t min_elements_per_thread = 32768;  // some microseconds
 
   void run_part(const Operands& o, int part) const {
+    const auto* x = static_cast<const float*>(o.x);
+    auto* y = static_cast<float*>(o.y);
     const std::int64_t chunks = ceil_div(columns_, chunk);
     const Range items = partition(images_ * blocks_ * chunks, threads_, part);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
@@ -58,10 +61,10 @@ class Transposed final : public Plan {
       const std::int64_t plain = (image * rows_ + first_row) * columns_ + first;
       const std::int64_t packed = (matrix * columns_ + first) * pitch_;
       if (p_.from == Layout::nchw) {
-        if (rows < pitch_) std::fill_n(o.y + packed, columns * pitch_, 0.0F);  // padding channels
-        copy(o.x + plain, columns_, o.y + packed, pitch_, rows, columns);
+        if (rows < pitch_) std::fill_n(y + packed, columns * pitch_, 0.0F);  // padding channels
+        copy(x + plain, columns_, y + packed, pitch_, rows, columns);
       } else {
-        copy(o.x + packed, pitch_, o.y + plain, columns_, columns, rows);
+        copy(x + packed, pitch_, y + plain, columns_, columns, rows);
       }
     }
   }

@@ -1,0 +1,19 @@
+// Formats converted in vectors.
+#include "kernels/reorder/cpu/vectors.hpp"
+
+namespace stepladder::reorder {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "simd",
+    .technique = Technique::simd,
+    .builds_on = "serial",
+    .adds = "vectors of 4, 8 or 16 numbers",
+    .idea = Idea::vectors,
+    .isa = build_isa,
+};
+
+const Registration registration{info, make_plan<Reorder, Converted>};
+
+}  // namespace
+}  // namespace stepladder::reorder

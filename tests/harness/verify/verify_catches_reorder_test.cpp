@@ -1,0 +1,124 @@
+// Every fault that a conversion between formats may have is found: in rounding, ties, saturation,
+// signs and tails.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "harness/adapters/primitives.hpp"
+#include "kernels/reorder/formats.hpp"
+#include "tests/verdict.hpp"
+
+namespace stepladder::reorder {
+namespace {
+
+constexpr Problem problem_to(Format format) {
+  return {
+      .batch = 3, .channels = 5, .height = 7, .width = 11, .to = Layout::nchw, .to_format = format};
+}
+constexpr Problem problem_from(Format format) {
+  Problem p = problem_to(Format::fp32);
+  p.from_format = format;
+  return p;
+}
+
+// Converts with one thing changed: `change` gets the numbers before they are rounded.
+template <class Change>
+void convert(const Problem& p, const Operands& o, std::int64_t count, const Change& change) {
+  for_types(p, [&]<class From, class To>() {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const From from = static_cast<const From*>(o.x)[i];
+      if constexpr (std::is_same_v<From, float>)
+        static_cast<To*>(o.y)[i] = converted<To>(change(from));
+      else
+        static_cast<To*>(o.y)[i] = change(converted<To>(from));
+    }
+  });
+}
+constexpr auto same = [](float x) { return x; };
+
+void correct(const Problem& p, const Operands& o) { convert(p, o, p.x_count(), same); }
+void last_left_out(const Problem& p, const Operands& o) { convert(p, o, p.x_count() - 1, same); }
+// The bits that bf16 lacks are cut off.
+void cuts_off(const Problem& p, const Operands& o) {
+  convert(p, o, p.x_count(), [](float x) {
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+  });
+}
+void cuts_off_decimals(const Problem& p, const Operands& o) {
+  convert(p, o, p.x_count(), [](float x) { return std::trunc(x); });
+}
+void ties_to_infinity(const Problem& p, const Operands& o) {
+  convert(p, o, p.x_count(), [](float x) { return std::nextafter(x, INFINITY); });
+}
+void wraps(const Problem& p, const Operands& o) {
+  convert(p, o, p.x_count(), [](float x) {
+    return static_cast<float>(static_cast<std::int8_t>(static_cast<std::int64_t>(std::rint(x))));
+  });
+}
+void is_unsigned(const Problem& p, const Operands& o) {
+  convert(p, o, p.x_count(), [](float y) { return y < 0 ? y + 256 : y; });
+}
+void writes_past_y(const Problem& p, const Operands& o) {
+  correct(p, o);
+  static_cast<std::uint8_t*>(o.y)[p.y_count() * bytes_of(p.to_format)] = 1;
+}
+
+struct Fault {
+  const char* name;
+  std::vector<Problem> problems;
+  Factory<Reorder> factory;
+  const char* reason;
+};
+
+const std::vector<Problem> all{problem_to(Format::bf16),   problem_to(Format::fp16),
+                               problem_to(Format::int8),   problem_from(Format::bf16),
+                               problem_from(Format::fp16), problem_from(Format::int8)};
+const Fault faults[] = {
+    {"broken_tail", all, plan_of<last_left_out>, "y["},
+    {"broken_rounding", {problem_to(Format::bf16)}, plan_of<cuts_off>, "y["},
+    {"broken_decimals", {problem_to(Format::int8)}, plan_of<cuts_off_decimals>, "y["},
+    {"broken_ties",
+     {problem_to(Format::bf16), problem_to(Format::fp16), problem_to(Format::int8)},
+     plan_of<ties_to_infinity>,
+     "y["},
+    {"broken_range", {problem_to(Format::int8)}, plan_of<wraps>, "y["},
+    {"broken_sign", {problem_from(Format::int8)}, plan_of<is_unsigned>, "y["},
+    {"broken_past", all, plan_of<writes_past_y>, "y was written out of bounds, "},
+};
+
+TEST(VerifyCatchesReorder, FaultsOfConversions) {
+  for (const Fault& fault : faults)
+    for (const Problem& problem : fault.problems)
+      EXPECT_TRUE(is_caught<Reorder>(problem, unregistered<Reorder>(fault.name, fault.factory),
+                                     fault.reason))
+          << direction(problem);
+}
+
+TEST(VerifyCatchesReorder, NothingInCorrectKernels) {
+  for (const Problem& problem : all) {
+    EXPECT_TRUE(first_rungs_pass<Reorder>(problem)) << direction(problem);
+    const std::unique_ptr<Case> owned = make_case<Reorder>(problem, "test", "test");
+    EXPECT_EQ(verdict_of(*owned, unregistered<Reorder>("correct", plan_of<correct>)).outcome,
+              Outcome::passed)
+        << direction(problem);
+  }
+}
+
+// Results in 16 bits are poisoned before a timed call, too. int8 has no number that none may have.
+TEST(VerifyCatchesReorder, ResultsThatWereNotWritten) {
+  for (const Problem& problem : all) {
+    const std::unique_ptr<Case> owned = make_case<Reorder>(problem, "test", "test");
+    const Variant variant = unregistered<Reorder>("correct", plan_of<correct>);
+    ASSERT_EQ(verdict_of(*owned, variant).outcome, Outcome::passed);
+    EXPECT_EQ(owned->poisoned_sample(*variant.info, 0), "") << direction(problem);
+    owned->poison_samples(*variant.info, 0);
+    EXPECT_EQ(
+        owned->poisoned_sample(*variant.info, 0),
+        problem.to_format == Format::int8 ? "" : "y[0] was not written when the call returned")
+        << direction(problem);
+  }
+}
+
+}  // namespace
+}  // namespace stepladder::reorder
