@@ -1,0 +1,25 @@
+// `transposed` with stores that do not fetch the line which they overwrite: a third less traffic
+// where the result does not fit into the caches, and slower where it does.
+#include "kernels/reorder/cpu/transposed.hpp"
+
+namespace stepladder::reorder {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "streaming",
+    .technique = Technique::openmp,
+    .builds_on = "transposed",
+    .adds = "writes the lines of the result past the caches, in squares of 16 x 16",
+    .idea = Idea::streaming_stores,
+    .isa = build_isa,
+    .threaded = true,
+};
+
+#if defined(__AVX512F__)
+const Registration registration{info, make_plan<Reorder, Transposed<transpose_streaming>>};
+#else
+const Registration registration{info, "a vector is a whole cache line in AVX-512 only"};
+#endif
+
+}  // namespace
+}  // namespace stepladder::reorder
