@@ -39,8 +39,8 @@ inline void stream_16x16(const float* from, std::int64_t from_stride, float* to,
   };
   for (int i = 0; i < 16; i += 4)
     for (int j = 0; j < 4; ++j) a[i + j] = pairs(b[i + j / 2], b[i + 2 + j / 2], j % 2 != 0);
-  for (int j = 0; j < 4;
-       ++j) {  // a[4 i + j]: columns j, j + 4, j + 8, j + 12 of rows 4 i … 4 i + 3
+  // a[4 i + j] has columns j, j + 4, j + 8, j + 12 of rows 4 i … 4 i + 3.
+  for (int j = 0; j < 4; ++j) {
     const __m512 even_top = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x88);
     const __m512 odd_top = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xdd);
     const __m512 even_bottom = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0x88);
