@@ -139,13 +139,16 @@ struct Configuration {
 std::vector<Configuration> configurations_of(const Options& options,
                                              const std::vector<UseSpec>& uses) {
   std::vector<Configuration> all;
-  for (const UseSpec& use : uses)
+  for (const UseSpec& use : uses) {
+    bool repeats = false;
     for (const int threads : options.threads) {
-      const bool repeats = threads != options.threads.front() && !use.is_threaded();
-      if ((options.split != "requests" || threads == 1) && !repeats)
+      if ((options.split != "requests" || threads == 1) && !repeats) {
         all.push_back({use, Split::inside, threads});
+        repeats = !use.is_threaded();
+      }
       if (options.split != "inside" && threads > 1) all.push_back({use, Split::requests, threads});
     }
+  }
   return all;
 }
 

@@ -1,6 +1,9 @@
 #include "kernels/reorder/reorder.hpp"
 
+#include <cmath>
+#include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "harness/adapters/filling.hpp"
 #include "harness/adapters/primitives.hpp"
@@ -46,10 +49,6 @@ struct ReorderAdapter {
     expected[y].value.resize(static_cast<std::size_t>(p.y_count()));
     expected[y].bound.assign(expected[y].value.size(), 0.0F);
     reorder::reference(p, contents[x].data(), expected[y].value.data());
-    if (p.to_format != Format::bf16) return;
-    for (std::size_t i = 0; i < expected[y].value.size(); ++i)
-      if (const double size = std::abs(expected[y].value[i]); size < 0x1p-126)
-        expected[y].bound[i] = static_cast<float>(size);  // or 0
   }
   static bool has_exact_tier(const Problem&) { return true; }
 
@@ -101,23 +100,28 @@ struct ReorderAdapter {
     }
   }
 
-  // A third between two neighbours of the narrow format, where rounding goes to the even one; a
-  // third subnormal there, or beyond the range of int8.
+  // A third between two neighbours of the narrow format, where rounding goes to the even one. A
+  // third far from 1: beyond the range of int8; of fp16 subnormal numbers; of bf16 none that may
+  // become 0.
   static void fill_between(const Problem& p, Random& random, float* values) {
-    const bool is_int8 = p.to_format == Format::int8;
-    const int digits = p.to_format == Format::bf16 ? 8 : p.to_format == Format::fp16 ? 11 : 7;
-    const int least = p.to_format == Format::bf16 ? -133 : -24;  // of a subnormal's unit
+    const bool is_int8 = p.to_format == Format::int8, is_fp16 = p.to_format == Format::fp16;
+    const int digits = is_int8 ? 7 : is_fp16 ? 11 : 8;
     for (std::int64_t i = 0; i < p.x_count(); ++i) {
       const std::int64_t kind = random.integer(0, 2);
-      const auto whole = static_cast<float>(random.integer(1 << (digits - 1), (1 << digits) - 1));
       const float sign = random.coin() ? -1.0F : 1.0F;
-      if (kind == 1)
-        values[i] =
-            sign * (is_int8 ? static_cast<float>(random.integer(0, 127)) + 0.5F
-                            : std::ldexp(whole + 0.5F, static_cast<int>(random.integer(-14, 3))));
-      if (kind == 2)
-        values[i] = sign * (is_int8 ? random.uniform(0.0F, 1e6F)
-                                    : std::ldexp(random.uniform(0.0F, 100.0F), least));
+      const auto whole = static_cast<float>(random.integer(1 << (digits - 1), (1 << digits) - 1));
+      const auto between = [&](std::int64_t least, std::int64_t most) {
+        return static_cast<int>(random.integer(least, most));
+      };
+      if (is_int8)
+        values[i] = kind == 0   ? random.uniform(-130.0F, 130.0F)
+                    : kind == 1 ? sign * (static_cast<float>(random.integer(0, 127)) + 0.5F)
+                                : sign * std::ldexp(random.uniform(1.0F, 2.0F), between(7, 40));
+      else if (kind == 1)
+        values[i] = sign * std::ldexp(whole + 0.5F, between(-14, 3));
+      else if (kind == 2)
+        values[i] = sign * std::ldexp(random.uniform(1.0F, 2.0F),
+                                      is_fp16 ? between(-27, -14) : between(-126, 126));
     }
   }
 };

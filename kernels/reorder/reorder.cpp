@@ -62,7 +62,7 @@ void validate(const Problem& p) {
       throw std::invalid_argument(fmt::format(
           "from {} in {} to {} in {}; expected fp32 on one side, and nchw on both",
           name_of(p.from_format), name_of(p.from), name_of(p.to_format), name_of(p.to)));
-  } else if (p.from == p.to) {
+  } else if (p.from_format != Format::fp32 || p.from == p.to) {
     throw std::invalid_argument(
         fmt::format("from {0} to {0}; expected two layouts or two formats",
                     p.from_format == Format::fp32 ? name_of(p.from) : name_of(p.from_format)));
@@ -71,7 +71,21 @@ void validate(const Problem& p) {
 
 namespace {
 
-// Computed from the definition of the format, not as the rungs do.
+// Both from the definition of the formats, not as the rungs compute them.
+double number_of(float x) { return x; }
+double number_of(std::int8_t x) { return x; }
+double number_of(std::uint16_t code, int exponent_bits) {
+  const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  const int mantissa = code & ((1 << mantissa_bits) - 1);
+  const int exponent = code >> mantissa_bits & ((1 << exponent_bits) - 1);
+  const double size =
+      exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                    : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+  return code >> 15 != 0 ? -size : size;
+}
+double number_of(Bf16 x) { return number_of(x.bits, 8); }
+double number_of(Fp16 x) { return number_of(x.bits, 5); }
+
 double rounded(double x, Format format) {
   if (format == Format::fp32) return x;
   if (format == Format::int8) return std::clamp(std::nearbyint(x), -128.0, 127.0);
@@ -90,7 +104,7 @@ void reference(const Problem& p, const void* from, double* y) {
   if (p.changes_format()) {
     for_types(p, [&]<class From, class>() {
       for (std::int64_t i = 0; i < p.x_count(); ++i)
-        y[i] = rounded(double{static_cast<float>(static_cast<const From*>(from)[i])}, p.to_format);
+        y[i] = rounded(number_of(static_cast<const From*>(from)[i]), p.to_format);
     });
     return;
   }

@@ -7,8 +7,9 @@
 // the result is in nchw16c, the variant writes the zeros of its padding channels.
 //
 // Formats change in nchw, from fp32 or to fp32. A number that the result's format lacks is rounded
-// to nearest, ties to even; int8 saturates at -128 and 127. A subnormal number of bf16 may become
-// 0, as the instructions of AVX512_BF16 have it. Scales of a quantization are the caller's.
+// to nearest, ties to even; int8 saturates at -128 and 127, and x has no NaN there. Numbers below
+// 2^-126 may become 0 in bf16, as the instructions of AVX512_BF16 have it. Scales of a quantization
+// are the caller's.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,7 @@ double bytes_written(const Problem& problem);   // y once, without padding chann
 // either the layouts differ or, in nchw, the formats, one of which is fp32.
 void validate(const Problem& problem);
 
-// The numbers of the result.
+// The numbers of the result, of x without infinities and NaN in narrow formats.
 void reference(const Problem& problem, const void* x, double* y);
 
 }  // namespace stepladder::reorder

@@ -26,7 +26,7 @@ NEXT_SUITES = {
     "average_pool": ("squares", "rate against image size"),
     "sgd_update": ("sweep", "rate from L1 to memory"),
     "all_reduce": ("sweep", "bus bandwidth against array size"),
-    "reorder": ("layouts", "conversions between memory layouts and formats"),
+    "reorder": ("layouts", "conversions between memory layouts"),
     "low_precision": ("squares", "rate against matrix size"),
     "layers": ("squares", "rate against image size"),
 }

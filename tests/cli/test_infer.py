@@ -97,11 +97,15 @@ def test_threads_work_inside_a_request_or_each_on_its_own(infer, split, expected
     assert ("lower latency with " in done.stdout) == compared
 
 
-def test_rungs_of_one_thread_work_inside_a_request_on_one_number_of_threads(infer):
-    done, rows = infer("--batch", "2", "--use", "serial", "--threads", "1,2", "--requests", "20")
+@pytest.mark.parametrize(("split", "threads", "expected"), [
+    ("both", "1,2", [("inside", "1"), ("requests", "2")]),
+    ("inside", "2,1", [("inside", "2")]),
+    ("requests", "2,1", [("requests", "2"), ("inside", "1")])])
+def test_rungs_of_one_thread_work_inside_a_request_once(infer, split, threads, expected):
+    done, rows = infer("--batch", "2", "--use", "serial", "--threads", threads, "--split", split,
+                       "--requests", "20")
     assert done.returncode == 0, done.stderr
-    assert [(row["split"], row["threads"]) for row in totals(rows)] == [("inside", "1"),
-                                                                        ("requests", "2")]
+    assert [(row["split"], row["threads"]) for row in totals(rows)] == expected
 
 
 def test_the_table_has_a_line_for_each_row(infer):

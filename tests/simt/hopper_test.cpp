@@ -137,10 +137,10 @@ __global__ void multiply_in_stages(TensorMap a_map, TensorMap b_map, float* c, i
   const int thread = static_cast<int>(threadIdx.x) - 128, lane = thread % 32;
   const int row = thread / 32 * 16 + lane / 4, member = lane % 4;
   float sums[64] = {}, early[64];
+  std::uint32_t a[4][4];  // in flight until the next wait, as registers are
   for (int step = 0; step < steps; ++step) {
     const int s = stage_of(step);
     if constexpr (fault != Fault::reads_before_arrival) shared.full[s].wait(parity_of(step));
-    std::uint32_t a[4][4];
     for (int l = 0; l < 4; ++l) {
       a[l][0] = __float_as_uint(shared.a[s][swizzled(row, 8 * l + member)]);
       a[l][1] = __float_as_uint(shared.a[s][swizzled(row + 8, 8 * l + member)]);

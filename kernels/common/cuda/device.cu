@@ -218,8 +218,7 @@ Device* find(std::string& why) {
   } else {
     try {
       STEPLADDER_CUDA_CHECK(cudaSetDevice(0));
-      static CudaDevice device(0);
-      cuda_device = &device;
+      cuda_device = new CudaDevice(0);  // never destroyed
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -234,7 +233,7 @@ int count() {
 }
 
 CudaDevice& gpu(int index) {
-  static auto& further = *new std::map<int, CudaDevice>;  // never destroyed, like GPU 0
+  static auto& further = *new std::map<int, CudaDevice>;  // never destroyed
   return index == 0 ? *cuda_device : further.try_emplace(index, index).first->second;
 }
 

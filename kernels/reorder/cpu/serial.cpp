@@ -1,7 +1,7 @@
 // One element after the other, in the order of nchw. Between layouts, one side is read or written
 // along memory, the other a whole row of its layout apart: a cache line of 16 elements is fetched
-// for each of them, and is often gone before its next element is needed. Between formats, each
-// number is rounded by integer arithmetic.
+// for each of them, and is often gone before its next element is needed. bf16 and fp16 are
+// rounded by integer arithmetic, int8 by rint().
 #include <algorithm>
 
 #include "kernels/reorder/formats.hpp"

@@ -1,4 +1,4 @@
-// Formats converted in vectors.
+// Formats converted in vectors (vectors.hpp).
 #include "kernels/reorder/cpu/vectors.hpp"
 
 namespace stepladder::reorder {

@@ -1,5 +1,6 @@
 // `transposed` with stores that do not fetch the line which they overwrite: a third less traffic
-// where the result does not fit into the caches, and slower where it does.
+// where the result does not fit into the caches, and slower where it does. Only rows of whole lines
+// are streamed.
 #include "kernels/reorder/cpu/transposed.hpp"
 
 namespace stepladder::reorder {
@@ -9,7 +10,7 @@ constexpr VariantInfo info{
     .name = "streaming",
     .technique = Technique::openmp,
     .builds_on = "transposed",
-    .adds = "writes the lines of the result past the caches, in squares of 16 x 16",
+    .adds = "writes whole lines of the result past the caches, in squares of 16 x 16",
     .idea = Idea::streaming_stores,
     .isa = build_isa,
     .threaded = true,

@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/common/cpu/parts.hpp"
@@ -153,10 +154,14 @@ class Converted final : public Plan {
 
   void run(const Operands& o) override {
     for_types(p_, [&]<class From, class To>() {
-      for_each_part(p_.x_count(), parts_, [&](const Range& range, int) {
-        convert(static_cast<const From*>(o.x) + range.begin, static_cast<To*>(o.y) + range.begin,
-                range.end - range.begin);
-      });
+      constexpr std::int64_t lines = 64;  // whole cache lines of both sides
+      for_each_part(
+          p_.x_count(), parts_,
+          [&](const Range& range, int) {
+            convert(static_cast<const From*>(o.x) + range.begin,
+                    static_cast<To*>(o.y) + range.begin, range.end - range.begin);
+          },
+          lines);
     });
   }
 

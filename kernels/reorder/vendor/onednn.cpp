@@ -52,7 +52,8 @@ class OneDnn final : public Plan {
     try {
       reorder_ = dnnl::reorder(x_, y_);
     } catch (const dnnl::error& error) {
-      throw Unsupported(std::string("oneDNN does not convert it on this CPU: ") + error.what());
+      if (error.status != dnnl_unimplemented) throw;
+      throw Unsupported("oneDNN does not implement it on this CPU");
     }
   }
 

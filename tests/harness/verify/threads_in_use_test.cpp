@@ -147,6 +147,12 @@ TEST(ThreadsInUse, AveragePool) {
 
 TEST(ThreadsInUse, Reorder) {
   check<reorder::Reorder>(reorder_type(), {16, 32, 56, 56, Layout::nchw, Layout::chwn});
+  check<reorder::Reorder>(reorder_type(), {.batch = 16,
+                                           .channels = 32,
+                                           .height = 56,
+                                           .width = 56,
+                                           .to = Layout::nchw,
+                                           .to_format = reorder::Format::bf16});
 }
 
 TEST(ThreadsInUse, SgdUpdate) {

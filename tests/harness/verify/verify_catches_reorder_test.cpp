@@ -1,13 +1,16 @@
-// Every fault that a conversion between formats may have is found: in rounding, ties, saturation,
-// signs and tails.
-#include <algorithm>
+// Faults of a conversion between formats are found: in rounding, ties, saturation, signs and tails;
+// and what random numbers do not show, from infinity to zero, is right in every rung.
 #include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "harness/adapters/primitives.hpp"
 #include "kernels/reorder/formats.hpp"
-#include "tests/verdict.hpp"
+#include "tests/kernels/rungs.hpp"
 
 namespace stepladder::reorder {
 namespace {
@@ -22,7 +25,7 @@ constexpr Problem problem_from(Format format) {
   return p;
 }
 
-// Converts with one thing changed: `change` gets the numbers before they are rounded.
+// Converts with one thing changed: `change` gets the numbers in fp32.
 template <class Change>
 void convert(const Problem& p, const Operands& o, std::int64_t count, const Change& change) {
   for_types(p, [&]<class From, class To>() {
@@ -103,6 +106,64 @@ TEST(VerifyCatchesReorder, NothingInCorrectKernels) {
               Outcome::passed)
         << direction(problem);
   }
+}
+
+TEST(VerifyCatchesReorder, ProblemsThatAreNone) {
+  EXPECT_THROW(validate({1, 1, 1, 1, Layout::nchw, Layout::nhwc, Format::int8, Format::int8}),
+               std::invalid_argument);
+  EXPECT_THROW(validate({1, 1, 1, 1, Layout::nchw, Layout::nchw, Format::int8, Format::fp16}),
+               std::invalid_argument);
+}
+
+// Runs each rung on `special`, in a whole vector and in a tail, and gives its results to `check`.
+template <class To, class Check>
+void convert_special(Format format, const std::vector<float>& special, const Check& check) {
+  std::vector<float> x;
+  for (int i = 0; i < 32; ++i) x.insert(x.end(), special.begin(), special.end());
+  Problem p{.batch = 1,
+            .channels = 1,
+            .height = 1,
+            .width = static_cast<std::int64_t>(x.size()),
+            .to = Layout::nchw,
+            .to_format = format};
+  std::vector<To> y(x.size());
+  int ran = 0;
+  for (const Variant& variant : own_rungs(reorder_type())) {
+    try {
+      plan_variant<Reorder>(variant.entry, p, {})->run({x.data(), y.data()});
+    } catch (const Unsupported&) {
+      continue;
+    }
+    ++ran;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      EXPECT_TRUE(check(x[i], y[i])) << variant.name << " of " << x[i];
+  }
+  EXPECT_GE(ran, 3);
+}
+
+TEST(VerifyCatchesReorder, NoRungsOnSpecialValues) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float largest = std::numeric_limits<float>::max();
+  const std::vector<float> special{0.0F,     -0.0F,    infinity, -infinity, largest, -largest, NAN,
+                                   65504.0F, 65519.9F, 65520.0F, 1e-40F,    -3e-39F, 0x1p-25F};
+  convert_special<Bf16>(Format::bf16, special, [&](float x, Bf16 y) {
+    if (std::isnan(x)) return std::isnan(static_cast<float>(y));
+    if (std::abs(x) == largest) return static_cast<float>(y) == (x > 0 ? infinity : -infinity);
+    return std::signbit(static_cast<float>(y)) == std::signbit(x) &&
+           (x == static_cast<float>(y) ||
+            std::abs(x - static_cast<float>(y)) <= std::abs(x) * 0x1p-8F + 0x1p-134F);
+  });
+  convert_special<Fp16>(Format::fp16, special, [&](float x, Fp16 y) {
+    if (std::isnan(x)) return std::isnan(static_cast<float>(y));
+    if (std::abs(x) >= 65520) return static_cast<float>(y) == (x > 0 ? infinity : -infinity);
+    return std::signbit(static_cast<float>(y)) == std::signbit(x) &&
+           std::abs(x - static_cast<float>(y)) <= (std::abs(x) > 1 ? 16 : 0x1p-25F);
+  });
+  std::vector<float> numbers = special;
+  std::erase_if(numbers, [](float x) { return std::isnan(x); });
+  convert_special<std::int8_t>(Format::int8, numbers, [](float x, std::int8_t y) {
+    return y == (x > 127 ? 127 : x < -128 ? -128 : std::rint(x));
+  });
 }
 
 // Results in 16 bits are poisoned before a timed call, too. int8 has no number that none may have.

@@ -2,7 +2,9 @@
 // per thread.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 
 #include "kernels/common/cpu/vector_loop.hpp"
 #include "kernels/common/integer_math.hpp"
@@ -77,7 +79,7 @@ inline Vector tanh_of(const Vector& x) {
   const Vector power = std::bit_cast<Vector>(
       Integers((std::bit_cast<Integers>(shifted) << 23) + std::bit_cast<Integers>(Vector(1.0F))));
   const Vector e = xsimd::fma(power, xsimd::fma(r * r, q, r), power - Vector(1.0F));
-  return e / (e + Vector(2.0F));
+  return e / (e + Vector(2.0F)) | (x & Vector(-0.0F));  // the sign of zero
 }
 
 inline void tanh_forward(const Problem& p, const Operands& o, int threads) {
