@@ -100,15 +100,15 @@ double rounded(double x, Format format) {
 
 }  // namespace
 
-void reference(const Problem& p, const void* from, double* y) {
+void reference(const Problem& p, const void* x, double* y) {
   if (p.changes_format()) {
     for_types(p, [&]<class From, class>() {
       for (std::int64_t i = 0; i < p.x_count(); ++i)
-        y[i] = rounded(number_of(static_cast<const From*>(from)[i]), p.to_format);
+        y[i] = rounded(number_of(static_cast<const From*>(x)[i]), p.to_format);
     });
     return;
   }
-  const auto* x = static_cast<const float*>(from);
+  const auto* values = static_cast<const float*>(x);
   const Strides in = p.x_strides(), out = p.y_strides();
   std::fill_n(y, p.y_count(), 0.0);
   for (std::int64_t n = 0; n < p.batch; ++n)
@@ -116,7 +116,7 @@ void reference(const Problem& p, const void* from, double* y) {
       for (std::int64_t h = 0; h < p.height; ++h)
         for (std::int64_t w = 0; w < p.width; ++w)
           y[out.plane(n, c) + h * out.row + w * out.column] =
-              x[in.plane(n, c) + h * in.row + w * in.column];
+              values[in.plane(n, c) + h * in.row + w * in.column];
 }
 
 }  // namespace stepladder::reorder
