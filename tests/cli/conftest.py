@@ -61,6 +61,9 @@ class Program:
     def __init__(self, path):
         self.path = path
 
+    def has_address_sanitizer(self):
+        return b"__asan_init" in Path(self.path).read_bytes()
+
     def start(self, *arguments, launcher=(), environment=None, **options):
         # a test runner in the background may ignore Ctrl-C, and its children would inherit that
         def reset():
