@@ -217,10 +217,11 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   command->out = emptied_folder();
   command->resume = true;
   command->report = Report::tables;
-  command->then = [own, parent, command, assembly = options.assembly] {
-    const std::vector<Work> work = command->selection.work("quick");
-    print_verdict(read_rows(std::filesystem::path(command->out) / "summary.csv", work), own, parent,
-                  command->bench.threads);
+  // A reference: the command would otherwise own itself.
+  command->then = [own, parent, &ran = *command, assembly = options.assembly] {
+    const std::vector<Work> work = ran.selection.work("quick");
+    print_verdict(read_rows(std::filesystem::path(ran.out) / "summary.csv", work), own, parent,
+                  ran.bench.threads);
     if (assembly) print_inner_loop(work, own);
     return 0;
   };

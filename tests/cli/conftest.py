@@ -57,12 +57,25 @@ def network(tmp_path):
     return path
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "without_sanitizers(reason): skipped in a sanitized build")
+
+
+def has_address_sanitizer(path):
+    return b"__asan_init" in Path(path).read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def only_without_sanitizers(request):
+    """@pytest.mark.without_sanitizers(reason) is for what a sanitizer changes."""
+    mark = request.node.get_closest_marker("without_sanitizers")
+    if mark and has_address_sanitizer(request.getfixturevalue("program_path")):
+        pytest.skip(f"sanitized: {mark.args[0]}")
+
+
 class Program:
     def __init__(self, path):
         self.path = path
-
-    def has_address_sanitizer(self):
-        return b"__asan_init" in Path(self.path).read_bytes()
 
     def start(self, *arguments, launcher=(), environment=None, **options):
         # a test runner in the background may ignore Ctrl-C, and its children would inherit that
@@ -153,14 +166,20 @@ def mpirun(stepladder):
 
 
 @pytest.fixture
-def preloaded(tmp_path):
-    """Compiles C functions that stand before those of the libraries, for LD_PRELOAD."""
+def preloaded(tmp_path, program_path):
+    """Compiles C functions that stand before those of the libraries, for LD_PRELOAD; the sanitizer
+    must come first."""
+    before = []
+    if has_address_sanitizer(program_path):
+        before = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True,
+                                text=True, check=True).stdout.split()
+
     def library(source):
         (tmp_path / "preloaded.c").write_text(source)
         subprocess.run([
             "gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so",
             tmp_path / "preloaded.c", "-ldl"], check=True)
-        return str(tmp_path / "preloaded.so")
+        return ":".join([*before, str(tmp_path / "preloaded.so")])
     return library
 
 

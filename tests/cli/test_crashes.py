@@ -104,6 +104,7 @@ def test_verify_shows_the_instruction_that_the_cpu_refuses(crashing):
                      r"0f 0b( [0-9a-f]{2}){6}$", done.stderr, re.M)
 
 
+@pytest.mark.without_sanitizers("a crash is its error")
 def test_every_way_to_crash_costs_one_row(crashing, suite, tmp_path):
     done = bench(crashing, suite, tmp_path / "run", "serial,simd_sse42," + ",".join(REASONS),
                  "--time-limit", "6", "--memory-limit", "1")
@@ -124,6 +125,7 @@ def test_the_variant_that_damages_the_heap_is_blamed(crashing, suite, tmp_path, 
           {"crashes_heap": "while it was |accuracy tier: weights was written out of bounds, "})
 
 
+@pytest.mark.without_sanitizers("a crash is its error")
 def test_a_rung_with_threads_is_not_blamed_for_the_crash_of_another(crashing, tmp_path):
     """The reference of matmul runs on an OpenMP team, which a process that is forked beside it does
     not have."""
@@ -137,6 +139,7 @@ def test_a_rung_with_threads_is_not_blamed_for_the_crash_of_another(crashing, tm
     assert rows and {row["status"] for row in rows.values()} <= {"ok", "unavailable"}, rows
 
 
+@pytest.mark.without_sanitizers("a crash is its error")
 def test_a_crash_leaves_the_rows_of_an_earlier_run_alone(crashing, suite, tmp_path):
     run = tmp_path / "run"
     assert bench(crashing, suite, run, "serial").returncode == 0
@@ -192,6 +195,7 @@ def under_limit(gib):
     return limit
 
 
+@pytest.mark.without_sanitizers("it reserves terabytes")
 def test_a_problem_beyond_ulimit_is_skipped(stepladder, suite, tmp_path):
     suite.write_text("suite,name,count,source\nupdates,large,400000000,\nupdates,small,1000,\n")
     run = tmp_path / "run"
@@ -204,6 +208,7 @@ def test_a_problem_beyond_ulimit_is_skipped(stepladder, suite, tmp_path):
     assert rows["small", "serial"]["status"] == "ok"
 
 
+@pytest.mark.without_sanitizers("it reserves terabytes")
 def test_memory_that_runs_out_is_one_sentence(stepladder, tmp_path):
     wide = copy.deepcopy(TINY_NETWORK)
     wide["layers"].insert(2, {"type": "fully_connected", "name": "wide", "outputs": 1000000})
@@ -314,8 +319,8 @@ time_t time(time_t *to) {
 
 def test_a_wall_clock_that_jumps_changes_no_time(stepladder, preloaded, suite, tmp_path):
     library = preloaded(JUMPING_CLOCK)
-    shown = subprocess.run(["date", "+%s"], env={**os.environ, "LD_PRELOAD": library},
-                           capture_output=True, text=True, check=True)
+    shown = subprocess.run(["date", "+%s"], capture_output=True, text=True, check=True, env={
+        **os.environ, "LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0"})  # of date
     assert abs(int(shown.stdout) - time.time()) > 3500, "the library does not change the clock"
     done = stepladder("bench", "sgd_update", "--suite-file", suite, "--variant",
                       "serial,simd_sse42", *QUICK, "--out", tmp_path / "run", environment={
@@ -350,6 +355,7 @@ def test_an_interruption_of_the_search_for_a_crash_leaves_no_process(crashing, s
     assert not any(os.path.exists(f"/proc/{child}") for child in searches + alone)
 
 
+@pytest.mark.without_sanitizers("a crash is its error")
 def test_a_parent_that_ignores_its_children_changes_nothing(crashing, suite, tmp_path):
     """SIGCHLD is inherited as ignored: the kernel forgets how children ended, unless it is told not
     to."""

@@ -48,12 +48,11 @@ def loops(code):
 SOURCES = {"padded": 0, "exact": 1, "packed": 2}
 
 
+@pytest.mark.without_sanitizers("each load of the loop is checked")
 @pytest.mark.parametrize("isa", TILES)
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_k_loop_of_the_tile_keeps_its_accumulators_in_registers(stepladder, isa, source):
     shape, arithmetic, count = TILES[isa]
-    if stepladder.has_address_sanitizer():
-        pytest.skip("the sanitizer checks each load of the loop")
     names = functions(stepladder.path)
     # tile, and multiply_tile where it is not inlined
     tile = re.compile(rf"tile<\(stepladder::{isa}::GemmTile<{shape}, xsimd::batch<.*?>::Rows\)"

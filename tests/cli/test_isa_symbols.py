@@ -27,6 +27,7 @@ def functions(program_path, isa):
     return {name for _, kind, name in words if kind in "TWu" and "10stepladder" in name}
 
 
+@pytest.mark.without_sanitizers("functions are not inlined")
 @pytest.mark.parametrize("isa", ISAS)
 def test_functions_are_in_the_namespace_of_their_isa_or_in_the_baseline(program_path, isa):
     found = functions(program_path, isa)
@@ -39,6 +40,7 @@ def test_functions_are_in_the_namespace_of_their_isa_or_in_the_baseline(program_
 PACKED = re.compile(r"\bv?(f(n)?m(add|sub)\d+|add|sub|mul|div|max|min|sqrt)ps\b")
 
 
+@pytest.mark.without_sanitizers("its checks use vectors")
 def test_the_compiler_vectorizes_no_serial_rung_but_those_that_it_is_asked_to(program_path):
     objects = program_path.parent / "CMakeFiles"
     twins = {path.relative_to(objects).as_posix().split("/by_compiler/o3/")[1]

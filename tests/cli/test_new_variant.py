@@ -47,6 +47,7 @@ def test_the_example_is_short():
     assert len(example()[1].splitlines()) <= 60
 
 
+@pytest.mark.without_sanitizers("building a copy takes over ten minutes")
 def test_one_new_file_is_built_listed_and_verified(copied, program_path):
     path, text = example()
     primitive, name = Path(path).parts[1], Path(path).stem

@@ -90,6 +90,7 @@ needs_oclgrind = pytest.mark.skipif(shutil.which("oclgrind") is None,
                                     reason="oclgrind is not installed (Debian: oclgrind)")
 
 
+@pytest.mark.without_sanitizers("oclgrind is preloaded too")
 @needs_oclgrind
 @pytest.mark.parametrize("primitive,variants,shape", [
     ("matmul", LARGE + ",opencl_tile,opencl_packed", "9x53x21"),

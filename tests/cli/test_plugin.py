@@ -145,9 +145,8 @@ CALLS_ITS_OWN = 'extern "C" float factor() { return 1; }\n' + SGEMM.replace("alp
                                                                           "factor() * sum")
 
 
+@pytest.mark.without_sanitizers("RTLD_DEEPBIND is forbidden")
 def test_a_library_calls_its_own_functions_beside_others_of_that_name(stepladder, shared_object):
-    if stepladder.has_address_sanitizer():
-        pytest.skip("AddressSanitizer forbids RTLD_DEEPBIND")
     first, second = (shared_object(source, f"lib{name}.so") for name, source in
                      (("a", MAKES_ITSELF_GLOBAL), ("b", CALLS_ITS_OWN)))
     done = stepladder("verify", "matmul", "--blas", first, "--blas", second,

@@ -91,6 +91,7 @@ void stepladder_matmul(const stepladder_matmul_problem* p, const float* a, const
 """
 
 
+@pytest.mark.without_sanitizers("its checks are in the loop")
 def test_the_inner_loop_is_that_in_which_the_time_is_spent(run, shared_object):
     library = shared_object(TWO_LOOPS)
     done = run("try", "mine", "--primitive", "matmul", "--plugin", library, "--shape",

@@ -63,47 +63,29 @@ inline void transpose_8x8(const float* from, std::int64_t from_stride, float* to
 
 }  // namespace transpose_squares
 
-// A block: at most 16 x 16. The usual one is unrolled.
-inline void transpose_block(const float* from, std::int64_t from_stride, float* to,
-                            std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
-  using namespace transpose_squares;
-#if defined(__AVX__)
-  const std::int64_t rows8 = rows / 8 * 8, columns8 = columns / 8 * 8;
-  const auto square = [&](std::int64_t r, std::int64_t c) {
-    transpose_8x8(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
-  };
-  if (rows == 16 && columns == 16) {
-    for (const std::int64_t r : {0, 8})
-      for (const std::int64_t c : {0, 8}) square(r, c);
-    return;
-  }
-  for (std::int64_t r = 0; r < rows8; r += 8)
-    for (std::int64_t c = 0; c < columns8; c += 8) square(r, c);
-  transpose_4x4(from + columns8, from_stride, to + columns8 * to_stride, to_stride, rows8,
-                columns - columns8);
-  transpose_4x4(from + rows8 * from_stride, from_stride, to + rows8, to_stride, rows - rows8,
-                columns);
-#else
-  transpose_4x4(from, from_stride, to, to_stride, rows, columns);
-#endif
-}
-
-// to[j · to_stride + i] = from[i · from_stride + j] for i < rows, j < columns. Blocks follow each
-// other along the longer rows, so that few of them are open at a time: rows that are a multiple of
-// 4 KiB apart share one set of the L1 cache, and each is a page of its own.
+// to[j · to_stride + i] = from[i · from_stride + j] for i < rows, j < columns.
 inline void transpose(const float* from, std::int64_t from_stride, float* to,
                       std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t line = 16;  // floats of a cache line
-  const auto block = [&](std::int64_t i, std::int64_t j) {
-    transpose_block(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride,
-                    std::min(line, rows - i), std::min(line, columns - j));
-  };
-  if (to_stride > from_stride)
-    for (std::int64_t j = 0; j < columns; j += line)
-      for (std::int64_t i = 0; i < rows; i += line) block(i, j);
-  else
-    for (std::int64_t i = 0; i < rows; i += line)
-      for (std::int64_t j = 0; j < columns; j += line) block(i, j);
+  for (std::int64_t i = 0; i < rows; i += line)
+    for (std::int64_t j = 0; j < columns; j += line) {
+      const float* f = from + i * from_stride + j;
+      float* t = to + j * to_stride + i;
+      const std::int64_t height = std::min(line, rows - i), width = std::min(line, columns - j);
+#if defined(__AVX__)
+      const std::int64_t height8 = height / 8 * 8, width8 = width / 8 * 8;
+      for (std::int64_t r = 0; r < height8; r += 8)
+        for (std::int64_t c = 0; c < width8; c += 8)
+          transpose_squares::transpose_8x8(f + r * from_stride + c, from_stride,
+                                           t + c * to_stride + r, to_stride);
+      transpose_squares::transpose_4x4(f + width8, from_stride, t + width8 * to_stride, to_stride,
+                                       height8, width - width8);
+      transpose_squares::transpose_4x4(f + height8 * from_stride, from_stride, t + height8,
+                                       to_stride, height - height8, width);
+#else
+      transpose_squares::transpose_4x4(f, from_stride, t, to_stride, height, width);
+#endif
+    }
 }
 
 }  // namespace stepladder::inline STEPLADDER_ISA

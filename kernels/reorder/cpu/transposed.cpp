@@ -14,7 +14,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Reorder, Transposed<transpose>>};
+const Registration registration{info, make_plan<Reorder, Transposed<transpose_along>>};
 
 }  // namespace
 }  // namespace stepladder::reorder

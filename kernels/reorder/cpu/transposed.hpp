@@ -21,6 +21,18 @@
 
 namespace stepladder::reorder::inline STEPLADDER_ISA {
 
+// transpose(), with blocks that follow each other along the longer rows, so that few of them are
+// open at a time: rows that are a multiple of 4 KiB apart share one set of the L1 cache, and each
+// is a page of its own.
+inline void transpose_along(const float* from, std::int64_t from_stride, float* to,
+                            std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t line = 16;  // floats
+  const std::int64_t width = to_stride > from_stride ? line : columns;
+  for (std::int64_t j = 0; j < columns; j += width)
+    transpose(from + j, from_stride, to + j * to_stride, to_stride, rows,
+              std::min(width, columns - j));
+}
+
 #if defined(__AVX512F__)
 // A square of 16 x 16 in registers; its rows go past the caches, as whole lines: `to` and to_stride
 // are multiples of a line. Pairs of rows are interleaved by elements, by pairs of elements, and
@@ -53,12 +65,12 @@ inline void stream_16x16(const float* from, std::int64_t from_stride, float* to,
   }
 }
 
-// transpose(), with whole squares streamed where the lines of `to` are whole.
+// The same, with whole squares streamed where the lines of `to` are whole.
 inline void transpose_streaming(const float* from, std::int64_t from_stride, float* to,
                                 std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t line = 16;  // floats
   if (reinterpret_cast<std::uintptr_t>(to) % 64 != 0 || to_stride % line != 0)
-    return transpose(from, from_stride, to, to_stride, rows, columns);
+    return transpose_along(from, from_stride, to, to_stride, rows, columns);
   const std::int64_t whole_rows = rows / line * line, whole_columns = columns / line * line;
   const auto square = [&](std::int64_t i, std::int64_t j) {
     stream_16x16(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
@@ -69,14 +81,14 @@ inline void transpose_streaming(const float* from, std::int64_t from_stride, flo
   else
     for (std::int64_t i = 0; i < whole_rows; i += line)
       for (std::int64_t j = 0; j < whole_columns; j += line) square(i, j);
-  transpose(from + whole_columns, from_stride, to + whole_columns * to_stride, to_stride,
-            whole_rows, columns - whole_columns);
-  transpose(from + whole_rows * from_stride, from_stride, to + whole_rows, to_stride,
-            rows - whole_rows, columns);
+  transpose_along(from + whole_columns, from_stride, to + whole_columns * to_stride, to_stride,
+                  whole_rows, columns - whole_columns);
+  transpose_along(from + whole_rows * from_stride, from_stride, to + whole_rows, to_stride,
+                  rows - whole_rows, columns);
 }
 #endif
 
-// transpose_matrix: transpose, or transpose_streaming.
+// transpose_matrix: transpose_along, or transpose_streaming.
 template <auto transpose_matrix>
 class Transposed final : public Plan {
  public:
@@ -128,7 +140,7 @@ class Transposed final : public Plan {
         copy(x + packed, pitch_, y + plain, columns_, columns, rows);
       }
     }
-    if constexpr (transpose_matrix != transpose) _mm_sfence();
+    if constexpr (transpose_matrix != transpose_along) _mm_sfence();
   }
 
   // A matrix of one row is the same in both orders.
