@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/common/cpu/narrow_vectors.hpp"
 #include "kernels/low_precision/formats.hpp"
 
 namespace stepladder::low_precision {
@@ -20,13 +21,6 @@ constexpr std::int64_t lanes = 16;
 using Floats = __m512;
 using Integers = __m512i;
 
-Floats widen(const Bf16* from) {
-  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
-Floats widen(const Fp16* from) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
 Floats add_products(Floats sum, Floats a, Floats b) { return _mm512_fmadd_ps(a, b, sum); }
 Integers add_products(Integers sum, const std::uint8_t* a, const std::int8_t* b) {
   const Integers wide_a =
@@ -52,13 +46,6 @@ constexpr std::int64_t lanes = 8;
 using Floats = __m256;
 using Integers = __m256i;
 
-Floats widen(const Bf16* from) {
-  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
-}
-Floats widen(const Fp16* from) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-}
 Floats add_products(Floats sum, Floats a, Floats b) { return _mm256_fmadd_ps(a, b, sum); }
 Integers add_products(Integers sum, const std::uint8_t* a, const std::int8_t* b) {
   const Integers wide_a =
@@ -85,13 +72,6 @@ constexpr std::int64_t lanes = 4;
 using Floats = __m128;
 using Integers = __m128i;
 
-Floats widen(const Bf16* from) {
-  const __m128i halves = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(halves), 16));
-}
-Floats widen(const Fp16* from) {
-  return _mm_setr_ps(float(from[0]), float(from[1]), float(from[2]), float(from[3]));
-}
 Floats add_products(Floats sum, Floats a, Floats b) { return _mm_add_ps(sum, _mm_mul_ps(a, b)); }
 Integers add_products(Integers sum, const std::uint8_t* a, const std::int8_t* b) {
   const Integers wide_a = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(a)));

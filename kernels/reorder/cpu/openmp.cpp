@@ -1,5 +1,5 @@
 // `simd`, on all cores.
-#include "kernels/reorder/cpu/vectors.hpp"
+#include "kernels/reorder/cpu/converted.hpp"
 
 namespace stepladder::reorder {
 namespace {

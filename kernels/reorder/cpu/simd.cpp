@@ -1,5 +1,5 @@
-// Formats converted in vectors (vectors.hpp).
-#include "kernels/reorder/cpu/vectors.hpp"
+// Formats converted in vectors (kernels/common/cpu/narrow_vectors.hpp).
+#include "kernels/reorder/cpu/converted.hpp"
 
 namespace stepladder::reorder {
 namespace {

@@ -1,6 +1,6 @@
-// `transposed` with stores that do not fetch the line which they overwrite: a third less traffic
-// where the result does not fit into the caches, and slower where it does. Only rows of whole lines
-// are streamed.
+// `transposed` with stores that do not fetch the line which they overwrite: a third less traffic.
+// A gain where the result does not fit into the caches, or its rows compete for a set of them; a
+// loss elsewhere.
 #include "kernels/reorder/cpu/transposed.hpp"
 
 namespace stepladder::reorder {

@@ -14,7 +14,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Reorder, Transposed<transpose_along>>};
+const Registration registration{info, make_plan<Reorder, Transposed<transpose_in_strips>>};
 
 }  // namespace
 }  // namespace stepladder::reorder

@@ -21,16 +21,23 @@
 
 namespace stepladder::reorder::inline STEPLADDER_ISA {
 
-// transpose(), with blocks that follow each other along the longer rows, so that few of them are
-// open at a time: rows that are a multiple of 4 KiB apart share one set of the L1 cache, and each
-// is a page of its own.
-inline void transpose_along(const float* from, std::int64_t from_stride, float* to,
-                            std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t line = 16;  // floats
-  const std::int64_t width = to_stride > from_stride ? line : columns;
-  for (std::int64_t j = 0; j < columns; j += width)
+inline constexpr std::int64_t line = 16;  // floats of a cache line
+
+// Columns that are transposed together, of all rows. Blocks follow each other along the longer
+// rows, so that few of these are open at a time: rows that are a multiple of 4 KiB apart share one
+// set of the L1 cache, and each is a page of its own.
+inline std::int64_t strip_of(std::int64_t from_stride, std::int64_t to_stride,
+                             std::int64_t columns) {
+  return to_stride > from_stride ? line : columns;
+}
+
+// As transpose().
+inline void transpose_in_strips(const float* from, std::int64_t from_stride, float* to,
+                                std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t strip = strip_of(from_stride, to_stride, columns);
+  for (std::int64_t j = 0; j < columns; j += strip)
     transpose(from + j, from_stride, to + j * to_stride, to_stride, rows,
-              std::min(width, columns - j));
+              std::min(strip, columns - j));
 }
 
 #if defined(__AVX512F__)
@@ -65,30 +72,23 @@ inline void stream_16x16(const float* from, std::int64_t from_stride, float* to,
   }
 }
 
-// The same, with whole squares streamed where the lines of `to` are whole.
+// The same, with whole squares streamed. The lines of `to` are whole.
 inline void transpose_streaming(const float* from, std::int64_t from_stride, float* to,
                                 std::int64_t to_stride, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t line = 16;  // floats
-  if (reinterpret_cast<std::uintptr_t>(to) % 64 != 0 || to_stride % line != 0)
-    return transpose_along(from, from_stride, to, to_stride, rows, columns);
   const std::int64_t whole_rows = rows / line * line, whole_columns = columns / line * line;
-  const auto square = [&](std::int64_t i, std::int64_t j) {
-    stream_16x16(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
-  };
-  if (to_stride > from_stride)
-    for (std::int64_t j = 0; j < whole_columns; j += line)
-      for (std::int64_t i = 0; i < whole_rows; i += line) square(i, j);
-  else
+  const std::int64_t strip = strip_of(from_stride, to_stride, whole_columns);
+  for (std::int64_t first = 0; first < whole_columns; first += strip)
     for (std::int64_t i = 0; i < whole_rows; i += line)
-      for (std::int64_t j = 0; j < whole_columns; j += line) square(i, j);
-  transpose_along(from + whole_columns, from_stride, to + whole_columns * to_stride, to_stride,
-                  whole_rows, columns - whole_columns);
-  transpose_along(from + whole_rows * from_stride, from_stride, to + whole_rows, to_stride,
-                  rows - whole_rows, columns);
+      for (std::int64_t j = first; j < first + strip; j += line)
+        stream_16x16(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+  transpose_in_strips(from + whole_columns, from_stride, to + whole_columns * to_stride, to_stride,
+                      whole_rows, columns - whole_columns);
+  transpose_in_strips(from + whole_rows * from_stride, from_stride, to + whole_rows, to_stride,
+                      rows - whole_rows, columns);
 }
 #endif
 
-// transpose_matrix: transpose_along, or transpose_streaming.
+// transpose_matrix: transpose_in_strips, or transpose_streaming.
 template <auto transpose_matrix>
 class Transposed final : public Plan {
  public:
@@ -107,6 +107,9 @@ class Transposed final : public Plan {
       images_ = p.batch;
     }
     blocks_ = ceil_div(rows_, pitch_);
+    const std::int64_t y_pitch = p.from == Layout::nchw ? pitch_ : columns_;
+    if (streams && (y_pitch % line != 0 || std::min({rows_, pitch_, columns_}) < line))
+      throw Unsupported("streams squares of 16 x 16 into rows of whole cache lines only");
     threads_ = static_cast<int>(
         std::clamp<std::int64_t>(p.x_count() / min_elements_per_thread, 1, resources.threads));
   }
@@ -118,6 +121,7 @@ class Transposed final : public Plan {
   }
 
  private:
+  static constexpr bool streams = transpose_matrix != transpose_in_strips;
   static constexpr std::int64_t chunk = 256;  // columns; a multiple of a cache line
   static constexpr std::int64_t min_elements_per_thread = 32768;  // some microseconds
 
@@ -140,7 +144,7 @@ class Transposed final : public Plan {
         copy(x + packed, pitch_, y + plain, columns_, columns, rows);
       }
     }
-    if constexpr (transpose_matrix != transpose_along) _mm_sfence();
+    if constexpr (streams) _mm_sfence();
   }
 
   // A matrix of one row is the same in both orders.
