@@ -22,8 +22,8 @@ namespace stepladder::inline STEPLADDER_ISA {
 
 using Words = xsimd::batch<std::uint32_t, Arch>;
 
-// load_halves: zero-extended; store_halves: of words below 2^16; store_bytes: of values in the range
-// of int8.
+// load_halves: zero-extended; store_halves: of words below 2^16; store_bytes: of values in the
+// range of int8.
 #if defined(__AVX512F__)
 inline Words load_halves(const void* from) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
