@@ -333,8 +333,9 @@ Command step_command(CLI::App& program) {
                 "Leave out the optional layers");
   app->add_option(
       "--use", options->use,
-      "Rung for all primitives, and exceptions, for example best,convolution=direct; repeat the "
-      "option to measure several in turns");
+      "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor or a rung for "
+      "all primitives, and exceptions, for example best,convolution=direct; repeat the option to "
+      "measure several in turns");
   options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");

@@ -564,8 +564,10 @@ Command train_command(CLI::App& program) {
       ->needs(per_rank);
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
-  app->add_option("--use", options->use,
-                  "Rung for all primitives, and exceptions, for example best,convolution=direct");
+  app->add_option(
+      "--use", options->use,
+      "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor or a "
+      "rung for all primitives, and exceptions, for example best,convolution=direct");
   options->best.add_to(*app);
   app->add_option(
       "--data", options->data,

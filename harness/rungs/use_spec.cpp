@@ -9,6 +9,7 @@
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/printable.hpp"
+#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/opencl/devices.hpp"
 
 namespace stepladder {
@@ -29,18 +30,22 @@ bool holds_word(const std::string& name, const std::string& word) {
 }
 
 std::set<std::string> known_rungs() {
-  std::set<std::string> known = {"best", "compiler", "vendor", "cuda", "cuda_tf32"};
+  std::set<std::string> known = {"best", "bf16", "compiler", "vendor", "cuda", "cuda_tf32"};
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : variants_for(*type, "lattice"))
       known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
   return known;
 }
 
-// Throws UnknownName unless some ladder has the rung.
+// Throws UnknownName unless some ladder has the rung, std::invalid_argument where this CPU cannot
+// run any of `bf16`.
 void expect_known_rung(const std::string& rung) {
   static const std::set<std::string> known = known_rungs();
   if (!known.contains(rung))
     throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
+  if (rung == "bf16" && !cpu_has(Extension::avx512_bf16))
+    throw std::invalid_argument(
+        fmt::format("--use bf16: this CPU has no {}", name_of(Extension::avx512_bf16)));
 }
 
 // Of `variants`, in ladder order: the widest available build of each family that satisfies
@@ -125,11 +130,13 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
     std::vector<Variant> own = widest(rungs, [&](const Variant& v) {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
              v.info->technique != Technique::pthread && may_pack(v) &&
-             v.info->precision == Precision::fp32 && v.info->contraction == 0;
+             (v.info->precision == Precision::fp32 ||
+              (rung == "bf16" && v.info->precision == Precision::bf16)) &&
+             v.info->encoded_share == 1.0 && v.info->contraction == 0;
     });
     return available(own.empty() ? widest(rungs, is_own_cpu) : own);
   };
-  if (rung == "best") return best();
+  if (rung == "best" || rung == "bf16") return best();
   if (rung == "compiler") {
     std::vector<Variant> compiled =
         available(widest(rungs, [](const Variant& v) { return v.info->by_compiler; }));
@@ -138,7 +145,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   if (rung == "vendor") {
     std::vector<Variant> vendor = available(widest(rungs, [&](const Variant& v) {
       return v.info->place == Place::cpu && v.info->technique == Technique::vendor && may_pack(v) &&
-             !v.info->over_ranks;
+             v.info->precision == Precision::fp32 && !v.info->over_ranks;
     }));
     return vendor.empty() ? best() : vendor;
   }

@@ -12,7 +12,8 @@ namespace stepladder {
 class UseSpec {
  public:
   // A rung for all primitives and exceptions as primitive=rung, separated by commas. Throws
-  // UnknownName if there is no such primitive, or no such rung in any ladder.
+  // UnknownName if there is no such primitive, or no such rung in any ladder, and
+  // std::invalid_argument for bf16 on a CPU without AVX512_BF16.
   explicit UseSpec(const std::string& text);
 
   const std::string& text() const { return text_; }
@@ -28,6 +29,8 @@ class UseSpec {
   //   best            the CPU rungs without vendor libraries, serial rungs, Pthreads rungs (their
   //                   waiting threads compete with OpenMP's for cores) and, unless the weights
   //                   are constant, prepacked rungs (the weights change with every step)
+  //   bf16            those, and the ones that round operands to bf16: weights, activations and
+  //                   messages between ranks stay fp32
   //   compiler        the serial rungs as the compiler vectorizes them; like best if there are none
   //   vendor          the vendor libraries, unless the weights are constant without prepacking;
   //                   like best if there are none; for a problem that none supports, PlanStore

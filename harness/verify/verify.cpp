@@ -100,7 +100,7 @@ Verdict verify(Case& problem, const Variant& variant, const Resources& resources
   std::unique_ptr<Runner> planned = std::move(runner);
   const bool has_feedback = variant.info->contraction > 0;
   if (has_feedback) planned.reset();  // its residual belongs to other values
-  const Verdict ran = watched(problem, variant, [&]() -> Verdict {
+  Verdict ran = watched(problem, variant, [&]() -> Verdict {
     if (variant.info->threaded && variant.info->place == Place::cpu)
       if (const std::string reason = why_smaller_team(resources.threads); !reason.empty())
         throw Unsupported(reason);
@@ -147,11 +147,9 @@ bool device_is_lost() {
 }
 
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant) {
-  // Small integers fit TF32, but their sums do not fit 16 bits.
-  const bool is_16_bit =
-      variant.precision == Precision::fp16 || variant.precision == Precision::bf16;
-  const bool exact = (variant.bound_factor <= 1.0 || variant.operand_error > 0) && !is_16_bit &&
-                     variant.contraction == 0;
+  // Small integers fit TF32 and bf16, but sums that are sent in 16 bits do not fit those.
+  const bool exact = (variant.bound_factor <= 1.0 || variant.operand_error > 0) &&
+                     variant.encoded_share == 1.0 && variant.contraction == 0;
   return problem.has_exact_tier() && exact;
 }
 

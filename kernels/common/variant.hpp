@@ -22,7 +22,7 @@
 namespace stepladder {
 
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, opencl, vendor };
-// tf32: operands are converted to TF32. fp16, bf16: messages are sent in that format.
+// tf32, bf16: operands are converted to it. all_reduce: messages are sent in fp16 or bf16.
 enum class Precision { fp32, tf32, fp16, bf16 };
 // What a rung adds to the one below: gains are booked to it. Threads are also the blocks of a GPU.
 enum class Idea {

@@ -13,6 +13,7 @@ from plots.data.ratios import (
     Mean,
     Ratio,
     geometric_mean,
+    is_set_apart,
     mean_ratio,
     problem_key,
     resource_of,
@@ -50,8 +51,8 @@ def whole_gain(ladder: Ladder) -> str:
 
 def against_library(ladder: Ladder, rows: Sequence[Row]) -> str:
     """The rung that is fastest in the geometric mean, against the library that is; without those
-    whose operands were packed before."""
-    rows = [row for row in rows if row["prepacked"] != "yes"]
+    that are set apart."""
+    rows = [row for row in rows if not is_set_apart(row)]
     ours = fastest([row for row in rows if row["technique"] != "vendor"])
     library = fastest([row for row in rows if row["technique"] == "vendor"])
     if not ours or not library:

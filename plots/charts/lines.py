@@ -12,7 +12,7 @@ from plots.charts.figure import Page
 from plots.charts.findings import fastest
 from plots.charts.labels import End, label_ends
 from plots.data.names import BY_MODEL, Rung, widest_builds
-from plots.data.ratios import Ladder, mean_ratio, rate_bounds, resource_of
+from plots.data.ratios import Ladder, is_set_apart, mean_ratio, rate_bounds, resource_of
 from plots.data.reading import Row
 
 LEAST_GAIN = 1.1   # over the rung below, for a name
@@ -23,9 +23,10 @@ def story(ladder: Ladder, rows: Sequence[Row]) -> list[str]:
     """The rungs to name among these rows, in ladder order: the first one, those that add more than
     10 % over the rung below, the fastest, and the fastest library."""
     present = {row["variant"] for row in rows}
-    ours = fastest([row for row in rows if row["technique"] != "vendor"
+    alike = [row for row in rows if not is_set_apart(row)]
+    ours = fastest([row for row in alike if row["technique"] != "vendor"
                     and row["variant"] != BY_MODEL])
-    libraries = fastest([row for row in rows if row["technique"] == "vendor"])
+    libraries = fastest([row for row in alike if row["technique"] == "vendor"])
     always = {found[0]["variant"] for found in (ours, libraries) if found}
     if ladder.first_rung:
         always.add(ladder.first_rung.name)

@@ -17,6 +17,7 @@ from plots.data.ratios import (
     Ladder,
     Resource,
     first_and_last,
+    is_set_apart,
     ladders,
     problem_key,
     resource_of,
@@ -99,7 +100,7 @@ def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
     shown = []
     problems: dict[tuple, list[Row]] = {}
     for row in ladder.measured:
-        if on_the_chart(row) and resource_of(row) == resource and row["prepacked"] != "yes":
+        if on_the_chart(row) and resource_of(row) == resource and not is_set_apart(row):
             problems.setdefault(problem_key(row), []).append(row)
     for rows in problems.values():
         libraries = [row for row in rows if row["technique"] == "vendor"]

@@ -107,7 +107,7 @@ def chain_of(ladder: Ladder) -> Chain | None:
     ceiling = ceiling_over_first(ladder, best.rung, resource)
     libraries = [fastest_of_most_problems(
         bar for rung in ladder.measured_rungs if rung.technique == "vendor"
-        and not ladder.is_prepacked(rung)
+        and not ladder.is_set_apart(rung)
         and (bar := bar_of(ladder, rung, on, None)) and bar.resource == on)
         for on in sorted({bar.resource for bar in bars})]
     compiler = fastest_of_most_problems(bar for rung in ladder.measured_rungs

@@ -26,14 +26,14 @@ class BestRung(NamedTuple):
 
 
 def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> BestRung | None:
-    """Our own rung that gains most among those measured on the most problems. Rungs with prepacked
-    weights, and all-reduces that compress, do not count. Without a first rung to compare with, the
+    """Our own rung that gains most among those measured on the most problems. Rungs that are set
+    apart, and all-reduces that compress, do not count. Without a first rung to compare with, the
     shortest times decide."""
     found = []
     equal: list[tuple[tuple, float | None, Rung]] = []
     for rung in ladder.measured_rungs:
         rows = ladder.of(rung, direction, resource)
-        if (not rows or rung.technique == "vendor" or ladder.is_prepacked(rung)
+        if (not rows or rung.technique == "vendor" or ladder.is_set_apart(rung)
                 or any(row.get("message_share") for row in rows)):
             continue
         mean = mean_ratio(ladder.speedups(rung, direction, resource))

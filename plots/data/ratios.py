@@ -98,6 +98,13 @@ def has_time(row: Row) -> bool:
     return row["status"] == "ok" and bool(row["median_s"])
 
 
+def is_set_apart(row: Row) -> bool:
+    """Not to be compared with the others of its problem: with weights packed ahead, or operands
+    rounded to a narrower format than the problem's."""
+    return (row.get("prepacked") == "yes"
+            or row["precision"] in ("tf32", "bf16") and row["precision"] != row["direction"])
+
+
 def has_problem(row: Row) -> bool:
     """False for the single row of a variant that cannot run on this machine at all."""
     return row["problem"] != ""
@@ -156,8 +163,8 @@ class Ladder:
     def directions(self) -> list[str]:
         return list(dict.fromkeys(row["direction"] for row in self.rows if has_problem(row)))
 
-    def is_prepacked(self, rung: Rung) -> bool:
-        return any(row["prepacked"] == "yes" for row in self.of(rung))
+    def is_set_apart(self, rung: Rung) -> bool:
+        return any(map(is_set_apart, self.of(rung)))
 
     def of(self, rung: Rung, direction: str | None = None,
            resource: Resource | None = None) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from plots.data.chain import main_step
 from plots.data.names import is_cpu, ladder_order, technique_in_name
-from plots.data.ratios import Ladder, Resource, resource_of
+from plots.data.ratios import Ladder, Resource, is_set_apart, resource_of
 from plots.data.reading import Row, Run
 from plots.data.steps import Configuration, configurations, networks
 from plots.page.shapes import networks as known_networks
@@ -55,7 +55,7 @@ def alone(ladders: Iterable[Ladder], resource: Resource,
             r, problem = resource_of(row), problem_name(row)
             if (r.ranks != 1 or r.threads > resource.threads or r.device != resource.device
                 or problem not in wanted
-                    or row["prepacked"] == "yes" or row["cache"] == "cold"):
+                    or is_set_apart(row) or row["cache"] == "cold"):
                 continue
             key = (row["variant"], problem)
             if threads_of.get(key, 0) <= r.threads:

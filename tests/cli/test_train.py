@@ -4,6 +4,7 @@ import json
 import random
 import re
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,29 @@ def test_a_target_that_is_missed_is_an_exit_status(train):
     assert done.returncode == 1
     assert "target of 100.00 % was not reached" in done.stderr
     assert len(rows) == 1
+
+
+HAS_BF16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="this CPU has no AVX512_BF16")
+def test_products_of_bf16_keep_the_loss_within_two_per_cent(stepladder, train, stripes, tmp_path):
+    _, fp32 = train("--epochs", "10", "--log-every", "5")
+    done = stepladder("train", "--network", tmp_path / "tiny.json", "--data", stripes, "--shift",
+                      "0", "--threads", "1", "--use", "best,matmul=packed_bf16", "--epochs", "10",
+                      "--log-every", "5", "--out", tmp_path / "narrow")
+    assert done.returncode == 0, done.stderr
+    narrow = [float(row["loss"]) for row in read_csv(tmp_path / "narrow" / "train.csv")]
+    wide = [float(row["loss"]) for row in fp32]
+    assert narrow == pytest.approx(wide, rel=0.02)
+    assert narrow != pytest.approx(wide, rel=1e-6)  # the rung was used
+
+
+@pytest.mark.skipif(HAS_BF16, reason="this CPU has AVX512_BF16")
+def test_bf16_on_a_cpu_without_it_is_an_error(train):
+    done, _ = train("--epochs", "1", "--use", "bf16")
+    assert done.returncode != 0
+    assert "--use bf16: this CPU has no AVX512_BF16" in done.stderr
 
 
 def test_the_same_seed_trains_the_same(train):

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernels/common/isa.hpp"
+#include "kernels/common/variant.hpp"
 
 namespace stepladder {
 namespace {
@@ -55,6 +55,10 @@ bool cpu_has(Extension extension) {
       return has_amx(1U << 25);
   }
   return false;
+}
+
+void require(Extension extension) {
+  if (!cpu_has(extension)) throw Unsupported(std::string("this CPU has no ") + name_of(extension));
 }
 
 }  // namespace stepladder

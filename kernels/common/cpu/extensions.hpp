@@ -11,4 +11,6 @@ const char* name_of(Extension extension);  // as Intel's manual has it: "AVX512_
 // tile registers, which the first call asks for.
 bool cpu_has(Extension extension);
 
+void require(Extension extension);  // throws Unsupported, with its name, unless cpu_has() it
+
 }  // namespace stepladder

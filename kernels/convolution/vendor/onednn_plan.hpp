@@ -1,5 +1,6 @@
 // A convolution by oneDNN. Operands are in the layout of the problem, NCHW or NCHW16c; oneDNN
-// chooses the layouts of the convolution, and run() includes the reorders.
+// chooses the layouts of the convolution, and run() includes the reorders, which round the operands
+// if it multiplies bf16. The result is fp32.
 #pragma once
 
 #include <unordered_map>
@@ -10,7 +11,8 @@
 
 namespace stepladder::convolution {
 
-template <dnnl::algorithm algorithm>
+template <dnnl::algorithm algorithm,
+          dnnl::memory::data_type multiplied = dnnl::memory::data_type::f32>
 class OneDnn final : public Plan {
  public:
   OneDnn(const Problem& problem, const Resources& resources)
@@ -23,7 +25,7 @@ class OneDnn final : public Plan {
       create(problem);
     } catch (const dnnl::error& error) {
       if (error.status == dnnl_unimplemented)
-        throw Unsupported("oneDNN has no such algorithm for this problem");
+        throw Unsupported("oneDNN has no such algorithm for this problem on this CPU");
       throw;
     }
   }
@@ -89,18 +91,19 @@ class OneDnn final : public Plan {
     const Memory::dims strides{p.stride_h, p.stride_w}, padding{p.pad_h, p.pad_w};
 
     const auto type = Memory::data_type::f32;
-    const auto any = [&](const Memory::dims& dims) {
-      return Memory::desc(dims, type, Memory::format_tag::any);
+    const auto any = [](const Memory::dims& dims, Memory::data_type of) {
+      return Memory::desc(dims, of, Memory::format_tag::any);
     };
+    const auto any_x = any(x, multiplied), any_w = any(w, multiplied), any_y = any(y, multiplied);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
     // The backward primitives need the descriptor of the forward one as a hint.
-    const auto forward_kind = direction_ == Direction::forward ? dnnl::prop_kind::forward_inference
-                                                               : dnnl::prop_kind::forward_training;
-    const auto forward =
-        describe<dnnl::convolution_forward>(engine_, attributes, forward_kind, algorithm, any(x),
-                                            any(w), any(y), strides, padding, padding);
+    const bool is_forward = direction_ == Direction::forward;
+    const auto forward = describe<dnnl::convolution_forward>(
+        engine_, attributes,
+        is_forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
+        algorithm, any_x, any_w, is_forward ? any(y, type) : any_y, strides, padding, padding);
 
     const auto set = [&](const Memory::desc& x_chosen, const Memory::desc& w_chosen,
                          const Memory::desc& y_chosen, const Memory::desc& scratch) {
@@ -124,7 +127,7 @@ class OneDnn final : public Plan {
         break;
       case Direction::backward_data: {
         const auto backward = describe_backward<dnnl::convolution_backward_data>(
-            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            engine_, attributes, forward, algorithm, any(x, type), any_w, any_y, strides, padding,
             padding);
         set(backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
@@ -136,7 +139,7 @@ class OneDnn final : public Plan {
       }
       case Direction::backward_weights: {
         const auto backward = describe_backward<dnnl::convolution_backward_weights>(
-            engine_, attributes, forward, algorithm, any(x), any(w), any(y), strides, padding,
+            engine_, attributes, forward, algorithm, any_x, any(w, type), any_y, strides, padding,
             padding);
         set(backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());

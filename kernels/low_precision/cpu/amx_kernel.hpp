@@ -3,7 +3,7 @@
 // int8. A step loads four tiles for four products.
 #pragma once
 
-#include "kernels/low_precision/cpu/packed_product.hpp"
+#include "kernels/low_precision/cpu/narrow_rows.hpp"
 
 #define STEPLADDER_AMX_TARGET \
   __attribute__((target(      \
@@ -132,8 +132,10 @@ std::unique_ptr<Plan> amx_plan(const Problem& problem, const Resources& resource
   require(problem.format == Format::bf16 ? Extension::amx_bf16 : Extension::amx_int8);
   require_dot_products(problem.format);  // they pack and store
   if (problem.format == Format::bf16)
-    return std::make_unique<PackedProduct<DotBf16, AmxKernel, prepacks>>(problem, resources);
-  return std::make_unique<PackedProduct<DotInt8, AmxKernel, prepacks>>(problem, resources);
+    return std::make_unique<PackedProduct<DotBf16, AmxKernel, NarrowRows<DotBf16>, prepacks>>(
+        NarrowRows<DotBf16>(problem), resources.threads);
+  return std::make_unique<PackedProduct<DotInt8, AmxKernel, NarrowRows<DotInt8>, prepacks>>(
+      NarrowRows<DotInt8>(problem), resources.threads);
 }
 
 }  // namespace stepladder::low_precision

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/common/integer_math.hpp"
-#include "kernels/low_precision/cpu/dot_products.hpp"
+#include "kernels/low_precision/cpu/dot_formats.hpp"
 
 namespace stepladder::low_precision {
 

@@ -1,6 +1,6 @@
 // Operands packed into tiles: a vector of B is one group of 16 neurons, so that every lane sums for
 // one element of C and no lanes are added. A group of A is broadcast.
-#include "kernels/low_precision/cpu/dot_kernel.hpp"
+#include "kernels/low_precision/cpu/narrow_rows.hpp"
 
 namespace stepladder::low_precision {
 namespace {

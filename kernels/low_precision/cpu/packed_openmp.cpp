@@ -1,6 +1,6 @@
 // `packed` on many cores: each thread takes panels of B and packs for itself. A C that is narrower
 // than a panel for each is divided by rows.
-#include "kernels/low_precision/cpu/dot_kernel.hpp"
+#include "kernels/low_precision/cpu/narrow_rows.hpp"
 
 namespace stepladder::low_precision {
 namespace {

@@ -1,5 +1,5 @@
 // Weights that do not change, as in inference: prepare() packs them once for many products.
-#include "kernels/low_precision/cpu/dot_kernel.hpp"
+#include "kernels/low_precision/cpu/narrow_rows.hpp"
 
 namespace stepladder::low_precision {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/nearest.hpp"
+#include "kernels/common/cpu/extensions.hpp"
 #include "tests/error_messages.hpp"
 
 namespace stepladder {
@@ -81,6 +82,28 @@ TEST(UseSpec, CudaIsFp32AndCudaTf32AlsoTf32) {
   };
   EXPECT_FALSE(has_tf32("cuda"));
   EXPECT_TRUE(has_tf32("cuda_tf32"));
+}
+
+TEST(UseSpec, Bf16IsBestAndTheRungsThatRoundOperands) {
+  if (!cpu_has(Extension::avx512_bf16)) {
+    EXPECT_THROW(UseSpec("bf16"), std::invalid_argument);
+    EXPECT_THROW(UseSpec("best,matmul=bf16"), std::invalid_argument);
+    GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  }
+  for (const PrimitiveType* type : primitives()) {
+    std::size_t rounding = 0;
+    const std::vector<Variant> found = UseSpec("bf16").candidates(*type);
+    for (const Variant& v : found)
+      if (v.info->precision == Precision::bf16) {
+        ++rounding;
+        EXPECT_GT(v.info->operand_error, 0) << v.name;
+        EXPECT_FALSE(type->needs_ranks()) << v.name << " sends bf16";
+      }
+    EXPECT_EQ(found.size() - rounding, UseSpec("best").candidates(*type).size()) << type->name();
+    const bool multiplies =
+        type->name() == std::string("matmul") || type->name() == std::string("convolution");
+    EXPECT_EQ(rounding > 0, multiplies) << type->name();
+  }
 }
 
 // If a ladder lacks the technique, a lower one is used, never a higher one.

@@ -11,7 +11,8 @@
 //   …     …   | …          Rows of dy whose kernel row is outside the image are skipped. Pixels
 //                          near the ends of a row use only the taps inside the image.
 //
-// Threads divide the rows of the batch; their partial sums are added at the end.
+// Threads divide the rows of the batch; their partial sums are added at the end. Elements of two
+// numbers hold two images, which count as one.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +26,13 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/convolution/cpu/direct_tile/elements.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
+template <class Elements>
 class DirectTileBackwardWeights final : public ThreadedConvolution {
  public:
   DirectTileBackwardWeights(const Problem& problem, int threads) : p_(problem), threads_(threads) {
@@ -55,6 +58,8 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * pixels() * panel));
     std::fill_n(dy_.get(), threads_ * pixels() * panel, 0.0F);
     partials_ = aligned_array<float>(static_cast<std::size_t>(threads_ * partials_size()));
+    if constexpr (Elements::numbers > 1)
+      elements_ = aligned_array<float>(static_cast<std::size_t>(threads_ * elements_size()));
   }
 
   void run_phase(int phase, int thread, const Operands& operands) override {
@@ -85,39 +90,69 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   // Adds the products of one thread's rows of dy, image by image and panel by panel.
   void add_products(int thread, const Operands& operands) {
     float* partials = partials_.get() + thread * partials_size();
-    const Range part = partition(p_.batch * p_.out_h(), threads_, thread);
+    const Range part =
+        partition(ceil_div(p_.batch, Elements::numbers) * p_.out_h(), threads_, thread);
     if (part.begin == part.end) std::fill_n(partials, partials_size(), 0.0F);
     for (std::int64_t first = part.begin; first < part.end;) {
       const std::int64_t image = first / p_.out_h();
       const std::int64_t last = std::min(part.end, (image + 1) * p_.out_h());
       const Range rows{first - image * p_.out_h(), last - image * p_.out_h()};
-      for (std::int64_t block = 0; block < p_.groups * panels(); ++block)
-        add_panel(thread, operands, image, rows, block, first > part.begin,
+      for (std::int64_t block = 0; block < p_.groups * panels(); ++block) {
+        const Images images =
+            images_of(thread, operands, image, block / panels(), block % panels() == 0);
+        add_panel(thread, images, rows, block, first > part.begin,
                   partials + block * (partials_size() / p_.groups / panels()));
+      }
       first = last;
     }
   }
 
+  // Of one group: x [group_in, height, width] and dy [group_out, pixels].
+  struct Images {
+    const float *x, *y;
+  };
+
+  std::int64_t x_size() const { return p_.group_in() * p_.height * p_.width; }
+  std::int64_t y_size() const { return p_.group_out() * pixels(); }
+  std::int64_t elements_size() const { return x_size() + y_size(); }
+
+  // Image `image`, or the pair of this index. is_new: not the one of the call before.
+  Images images_of(int thread, const Operands& o, std::int64_t image, std::int64_t group,
+                   bool is_new) const {
+    const auto at = [&](std::int64_t n) {
+      return Images{o.x + (n * p_.groups + group) * x_size(),
+                    o.y + (n * p_.groups + group) * y_size()};
+    };
+    if constexpr (Elements::numbers > 1) {
+      float *x = elements_.get() + thread * elements_size(), *y = x + x_size();
+      if (is_new) {
+        const bool is_pair = 2 * image + 1 < p_.batch;
+        const Images first = at(2 * image), second = at(2 * image + (is_pair ? 1 : 0));
+        Elements::make(first.x, is_pair ? second.x : nullptr, x_size(), x);
+        Elements::make(first.y, is_pair ? second.y : nullptr, y_size(), y);
+      }
+      return {x, y};
+    }
+    return at(image);
+  }
+
   // block: index of the panel, through all groups. The thread's dy_: [pixels, channels of the
   // panel]; lanes without a channel are ignored.
-  void add_panel(int thread, const Operands& operands, std::int64_t image, const Range& rows,
-                 std::int64_t block, bool accumulate, float* partials) {
+  void add_panel(int thread, const Images& images, const Range& rows, std::int64_t block,
+                 bool accumulate, float* partials) {
     static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
       return std::array<Kernel, sizeof...(T)>{&add_rows<T / 2 + 1, T % 2 + 1>...};
     }
     (std::make_index_sequence<2 * max_taps>{});
-    const std::int64_t group = block / panels(), first = block % panels() * panel;
+    const std::int64_t first = block % panels() * panel;
     const std::int64_t channels = std::min(panel, p_.group_out() - first);
     float* dy = dy_.get() + thread * pixels() * panel;
-    transpose(operands.y + ((image * p_.groups + group) * p_.group_out() + first) * pixels() +
-                  rows.begin * p_.out_w(),
-              pixels(), dy, panel, channels, (rows.end - rows.begin) * p_.out_w());
-    const float* x =
-        operands.x + (image * p_.groups + group) * p_.group_in() * p_.height * p_.width;
+    transpose(images.y + first * pixels() + rows.begin * p_.out_w(), pixels(), dy, panel, channels,
+              (rows.end - rows.begin) * p_.out_w());
     for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
       for (const TapRow& taps : tap_rows_) {
         kernels[static_cast<std::size_t>((taps.count - 1) * 2 + (channels > lanes ? 1 : 0))](
-            p_, taps, kernel_row, rows, x, dy, partials, accumulate);
+            p_, taps, kernel_row, rows, images.x, dy, partials, accumulate);
         partials += max_taps * panel;
       }
   }
@@ -173,12 +208,14 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
       for (std::int64_t q = 0; q < p.out_w(); ++q, d += panel, from += p.stride_w) {
         const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
         if (q >= taps.interior.begin && q < taps.interior.end) {
-          ((acc[I] = xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], acc[I])), ...);
+          ((acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
+                                            d_q[I % Vectors])),
+           ...);
         } else {
           const std::int64_t first = q * p.stride_w - p.pad_w;  // column of x under tap column 0
           ((first + taps.columns[I / Vectors] >= 0 && first + taps.columns[I / Vectors] < p.width
-                ? void(acc[I] =
-                           xsimd::fma(Vector(from[offset[I / Vectors]]), d_q[I % Vectors], acc[I]))
+                ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
+                                                       d_q[I % Vectors]))
                 : void()),
            ...);
         }
@@ -200,6 +237,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   int threads_;
   std::vector<TapRow> tap_rows_;
   AlignedArray<float> dy_;        // [threads, pixels, panel]
+  AlignedArray<float> elements_;  // of elements of two numbers: [threads, x and dy of a group]
   AlignedArray<float> partials_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
 };
 

@@ -12,6 +12,7 @@
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
 // others. Lanes are channels of the target, so the finished tile is transposed when it is stored.
+// Elements of two numbers hold two source channels.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +27,24 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
+#include "kernels/convolution/cpu/direct_tile/elements.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
 #include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
 
+template <class Elements>
 class DirectTileCorrelation final : public ThreadedCorrelation {
  public:
   DirectTileCorrelation(const Problem& problem, int threads)
-      : ThreadedCorrelation(problem, threads) {
+      : ThreadedCorrelation(problem, threads),
+        source_elements_(ceil_div(source_channels_, Elements::numbers)) {
     for (const Correlation& each : correlations_.all) add_sub_correlation(each.h, each.w);
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     std::fill_n(packed_.get(), packed_size_, 0.0F);
+    if constexpr (Elements::numbers > 1)
+      elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size()));
   }
 
  private:
@@ -72,7 +78,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     Axis h, w;
     std::vector<Segment> rows;
     std::vector<TileColumns> columns;
-    std::int64_t packed;  // offset of its weights: [groups, panels, source channels, taps, panel]
+    std::int64_t packed;  // offset of its weights: [groups, panels, source elements, taps, panel]
   };
 
   std::int64_t panels() const { return ceil_div(target_channels_, panel); }
@@ -97,7 +103,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   void add_sub_correlation(const Axis& h, const Axis& w) {
     SubCorrelation sub{h, w, {}, {}, packed_size_};
-    packed_size_ += p_.groups * panels() * source_channels_ * h.taps * w.taps * panel;
+    packed_size_ += p_.groups * panels() * source_elements_ * h.taps * w.taps * panel;
     for (Segment& columns : segments_of(w, max_pixels))
       sub.columns.push_back(tile_columns(h, w, std::move(columns)));
     // Several rows if they are short, but with four tiles per thread, or some would wait for one.
@@ -124,19 +130,49 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return tile;
   }
 
+  // Of a thread: an image of one group, or the filters of as many channels as an element has.
+  std::int64_t elements_size() const {
+    const Correlation& any = correlations_.all.front();
+    return std::max(source_elements_ * any.h.source * any.w.source,
+                    Elements::numbers * p_.kernel_h * p_.kernel_w * panel);
+  }
+  float* elements_of(int thread) const { return elements_.get() + thread * elements_size(); }
+
   // Lanes without a channel keep their zeros.
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
     const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
-    const Range part = partition(p_.groups * panels() * source_channels_, threads_, thread);
+    const Range part = partition(p_.groups * panels() * source_elements_, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end;) {
-      const std::int64_t block = item / source_channels_, first = block % panels() * panel;
-      const std::int64_t end = std::min(part.end, (block + 1) * source_channels_);
-      pack_filters(p_, {sub.h, sub.w}, weights, block / panels(),
-                   {item - block * source_channels_, end - block * source_channels_},
-                   {first, std::min(first + panel, target_channels_)}, panel,
-                   packed_.get() + sub.packed + item * filter);
-      item = end;
+      const std::int64_t block = item / source_elements_, first = block % panels() * panel;
+      // Elements of two numbers one by one, others of a block at once.
+      const std::int64_t begin = item - block * source_elements_,
+                         end = Elements::numbers > 1 ? begin + 1
+                                                     : std::min(part.end - block * source_elements_,
+                                                                source_elements_);
+      const Range sources{begin * Elements::numbers,
+                          std::min(end * Elements::numbers, source_channels_)};
+      const Range targets{first, std::min(first + panel, target_channels_)};
+      float* packed = packed_.get() + sub.packed + item * filter;
+      pack_filters(p_, {sub.h, sub.w}, weights, block / panels(), sources, targets, panel,
+                   Elements::numbers > 1 ? elements_of(thread) : packed);
+      if constexpr (Elements::numbers > 1) {
+        const float* first_filter = elements_of(thread);
+        const bool is_pair = sources.end - sources.begin > 1;
+        Elements::make(first_filter, is_pair ? first_filter + filter : nullptr, filter, packed);
+      }
+      item += end - begin;
     }
+  }
+
+  // The source of one image and group as elements, [source elements, height, width].
+  const float* elements_of_image(int thread, const float* source, std::int64_t plane) const {
+    if constexpr (Elements::numbers > 1) {
+      float* to = elements_of(thread);
+      for (std::int64_t c = 0; c < source_channels_; c += 2, source += 2 * plane, to += plane)
+        Elements::make(source, c + 1 < source_channels_ ? source + plane : nullptr, plane, to);
+      return elements_of(thread);
+    }
+    return source;
   }
 
   // Computes one thread's tiles of all images, groups and panels. The tiles of a panel are
@@ -151,15 +187,19 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const std::int64_t target_plane = sub.h.target * sub.w.target;
     const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
     const Range part = partition(p_.batch * p_.groups * panels() * rows, threads_, thread);
+    const float* source_image = nullptr;
     for (std::int64_t item = part.begin; item < part.end;) {
       const std::int64_t block = item / rows, first_row = item % rows;
       const std::int64_t index = block % panels(), image_group = block / panels();
       const std::int64_t channels = std::min(panel, target_channels_ - index * panel);
-      const float* source_image =
-          source + image_group * source_channels_ * source_plane + sub.w.origin;
+      if (item == part.begin || index == 0)
+        source_image =
+            elements_of_image(thread, source + image_group * source_channels_ * source_plane,
+                              source_plane) +
+            sub.w.origin;
       const float* weights =
           packed_.get() + sub.packed +
-          (image_group % p_.groups * panels() + index) * source_channels_ * filter;
+          (image_group % p_.groups * panels() + index) * source_elements_ * filter;
       float* target_image =
           target + (image_group * target_channels_ + index * panel) * target_plane + sub.w.first;
       const std::int64_t end = std::min(rows, first_row + part.end - item);
@@ -175,7 +215,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
         for (const TileColumns& columns : sub.columns) {
           const std::int64_t pixels = segment.size * columns.columns.size;
           const std::int64_t tile = (pixels - 1) * 2 + (channels > lanes ? 1 : 0);
-          tiles[static_cast<std::size_t>(tile)](at, columns, source_channels_);
+          tiles[static_cast<std::size_t>(tile)](at, columns, source_elements_);
         }
       }
       item += end - first_row;
@@ -186,25 +226,25 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   struct TileRows {
     const SubCorrelation* sub;
     const Segment* rows;
-    const float* source;   // element of channel 0 that tap (0, 0) of pixel 0 reads; may be outside
-    const float* weights;  // [source channels, taps, panel]
+    const float* source;   // the first element that tap (0, 0) of pixel 0 reads; may be outside
+    const float* weights;  // [source elements, taps, panel]
     float* target;         // pixel 0 of the panel's first channel
     std::int64_t channels;
   };
 
-  using Tile = void (*)(const TileRows&, const TileColumns&, std::int64_t source_channels);
+  using Tile = void (*)(const TileRows&, const TileColumns&, std::int64_t source_elements);
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. contiguous: the
   // pixels are of one row, and their sources have no gaps.
   template <std::int64_t Pixels, std::int64_t Vectors, bool contiguous, std::size_t... I,
             std::size_t... V>
   static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileRows& at,
-                       const TileColumns& tile, std::int64_t source_channels, float* block) {
+                       const TileColumns& tile, std::int64_t source_elements, float* block) {
     const Segment &rows = *at.rows, &columns = tile.columns;
     const std::int64_t width = at.sub->w.source, w_taps = at.sub->w.taps;
     const std::int64_t first = columns.taps.begin, last = columns.taps.end;
     const std::int64_t plane = at.sub->h.source * width, filter = at.sub->h.taps * w_taps * panel;
-    const bool beyond_l1 = source_channels * plane > 16 << 10;  // 64 KiB
+    const bool beyond_l1 = source_elements * plane > 16 << 10;  // 64 KiB
     const float* x_c = at.source + columns.first * at.sub->w.stride + first;
     const float* weights_c = at.weights + first * panel;
     const auto offset = [&](std::size_t pixel) {
@@ -212,7 +252,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     };
     constexpr std::uint32_t all = (1U << Pixels) - 1;
     Vector acc[] = {((void)I, Vector(0.0f))...};
-    for (std::int64_t c = 0; c < source_channels; ++c, x_c += plane, weights_c += filter)
+    for (std::int64_t c = 0; c < source_elements; ++c, x_c += plane, weights_c += filter)
       for (std::int64_t t = rows.taps.begin; t < rows.taps.end; ++t) {
         std::uint32_t readers = all;
         if constexpr (!contiguous) {
@@ -229,11 +269,14 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
           const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
           const std::uint32_t updated = readers & tile.readers[static_cast<std::size_t>(u)];
           if (updated == all)
-            ((acc[I] = xsimd::fma(Vector(x[offset(I / Vectors)]), w_u[I % Vectors], acc[I])), ...);
+            ((acc[I] =
+                  Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]), w_u[I % Vectors])),
+             ...);
           else
-            ((updated >> I / Vectors & 1U ? void(acc[I] = xsimd::fma(Vector(x[offset(I / Vectors)]),
-                                                                     w_u[I % Vectors], acc[I]))
-                                          : void()),
+            ((updated >> I / Vectors & 1U
+                  ? void(acc[I] = Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]),
+                                                         w_u[I % Vectors]))
+                  : void()),
              ...);
         }
       }
@@ -263,20 +306,22 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   template <std::int64_t Pixels, std::int64_t Vectors>
-  static void tile(const TileRows& at, const TileColumns& columns, std::int64_t source_channels) {
+  static void tile(const TileRows& at, const TileColumns& columns, std::int64_t source_elements) {
     constexpr std::make_index_sequence<Pixels * Vectors> accumulators;
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
     if (at.rows->size == 1 && at.sub->w.stride == 1)
-      multiply<Pixels, Vectors, true>(accumulators, vectors, at, columns, source_channels, block);
+      multiply<Pixels, Vectors, true>(accumulators, vectors, at, columns, source_elements, block);
     else
-      multiply<Pixels, Vectors, false>(accumulators, vectors, at, columns, source_channels, block);
+      multiply<Pixels, Vectors, false>(accumulators, vectors, at, columns, source_elements, block);
     store<Pixels, Vectors * lanes>(block, at, columns.columns);
   }
 
+  std::int64_t source_elements_;  // of one group
   std::vector<SubCorrelation> sub_correlations_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
+  AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size()]
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA

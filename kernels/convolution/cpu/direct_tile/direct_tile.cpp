@@ -4,24 +4,10 @@
 //
 // Expected over openmp: what unfolding and padding cost, 1.2x to 1.4x for 5 x 5 kernels on small
 // images (on 14 x 14, one product in six is with padding). With few output channels lanes are idle.
-#include "kernels/common/cpu/simd.hpp"
-#include "kernels/convolution/cpu/direct_tile/backward_weights.hpp"
-#include "kernels/convolution/cpu/direct_tile/correlation.hpp"
-#include "kernels/convolution/cpu/openmp_plan.hpp"
+#include "kernels/convolution/cpu/direct_tile/plan.hpp"
 
 namespace stepladder::convolution {
 namespace {
-
-std::unique_ptr<ThreadedConvolution> make_convolution(const Problem& problem, int threads) {
-  if (problem.direction == Direction::backward_weights)
-    return std::make_unique<DirectTileBackwardWeights>(problem, threads);
-  return std::make_unique<DirectTileCorrelation>(problem, threads);
-}
-
-std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return std::make_unique<OpenMpPlan>(make_convolution(problem, resources.threads),
-                                      resources.threads);
-}
 
 constexpr VariantInfo info{
     .name = "direct_tile",
@@ -33,7 +19,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, plan};
+const Registration registration{info, direct_tile_plan<Floats>};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -1,10 +1,10 @@
-// The micro-kernel of `packed`: 8 x 48 sums in registers. A step of a group loads three vectors of
+// The micro-kernel on vectors: 8 x 48 sums in registers. A step of a group loads three vectors of
 // B and broadcasts a group of each row of A, for 24 instructions that multiply.
 #pragma once
 
-#include "kernels/low_precision/cpu/packed_product.hpp"
+#include "kernels/common/cpu/narrow/packed_product.hpp"
 
-namespace stepladder::low_precision {
+namespace stepladder::narrow {
 
 struct DotKernel {
   static constexpr std::int64_t row_tiles = 1, column_tiles = 3;
@@ -80,15 +80,4 @@ struct DotKernel {
   }
 };
 
-// A plan for the format of the problem; throws Unsupported as require_dot_products().
-template <bool prepacks = false>
-std::unique_ptr<Plan> packed_plan(const Problem& problem, const Resources& resources) {
-  require_dot_products(problem.format);
-  std::unique_ptr<Plan> plan;
-  for_dot(problem.format, [&]<class Dot>() {
-    plan = std::make_unique<PackedProduct<Dot, DotKernel, prepacks>>(problem, resources);
-  });
-  return plan;
-}
-
-}  // namespace stepladder::low_precision
+}  // namespace stepladder::narrow

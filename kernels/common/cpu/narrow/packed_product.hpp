@@ -1,47 +1,40 @@
-// The product of packed operands. Both consist of tiles of 1 KiB, in consecutive cache lines:
+// The product C = A B of packed narrow operands. Both consist of tiles of 1 KiB, in consecutive
+// cache lines:
 //
 //   tile of A   16 rows x 64 bytes of each, as they follow along k
-//   tile of B   16 groups of 4 bytes x 16 columns: a vector is one group of 16 neurons
+//   tile of B   16 groups of 4 bytes x 16 columns: a vector is one group of 16 columns
 //
 // A tile of A and one of B are a step of k for 16 x 16 elements of C. What lies behind the rows and
-// behind k is 0. fp16 is widened to floats where the kernel multiplies these. A panel of B is as
-// wide as the kernel. A block of panels is packed into L2, and rows of A pass by, so that rows of C
-// are written in memory order; as many rows as the kernel multiplies at once are packed just
-// before. With few rows all of A is packed first, and a block is one panel, which stays in L1. A
-// long k is divided into blocks of L1, between which the sums of a row of tiles are kept. Threads
-// pack for themselves: what another core has packed takes longer to arrive than packing it again.
+// behind k is 0. A panel of B is as wide as the kernel. A block of panels is packed into L2, and
+// rows of A pass by, so that rows of C are written in memory order; as many rows as the kernel
+// multiplies at once are packed just before. With few rows all of A is packed first, and a block is
+// one panel, which stays in L1. A long k is divided into blocks of L1, between which the sums of a
+// row of tiles are kept. Threads pack for themselves: what another core has packed takes longer to
+// arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
 //   multiply(Part): the sums of Part's steps, stored to C or kept
+// A source has Operands, the sizes m, n, k and steps, flops(), and
+//   pack_a(operands, tiles, to)     rows of tiles of A: [tiles][steps]
+//   pack_b(operands, columns, to)   a panel of B: [tiles][steps]
+//   c(operands)                     C, [m, n]
 #pragma once
 
 #include <algorithm>
 
 #include "kernels/common/cpu/aligned.hpp"
+#include "kernels/common/cpu/narrow/dot_products.hpp"
 #include "kernels/common/cpu/partition.hpp"
-#include "kernels/low_precision/cpu/in_place.hpp"
+#include "kernels/common/integer_math.hpp"
+#include "kernels/common/variant.hpp"
 
-namespace stepladder::low_precision {
+namespace stepladder::narrow {
 
 inline constexpr std::int64_t tile_side = 16, tile_bytes = tile_side * vector_bytes;
 
-// Rows of a tile of A, each `bytes` long, from the byte `at` on; `rows` of them exist.
-template <class Dot>
-STEPLADDER_DOT_TARGET inline void pack_rows(const std::byte* from, std::int64_t bytes,
-                                            std::int64_t at, std::int64_t rows, std::byte* to) {
-  for (std::int64_t i = 0; i < tile_side; ++i)
-    _mm512_store_si512(to + i * vector_bytes, i < rows
-                                                  ? load<Dot>(from + i * bytes + at, bytes - at)
-                                                  : _mm512_setzero_si512());
-}
-
-// The same rows transposed, as a tile of B.
-template <class Dot>
-STEPLADDER_DOT_TARGET inline void pack_columns(const std::byte* from, std::int64_t bytes,
-                                               std::int64_t at, std::int64_t rows, std::byte* to) {
-  __m512i v[tile_side], w[tile_side];
-  for (int i = 0; i < tile_side; ++i)
-    v[i] = i < rows ? load<Dot>(from + i * bytes + at, bytes - at) : _mm512_setzero_si512();
+// v[i] is row i of 16 groups; afterwards it is group i of all rows.
+STEPLADDER_DOT_INLINE void transpose_groups(__m512i (&v)[tile_side]) {
+  __m512i w[tile_side];
   for (int i = 0; i < tile_side; i += 2) {
     w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
     w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
@@ -58,11 +51,16 @@ STEPLADDER_DOT_TARGET inline void pack_columns(const std::byte* from, std::int64
                   low_odd = _mm512_shuffle_i32x4(v[r], v[r + 4], 0xdd),
                   high = _mm512_shuffle_i32x4(v[r + 8], v[r + 12], 0x88),
                   high_odd = _mm512_shuffle_i32x4(v[r + 8], v[r + 12], 0xdd);
-    _mm512_store_si512(to + r * vector_bytes, _mm512_shuffle_i32x4(low, high, 0x88));
-    _mm512_store_si512(to + (r + 4) * vector_bytes, _mm512_shuffle_i32x4(low_odd, high_odd, 0x88));
-    _mm512_store_si512(to + (r + 8) * vector_bytes, _mm512_shuffle_i32x4(low, high, 0xdd));
-    _mm512_store_si512(to + (r + 12) * vector_bytes, _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd));
+    w[r] = _mm512_shuffle_i32x4(low, high, 0x88);
+    w[r + 4] = _mm512_shuffle_i32x4(low_odd, high_odd, 0x88);
+    w[r + 8] = _mm512_shuffle_i32x4(low, high, 0xdd);
+    w[r + 12] = _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd);
   }
+  for (int i = 0; i < tile_side; ++i) v[i] = w[i];
+}
+
+STEPLADDER_DOT_INLINE void store_tile(const __m512i (&v)[tile_side], std::byte* to) {
+  for (int i = 0; i < tile_side; ++i) _mm512_store_si512(to + i * vector_bytes, v[i]);
 }
 
 // What a kernel computes at once.
@@ -83,15 +81,17 @@ inline __mmask16 columns_mask(std::int64_t columns) {
 }
 
 // prepacks: prepare() packs B, for weights that do not change.
-template <class Dot, class Kernel, bool prepacks = false>
-class PackedProduct final : public Plan {
+template <class Dot, class Kernel, class Source, bool prepacks = false>
+class PackedProduct final : public Plan<typename Source::Operands> {
  public:
-  PackedProduct(const Problem& problem, const Resources& resources)
-      : problem_(problem),
-        steps_(ceil_div(row_bytes(problem), loaded_bytes<Dot>)),
-        row_tiles_(ceil_div(problem.m, tile_side)),
-        panels_(ceil_div(problem.n, panel_columns)),
-        threads_(useful_threads(problem, resources.threads)),
+  using Operands = typename Source::Operands;
+
+  PackedProduct(const Source& source, int threads)
+      : source_(source),
+        steps_(source.steps()),
+        row_tiles_(ceil_div(source.m(), tile_side)),
+        panels_(ceil_div(source.n(), panel_columns)),
+        threads_(useful_threads(source, threads)),
         has_few_rows_(row_tiles_ <= 4 * rows_at_once),
         block_panels_(panels_of_block()),
         a_(tiles(threads_ * rows_kept() * steps_)),
@@ -120,9 +120,9 @@ class PackedProduct final : public Plan {
                                 panel_columns = Kernel::column_tiles * tile_side;
 
   // Waking a thread costs about a microsecond.
-  static int useful_threads(const Problem& p, int threads) {
+  static int useful_threads(const Source& source, int threads) {
     constexpr double flops_of_a_fork = 1e6;
-    return std::clamp(static_cast<int>(flops(p) / flops_of_a_fork), 1, threads);
+    return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
   }
 
   std::int64_t rows_kept() const { return has_few_rows_ ? row_tiles_ : rows_at_once; }
@@ -133,29 +133,16 @@ class PackedProduct final : public Plan {
                : std::clamp(most_bytes / (tiles_of_panel() * tile_bytes), std::int64_t{1}, panels_);
   }
 
-  STEPLADDER_DOT_TARGET void pack_a(const Operands& o, Range tiles, std::byte* to) const {
-    const std::int64_t bytes = row_bytes(problem_);
-    for (std::int64_t t = tiles.begin; t < tiles.end; ++t) {
-      const std::byte* rows = static_cast<const std::byte*>(o.a) + t * tile_side * bytes;
-      for (std::int64_t s = 0; s < steps_; ++s, to += tile_bytes)
-        pack_rows<Dot>(rows, bytes, s * loaded_bytes<Dot>, problem_.m - t * tile_side, to);
-    }
-  }
-
-  STEPLADDER_DOT_TARGET void pack_b(const Operands& o, std::int64_t panel, std::byte* to) const {
-    const std::int64_t bytes = row_bytes(problem_);
-    const std::int64_t end = std::min(problem_.n, (panel + 1) * panel_columns);
-    for (std::int64_t j = panel * panel_columns; j < end; j += tile_side)
-      for (std::int64_t s = 0; s < steps_; ++s, to += tile_bytes)
-        pack_columns<Dot>(static_cast<const std::byte*>(o.b) + j * bytes, bytes,
-                          s * loaded_bytes<Dot>, end - j, to);
+  void pack_b(const Operands& o, std::int64_t panel, std::byte* to) const {
+    source_.pack_b(o, {panel * panel_columns, std::min(source_.n(), (panel + 1) * panel_columns)},
+                   to);
   }
 
   void multiply(const Operands& o, Range rows, Range panels, int thread) const {
     const Kernel kernel;
     const std::int64_t blocks_of_k = ceil_div(steps_, Kernel::most_steps);
     std::byte* a = a_.get() + thread * rows_kept() * steps_ * tile_bytes;
-    if (has_few_rows_) pack_a(o, rows, a);
+    if (has_few_rows_) source_.pack_a(o, rows, a);
     for (std::int64_t panel = panels.begin; panel < panels.end; panel += block_panels_) {
       const Range block{panel, std::min(panels.end, panel + block_panels_)};
       std::byte* b = panel_of(prepacks ? panel : thread * block_panels_);
@@ -164,7 +151,7 @@ class PackedProduct final : public Plan {
           pack_b(o, i, b + (i - block.begin) * tiles_of_panel() * tile_bytes);
       for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once) {
         const Range at_once{t, std::min(rows.end, t + rows_at_once)};
-        if (!has_few_rows_) pack_a(o, at_once, a);
+        if (!has_few_rows_) source_.pack_a(o, at_once, a);
         const std::byte* of_rows = has_few_rows_ ? a + (t - rows.begin) * steps_ * tile_bytes : a;
         for (std::int64_t i = 0; i < blocks_of_k; ++i)
           multiply_row(o, kernel, at_once, block, partition(steps_, blocks_of_k, i), of_rows, b,
@@ -177,25 +164,24 @@ class PackedProduct final : public Plan {
   // of panels, packed at b.
   void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range panels, Range steps,
                     const std::byte* a, const std::byte* b, int thread) const {
-    const Problem& p = problem_;
     const std::int64_t row = rows.begin * tile_side;
     Part part{.a = a + steps.begin * tile_bytes,
               .b = b + steps.begin * tile_bytes,
               .a_row = steps_ * tile_bytes,
               .b_column = steps_ * tile_bytes,
               .steps = steps.end - steps.begin,
-              .rows = std::min(rows.end * tile_side, p.m) - row,
+              .rows = std::min(rows.end * tile_side, source_.m()) - row,
               .columns = 0,
               .c = nullptr,
-              .ldc = p.n,
-              .k = p.k,
+              .ldc = source_.n(),
+              .k = source_.k(),
               .is_first = steps.begin == 0,
               .is_last = steps.end == steps_,
               .sums = sums_.get() + thread * tiles_of_sums() * tile_bytes};
     for (std::int64_t panel = panels.begin; panel < panels.end; ++panel) {
       const std::int64_t column = panel * panel_columns;
-      part.columns = std::min(panel_columns, p.n - column);
-      part.c = o.c + row * p.n + column;
+      part.columns = std::min(panel_columns, source_.n() - column);
+      part.c = source_.c(o) + row * source_.n() + column;
       kernel.template multiply<Dot>(part);
       part.b += tiles_of_panel() * tile_bytes;
       part.sums += rows_at_once * Kernel::column_tiles * tile_bytes;
@@ -211,7 +197,7 @@ class PackedProduct final : public Plan {
     return b_.get() + index * tiles_of_panel() * tile_bytes;
   }
 
-  Problem problem_;
+  Source source_;
   std::int64_t steps_, row_tiles_, panels_;
   int threads_;
   bool has_few_rows_;
@@ -221,4 +207,4 @@ class PackedProduct final : public Plan {
   AlignedArray<std::byte> sums_;  // of each thread: [panels of a block][row tiles][column tiles]
 };
 
-}  // namespace stepladder::low_precision
+}  // namespace stepladder::narrow

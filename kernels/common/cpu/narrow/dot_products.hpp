@@ -7,7 +7,8 @@
 //   DotFloat   vfmadd      1 float, to which fp16 is widened when it is loaded AVX512F
 //
 // The functions are compiled for these instruction sets by attribute, in files that are built for
-// the baseline: a plan must not call them unless require_dot_products() returns.
+// the baseline: a plan must not call them unless the CPU has the set
+// (kernels/common/cpu/extensions.hpp).
 #pragma once
 
 // GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
@@ -23,22 +24,15 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/common/cpu/extensions.hpp"
-#include "kernels/low_precision/low_precision.hpp"
-
 #define STEPLADDER_DOT_TARGET \
   __attribute__((             \
       target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni,avx512vpopcntdq")))
 // Into a function of the same target, whatever the compiler thinks of its size.
 #define STEPLADDER_DOT_INLINE STEPLADDER_DOT_TARGET __attribute__((always_inline)) inline
 
-namespace stepladder::low_precision {
+namespace stepladder::narrow {
 
 inline constexpr std::int64_t group_bytes = 4, lanes = 16, vector_bytes = group_bytes * lanes;
-
-// Throw Unsupported, with the instruction set that the CPU lacks.
-void require(Extension extension);
-void require_dot_products(Format format);
 
 struct DotBf16 {
   using Sums = __m512;
@@ -83,19 +77,4 @@ STEPLADDER_DOT_INLINE __m512 results_of(__m512i sums, std::int64_t k, DotBits) {
   return _mm512_cvtepi32_ps(_mm512_sub_epi32(all, _mm512_add_epi32(sums, sums)));
 }
 
-// Calls function.template operator()<Dot>() for the format.
-template <class Function>
-void for_dot(Format format, Function&& function) {
-  switch (format) {
-    case Format::bf16:
-      return function.template operator()<DotBf16>();
-    case Format::fp16:
-      return function.template operator()<DotFloat>();
-    case Format::int8:
-      return function.template operator()<DotInt8>();
-    case Format::binary:
-      return function.template operator()<DotBits>();
-  }
-}
-
-}  // namespace stepladder::low_precision
+}  // namespace stepladder::narrow

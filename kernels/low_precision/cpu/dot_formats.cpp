@@ -1,10 +1,6 @@
-#include "kernels/low_precision/cpu/dot_products.hpp"
+#include "kernels/low_precision/cpu/dot_formats.hpp"
 
 namespace stepladder::low_precision {
-
-void require(Extension extension) {
-  if (!cpu_has(extension)) throw Unsupported(std::string("this CPU has no ") + name_of(extension));
-}
 
 void require_dot_products(Format format) {
   if (!cpu_has(Isa::avx512)) throw Unsupported("this CPU has no AVX-512");

@@ -1,0 +1,23 @@
+// `packed_bf16` on many cores: each thread takes panels of B, or rows of A where C is narrow, and
+// packs for itself.
+#include "kernels/matmul/cpu/packed/rounded_product.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "packed_bf16_openmp",
+    .technique = Technique::openmp,
+    .builds_on = "packed_bf16",
+    .adds = "panels of B, or rows of A if C is narrow, divided among OpenMP threads",
+    .idea = Idea::threads,
+    .precision = Precision::bf16,
+    .threaded = true,
+    .epilogue = true,
+    .operand_error = 0x1p-7 + 0x1p-16,  // (1 + 2^-8)^2 - 1
+};
+
+const Registration registration{info, make_plan<Matmul, RoundedProduct>};
+
+}  // namespace
+}  // namespace stepladder::matmul

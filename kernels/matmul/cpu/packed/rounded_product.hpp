@@ -1,0 +1,134 @@
+// The product of operands that are rounded to bf16 when they are packed, for packed_bf16 and
+// packed_bf16_openmp. C and its sums stay fp32.
+#pragma once
+
+#include "kernels/common/cpu/extensions.hpp"
+#include "kernels/common/cpu/narrow/dot_kernel.hpp"
+#include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+
+// The operands as a source of the packed product (kernels/common/cpu/narrow/packed_product.hpp).
+class RoundedOperands {
+ public:
+  using Operands = matmul::Operands;
+  using Vectors = __m512i[narrow::tile_side];
+
+  explicit RoundedOperands(const Problem& problem) : p_(problem) {}
+
+  std::int64_t m() const { return p_.m; }
+  std::int64_t n() const { return p_.n; }
+  std::int64_t k() const { return p_.k; }
+  std::int64_t steps() const { return ceil_div(p_.k, k_of_step); }
+  double flops() const { return matmul::flops(p_); }
+  float* c(const Operands& o) const { return o.c; }
+
+  STEPLADDER_DOT_TARGET void pack_a(const Operands& o, Range tiles, std::byte* to) const {
+    const Range rows{tiles.begin * narrow::tile_side,
+                     std::min(p_.m, tiles.end * narrow::tile_side)};
+    if (p_.transpose_a)
+      pack<false, true>(o.a, p_.m, rows, to);
+    else
+      pack<true, false>(o.a, p_.k, rows, to);
+  }
+
+  STEPLADDER_DOT_TARGET void pack_b(const Operands& o, Range columns, std::byte* to) const {
+    if (p_.transpose_b)
+      pack<true, true>(o.b, p_.k, columns, to);
+    else
+      pack<false, false>(o.b, p_.n, columns, to);
+  }
+
+ private:
+  static constexpr std::int64_t k_of_step = 32;
+
+  // The tiles of rows of op(A), or of columns of op(B). along_k: they run along k in memory;
+  // otherwise steps of k do, and a cache line belongs to the tiles of one step.
+  template <bool along_k, bool transposes>
+  STEPLADDER_DOT_INLINE void pack(const float* values, std::int64_t row, Range range,
+                                  std::byte* to) const {
+    const std::int64_t tiles = ceil_div(range.end - range.begin, narrow::tile_side);
+    const auto pack_tile = [&](std::int64_t t, std::int64_t s) STEPLADDER_DOT_TARGET {
+      const Range part{range.begin + t * narrow::tile_side, range.end};
+      Vectors v;
+      if constexpr (along_k)
+        load_along_k(values, row, part, s * k_of_step, v);
+      else
+        load_across_k(values, row, part, s * k_of_step, v);
+      if constexpr (transposes) narrow::transpose_groups(v);
+      narrow::store_tile(v, to + (t * steps() + s) * narrow::tile_bytes);
+    };
+    if constexpr (along_k) {
+      for (std::int64_t t = 0; t < tiles; ++t)
+        for (std::int64_t s = 0; s < steps(); ++s) pack_tile(t, s);
+    } else {
+      for (std::int64_t s = 0; s < steps(); ++s)
+        for (std::int64_t t = 0; t < tiles; ++t) pack_tile(t, s);
+    }
+  }
+
+  // The first `count` of 16 floats.
+  STEPLADDER_DOT_INLINE static __mmask16 mask_of(std::int64_t count) {
+    return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, narrow::lanes)) - 1);
+  }
+
+  // v[i]: of the row rows.begin + i, its elements l to l + 31.
+  STEPLADDER_DOT_INLINE void load_along_k(const float* values, std::int64_t row, Range rows,
+                                          std::int64_t l, Vectors& v) const {
+    const __mmask16 low = mask_of(p_.k - l), high = mask_of(p_.k - l - narrow::lanes);
+    for (std::int64_t i = 0; i < narrow::tile_side; ++i) {
+      const float* from = values + (rows.begin + i) * row + l;
+      v[i] = rows.begin + i < rows.end
+                 ? (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, from + narrow::lanes),
+                                                _mm512_maskz_loadu_ps(low, from))
+                 : _mm512_setzero_si512();
+    }
+  }
+
+  // v[g]: of 16 columns from columns.begin on, their elements l + 2 g and l + 2 g + 1.
+  STEPLADDER_DOT_INLINE void load_across_k(const float* values, std::int64_t row, Range columns,
+                                           std::int64_t l, Vectors& v) const {
+    const __mmask16 mask = mask_of(columns.end - columns.begin);
+    const __m512i pairs = interleaved();
+    for (std::int64_t g = 0; g < narrow::tile_side; ++g) {
+      const std::int64_t left = p_.k - l - 2 * g;
+      const float* from = values + (l + 2 * g) * row + columns.begin;
+      const __m512 low = _mm512_maskz_loadu_ps(left > 0 ? mask : __mmask16{0}, from),
+                   high = _mm512_maskz_loadu_ps(left > 1 ? mask : __mmask16{0}, from + row);
+      v[g] = _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  }
+
+  // The 16-bit lanes 0, 16, 1, 17 and so on.
+  STEPLADDER_DOT_INLINE static __m512i interleaved() {
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_or_si512(lanes,
+                           _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(16)), 16));
+  }
+
+  Problem p_;
+};
+
+class RoundedProduct final : public Plan {
+ public:
+  RoundedProduct(const Problem& problem, const Resources& resources)
+      : problem_(problem), threads_(resources.threads) {
+    require(Extension::avx512_bf16);
+    product_ = std::make_unique<
+        narrow::PackedProduct<narrow::DotBf16, narrow::DotKernel, RoundedOperands>>(
+        RoundedOperands(problem), threads_);
+  }
+
+  void run(const Operands& operands) override {
+    product_->run(operands);
+    separate_epilogue(problem_, operands, threads_);
+  }
+
+ private:
+  Problem problem_;
+  int threads_;
+  std::unique_ptr<Plan> product_;
+};
+
+}  // namespace stepladder::matmul

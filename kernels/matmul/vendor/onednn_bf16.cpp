@@ -1,0 +1,84 @@
+// oneDNN's matmul primitive on operands that it rounds to bf16, in layouts that it chooses. C is
+// fp32.
+#include <unordered_map>
+
+#include "kernels/common/cpu/extensions.hpp"
+#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+using dnnl::memory;
+
+class OneDnnBf16 final : public Plan {
+ public:
+  OneDnnBf16(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+    require(Extension::avx512_bf16);
+    const OpenMpThreads scope(threads_);
+    const auto any = [](std::int64_t rows, std::int64_t columns) {
+      return memory::desc({rows, columns}, memory::data_type::bf16, memory::format_tag::any);
+    };
+    const auto plain = [](std::int64_t rows, std::int64_t columns, bool transposed) {
+      return memory::desc({rows, columns}, memory::data_type::f32,
+                          transposed ? memory::dims{1, rows} : memory::dims{columns, 1});
+    };
+    const memory::desc c = plain(p.m, p.n, false);
+    const auto described = describe<dnnl::matmul>(engine_, {}, any(p.m, p.k), any(p.k, p.n), c);
+    multiply_ = dnnl::matmul(described);
+    a_.set(plain(p.m, p.k, p.transpose_a), described.src_desc(), engine_);
+    b_.set(plain(p.k, p.n, p.transpose_b), described.weights_desc(), engine_);
+    c_ = memory(c, engine_, nullptr);
+    arguments_ = {{DNNL_ARG_SRC, a_.rounded}, {DNNL_ARG_WEIGHTS, b_.rounded}, {DNNL_ARG_DST, c_}};
+  }
+
+  void run(const Operands& o) override {
+    const OpenMpThreads scope(threads_);
+    a_.round(o.a, stream_);
+    b_.round(o.b, stream_);
+    c_.set_data_handle(o.c);
+    multiply_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+  std::string remark() const override { return onednn_remark(multiply_); }
+
+ private:
+  struct Matrix {
+    memory plain, rounded;
+    dnnl::reorder reorder;
+
+    void set(const memory::desc& from, const memory::desc& to, const dnnl::engine& engine) {
+      plain = memory(from, engine, nullptr);
+      rounded = memory(to, engine);
+      reorder = dnnl::reorder(plain, rounded);
+    }
+    void round(const float* values, dnnl::stream& stream) {
+      plain.set_data_handle(const_cast<float*>(values));
+      reorder.execute(stream, plain, rounded);
+    }
+  };
+
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  Matrix a_, b_;
+  memory c_;
+  dnnl::matmul multiply_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+constexpr VariantInfo info{
+    .name = "onednn_bf16",
+    .technique = Technique::vendor,
+    .adds = "oneDNN's matmul primitive on operands that run() rounds to bf16",
+    .precision = Precision::bf16,
+    .threaded = true,
+    .operand_error = 0x1p-7 + 0x1p-16,  // (1 + 2^-8)^2 - 1
+};
+
+const Registration registration{info, make_plan<Matmul, OneDnnBf16>};
+
+}  // namespace
+}  // namespace stepladder::matmul
