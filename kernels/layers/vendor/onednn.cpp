@@ -1,7 +1,11 @@
 // oneDNN's primitives on the plain layout: eltwise for the activations, binary for the bias, lrn
 // for the normalization. Those of the backward pass of activations take y, as the contract does.
+// On the plain layout its backward lrn is a reference implementation of tens of milliseconds: that
+// pass runs in blocks of 16 channels, and includes the reorders and the forward pass, whose
+// workspace it reads.
 #include "kernels/common/onednn.hpp"
 
+#include <string_view>
 #include <unordered_map>
 
 #include "kernels/common/cpu/openmp_threads.hpp"
@@ -82,7 +86,8 @@ class OneDnn final : public Plan {
                  dnnl::algorithm::eltwise_tanh_use_dst_for_bwd);
         break;
       case Layer::local_response_normalization:
-        normalize(forward, x, p);
+        bind(dnnl::lrn_forward(lrn(engine_, inference, x, p)), x,
+             {{DNNL_ARG_SRC, &Operands::x}, {DNNL_ARG_DST, &Operands::y}});
         break;
       case Layer::dropout:
         throw Unsupported("oneDNN draws another mask");
@@ -126,21 +131,6 @@ class OneDnn final : public Plan {
     arguments_.emplace(DNNL_ARG_SRC_1, bias_);
   }
 
-  void normalize(bool forward, const Desc& x, const Problem& p) {
-    if (forward) {
-      bind(dnnl::lrn_forward(lrn(engine_, inference, x, p)), x,
-           {{DNNL_ARG_SRC, &Operands::x}, {DNNL_ARG_DST, &Operands::y}});
-      return;
-    }
-    const auto backward = lrn_backward(engine_, x, p);
-    if (backward.workspace_desc().get_size() > 0)
-      throw Unsupported("oneDNN's backward pass reads what its forward pass stored");
-    bind(dnnl::lrn_backward(backward), x,
-         {{DNNL_ARG_SRC, &Operands::x},
-          {DNNL_ARG_DIFF_DST, &Operands::dy},
-          {DNNL_ARG_DIFF_SRC, &Operands::dx}});
-  }
-
   // All arrays have the layout of x.
   void bind(dnnl::primitive primitive, const Desc& x, std::vector<Array> arrays) {
     primitive_ = std::move(primitive);
@@ -160,14 +150,76 @@ class OneDnn final : public Plan {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
+class OneDnnLrnBackward final : public Plan {
+ public:
+  OneDnnLrnBackward(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+    const OpenMpThreads scope(threads_);
+    const dnnl::memory::dims dims{p.batch, p.channels, p.spatial, 1};
+    const auto f32 = dnnl::memory::data_type::f32;
+    const Desc plain(dims, f32, dnnl::memory::format_tag::nchw),
+        blocked(dims, f32, dnnl::memory::format_tag::nChw16c);
+    const auto forward = lrn(engine_, training, blocked, p);
+    const auto backward = lrn_backward(engine_, blocked, p);
+    if (std::string_view(backward.impl_info_str()).starts_with("ref"))
+      throw Unsupported("oneDNN has only its reference implementation for these channels");
+    plain_ = dnnl::memory(plain, engine_, nullptr);
+    for (dnnl::memory* memory : {&x_, &y_, &dy_, &dx_}) *memory = dnnl::memory(blocked, engine_);
+    const dnnl::memory workspace(forward.workspace_desc(), engine_);
+    forward_ = dnnl::lrn_forward(forward);
+    backward_ = dnnl::lrn_backward(backward);
+    of_forward_ = {{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}, {DNNL_ARG_WORKSPACE, workspace}};
+    of_backward_ = {{DNNL_ARG_SRC, x_},
+                    {DNNL_ARG_DIFF_DST, dy_},
+                    {DNNL_ARG_DIFF_SRC, dx_},
+                    {DNNL_ARG_WORKSPACE, workspace}};
+    to_blocked_ = dnnl::reorder(plain_, x_);
+    to_plain_ = dnnl::reorder(x_, plain_);
+  }
+
+  void run(const Operands& o) override {
+    const OpenMpThreads scope(threads_);
+    const auto block = [&](const float* values, dnnl::memory& to) {
+      plain_.set_data_handle(const_cast<float*>(values));
+      to_blocked_.execute(stream_, plain_, to);
+      stream_.wait();
+    };
+    block(o.x, x_);
+    block(o.dy, dy_);
+    forward_.execute(stream_, of_forward_);
+    backward_.execute(stream_, of_backward_);
+    plain_.set_data_handle(o.dx);
+    to_plain_.execute(stream_, dx_, plain_);
+    stream_.wait();
+  }
+
+  std::string remark() const override { return onednn_remark(backward_); }
+
+ private:
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::memory plain_;            // of the operand that is reordered
+  dnnl::memory x_, y_, dy_, dx_;  // blocked
+  dnnl::reorder to_blocked_, to_plain_;
+  dnnl::primitive forward_, backward_;
+  std::unordered_map<int, dnnl::memory> of_forward_, of_backward_;
+};
+
+std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
+  if (problem.layer == Layer::local_response_normalization &&
+      problem.direction != Direction::forward)
+    return std::make_unique<OneDnnLrnBackward>(problem, resources);
+  return std::make_unique<OneDnn>(problem, resources);
+}
+
 constexpr VariantInfo info{
     .name = "onednn",
     .technique = Technique::vendor,
-    .adds = "oneDNN's eltwise, binary and lrn primitives on the plain layout",
+    .adds = "oneDNN's eltwise, binary and lrn primitives; backward lrn in blocks of channels",
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Layers, OneDnn>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::layers
