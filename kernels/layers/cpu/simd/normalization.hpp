@@ -18,21 +18,29 @@ inline Vector to_minus_beta(const Vector& scale, float beta) {
   return xsimd::exp(Vector(-beta) * xsimd::log(scale));
 }
 
-// Positions of a work item: several cache lines of each plane, since single lines of many planes
-// are slow to read.
-inline constexpr std::int64_t block_positions = 4 * static_cast<std::int64_t>(Vector::size);
+// Positions of a work item, in whole vectors: long parts of each plane, since few lines of many
+// planes are slow to read, but the planes of a window stay in L1, those of the workspace in L2, and
+// every thread has an item.
+inline std::int64_t block_positions(const Problem& p, int threads) {
+  constexpr std::int64_t lanes = Vector::size, longest = 1024, of_workspace = 1 << 15;  // floats
+  const std::int64_t most = std::clamp(of_workspace / p.channels, 4 * lanes, longest);
+  const std::int64_t blocks =
+      std::max(ceil_div(p.spatial, most), ceil_div(std::int64_t{threads}, p.batch));
+  return ceil_div(ceil_div(p.spatial, blocks), lanes) * lanes;
+}
 
-// Calls body(first, count, thread) for each block of at most block_positions positions of each
-// image. `first` is the index of its first element in channel 0.
+// Calls body(first, count, thread) for each block of `positions` positions of each image, fewer in
+// its last one. `first` is the index of its first element in channel 0.
 template <class Body>
-void for_each_position_block(const Problem& p, int threads, const Body& body) {
-  const std::int64_t blocks = ceil_div(p.spatial, block_positions);
-  parallel_for(p.batch * blocks, p.channels * block_positions, threads,
+void for_each_position_block(const Problem& p, std::int64_t positions, int threads,
+                             const Body& body) {
+  const std::int64_t blocks = ceil_div(p.spatial, positions);
+  parallel_for(p.batch * blocks, p.channels * positions, threads,
                [&](std::int64_t begin, std::int64_t end, int thread) {
                  for (std::int64_t item = begin; item < end; ++item) {
-                   const std::int64_t s = item % blocks * block_positions;
+                   const std::int64_t s = item % blocks * positions;
                    body(item / blocks * p.channels * p.spatial + s,
-                        std::min(block_positions, p.spatial - s), thread);
+                        std::min(positions, p.spatial - s), thread);
                  }
                });
 }
@@ -56,7 +64,8 @@ inline Vector scale_of(const Problem& p, const Window& window, const Load& x) {
 }
 
 inline void normalization_forward(const Problem& p, const Operands& o, int threads) {
-  for_each_position_block(p, threads, [&](std::int64_t first, std::int64_t count, int) {
+  const std::int64_t positions = block_positions(p, threads);
+  for_each_position_block(p, positions, threads, [&](std::int64_t first, std::int64_t count, int) {
     for (std::int64_t c = 0; c < p.channels; ++c) {
       const std::int64_t at = first + c * p.spatial;
       for_each_vector(0, count, [&](std::int64_t, const auto& load, const auto& store) {
@@ -68,22 +77,23 @@ inline void normalization_forward(const Problem& p, const Operands& o, int threa
   });
 }
 
-// workspace: [threads][2][channels][block_positions], for each channel dy · scale^−beta and
+// workspace: [threads][2][channels][block_positions()], for each channel dy · scale^−beta and
 // dy · y / scale. The second is computed once and summed by all windows that contain the channel.
 inline void normalization_backward(const Problem& p, const Operands& o, int threads,
                                    float* workspace) {
   const Vector factor(2 * p.alpha * p.beta / static_cast<float>(p.size));
-  for_each_position_block(p, threads, [&](std::int64_t first, std::int64_t count, int thread) {
-    float* scaled_dy = workspace + 2 * thread * p.channels * block_positions;
-    float* quotient = scaled_dy + p.channels * block_positions;
+  const std::int64_t positions = block_positions(p, threads);
+  const auto body = [&](std::int64_t first, std::int64_t count, int thread) {
+    float* scaled_dy = workspace + 2 * thread * p.channels * positions;
+    float* quotient = scaled_dy + p.channels * positions;
     for (std::int64_t c = 0; c < p.channels; ++c) {
       const std::int64_t at = first + c * p.spatial;
       for_each_vector(0, count, [&](std::int64_t i, const auto& load, const auto&) {
         const Vector scale = scale_of(
             p, Window(p, c), [&](std::int64_t j) { return load(o.x + first + j * p.spatial); });
         const Vector scaled = load(o.dy + at) * to_minus_beta(scale, p.beta);
-        scaled.store_aligned(scaled_dy + c * block_positions + i);
-        (scaled * load(o.x + at) / scale).store_aligned(quotient + c * block_positions + i);
+        scaled.store_aligned(scaled_dy + c * positions + i);
+        (scaled * load(o.x + at) / scale).store_aligned(quotient + c * positions + i);
       });
     }
     for (std::int64_t c = 0; c < p.channels; ++c) {
@@ -92,12 +102,13 @@ inline void normalization_backward(const Problem& p, const Operands& o, int thre
       for_each_vector(0, count, [&](std::int64_t i, const auto& load, const auto& store) {
         Vector sum(0.0F);
         for (std::int64_t j = window.first; j <= window.last; ++j)
-          sum += Vector::load_aligned(quotient + j * block_positions + i);
-        store(o.dx + at, Vector::load_aligned(scaled_dy + c * block_positions + i) -
-                             factor * load(o.x + at) * sum);
+          sum += Vector::load_aligned(quotient + j * positions + i);
+        store(o.dx + at,
+              Vector::load_aligned(scaled_dy + c * positions + i) - factor * load(o.x + at) * sum);
       });
     }
-  });
+  };
+  for_each_position_block(p, positions, threads, body);
 }
 
 }  // namespace stepladder::layers::inline STEPLADDER_ISA
