@@ -17,7 +17,7 @@ constexpr VariantInfo info{
 };
 
 #if defined(__AVX512F__)
-const Registration registration{info, make_plan<Reorder, Transposed<transpose_streaming>>};
+const Registration registration{info, make_plan<Reorder, Transposed<transpose_streaming, true>>};
 #else
 const Registration registration{info, "a vector is a whole cache line in AVX-512 only"};
 #endif

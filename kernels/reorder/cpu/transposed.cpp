@@ -14,7 +14,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Reorder, Transposed<transpose_in_strips>>};
+const Registration registration{info, make_plan<Reorder, Transposed<transpose_in_strips, false>>};
 
 }  // namespace
 }  // namespace stepladder::reorder

@@ -89,7 +89,7 @@ inline void transpose_streaming(const float* from, std::int64_t from_stride, flo
 #endif
 
 // transpose_matrix: transpose_in_strips, or transpose_streaming.
-template <auto transpose_matrix>
+template <auto transpose_matrix, bool streams>
 class Transposed final : public Plan {
  public:
   Transposed(const Problem& p, const Resources& resources) : p_(p) {
@@ -121,7 +121,6 @@ class Transposed final : public Plan {
   }
 
  private:
-  static constexpr bool streams = transpose_matrix != transpose_in_strips;
   static constexpr std::int64_t chunk = 256;  // columns; a multiple of a cache line
   static constexpr std::int64_t min_elements_per_thread = 32768;  // some microseconds
 
