@@ -88,7 +88,7 @@ inline void transpose_streaming(const float* from, std::int64_t from_stride, flo
 }
 #endif
 
-// transpose_matrix: transpose_in_strips, or transpose_streaming.
+// transpose_matrix: transpose_in_strips, or transpose_streaming, which streams.
 template <auto transpose_matrix, bool streams>
 class Transposed final : public Plan {
  public:
