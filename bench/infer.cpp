@@ -273,7 +273,7 @@ class Inference {
     has_failed_ = true;
     c.fail("failed",
            fmt::format("the outputs differ from the fp64 reference by {:.3g} times the bound, {:g}",
-                       error, output_bound));
+                       error, output_bound(*c.service->networks.front())));
   }
 
   std::vector<std::vector<std::string>> rows_of(const Configuration& c, int batch) const {
@@ -429,7 +429,7 @@ Command infer_command(CLI::App& program) {
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the optional layers");
   app->add_option("--use", options->use,
-                  "Rungs, for example best,vendor,serial; a primitive=rung is an exception of the "
+                  "Rungs, for example best,bf16,vendor; a primitive=rung is an exception of the "
                   "one before it, as in best,convolution=direct");
   add_threads(*app, options->threads, "Numbers of threads, for example 1,2");
   app->add_option("--split", options->split,

@@ -551,7 +551,8 @@ Command plan_command(CLI::App& program) {
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the layers marked optional");
   app->add_option("--use", options->use,
-                  "Rung for all primitives, and exceptions, for example best,convolution=direct");
+                  "best, bf16, compiler, vendor or a rung for all primitives, and exceptions, for "
+                  "example best,convolution=direct");
   options->best.add_to(*app);
   app->add_option("--modes", options->modes,
                   "Modes with their options, as in train; all of them by default")

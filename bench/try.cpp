@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "bench/bench.hpp"
 #include "bench/commands.hpp"
@@ -112,8 +113,9 @@ Comparison compare(const ByProblem& other, const ByProblem& own) {
   return comparison;
 }
 
+// alike: the variants of the same precision, of which one may be the fastest.
 void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const std::string& parent,
-                   const std::vector<int>& threads) {
+                   const std::set<std::string>& alike, const std::vector<int>& threads) {
   for (const int count : threads) {
     const ByProblem mine = rows_of(rows, own.name, count);
     if (mine.empty() || (count > 1 && !own.info->threaded)) continue;
@@ -127,7 +129,8 @@ void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const 
       std::string fastest;
       double least = 0;
       for (const TableRow& row : rows) {
-        if (row.is_library != is_library || row.variant == own.name) continue;
+        if (row.is_library != is_library || row.variant == own.name || !alike.contains(row.variant))
+          continue;
         const Comparison found = compare(rows_of(rows, row.variant, count), mine);
         if (found.problems < static_cast<int>(mine.size())) continue;
         if (fastest.empty() || found.ratio() < least) fastest = row.variant, least = found.ratio();
@@ -210,6 +213,12 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   names += "," + all.front().name;
   for (const char* use : {"best", "compiler", "vendor"})
     for (const Variant& other : UseSpec(use).candidates(type)) names += "," + other.name;
+  std::set<std::string> alike;
+  for (const Variant& other : all) {
+    if (other.info->precision != own.info->precision) continue;
+    alike.insert(other.name);
+    if (own.info->precision != Precision::fp32) names += "," + other.name;
+  }
   command->selection.primitives = {type.name()};
   command->selection.variant = names;
   if (command->selection.shapes.empty() && command->selection.suite.empty())
@@ -218,10 +227,10 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
   command->resume = true;
   command->report = Report::tables;
   // A reference: the command would otherwise own itself.
-  command->then = [own, parent, &ran = *command, assembly = options.assembly] {
+  command->then = [own, parent, alike, &ran = *command, assembly = options.assembly] {
     const std::vector<Work> work = ran.selection.work("quick");
     print_verdict(read_rows(std::filesystem::path(ran.out) / "summary.csv", work), own, parent,
-                  ran.bench.threads);
+                  alike, ran.bench.threads);
     if (assembly) print_inner_loop(work, own);
     return 0;
   };

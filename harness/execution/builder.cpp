@@ -152,6 +152,7 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   // A step packs its new weights; inference packs them once.
   const auto bound = [&](const Variant& variant,
                          std::shared_ptr<PlanOf<Primitive>> plan) -> Alternative {
+    parts_->operand_error = std::max(parts_->operand_error, variant.info->operand_error);
     const auto run = [plan, operands] { plan->run(operands()); };
     const auto prepare = [plan, operands] { plan->prepare(operands()); };
     if (!variant.info->prepacked) return {variant.name, run};

@@ -32,6 +32,9 @@ class TrainableNetwork {
   std::int64_t batch() const { return description_.batch; }
   Place place() const { return parts_->memory.place(); }
 
+  // The largest of its rungs: 0 unless some round their operands.
+  double operand_error() const { return parts_->operand_error; }
+
   // In host memory: the batch that step(), forward() and evaluate() use.
   std::span<const float> images() const { return host_batch().images.host; }
   std::span<const std::uint8_t> labels() const { return host_batch().labels.host; }

@@ -133,13 +133,17 @@ Outputs reference_outputs(TrainableNetwork& network, std::span<const float> imag
   return found;
 }
 
+double output_bound(const TrainableNetwork& network) {
+  return std::max(1e-4, network.operand_error());
+}
+
 double output_error(const TrainableNetwork& network, const Outputs& reference) {
   double largest = 0;
   for (const double logit : reference.logits) largest = std::max(largest, std::abs(logit));
   if (largest == 0) largest = 1;
   return std::max(largest_error(network.logits(), reference.logits, largest),
                   largest_error(network.probabilities(), reference.probabilities, 1)) /
-         output_bound;
+         output_bound(network);
 }
 
 }  // namespace stepladder

@@ -18,10 +18,10 @@ struct Outputs {
 Outputs reference_outputs(TrainableNetwork& network, std::span<const float> images);
 
 // The largest error of the network's last evaluation, in units of what it may be: a logit may
-// differ by output_bound times the largest logit of the reference, a probability by output_bound.
-// Above 1: wrong; infinite if an output is NaN. The reference is of the network's images, or of
-// more that begin with them.
-inline constexpr double output_bound = 1e-4;
+// differ by output_bound() times the largest logit of the reference, a probability by
+// output_bound(). Above 1: wrong; infinite if an output is NaN. The reference is of the network's
+// images, or of more that begin with them.
+double output_bound(const TrainableNetwork& network);  // 1e-4, or its operand_error() if larger
 double output_error(const TrainableNetwork& network, const Outputs& reference);
 
 }  // namespace stepladder

@@ -131,8 +131,9 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
              v.info->technique != Technique::pthread && may_pack(v) &&
              (v.info->precision == Precision::fp32 ||
-              (rung == "bf16" && v.info->precision == Precision::bf16)) &&
-             v.info->encoded_share == 1.0 && v.info->contraction == 0;
+              (rung == "bf16" && v.info->precision == Precision::bf16 &&
+               v.info->encoded_share == 1.0)) &&
+             v.info->contraction == 0;
     });
     return available(own.empty() ? widest(rungs, is_own_cpu) : own);
   };

@@ -147,9 +147,10 @@ bool device_is_lost() {
 }
 
 bool takes_exact_tier(const Case& problem, const VariantInfo& variant) {
-  // Small integers fit TF32 and bf16, but sums that are sent in 16 bits do not fit those.
+  // Small integers fit TF32 and bf16, but their sums, which all_reduce sends, do not fit 16 bits.
   const bool exact = (variant.bound_factor <= 1.0 || variant.operand_error > 0) &&
-                     variant.encoded_share == 1.0 && variant.contraction == 0;
+                     (variant.precision == Precision::fp32 || variant.encoded_share == 1.0) &&
+                     variant.contraction == 0;
   return problem.has_exact_tier() && exact;
 }
 

@@ -16,7 +16,15 @@ from plots.charts.labels import End
 from plots.charts.lines import draw_lines, story
 from plots.data.ceilings import peaks
 from plots.data.names import widest_builds
-from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
+from plots.data.ratios import (
+    Ladder,
+    Resource,
+    first_and_last,
+    ladders,
+    resource_of,
+    resources_of,
+    rounds_operands,
+)
 from plots.data.reading import Row, Run
 
 # primitive: column of the rate, its unit, column of the size, label of the size
@@ -73,7 +81,8 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     panels = [(direction, resource) for resource in resources for direction in directions]
     rows_of = {panel: [row for row in ladder.measured
                        if (row["direction"], resource_of(row)) == panel
-                       and row[rate] and size_of(row)] for panel in panels}
+                       and row[rate] and size_of(row) and not rounds_operands(row)]
+               for panel in panels}
     drawn = {row["variant"] for rows in rows_of.values() for row in rows}
     if not drawn:
         return f"no row has both {rate} and {size}"

@@ -34,6 +34,7 @@ from plots.data.ratios import (
     mean_ratio,
     problem_key,
     resource_of,
+    rounds_operands,
 )
 from plots.data.reading import Run
 
@@ -125,7 +126,8 @@ def roof_speedup(ladder: Ladder, direction: str, resource: Resource) -> float | 
     at_roof: dict[tuple, dict[str, list[float]]] = {}
     for row in ladder.measured:
         if (row["direction"] == direction and resource_of(row) == resource
-                and row["percent_of_roof"] and row["speedup_vs_serial"]):
+                and row["percent_of_roof"] and row["speedup_vs_serial"]
+                and not rounds_operands(row)):
             at_roof.setdefault(problem_key(row), {}).setdefault(row["roof"], []).append(
                 row["speedup_vs_serial"] * 100 / row["percent_of_roof"])
     return geometric_mean(max(map(statistics.median, roofs.values())) for roofs in at_roof.values())

@@ -22,6 +22,7 @@ from plots.data.ratios import (
     mean_ratio,
     problem_key,
     resources_of,
+    rounds_operands,
 )
 from plots.data.reading import Run
 from plots.data.steps import configurations
@@ -143,8 +144,8 @@ def path_to(ladder: Ladder, rung: Rung | None) -> list[Rung]:
 def groups_of(ladder: Ladder, rungs: Sequence[Rung]) -> list[Group]:
     """The rungs from the first to the best one of each device, what the compiler makes of them, the
     branches off them, and the libraries. Rungs that leave the same rung by the same idea and
-    technique are one branch, with all that builds on them, as are algorithms that a library can be
-    told to use."""
+    technique, and all or none of which round operands, are one branch, with all that builds on
+    them, as are algorithms that a library can be told to use."""
     main: set[str] = set()
     for resource in main_resources(ladder):
         best = best_rung(ladder, None, resource)
@@ -163,7 +164,8 @@ def groups_of(ladder: Ladder, rungs: Sequence[Rung]) -> list[Group]:
             at = next((i for i in reversed(range(len(path)))
                        if split_isa(path[i].name)[0] in main), -1)
             first = path[at + 1]
-            key = ("branch", path[at].name if at >= 0 else "", first.idea, first.technique)
+            key = ("branch", path[at].name if at >= 0 else "", first.idea, first.technique,
+                   any(map(rounds_operands, ladder.of(rung))))
         is_branch = key[0] == "branch" or key[0] == "library" and rung.builds_on != ""
         found.setdefault(key, Group(key[0], is_branch, [])).rungs.append(rung)
     return sorted(found.values(), key=lambda group: KINDS.index(group.kind))

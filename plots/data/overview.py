@@ -82,7 +82,7 @@ def step_comparisons(found: Sequence[Configuration]) -> list[StepComparison]:
             here = [c for c in of_network if c.resource == resource]
             own = (fastest(c for c in here if c.use == "best")
                    or fastest(c for c in here if c.use == "cuda")
-                   or fastest(c for c in here if c.use != "vendor"))
+                   or fastest(c for c in here if c.use not in ("vendor", "bf16", "cuda_tf32")))
             vendor = fastest(c for c in here if c.use == "vendor")
             if own:
                 lines.append(StepComparison(own, vendor, first))

@@ -98,11 +98,16 @@ def has_time(row: Row) -> bool:
     return row["status"] == "ok" and bool(row["median_s"])
 
 
+def rounds_operands(row: Row) -> bool:
+    """To a narrower format than the problem's; all_reduce rounds messages."""
+    return (row["precision"] not in ("", "fp32", row["direction"])
+            and not row.get("message_share"))
+
+
 def is_set_apart(row: Row) -> bool:
     """Not to be compared with the others of its problem: with weights packed ahead, or operands
-    rounded to a narrower format than the problem's."""
-    return (row.get("prepacked") == "yes"
-            or row["precision"] in ("tf32", "bf16") and row["precision"] != row["direction"])
+    rounded."""
+    return row.get("prepacked") == "yes" or rounds_operands(row)
 
 
 def has_problem(row: Row) -> bool:

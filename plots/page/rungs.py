@@ -271,7 +271,8 @@ def roofline(run: Run, ladder: Ladder, rung: Rung) -> Markup | None:
     resource = resources_of(ladder.of(rung))[-1]
     rows = [row for row in ladder.of(rung, None, resource) if row["gflops_per_s"] and row["flops"]
             and row["bytes"]]
-    peak = peaks(run, "GFLOP/s", resource).get("peak")
+    names = {"fma_peak"} | {f"{row['precision']}_peak" for row in rows}
+    peak = max(peaks(run, "GFLOP/s", resource, name).get("peak", 0.0) for name in names) or None
     bandwidths = peaks(run, "GB/s", resource)
     if not rows or peak is None:
         return None

@@ -159,11 +159,13 @@ def test_each_precision_has_its_best_rung_in_the_summary(tmp_path, root):
     assert table_row(text, "low_precision int8", "1 thread", "`amx`")[3] == "8.00x"
 
 
-def test_a_rung_with_prepacked_weights_is_not_the_best_of_the_summary(tmp_path, root):
+@pytest.mark.parametrize("apart", [{"prepacked": "yes"}, {"precision": "bf16"}])
+def test_a_rung_with_packed_weights_or_rounded_operands_is_not_the_best_of_the_summary(
+        tmp_path, root, apart):
     write_csv(tmp_path, columns.SUMMARY, [
         summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
         summary_row("packed", 0.5, speedup_vs_serial=2, prepacked="no"),
-        summary_row("prepacked", 0.25, speedup_vs_serial=4, prepacked="yes")])
+        summary_row("apart", 0.25, speedup_vs_serial=4, **apart)])
     rewrite(load_run(tmp_path), root)
     text = (root / "README.md").read_text()
     assert table_row(text, "matmul", "1 thread", "`packed`")[3] == "2.00x"

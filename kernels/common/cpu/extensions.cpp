@@ -61,4 +61,8 @@ void require(Extension extension) {
   if (!cpu_has(extension)) throw Unsupported(std::string("this CPU has no ") + name_of(extension));
 }
 
+void require_here(Extension extension) {
+  if (!cpu_has(extension)) throw NotHere(std::string("this CPU has no ") + name_of(extension));
+}
+
 }  // namespace stepladder

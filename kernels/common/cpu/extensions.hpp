@@ -11,6 +11,8 @@ const char* name_of(Extension extension);  // as Intel's manual has it: "AVX512_
 // tile registers, which the first call asks for.
 bool cpu_has(Extension extension);
 
-void require(Extension extension);  // throws Unsupported, with its name, unless cpu_has() it
+// Throw Unsupported, or NotHere for rungs of this instruction set alone, unless cpu_has() it.
+void require(Extension extension);
+void require_here(Extension extension);
 
 }  // namespace stepladder

@@ -15,7 +15,7 @@ constexpr VariantInfo info{
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  require(Extension::avx512_bf16);
+  require_here(Extension::avx512_bf16);
   return std::make_unique<
       OneDnn<dnnl::algorithm::convolution_direct, dnnl::memory::data_type::bf16>>(problem,
                                                                                   resources);

@@ -1,8 +1,7 @@
 // oneDNN's primitives on the plain layout: eltwise for the activations, binary for the bias, lrn
 // for the normalization. Those of the backward pass of activations take y, as the contract does.
-// On the plain layout its backward lrn is a reference implementation of tens of milliseconds: that
-// pass runs in blocks of 16 channels, and includes the reorders and the forward pass, whose
-// workspace it reads.
+// On the plain layout its backward lrn is a reference implementation: that pass runs in blocks of
+// channels, and includes the reorders and the forward pass, whose workspace it reads.
 #include "kernels/common/onednn.hpp"
 
 #include <string_view>
@@ -154,26 +153,18 @@ class OneDnnLrnBackward final : public Plan {
  public:
   OneDnnLrnBackward(const Problem& p, const Resources& resources) : threads_(resources.threads) {
     const OpenMpThreads scope(threads_);
-    const dnnl::memory::dims dims{p.batch, p.channels, p.spatial, 1};
-    const auto f32 = dnnl::memory::data_type::f32;
-    const Desc plain(dims, f32, dnnl::memory::format_tag::nchw),
-        blocked(dims, f32, dnnl::memory::format_tag::nChw16c);
-    const auto forward = lrn(engine_, training, blocked, p);
-    const auto backward = lrn_backward(engine_, blocked, p);
-    if (std::string_view(backward.impl_info_str()).starts_with("ref"))
-      throw Unsupported("oneDNN has only its reference implementation for these channels");
-    plain_ = dnnl::memory(plain, engine_, nullptr);
-    for (dnnl::memory* memory : {&x_, &y_, &dy_, &dx_}) *memory = dnnl::memory(blocked, engine_);
-    const dnnl::memory workspace(forward.workspace_desc(), engine_);
-    forward_ = dnnl::lrn_forward(forward);
-    backward_ = dnnl::lrn_backward(backward);
-    of_forward_ = {{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}, {DNNL_ARG_WORKSPACE, workspace}};
-    of_backward_ = {{DNNL_ARG_SRC, x_},
-                    {DNNL_ARG_DIFF_DST, dy_},
-                    {DNNL_ARG_DIFF_SRC, dx_},
-                    {DNNL_ARG_WORKSPACE, workspace}};
-    to_blocked_ = dnnl::reorder(plain_, x_);
-    to_plain_ = dnnl::reorder(x_, plain_);
+    using Tag = dnnl::memory::format_tag;
+    const auto images = [&](Tag layout) {
+      return Desc({p.batch, p.channels, p.spatial, 1}, dnnl::memory::data_type::f32, layout);
+    };
+    for (const Tag layout : {Tag::nChw16c, Tag::nChw8c}) {
+      const auto backward = lrn_backward(engine_, images(layout), p);
+      if (std::string_view(backward.impl_info_str()).starts_with("ref")) continue;
+      create(images(Tag::nchw), images(layout), lrn(engine_, training, images(layout), p),
+             backward);
+      return;
+    }
+    throw Unsupported("oneDNN has only a reference implementation of this problem on this CPU");
   }
 
   void run(const Operands& o) override {
@@ -195,6 +186,23 @@ class OneDnnLrnBackward final : public Plan {
   std::string remark() const override { return onednn_remark(backward_); }
 
  private:
+  void create(const Desc& plain, const Desc& blocked,
+              const dnnl::lrn_forward::primitive_desc& forward,
+              const dnnl::lrn_backward::primitive_desc& backward) {
+    plain_ = dnnl::memory(plain, engine_, nullptr);
+    for (dnnl::memory* memory : {&x_, &y_, &dy_, &dx_}) *memory = dnnl::memory(blocked, engine_);
+    const dnnl::memory workspace(forward.workspace_desc(), engine_);
+    forward_ = dnnl::lrn_forward(forward);
+    backward_ = dnnl::lrn_backward(backward);
+    of_forward_ = {{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}, {DNNL_ARG_WORKSPACE, workspace}};
+    of_backward_ = {{DNNL_ARG_SRC, x_},
+                    {DNNL_ARG_DIFF_DST, dy_},
+                    {DNNL_ARG_DIFF_SRC, dx_},
+                    {DNNL_ARG_WORKSPACE, workspace}};
+    to_blocked_ = dnnl::reorder(plain_, x_);
+    to_plain_ = dnnl::reorder(x_, plain_);
+  }
+
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};

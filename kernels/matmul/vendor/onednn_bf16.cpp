@@ -15,7 +15,7 @@ using dnnl::memory;
 class OneDnnBf16 final : public Plan {
  public:
   OneDnnBf16(const Problem& p, const Resources& resources) : threads_(resources.threads) {
-    require(Extension::avx512_bf16);
+    require_here(Extension::avx512_bf16);
     const OpenMpThreads scope(threads_);
     const auto any = [](std::int64_t rows, std::int64_t columns) {
       return memory::desc({rows, columns}, memory::data_type::bf16, memory::format_tag::any);
@@ -25,10 +25,15 @@ class OneDnnBf16 final : public Plan {
                           transposed ? memory::dims{1, rows} : memory::dims{columns, 1});
     };
     const memory::desc c = plain(p.m, p.n, false);
-    const auto described = describe<dnnl::matmul>(engine_, {}, any(p.m, p.k), any(p.k, p.n), c);
-    multiply_ = dnnl::matmul(described);
-    a_.set(plain(p.m, p.k, p.transpose_a), described.src_desc(), engine_);
-    b_.set(plain(p.k, p.n, p.transpose_b), described.weights_desc(), engine_);
+    try {
+      const auto described = describe<dnnl::matmul>(engine_, {}, any(p.m, p.k), any(p.k, p.n), c);
+      multiply_ = dnnl::matmul(described);
+      a_.set(plain(p.m, p.k, p.transpose_a), described.src_desc(), engine_);
+      b_.set(plain(p.k, p.n, p.transpose_b), described.weights_desc(), engine_);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      throw Unsupported("oneDNN has no product of bf16 on this CPU");
+    }
     c_ = memory(c, engine_, nullptr);
     arguments_ = {{DNNL_ARG_SRC, a_.rounded}, {DNNL_ARG_WEIGHTS, b_.rounded}, {DNNL_ARG_DST, c_}};
   }

@@ -9,7 +9,9 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <vector>
 
+#include "kernels/common/cpu/extensions.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/training/training_networks.hpp"
 #include "tests/temporary_folder.hpp"
@@ -76,7 +78,9 @@ TEST(LatencyOf, AddsTheThroughputOfRanksAndTakesPercentilesOverAll) {
 }
 
 TEST(Inference, HasTheOutputsOfTheReferencesWithEachChoiceOfRungs) {
-  for (const char* use : {"serial", "simd", "openmp", "best", "vendor"})
+  std::vector<const char*> uses = {"serial", "simd", "openmp", "best", "vendor"};
+  if (cpu_has(Extension::avx512_bf16)) uses.push_back("best,matmul=packed_bf16");
+  for (const char* use : uses)
     for (const int threads : {1, 2}) {
       PlanStore plans(seed);
       const network::NetworkDescription description = builtin_network("mnist_cnn", 3);

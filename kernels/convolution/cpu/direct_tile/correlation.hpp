@@ -138,7 +138,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
   float* elements_of(int thread) const { return elements_.get() + thread * elements_size(); }
 
-  // Lanes without a channel keep their zeros.
+  // Lanes without a channel keep what they have: nobody stores their sums.
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
     const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
     const Range part = partition(p_.groups * panels() * source_elements_, threads_, thread);

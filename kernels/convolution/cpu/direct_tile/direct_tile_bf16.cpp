@@ -2,7 +2,7 @@
 // of two images where the sum runs over the batch (backward_weights). An instruction adds both
 // products to a lane, so that half as many are needed. Operands and results in memory stay fp32.
 //
-// Expected over direct_tile: up to 2x. A single source channel leaves half of each element unused.
+// Expected over direct_tile: up to 2x. A single source channel, or image, leaves half of each element unused.
 #include "kernels/common/cpu/extensions.hpp"
 #include "kernels/convolution/cpu/direct_tile/plan.hpp"
 
@@ -23,7 +23,7 @@ constexpr VariantInfo info{
 
 #if defined(__AVX512F__)
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  require(Extension::avx512_bf16);
+  require_here(Extension::avx512_bf16);
   return direct_tile_plan<Bf16Pairs>(problem, resources);
 }
 

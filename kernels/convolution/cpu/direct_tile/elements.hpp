@@ -2,8 +2,11 @@
 // float, or two numbers of bf16 in its 32 bits, whose products an instruction adds to one lane.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "kernels/common/cpu/narrow/interleaved.hpp"
 #include "kernels/common/cpu/simd.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {
@@ -14,8 +17,7 @@ struct Floats {
 };
 
 #if defined(__AVX512F__)
-// For CPUs with AVX512_BF16 only. The files that include this are built for AVX-512 alone, which
-// has no intrinsics for it.
+// For CPUs with AVX512_BF16 only. Builds for AVX-512 have no intrinsics of it: hence assembly.
 struct Bf16Pairs {
   static constexpr std::int64_t numbers = 2;
   static Vector add_products(Vector sum, Vector a, Vector b) {
@@ -27,9 +29,7 @@ struct Bf16Pairs {
   // to[i]: first[i] in the lower half and second[i] in the upper one, rounded to nearest, ties to
   // even. second is null: 0.
   static void make(const float* first, const float* second, std::int64_t count, float* to) {
-    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i interleaved = _mm512_or_si512(
-        lanes, _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(16)), 16));
+    const __m512i pairs = _mm512_load_si512(narrow::interleaved);
     for (std::int64_t i = 0; i < count; i += 16) {
       const auto mask = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, count - i)) - 1);
       const __m512 low = _mm512_maskz_loadu_ps(mask, first + i);
@@ -37,7 +37,7 @@ struct Bf16Pairs {
           second == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, second + i);
       __m512i rounded;
       asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(low), "v"(high));
-      _mm512_mask_storeu_epi32(to + i, mask, _mm512_permutexvar_epi16(interleaved, rounded));
+      _mm512_mask_storeu_epi32(to + i, mask, _mm512_permutexvar_epi16(pairs, rounded));
     }
   }
 };

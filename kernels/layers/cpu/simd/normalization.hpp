@@ -19,8 +19,8 @@ inline Vector to_minus_beta(const Vector& scale, float beta) {
 }
 
 // Positions of a work item, in whole vectors: long parts of each plane, since few lines of many
-// planes are slow to read, but the planes of a window stay in L1, those of the workspace in L2, and
-// every thread has an item.
+// planes are slow to read. A window of 5 planes stays in L1 and the workspace in L2, and threads
+// share an image where there are fewer images.
 inline std::int64_t block_positions(const Problem& p, int threads) {
   constexpr std::int64_t lanes = Vector::size, longest = 1024, of_workspace = 1 << 15;  // floats
   const std::int64_t most = std::clamp(of_workspace / p.channels, 4 * lanes, longest);

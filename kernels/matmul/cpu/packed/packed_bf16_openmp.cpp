@@ -17,7 +17,11 @@ constexpr VariantInfo info{
     .operand_error = 0x1p-7 + 0x1p-16,  // (1 + 2^-8)^2 - 1
 };
 
-const Registration registration{info, make_plan<Matmul, RoundedProduct>};
+std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
+  return std::make_unique<RoundedProduct>(problem, resources.threads);
+}
+
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -4,6 +4,7 @@
 
 #include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/narrow/dot_kernel.hpp"
+#include "kernels/common/cpu/narrow/interleaved.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/matmul.hpp"
 
@@ -90,7 +91,7 @@ class RoundedOperands {
   STEPLADDER_DOT_INLINE void load_across_k(const float* values, std::int64_t row, Range columns,
                                            std::int64_t l, Vectors& v) const {
     const __mmask16 mask = mask_of(columns.end - columns.begin);
-    const __m512i pairs = interleaved();
+    const __m512i pairs = _mm512_load_si512(narrow::interleaved);
     for (std::int64_t g = 0; g < narrow::tile_side; ++g) {
       const std::int64_t left = p_.k - l - 2 * g;
       const float* from = values + (l + 2 * g) * row + columns.begin;
@@ -100,24 +101,16 @@ class RoundedOperands {
     }
   }
 
-  // The 16-bit lanes 0, 16, 1, 17 and so on.
-  STEPLADDER_DOT_INLINE static __m512i interleaved() {
-    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_or_si512(lanes,
-                           _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(16)), 16));
-  }
-
   Problem p_;
 };
 
 class RoundedProduct final : public Plan {
  public:
-  RoundedProduct(const Problem& problem, const Resources& resources)
-      : problem_(problem), threads_(resources.threads) {
-    require(Extension::avx512_bf16);
+  RoundedProduct(const Problem& problem, int threads) : problem_(problem), threads_(threads) {
+    require_here(Extension::avx512_bf16);
     product_ = std::make_unique<
         narrow::PackedProduct<narrow::DotBf16, narrow::DotKernel, RoundedOperands>>(
-        RoundedOperands(problem), threads_);
+        RoundedOperands(problem), threads);
   }
 
   void run(const Operands& operands) override {
