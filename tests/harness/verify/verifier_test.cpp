@@ -593,15 +593,19 @@ TEST_F(Verifier, TheExactTierIsForFp32AndForRoundedOperands) {
     return takes_exact_tier(*problem, changed);
   };
   EXPECT_TRUE(takes([](VariantInfo&) {}));
-  EXPECT_FALSE(takes([](VariantInfo& v) { v.precision = Precision::fp16; }));
-  EXPECT_FALSE(takes([](VariantInfo& v) { v.precision = Precision::bf16; }));
+  for (const Precision precision : {Precision::fp16, Precision::bf16})  // of messages
+    EXPECT_FALSE(takes([precision](VariantInfo& v) {
+      v.precision = precision;
+      v.encoded_share = 0.5;
+    }));
+  EXPECT_TRUE(takes([](VariantInfo& v) { v.encoded_share = 0.85; }));  // without loss
   EXPECT_TRUE(takes([](VariantInfo& v) { v.precision = Precision::tf32; }));
   EXPECT_FALSE(takes([](VariantInfo& v) { v.bound_factor = 1.5; }));
   EXPECT_TRUE(takes([](VariantInfo& v) {
     v.bound_factor = 1.5;
     v.operand_error = 0.1;
   }));
-  EXPECT_FALSE(takes([](VariantInfo& v) {
+  EXPECT_TRUE(takes([](VariantInfo& v) {
     v.operand_error = 0.1;
     v.precision = Precision::bf16;
   }));
