@@ -21,14 +21,23 @@ constexpr std::uint64_t seed = 11;
 constexpr int steps = 10, steps_of_single_rungs = 3;
 
 // Sums in another order differ by about 1e-7, relative. In ten steps the difference grows, but
-// stays below this fraction of the loss, or of 1 if the loss is smaller.
-constexpr double tolerance = 1e-4;
+// stays below this fraction of the loss, or of 1 if the loss is smaller. With rungs that round
+// their operands it stays below the error of one product, at a rate with which the loss of a few
+// images does not oscillate.
+constexpr double tolerance_of_fp32 = 1e-4, rate_of_rounded = 0.1;
 
-std::vector<double> trace(TrainableNetwork& network, int steps) {
+void restart(TrainableNetwork& network, std::span<const float> weights) {
+  std::ranges::copy(weights, network.parameters().begin());
+  for (const std::span<float> state : {network.state1(), network.state2()})
+    std::ranges::fill(state, 0.0F);
+  network.set_next_step(1);
+}
+
+std::vector<double> trace(TrainableNetwork& network, int steps, double rate = 1) {
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
     fill_batch(network, seed);
-    losses.push_back(network.step(network.description().optimizer.learning_rate));
+    losses.push_back(network.step(rate * network.description().optimizer.learning_rate));
   }
   return losses;
 }
@@ -66,6 +75,8 @@ void expect_one_trace(const network::NetworkDescription& description) {
   const std::vector<float> initial(serial.parameters().begin(), serial.parameters().end());
   const std::vector<double> expected = trace(serial, steps);
   EXPECT_LT(expected.back(), expected.front()) << "the network does not learn";
+  restart(serial, initial);
+  const std::vector<double> expected_of_rounded = trace(serial, steps, rate_of_rounded);
   for (auto [use, options, count] : configurations()) {
     options.parameters_of =
         &serial.parts();  // drawing millions of weights takes longer than ten steps
@@ -78,12 +89,14 @@ void expect_one_trace(const network::NetworkDescription& description) {
       std::cout << use << ": " << none.what() << '\n';
       continue;
     }
-    std::copy(initial.begin(), initial.end(), network->parameters().begin());
-    for (const std::span<float> state : {network->state1(), network->state2()})
-      std::fill(state.begin(), state.end(), 0.0F);
-    const std::vector<double> losses = trace(*network, count);
-    for (std::size_t i = 0; i < losses.size(); ++i)
-      EXPECT_NEAR(losses[i], expected[i], tolerance * std::max(1.0, expected[i])) << "step " << i;
+    restart(*network, initial);
+    const bool rounds = network->operand_error() > 0;
+    const std::vector<double> losses = trace(*network, count, rounds ? rate_of_rounded : 1);
+    const double tolerance = std::max(tolerance_of_fp32, network->operand_error());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const double loss = (rounds ? expected_of_rounded : expected)[i];
+      EXPECT_NEAR(losses[i], loss, tolerance * std::max(1.0, loss)) << "step " << i;
+    }
   }
 }
 
