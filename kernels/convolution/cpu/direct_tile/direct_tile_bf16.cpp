@@ -2,7 +2,8 @@
 // of two images where the sum runs over the batch (backward_weights). An instruction adds both
 // products to a lane, so that half as many are needed. Operands and results in memory stay fp32.
 //
-// Expected over direct_tile: up to 2x. A single source channel, or image, leaves half of each element unused.
+// Expected over direct_tile: up to 2x. A single source channel, or image, leaves half of each
+// element unused.
 #include "kernels/common/cpu/extensions.hpp"
 #include "kernels/convolution/cpu/direct_tile/plan.hpp"
 
