@@ -370,8 +370,9 @@ Roof roof_of(const ProblemInfo& problem, double operand_bytes, bool cold, int th
     memory.name = fmt::format("{}_{}", nearest->name, level);
     memory.seconds += here * bytes / bandwidth;
   }
-  std::string name = problem.precision + "_peak";
-  if (problem.precision.empty() || problem.precision == "fp16") name = "fma_peak";
+  const bool is_fp32 = problem.precision.empty() || problem.precision == "fp32" ||
+                       problem.precision == "fp16";  // which is widened
+  const std::string name = is_fp32 ? "fma_peak" : problem.precision + "_peak";
   const double peak = find(ceilings, name, "", threads);
   const Roof compute{name, peak > 0 ? problem.flops / peak : 0};
   return compute.seconds >= memory.seconds ? compute : memory;

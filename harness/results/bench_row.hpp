@@ -37,6 +37,10 @@ struct BenchRow {
   std::string repeat_command{};
 
   bool is_ok() const { return status == "ok"; }
+  std::string precision() const {  // of the problem's operands, or else of the variant
+    return problem != nullptr && !problem->precision.empty() ? problem->precision
+                                                             : name_of(variant->info->precision);
+  }
   // Faster than its roof allows, unless its algorithm does less arithmetic (Winograd, FFT).
   bool is_beyond_roof() const {
     constexpr double most = 1.05;

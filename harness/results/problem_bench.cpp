@@ -767,16 +767,12 @@ void ProblemBench::set_times(const Case& problem, Candidate& candidate, Measured
   }
   const std::string on = device_of(*candidate.variant->info);
   if (is_on(candidate, Place::opencl) && on != "cpu") return;  // its ceilings are not measured
-  const VariantInfo& variant = *candidate.variant->info;
-  if (is_on_device(candidate)) {
-    candidate.roof = device_roof_of(problem.info(), variant, run_.ceilings());
-    return;
-  }
   ProblemInfo info = problem.info();
-  if (info.precision.empty() && variant.precision != Precision::fp32)
-    info.precision = name_of(variant.precision);
-  candidate.roof = roof_of(info, problem.operand_bytes(), options_.cold, candidate.threads,
-                           run_.machine().caches, run_.ceilings());
+  info.precision = candidate.precision();
+  candidate.roof = is_on_device(candidate)
+                       ? device_roof_of(info, *candidate.variant->info, run_.ceilings())
+                       : roof_of(info, problem.operand_bytes(), options_.cold, candidate.threads,
+                                 run_.machine().caches, run_.ceilings());
 }
 
 void ProblemBench::set_speedups(std::vector<Candidate>& candidates) const {

@@ -86,11 +86,7 @@ const ColumnsOf<BenchRow>& summary_columns() {
        {"shape", "", "dimensions of the problem",
         of_problem([](const Problem& p) { return p.shape; })},
        {"precision", "", "precision of the arithmetic; low_precision: format of the operands",
-        [](const Row& r) {
-          return r.problem != nullptr && !r.problem->precision.empty()
-                     ? r.problem->precision
-                     : name_of(r.variant->info->precision);
-        }},
+        [](const Row& r) { return r.precision(); }},
        {"arithmetic", "",
         "fewer: multiplications than the problem defines, as in Winograd; any: the library chooses",
         [](const Row& r) {

@@ -17,6 +17,28 @@ inline std::string onednn_remark(const dnnl::primitive& primitive) {
          std::to_string(version->patch) + " " + kernel;
 }
 
+// One operand in the caller's layout and format, and in those of the primitive; the same memory if
+// they are equal.
+struct ReorderedMemory {
+  dnnl::memory plain, chosen;
+  dnnl::reorder reorder;
+  bool same = true;
+
+  void set(const dnnl::memory::desc& plain_desc, const dnnl::memory::desc& chosen_desc,
+           const dnnl::engine& engine, bool is_result = false) {
+    plain = dnnl::memory(plain_desc, engine, nullptr);
+    same = plain_desc == chosen_desc;
+    chosen = same ? plain : dnnl::memory(chosen_desc, engine);
+    if (!same) reorder = is_result ? dnnl::reorder(chosen, plain) : dnnl::reorder(plain, chosen);
+  }
+  void reorder_before(dnnl::stream& stream) {
+    if (!same) reorder.execute(stream, plain, chosen);
+  }
+  void reorder_after(dnnl::stream& stream) {
+    if (!same) reorder.execute(stream, chosen, plain);
+  }
+};
+
 // The primitive_desc of a Primitive; `parameters` in the order of version 3.
 template <class Primitive, class... Parameters>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine,

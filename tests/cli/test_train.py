@@ -4,11 +4,10 @@ import json
 import random
 import re
 import struct
-from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, read_csv
+from conftest import HAS_BF16, ROOT, read_csv
 
 NETWORK = {
     "input": {"channels": 1, "height": 6, "width": 6}, "classes": 10, "batch": 10,
@@ -75,9 +74,6 @@ def test_a_target_that_is_missed_is_an_exit_status(train):
     assert done.returncode == 1
     assert "target of 100.00 % was not reached" in done.stderr
     assert len(rows) == 1
-
-
-HAS_BF16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()
 
 
 @pytest.mark.skipif(not HAS_BF16, reason="this CPU has no AVX512_BF16")

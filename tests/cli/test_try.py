@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from conftest import ROOT, Program
+from conftest import HAS_BF16, ROOT, Program
 
 
 @pytest.fixture
@@ -70,6 +70,17 @@ def test_a_rung_is_tried_beside_the_one_below_the_others_and_the_libraries(run):
                                     "the fastest library")):
         assert re.match(rf"  {number} as fast \({number} \.\. {number}\) as \w+, ", line)
         assert what in line
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="this CPU has no AVX512_BF16")
+def test_a_rung_that_rounds_operands_is_compared_with_those_that_round_them_too(run):
+    done = run("try", "packed_bf16", "--shape", "40x64x48", "--threads", "1", "--random", "3",
+               "--budget", "0.005")
+    assert done.returncode == 0, done.stderr
+    verdict = done.stdout[done.stdout.index("geometric means:"):]
+    assert re.search(r"as packed_avx\w+, the rung below", verdict)
+    assert "as packed_bf16_openmp, the fastest other rung" in verdict
+    assert "as onednn_bf16, the fastest library" in verdict
 
 
 # The second loop takes almost all of the time.

@@ -35,7 +35,7 @@ class OneDnn final : public Plan {
     x_.plain.set_data_handle(operands.x);
     w_.plain.set_data_handle(operands.w);
     y_.plain.set_data_handle(operands.y);
-    for (Tensor* tensor : {&x_, &w_, &y_})
+    for (ReorderedMemory* tensor : {&x_, &w_, &y_})
       if (tensor != &result()) tensor->reorder_before(stream_);
     convolution_.execute(stream_, arguments_);
     result().reorder_after(stream_);
@@ -47,29 +47,7 @@ class OneDnn final : public Plan {
  private:
   using Memory = dnnl::memory;
 
-  // One operand in the caller's layout and in the one that oneDNN chose; the same memory if the
-  // layouts are equal.
-  struct Tensor {
-    Memory plain, chosen;
-    dnnl::reorder reorder;
-    bool same = true;
-
-    void set(const Memory::desc& plain_desc, const Memory::desc& chosen_desc,
-             const dnnl::engine& engine, bool is_result) {
-      plain = Memory(plain_desc, engine, nullptr);
-      same = plain_desc == chosen_desc;
-      chosen = same ? plain : Memory(chosen_desc, engine);
-      if (!same) reorder = is_result ? dnnl::reorder(chosen, plain) : dnnl::reorder(plain, chosen);
-    }
-    void reorder_before(dnnl::stream& stream) {
-      if (!same) reorder.execute(stream, plain, chosen);
-    }
-    void reorder_after(dnnl::stream& stream) {
-      if (!same) reorder.execute(stream, chosen, plain);
-    }
-  };
-
-  Tensor& result() {
+  ReorderedMemory& result() {
     switch (direction_) {
       case Direction::forward:
         return y_;
@@ -156,7 +134,7 @@ class OneDnn final : public Plan {
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  Tensor x_, w_, y_;
+  ReorderedMemory x_, w_, y_;
   dnnl::primitive convolution_;
   std::unordered_map<int, Memory> arguments_;
 };

@@ -169,46 +169,43 @@ class OneDnnLrnBackward final : public Plan {
 
   void run(const Operands& o) override {
     const OpenMpThreads scope(threads_);
-    const auto block = [&](const float* values, dnnl::memory& to) {
-      plain_.set_data_handle(const_cast<float*>(values));
-      to_blocked_.execute(stream_, plain_, to);
-      stream_.wait();
-    };
-    block(o.x, x_);
-    block(o.dy, dy_);
+    x_.plain.set_data_handle(o.x);
+    dy_.plain.set_data_handle(o.dy);
+    dx_.plain.set_data_handle(o.dx);
+    x_.reorder_before(stream_);
+    dy_.reorder_before(stream_);
     forward_.execute(stream_, of_forward_);
     backward_.execute(stream_, of_backward_);
-    plain_.set_data_handle(o.dx);
-    to_plain_.execute(stream_, dx_, plain_);
+    dx_.reorder_after(stream_);
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_remark(backward_); }
+  std::string remark() const override {
+    return onednn_remark(backward_) + ", with reorders and its forward pass";
+  }
 
  private:
   void create(const Desc& plain, const Desc& blocked,
               const dnnl::lrn_forward::primitive_desc& forward,
               const dnnl::lrn_backward::primitive_desc& backward) {
-    plain_ = dnnl::memory(plain, engine_, nullptr);
-    for (dnnl::memory* memory : {&x_, &y_, &dy_, &dx_}) *memory = dnnl::memory(blocked, engine_);
+    x_.set(plain, blocked, engine_);
+    dy_.set(plain, blocked, engine_);
+    dx_.set(plain, blocked, engine_, true);
+    const dnnl::memory y(blocked, engine_);
     const dnnl::memory workspace(forward.workspace_desc(), engine_);
     forward_ = dnnl::lrn_forward(forward);
     backward_ = dnnl::lrn_backward(backward);
-    of_forward_ = {{DNNL_ARG_SRC, x_}, {DNNL_ARG_DST, y_}, {DNNL_ARG_WORKSPACE, workspace}};
-    of_backward_ = {{DNNL_ARG_SRC, x_},
-                    {DNNL_ARG_DIFF_DST, dy_},
-                    {DNNL_ARG_DIFF_SRC, dx_},
+    of_forward_ = {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, workspace}};
+    of_backward_ = {{DNNL_ARG_SRC, x_.chosen},
+                    {DNNL_ARG_DIFF_DST, dy_.chosen},
+                    {DNNL_ARG_DIFF_SRC, dx_.chosen},
                     {DNNL_ARG_WORKSPACE, workspace}};
-    to_blocked_ = dnnl::reorder(plain_, x_);
-    to_plain_ = dnnl::reorder(x_, plain_);
   }
 
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  dnnl::memory plain_;            // of the operand that is reordered
-  dnnl::memory x_, y_, dy_, dx_;  // blocked
-  dnnl::reorder to_blocked_, to_plain_;
+  ReorderedMemory x_, dy_, dx_;
   dnnl::primitive forward_, backward_;
   std::unordered_map<int, dnnl::memory> of_forward_, of_backward_;
 };

@@ -35,13 +35,15 @@ class OneDnnBf16 final : public Plan {
       throw Unsupported("oneDNN has no product of bf16 on this CPU");
     }
     c_ = memory(c, engine_, nullptr);
-    arguments_ = {{DNNL_ARG_SRC, a_.rounded}, {DNNL_ARG_WEIGHTS, b_.rounded}, {DNNL_ARG_DST, c_}};
+    arguments_ = {{DNNL_ARG_SRC, a_.chosen}, {DNNL_ARG_WEIGHTS, b_.chosen}, {DNNL_ARG_DST, c_}};
   }
 
   void run(const Operands& o) override {
     const OpenMpThreads scope(threads_);
-    a_.round(o.a, stream_);
-    b_.round(o.b, stream_);
+    a_.plain.set_data_handle(const_cast<float*>(o.a));
+    b_.plain.set_data_handle(const_cast<float*>(o.b));
+    a_.reorder_before(stream_);
+    b_.reorder_before(stream_);
     c_.set_data_handle(o.c);
     multiply_.execute(stream_, arguments_);
     stream_.wait();
@@ -50,25 +52,10 @@ class OneDnnBf16 final : public Plan {
   std::string remark() const override { return onednn_remark(multiply_); }
 
  private:
-  struct Matrix {
-    memory plain, rounded;
-    dnnl::reorder reorder;
-
-    void set(const memory::desc& from, const memory::desc& to, const dnnl::engine& engine) {
-      plain = memory(from, engine, nullptr);
-      rounded = memory(to, engine);
-      reorder = dnnl::reorder(plain, rounded);
-    }
-    void round(const float* values, dnnl::stream& stream) {
-      plain.set_data_handle(const_cast<float*>(values));
-      reorder.execute(stream, plain, rounded);
-    }
-  };
-
   int threads_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  Matrix a_, b_;
+  ReorderedMemory a_, b_;
   memory c_;
   dnnl::matmul multiply_;
   std::unordered_map<int, memory> arguments_;
