@@ -191,8 +191,9 @@ class Inference {
     std::size_t next = 0;
     for (Configuration& c : all) {
       if (!c.service) continue;
+      const double bound = output_bound(*services[next].networks.front());
       c.latency = latencies[next++];
-      require_right(c, c.latency->error);
+      require_right(c, c.latency->error, bound);
     }
     has_verified_ = has_verified_ || std::any_of(all.begin(), all.end(), [](const auto& c) {
                       return c.latency.has_value();
@@ -253,9 +254,10 @@ class Inference {
       c.accuracy = accuracy_over_ranks(network, inputs_.data->test);
       std::ranges::copy(std::span(images_).first(count), network.images().begin());
     }
+    const double bound = output_bound(network);
     // A network that owns the weights stays until the end of the batch.
     if (!(error <= 1) && &network == owner) kept_ = std::move(c.service);
-    require_right(c, error);
+    require_right(c, error, bound);
   }
 
   void set_reference(TrainableNetwork& network) {
@@ -267,13 +269,13 @@ class Inference {
     }
   }
 
-  void require_right(Configuration& c, double error) {
+  void require_right(Configuration& c, double error, double bound) {
     c.error = std::isnan(c.error) ? error : std::max(c.error, error);
     if (error <= 1) return;
     has_failed_ = true;
     c.fail("failed",
            fmt::format("the outputs differ from the fp64 reference by {:.3g} times the bound, {:g}",
-                       error, output_bound(*c.service->networks.front())));
+                       error, bound));
   }
 
   std::vector<std::vector<std::string>> rows_of(const Configuration& c, int batch) const {

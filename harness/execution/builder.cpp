@@ -150,9 +150,10 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
       options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
   Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
   // A step packs its new weights; inference packs them once.
+  double operand_error = 0;  // the largest of the rungs that may run
   const auto bound = [&](const Variant& variant,
                          std::shared_ptr<PlanOf<Primitive>> plan) -> Alternative {
-    parts_->operand_error = std::max(parts_->operand_error, variant.info->operand_error);
+    operand_error = std::max(operand_error, variant.info->operand_error);
     const auto run = [plan, operands] { plan->run(operands()); };
     const auto prepare = [plan, operands] { plan->prepare(operands()); };
     if (!variant.info->prepacked) return {variant.name, run};
@@ -177,6 +178,7 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
           bound(variant, plan_variant<Primitive>(variant.entry, problem,
                                                  {threads, mpi_session().communicator()})));
   }
+  parts_->operand_error += operand_error;
   return operation;
 }
 

@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import zlib
 
 import pytest
 
@@ -265,6 +266,23 @@ def test_a_damaged_checkpoint_is_refused(infer, checkpoints):
     done, rows = infer("--weights", newest, *BRIEF)
     assert done.returncode == 1 and rows == []
     assert done.stderr == f"stepladder: {newest}: damaged: its checksum is wrong\n"
+
+
+@pytest.mark.parametrize("use", ["serial", "serial,simd"])
+def test_outputs_that_are_no_numbers_fail(infer, checkpoints, use):
+    folder, _ = checkpoints
+    newest = max(folder.glob("step-*.checkpoint"))
+    content = bytearray(newest.read_bytes())[:-4]
+    header = content.index(b"\n") + 1
+    first = header + 8 + struct.unpack_from("<Q", content, header)[0]
+    struct.pack_into("<f", content, first, float("nan"))
+    newest.write_bytes(content + struct.pack("<I", zlib.crc32(content)))
+    done, rows = infer("--weights", newest, "--use", use, *BRIEF)
+    assert done.returncode == 1, done.stderr
+    assert [row["status"] for row in totals(rows)] == ["failed"] * len(totals(rows)) != []
+    for row in totals(rows):
+        assert "the outputs differ from the fp64 reference by inf times the bound, 0.0001" in \
+            row["reason"]
 
 
 def test_too_few_images_for_the_batch_are_an_error(infer, checkpoints):
