@@ -17,7 +17,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string before, after;
   double threshold = 5, significance = 0.05;
   bool json = false, paired = false;
@@ -99,7 +99,7 @@ void print_missing(const std::vector<RowKey>& missing, const Repetitions& other,
 }
 
 void print_table(const Result& result, const Repetitions& before, const Repetitions& after,
-                 const Options& options) {
+                 const CompareOptions& options) {
   fmt::print("{:<74} {:>10} {:>10} {:>7}  {:<16} {:>6}\n", "row", "old s", "new s", "ratio",
              "interval", "p");
   const auto time = [](double seconds) {
@@ -135,7 +135,7 @@ void print_table(const Result& result, const Repetitions& before, const Repetiti
       result.failed.empty() ? "" : fmt::format(", {} FAILED", result.failed.size()));
 }
 
-void print_json(const Result& result, const Options& options) {
+void print_json(const Result& result, const CompareOptions& options) {
   Json rows = Json::array();
   for (const RowComparison& row : result.rows) {
     Json line = json_of(row.key);
@@ -184,7 +184,7 @@ std::vector<RowKey> missing_in(const Repetitions& other, const Repetitions& run)
   return missing;
 }
 
-int run(const Options& options) {
+int run(const CompareOptions& options) {
   const Repetitions before = read_repetitions(options.before);
   const Repetitions after = read_repetitions(options.after);
   const ComparisonOptions how{.threshold = options.threshold / 100,
@@ -212,7 +212,7 @@ Command compare_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("compare",
                                          "Compare two runs; exit 1 on a slowdown or a row that "
                                          "fails now, 2 when they cannot be compared");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   app->add_option("old", options->before, "Folder of the earlier run")->required();
   app->add_option("new", options->after, "Folder of the later run")->required();
   app->add_option("--threshold", options->threshold, "Smallest change that matters, in percent")

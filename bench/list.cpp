@@ -17,7 +17,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct ListOptions {
   std::vector<std::string> primitives;
   std::string place;
   std::string results;  // empty: that of the project
@@ -92,7 +92,7 @@ void print_ladder(const Ladder& ladder, const DeviceStatus& status) {
   }
 }
 
-int run(const Options& options) {
+int run(const ListOptions& options) {
   std::vector<const PrimitiveType*> types;
   for (const std::string& name : options.primitives) types.push_back(&primitive(name));
   if (types.empty()) types.assign(primitives().begin(), primitives().end());
@@ -115,7 +115,7 @@ int run(const Options& options) {
 Command list_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "list", "Print the rungs, what each adds to the one below, and why it does not run here");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ListOptions>();
   app->add_option("primitives", options->primitives, "Only these primitives");
   add_place_option(*app, options->place);
   app->add_flag(

@@ -19,6 +19,13 @@ namespace {
 
 std::string typed;  // set once, before any command runs
 
+#ifdef STEPLADDER_PRIMITIVES  // a build without the others, and therefore without networks
+constexpr const char* subcommand =
+    "subcommand of a build for " STEPLADDER_PRIMITIVES " alone (`make build` builds all)";
+#else
+constexpr const char* subcommand = "subcommand";
+#endif
+
 constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 
 // The other ranks must not wait for this one.
@@ -44,12 +51,15 @@ int dispatch(int count, char** arguments) {
   program.require_subcommand(1);
   program.set_version_flag("--version", "stepladder 0.1.0");
   const std::vector<Command> commands = {
-      list_command(program),      machine_command(program),   verify_command(program),
-      bench_command(program),     attribute_command(program), new_command(program),
-      try_command(program),       step_command(program),      infer_command(program),
-      train_command(program),     modes_command(program),     plan_command(program),
-      tune_command(program),      predict_command(program),   compare_command(program),
-      completion_command(program)};
+      list_command(program),    machine_command(program),   verify_command(program),
+      bench_command(program),   attribute_command(program), new_command(program),
+      try_command(program),
+#ifndef STEPLADDER_PRIMITIVES
+      step_command(program),    infer_command(program),     train_command(program),
+      modes_command(program),   plan_command(program),      tune_command(program),
+      predict_command(program),
+#endif
+      compare_command(program), completion_command(program)};
   add_examples(program);
   try {
     const Command* chosen = mpi_session().agree([&]() -> const Command* {
@@ -61,7 +71,7 @@ int dispatch(int count, char** arguments) {
           names.push_back(command.app->get_name());
           known = known || names.back() == arguments[1];
         }
-        if (!known) throw UnknownName("subcommand", arguments[1], names);
+        if (!known) throw UnknownName(subcommand, arguments[1], names);
       }
       program.parse(count, arguments);  // which looks at files
       for (const Command& command : commands)

@@ -13,7 +13,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct NewOptions {
   std::string primitive, name, from;
 };
 
@@ -35,7 +35,7 @@ std::filesystem::path file_of(const std::string& primitive, const std::string& r
 }
 
 // The comment in front of the first line of code says what to do.
-std::string with_instructions(const std::string& text, const Options& options) {
+std::string with_instructions(const std::string& text, const NewOptions& options) {
   std::size_t code = 0;
   while (text.compare(code, 2, "//") == 0) code = text.find('\n', code) + 1;
   return fmt::format(
@@ -51,7 +51,7 @@ std::string with_instructions(const std::string& text, const Options& options) {
 }
 
 // The fields of VariantInfo that tell the copy from its source.
-std::string renamed(std::string text, const Options& options) {
+std::string renamed(std::string text, const NewOptions& options) {
   const std::string name = fmt::format("    .name = \"{}\",", options.name),
                     builds_on = fmt::format("    .builds_on = \"{}\",", options.from);
   const std::regex own_name(fmt::format(R"re( *\.name = "{}",)re", options.from));
@@ -69,7 +69,7 @@ std::string renamed(std::string text, const Options& options) {
   return text;
 }
 
-int run(const Options& options) {
+int run(const NewOptions& options) {
   const PrimitiveType& type = primitive(options.primitive);
   std::vector<std::string> rungs;
   for (const Variant& variant : type.variants()) {
@@ -94,7 +94,7 @@ int run(const Options& options) {
 Command new_command(CLI::App& program) {
   CLI::App* app =
       program.add_subcommand("new", "Write the file of a new rung, as a copy of another");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NewOptions>();
   app->add_option("primitive", options->primitive, "Primitive")->required();
   app->add_option("name", options->name, "Name of the new rung")
       ->required()

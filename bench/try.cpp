@@ -27,7 +27,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct TryOptions {
   std::string rung, primitive;
   int random = 40;
   bool assembly = false;
@@ -48,7 +48,7 @@ const Variant* widest(const std::vector<Variant>& variants, const std::string& n
 
 // The primitive that has the rung. Throws UnknownName if there is none, std::runtime_error if
 // several have.
-const PrimitiveType& primitive_of(const Options& options) {
+const PrimitiveType& primitive_of(const TryOptions& options) {
   if (!options.primitive.empty()) {
     const PrimitiveType& type = primitive(options.primitive);
     std::vector<std::string> names;
@@ -142,7 +142,7 @@ void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const 
 }
 
 // Random problems, in a process of their own: one that crashes is told from one that is slow.
-bool passes(const Options& options, const PrimitiveType& type, const Variant& own,
+bool passes(const TryOptions& options, const PrimitiveType& type, const Variant& own,
             const std::string& plugins) {
   if (options.random == 0) return true;
   const std::string command =
@@ -196,7 +196,7 @@ std::string emptied_folder() {
   return folder.string();
 }
 
-int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
+int run(const TryOptions& options, const std::shared_ptr<BenchCommand>& command) {
   const PrimitiveType& type = primitive_of(options);
   const std::vector<Variant> all = type.variants();
   const Variant own = *widest(all, options.rung);
@@ -242,7 +242,7 @@ int run(const Options& options, const std::shared_ptr<BenchCommand>& command) {
 Command try_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "try", "Verify one rung and measure it beside the one below, the others and the libraries");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TryOptions>();
   auto command = std::make_shared<BenchCommand>();
   command->bench.threads = default_threads();
   command->bench.measure.budget_seconds = 0.04;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int nothing_verified = 4;  // exit status
 
-struct Options {
+struct VerifyOptions {
   Selection selection;
   int random = 0;
   std::uint64_t seed = 1;
@@ -39,8 +39,8 @@ struct Counts {
   DeviceTally on_device;
 };
 
-void verify_problem(Case& problem, const std::vector<Variant>& variants, const Options& options,
-                    Counts& counts) {
+void verify_problem(Case& problem, const std::vector<Variant>& variants,
+                    const VerifyOptions& options, Counts& counts) {
   const bool reports = mpi_session().rank() == 0;
   const ProblemInfo& info = problem.info();
   const Machine machine = detect_machine();
@@ -122,7 +122,7 @@ void record(const DeviceTally& tally, const std::vector<Variant>& variants,
 
 // Verifies the variants on the problems of the suites, then on random ones.
 Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
-                       const Options& options) {
+                       const VerifyOptions& options) {
   const PrimitiveType* type = work.type;
   const std::string what = variants.size() == 1
                                ? fmt::format("{} {}", type->name(), variants.front().name)
@@ -166,7 +166,7 @@ Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
   return counts;
 }
 
-int run(const Options& options) {
+int run(const VerifyOptions& options) {
   report_crashes();
   if (!options.record.empty()) {
     if (device() == nullptr)
@@ -206,7 +206,7 @@ int run(const Options& options) {
 Command verify_command(CLI::App& program) {
   CLI::App* app =
       program.add_subcommand("verify", "Verify variants on a suite or on random problems");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   options->selection.add_options(*app);
   add_plugin_options(*app, options->selection.plugins);
   app->add_option(

@@ -22,6 +22,7 @@ struct RowKey {
   std::string primitive, direction, problem;
   std::int64_t threads = 1, ranks = 1;
   std::string variant;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a fault of clang-tidy 14
   auto operator<=>(const RowKey&) const = default;
   bool same_group(const RowKey& other) const {
     return primitive == other.primitive && direction == other.direction &&

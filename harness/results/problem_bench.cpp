@@ -35,10 +35,6 @@ constexpr double widest_spread = 0.2;  // of the confidence interval, relative t
 constexpr double widest_beside_others = 0.05;
 
 // Processes, not GPUs of one process.
-bool over_ranks(const Case& problem) {
-  return problem.info().ranks > 1 && mpi_session().ranks() > 1;
-}
-
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
 
 // Whether its operands are in the device's memory and the device's clock times it.

@@ -29,11 +29,11 @@ double expected_seconds(const Case& problem) {
                   problem.info().flops / flops_per_second);
 }
 
-namespace {
-
-bool over_ranks(const Case& problem) {  // processes, not GPUs
+bool over_ranks(const Case& problem) {
   return problem.info().ranks > 1 && mpi_session().ranks() > 1;
 }
+
+namespace {
 
 // The verdict of `run`, or of what it throws on this rank.
 template <class Run>

@@ -33,6 +33,9 @@ struct Filling {
 std::vector<Filling> fillings(const Case& problem, const std::vector<Variant>& variants,
                               std::uint64_t seed);
 
+// Several processes compute the problem together; GPUs of one process do not count.
+bool over_ranks(const Case& problem);
+
 // Of one call of a variant whose time is unknown; generous.
 double expected_seconds(const Case& problem);
 

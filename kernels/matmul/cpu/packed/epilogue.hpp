@@ -2,6 +2,7 @@
 // lowest is 0 with ReLU and minus infinity without.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 
 #include "kernels/common/cpu/gemm_tile.hpp"
@@ -39,6 +40,23 @@ class RowBias {
  private:
   const float* bias_;
   Vector lowest_;
+};
+
+// One of them, or none: the tiles of all sizes are compiled once for the three, which differ where
+// they store.
+struct FusedEpilogue {
+  const float *column_bias = nullptr, *row_bias = nullptr;  // both null: the sums are not finished
+  bool relu = false;
+
+  template <class Store>
+  [[gnu::always_inline]] void choose(const Store& store) const {
+    if (column_bias != nullptr)
+      store(ColumnBias(column_bias, relu));
+    else if (row_bias != nullptr)
+      store(RowBias(row_bias, relu));
+    else
+      store(IdentityEpilogue{});
+  }
 };
 
 }  // namespace stepladder::matmul::inline STEPLADDER_ISA

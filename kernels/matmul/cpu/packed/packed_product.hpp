@@ -260,16 +260,15 @@ class PackedProduct {
   template <class AnyTile>
   void multiply_tile(const Operands& o, const Strip& a, Range rows, Range columns, Block block,
                      Source source, float* b_panel) const {
-    if constexpr (fuses) {
-      const bool last = block.end == problem_.k, relu = problem_.epilogue == Epilogue::bias_relu;
-      if (last && transposed_)  // one bias per row of Cᵀ
-        return multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel,
-                                      RowBias(o.bias + rows.begin, relu));
-      if (last)
-        return multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel,
-                                      ColumnBias(o.bias + columns.begin, relu));
+    if constexpr (!fuses) {
+      multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, IdentityEpilogue{});
+    } else {
+      FusedEpilogue epilogue{.relu = problem_.epilogue == Epilogue::bias_relu};
+      const bool is_last = block.end == problem_.k;
+      if (is_last && transposed_) epilogue.row_bias = o.bias + rows.begin;
+      if (is_last && !transposed_) epilogue.column_bias = o.bias + columns.begin;
+      multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, epilogue);
     }
-    multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, IdentityEpilogue{});
   }
 
   template <class AnyTile, class Epilogue>
