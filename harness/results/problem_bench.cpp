@@ -817,8 +817,8 @@ void ProblemBench::write(std::vector<Candidate>& candidates) {
   });
   std::vector<const BenchRow*> rows;
   for (const Candidate& candidate : candidates) rows.push_back(&candidate);
+  run_.keep();  // first: whatever ends the process, each sample has its record
   if (writer_ != nullptr) writer_->write(rows);
-  run_.keep();
 }
 
 }  // namespace stepladder
