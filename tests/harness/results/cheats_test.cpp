@@ -288,11 +288,13 @@ Variant cheat(const char* name) {
 // operands often, even with sanitizers on a busy machine.
 TEST_F(BenchCheats, EachFailsAndSaysWhy) {
   const std::string wrong = "the timed results: c[",
-                    remembers = "after the timing: remembers results: ";
+                    remembers = "after the timing: remembers results: ",
+                    unwritten = "after the timing: c[";
   const std::map<std::string, std::string> reasons = {
       {"computes_when_it_is_prepared", "exact tier: a later run of the plan: c["},
       {"omits_the_middle", wrong},
       {"remembers_all", remembers},
+      {"remembers_by_a_tenth", wrong},
       {"remembers_what_is_frequent", remembers},
       {"works_in_another_thread", wrong},
       {"works_when_it_is_prepared", wrong}};
@@ -306,15 +308,15 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
        cheat<WorksWhenItIsPrepared>("works_when_it_is_prepared"),
        unregistered<Matmul>("honest", plan_of<multiply>)});
   EXPECT_EQ(row["honest"]["status"], "ok") << row["honest"]["reason"];
-  EXPECT_EQ(row.size(), reasons.size() + 2);
-  // Found in the timed results, unless the last repetition was replaced because the machine was
-  // busy.
-  const std::string by_a_tenth = row["remembers_by_a_tenth"]["reason"];
-  EXPECT_EQ(row["remembers_by_a_tenth"]["status"], "failed");
-  EXPECT_TRUE(by_a_tenth.starts_with(wrong) || by_a_tenth.starts_with(remembers)) << by_a_tenth;
+  EXPECT_EQ(row.size(), reasons.size() + 1);
   for (const auto& [name, reason] : reasons) {
     EXPECT_EQ(row[name]["status"], "failed") << name;
-    EXPECT_TRUE(says(row[name]["reason"], {reason.c_str()})) << name;
+    const std::string& found = row[name]["reason"];
+    // Where the last repetition was replaced because the machine was busy, there are no timed
+    // results, and the runs after the timing find the fault.
+    const bool is_found_later =
+        reason == wrong && (found.starts_with(unwritten) || found.starts_with(remembers));
+    EXPECT_TRUE(found.starts_with(reason) || is_found_later) << name << ": " << found;
   }
 }
 
