@@ -108,14 +108,19 @@ mutate: setup ## change verifier, statistics and compare at random; the tests mu
 libraries: setup
 	@[ "$$LIBRARIES" = system ] || [ "$$SUITE" = quick ] || scripts/setup.sh libraries
 
-# In a fresh clone, what one primitive needs is built in half the time.
-build_primitive = ONLY=$(if $(wildcard kernels/$(PRIMITIVE)/$(PRIMITIVE).cpp),$(PRIMITIVE)) \
+# In a fresh clone, what one primitive needs is built in half the time: PRIMITIVE, or, for try, the
+# only one that has a rung VARIANT.
+primitives = $(PRIMITIVE)
+build_primitive = ONLY=$(and $(filter 1,$(words $(primitives))),$\
+  $(wildcard kernels/$(primitives)/$(primitives).cpp),$(primitives)) \
   scripts/build.sh release "$$BUILD" stepladder
 
 bench: libraries ## verify, measure, draw charts, write report.html, print the main results
 	@$(build_primitive)
 	@python3 scripts/run_bench.py
 
+rungs = $(wildcard $(patsubst %,kernels/*/%/$(VARIANT).cpp,* */* */*/*))
+try: primitives = $(or $(PRIMITIVE),$(sort $(foreach file,$(rungs),$(word 2,$(subst /, ,$(file))))))
 try: setup ## verify a rung, measure it beside the one below, others and libraries (VARIANT)
 	@$(build_primitive)
 	@"$$BUILD/stepladder" try "$$VARIANT" $${PRIMITIVE:+--primitive "$$PRIMITIVE"} \

@@ -85,11 +85,13 @@ struct Comparison {
     ++problems;
   }
   double ratio() const { return std::exp(log_ratio / problems); }
+  // Half of the interval of the logarithm.
+  double half() const { return two_sided_95 * std::sqrt(variance) / problems; }
+  bool shows_a_difference() const { return std::abs(log_ratio / problems) > half(); }
   std::string text() const {
-    const double half = two_sided_95 * std::sqrt(variance) / problems;
     return fmt::format("{} as fast ({} .. {})", factor_text(ratio()),
-                       factor_text(ratio() * std::exp(-half)),
-                       factor_text(ratio() * std::exp(half)));
+                       factor_text(ratio() * std::exp(-half())),
+                       factor_text(ratio() * std::exp(half())));
   }
 };
 
@@ -122,7 +124,8 @@ void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const 
     fmt::print("\n{} on {} thread{}, geometric means:\n", own.name, count, count == 1 ? "" : "s");
     const auto line = [&](const std::string& other, const char* what) {
       if (const Comparison found = compare(rows_of(rows, other, count), mine); found.problems > 0)
-        fmt::print("  {} as {}, {}\n", found.text(), other, what);
+        fmt::print("  {} as {}, {}{}\n", found.text(), other, what,
+                   found.shows_a_difference() ? "" : ": no difference is shown");
     };
     if (!parent.empty()) line(parent, "the rung below");
     for (const bool is_library : {false, true}) {

@@ -173,9 +173,9 @@ std::vector<Ceiling> Run::measured_ceilings(int threads) {
   }
   fmt::print(
       stderr,
-      "Ceilings on {} threads were refused: {}, so that rows have no percent_of_roof. Stop "
-      "what else runs, and measure again with --resume --again.\n",
-      threads,
+      "Ceilings on {} thread{} were refused: {}, so rows have no percent_of_roof. Stop what else "
+      "runs, and measure again (bench: with --resume --again).\n",
+      threads, threads == 1 ? "" : "s",
       refused.inconsistent.empty()
           ? fmt::format("other processes used {:.1f} cores meanwhile", refused.cores_of_others)
           : refused.inconsistent);

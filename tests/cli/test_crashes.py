@@ -399,3 +399,12 @@ def bind(process, cores):
     for task in glob.glob(f"/proc/{process}/task/*"):
         with contextlib.suppress(OSError):  # it has ended
             os.sched_setaffinity(int(os.path.basename(task)), cores)
+
+
+def test_a_reader_that_leaves_is_no_crash(stepladder, suite, tmp_path):
+    process = stepladder.start("bench", "sgd_update", "--suite-file", suite, "--variant",
+                               "serial,simd_sse42", *QUICK, "--out", tmp_path / "run")
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(timeout=60) == 128 + signal.SIGPIPE
+    assert "lost" not in errors, errors
