@@ -150,8 +150,9 @@ int supervise(const Limits& limits, const std::function<int(const AfterCrash&)>&
     const int status = watch.wait();
     if (WIFEXITED(status) && !record->is_active) return WEXITSTATUS(status);
     if (interrupted) return 128 + SIGINT;
-    // Nobody reads the output any more, as after `| head`.
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) return 128 + SIGPIPE;
+    // Nobody reads the output any more, as after `| head`. A rung does not write to it.
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && !record->is_active)
+      return 128 + SIGPIPE;
     const std::string how = watch.reason().empty() ? how_it_ended(status) : watch.reason();
     after.finished_problems = record->finished_problems;
     ++after.restarts;

@@ -149,8 +149,8 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   const bool alone =
       options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
   Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
-  // A step packs its new weights; inference packs them once.
   double operand_error = 0;  // the largest of the rungs that may run
+  // A step packs its new weights; inference packs them once.
   const auto bound = [&](const Variant& variant,
                          std::shared_ptr<PlanOf<Primitive>> plan) -> Alternative {
     operand_error = std::max(operand_error, variant.info->operand_error);

@@ -34,7 +34,6 @@ constexpr double widest_spread = 0.2;  // of the confidence interval, relative t
 // within 10 % in another run takes 5 % of each of four times.
 constexpr double widest_beside_others = 0.05;
 
-// Processes, not GPUs of one process.
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
 
 // Whether its operands are in the device's memory and the device's clock times it.

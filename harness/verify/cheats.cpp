@@ -17,6 +17,7 @@
 
 #include "harness/io/now.hpp"
 #include "harness/ranks/mpi_session.hpp"
+#include "harness/verify/verify.hpp"
 
 namespace stepladder {
 namespace {
@@ -27,10 +28,7 @@ constexpr double longer = 1.5;        // than this ratio is suspicious
 class Paced {
  public:
   Paced(Case& problem, const Variant& variant, Runner& runner)
-      : problem_(problem),
-        variant_(variant),
-        runner_(runner),
-        over_ranks_(problem.info().ranks > 1 && mpi_session().ranks() > 1) {}
+      : problem_(problem), variant_(variant), runner_(runner), over_ranks_(over_ranks(problem)) {}
 
   // Times `runs` in a row, each after a change of some elements of the operands.
   void run_changed(std::int64_t runs) { measure(changed_, runs, Operands::changed); }
@@ -156,7 +154,7 @@ std::string fault_of_pace(Case& problem, const Variant& variant, Runner& runner,
     return judge_pace(problem, variant, runner, seconds, runs);
   } catch (const std::exception& error) {
     std::string what = fmt::format("threw: {}", error.what());
-    if (mpi.ranks() > 1 && problem.info().ranks > 1)  // the others may wait for this one
+    if (over_ranks(problem))  // the others may wait for this one
       mpi.abort(fmt::format("{} {}", variant.name, what));
     return what;
   }

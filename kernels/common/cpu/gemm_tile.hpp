@@ -42,7 +42,7 @@ inline AlignedArray<float> panels_of_b(std::int64_t floats) {
 // that is chosen for each tile.
 struct IdentityEpilogue {
   template <class Store>
-  void choose(const Store& store) const {
+  [[gnu::always_inline]] void choose(const Store& store) const {
     store(*this);
   }
   // (accumulators, row and first column within the tile, number of columns that are stored)

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "harness/io/csv.hpp"
 #include "harness/io/now.hpp"
@@ -290,14 +291,16 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
   const std::string wrong = "the timed results: c[",
                     remembers = "after the timing: remembers results: ",
                     unwritten = "after the timing: c[";
-  const std::map<std::string, std::string> reasons = {
-      {"computes_when_it_is_prepared", "exact tier: a later run of the plan: c["},
-      {"omits_the_middle", wrong},
-      {"remembers_all", remembers},
-      {"remembers_by_a_tenth", wrong},
-      {"remembers_what_is_frequent", remembers},
-      {"works_in_another_thread", wrong},
-      {"works_when_it_is_prepared", wrong}};
+  // The second reason is that of a busy machine: where the last repetition was replaced, there are
+  // no timed results, and the runs after the timing find the fault.
+  const std::map<std::string, std::vector<std::string>> reasons = {
+      {"computes_when_it_is_prepared", {"exact tier: a later run of the plan: c["}},
+      {"omits_the_middle", {wrong, unwritten}},
+      {"remembers_all", {remembers}},
+      {"remembers_by_a_tenth", {wrong, remembers}},
+      {"remembers_what_is_frequent", {remembers}},
+      {"works_in_another_thread", {wrong, unwritten}},
+      {"works_when_it_is_prepared", {wrong, unwritten}}};
   auto row = rows<Matmul>(
       {.m = 64, .n = 64, .k = 64},
       {cheat<ComputesWhenItIsPrepared>("computes_when_it_is_prepared"),
@@ -309,14 +312,12 @@ TEST_F(BenchCheats, EachFailsAndSaysWhy) {
        unregistered<Matmul>("honest", plan_of<multiply>)});
   EXPECT_EQ(row["honest"]["status"], "ok") << row["honest"]["reason"];
   EXPECT_EQ(row.size(), reasons.size() + 1);
-  for (const auto& [name, reason] : reasons) {
+  for (const auto& [name, any_of] : reasons) {
     EXPECT_EQ(row[name]["status"], "failed") << name;
     const std::string& found = row[name]["reason"];
-    // Where the last repetition was replaced because the machine was busy, there are no timed
-    // results, and the runs after the timing find the fault.
-    const bool is_found_later =
-        reason == wrong && (found.starts_with(unwritten) || found.starts_with(remembers));
-    EXPECT_TRUE(found.starts_with(reason) || is_found_later) << name << ": " << found;
+    EXPECT_TRUE(std::ranges::any_of(
+        any_of, [&](const std::string& reason) { return found.starts_with(reason); }))
+        << name << ": " << found;
   }
 }
 

@@ -64,7 +64,7 @@ void is_unsigned(const Problem& p, const Operands& o) {
 }
 void writes_past_y(const Problem& p, const Operands& o) {
   correct(p, o);
-  static_cast<std::uint8_t*>(o.y)[p.y_count() * bytes_of(p.to_format)] = 1;
+  static_cast<std::uint8_t*>(o.y)[p.y_count() * bytes_of(p.to_format)] ^= 1U;
 }
 
 struct Fault {
