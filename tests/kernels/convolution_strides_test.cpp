@@ -1,6 +1,6 @@
 // The rungs that gather strided pixels or have several short rows in a tile, with every stride up
 // to one more than the vector code takes, and rows that end before, at and after whole vectors.
-// Random problems have strides of 1 to 4.
+// Random problems have strides of 1 to 4. And every rung where no filter element reaches dx.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -37,6 +37,23 @@ TEST_P(ConvolutionStrides, Pass) {
             ran += expect_passed<Convolution>(problem, rungs, threads);
         }
   EXPECT_GE(ran, 2 * 9 * 7);
+}
+
+TEST(Convolution, IsZeroWhereNoFilterElementReaches) {
+  const Problem problem{.direction = Direction::backward_data,
+                        .batch = 1,
+                        .in_channels = 18,
+                        .height = 1,
+                        .width = 38,
+                        .out_channels = 14,
+                        .kernel_h = 1,
+                        .kernel_w = 4,
+                        .stride_h = 2,
+                        .stride_w = 2,
+                        .pad_h = 1,
+                        .pad_w = 0};
+  for (const int threads : {1, 2})
+    EXPECT_GT(expect_passed<Convolution>(problem, own_rungs(convolution_type()), threads), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionStrides,

@@ -40,11 +40,15 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   DirectTileCorrelation(const Problem& problem, int threads)
       : ThreadedCorrelation(problem, threads),
         source_elements_(ceil_div(source_channels_, Elements::numbers)) {
-    for (const Correlation& each : correlations_.all) add_sub_correlation(each.h, each.w);
+    for (const Correlation& each : correlations_.all) {
+      add_sub_correlation(each.h, each.w);
+      elements_size_ = std::max({elements_size_, source_elements_ * each.h.source * each.w.source,
+                                 Elements::numbers * each.h.taps * each.w.taps * panel});
+    }
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     std::fill_n(packed_.get(), packed_size_, 0.0F);
     if constexpr (Elements::numbers > 1)
-      elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size()));
+      elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
   }
 
  private:
@@ -130,13 +134,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return tile;
   }
 
-  // Of a thread: an image of one group, or the filters of as many channels as an element has.
-  std::int64_t elements_size() const {
-    const Correlation& any = correlations_.all.front();
-    return std::max(source_elements_ * any.h.source * any.w.source,
-                    Elements::numbers * p_.kernel_h * p_.kernel_w * panel);
-  }
-  float* elements_of(int thread) const { return elements_.get() + thread * elements_size(); }
+  float* elements_of(int thread) const { return elements_.get() + thread * elements_size_; }
 
   // Lanes without a channel keep what they have: nobody stores their sums.
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
@@ -321,7 +319,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   std::vector<SubCorrelation> sub_correlations_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
-  AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size()]
+  AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size_]
+  // An image of one group, or the filters of as many channels as an element has.
+  std::int64_t elements_size_ = 0;
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA
