@@ -52,15 +52,16 @@ def name_of(row: Row) -> str:
 def clause(row: Row) -> str:
     """What a technique bought, in a few words."""
     when = ("whatever came before" if row["most"] / row["least"] <= STEADY else
-            f"({shown(row['alone'])} alone, {shown(row['last'])} at the end)")
+            f"({shown(row['alone'])}, {shown(row['last'])})")
     return f"{name_of(row)} {shown(row['average'])} {when}"
 
 
 def sentence(found: Attribution) -> str:
     subject = (f"the step of {found.problem}" if found.primitive == "step" else found.primitive)
-    return (f"On {subject} ({found.shape}, {plural(found.threads, 'thread')}), on average over all "
-            f"orders: {'; '.join(map(clause, found.techniques))}; all together "
-            f"{shown(found.total['average'])} over the plain loops{without(found)}.")
+    return (f"On {subject} ({found.shape}, {plural(found.threads, 'thread')}), all techniques "
+            f"together gave {shown(found.total['average'])} over the plain loops{without(found)}. "
+            "The mean of each over all orders (alone, last): "
+            f"{'; '.join(map(clause, found.techniques))}.")
 
 
 def without(found: Attribution) -> str:

@@ -12,6 +12,11 @@ from plots.data.ratios import Ladder, Resource, geometric_mean, mean_ratio
 from plots.data.reading import Row
 from plots.data.steps import Configuration, networks
 
+# Columns of the rates that are not GB/s of what a problem reads and writes.
+GFLOPS = ("gflops_per_s", "GFLOP/s")
+RATES = {"matmul": GFLOPS, "convolution": GFLOPS, "low_precision": GFLOPS,
+         "all_reduce": ("busbw_gbytes_per_s", "GB/s")}
+
 
 class BestRung(NamedTuple):
     """Geometric means over `problems` problems; None where the run has no such column."""
@@ -23,6 +28,7 @@ class BestRung(NamedTuple):
     equal_rung: Rung | None
     percent_of_roof: float | None
     problems: int
+    rate: tuple[float | None, str] = (None, "")  # and its unit
 
 
 def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> BestRung | None:
@@ -52,7 +58,9 @@ def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> Best
         return None
     best = max(found, key=lambda entry: entry[0])[1]
     _, over_vendor, rung = max(equal, key=lambda entry: entry[0], default=((), None, None))
-    return best._replace(over_vendor_equal=over_vendor, equal_rung=rung)
+    column, unit = RATES.get(ladder.primitive, ("gbytes_per_s", "GB/s"))
+    rate = ladder.column_mean(column, best.rung, direction, resource)
+    return best._replace(over_vendor_equal=over_vendor, equal_rung=rung, rate=(rate, unit))
 
 
 def parts_of(ladder: Ladder) -> list[tuple[str, str | None]]:

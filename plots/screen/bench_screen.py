@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.data import attribution, chain, schema
-from plots.data.numbers import milliseconds, percent, plural, times
+from plots.data.numbers import MISSING, milliseconds, percent, plural, short, times
 from plots.data.overview import (
     BestRung,
     StepComparison,
@@ -34,12 +34,17 @@ MOST_RUNGS = 12
 MOST_STEPS = 6
 MOST_FAILED = 3
 MOST_REASONS = 3   # why rows are unavailable
-MOST_LEAD = 3      # lines of the first sentence
+MOST_LEAD = 4      # lines of the first sentence
 TOO_NOISY = 0.5    # of the measured rows: a warning comes first
 BEYOND_ROOF = 105  # percent of the roof that need an explanation
 LONGEST_NETWORK = 16  # characters; longer names are clipped
 LONGEST_RESOURCE = 20
 LONGEST_RUNG = 27
+
+# Below the rungs, where a cell of the column ends with the sign.
+NOTES = ((5, ")", "  (…): rung and library without Winograd and FFT"),
+         (6, "*", "  *: beyond the measured roof: Winograd and FFT compute less than it counts; "
+                  "what stays in caches beats it"))
 
 # The first chart to look at: the first of these that was drawn, and the question that it answers.
 FIRST_CHARTS = {"ladder-matmul": "speedup of each rung", "ladder-*": "speedup of each rung",
@@ -94,14 +99,12 @@ def rungs_block(found: Sequence[Ladder]) -> str:
         lines = rung_lines([(ladder, most_of_each_device(on)) for ladder, on in chosen])
     if not lines:
         return ""
-    labels = ("primitive", "on", "rung", "over first", "over vendor", "equal", "of roof",
-              "problems")
+    labels = ("primitive", "on", "rung", "rate", "speedup", "over vendor", "of roof", "n")
     shown = fitted(labels, limited(lines, MOST_RUNGS))
-    note = ("\n  *: beyond the measured roof: Winograd and FFT compute less than it counts; what "
-            "stays in caches beats it"
-            if any(line[6].endswith("*") for line in shown) else "")
-    return ("Our best rung, geometric means (vendor: the fastest library; equal: both without "
-            "Winograd and FFT)\n" + columns(labels, shown, 3) + note)
+    notes = [note for column, sign, note in NOTES if any(line[column].endswith(sign)
+                                                         for line in shown)]
+    return "\n".join(["Our best rung, geometric means of n problems; speedup: over the first rung; "
+                      "vendor: the fastest library", columns(labels, shown, 3), *notes])
 
 
 def fitted(labels: Sequence[str], lines: list[list[str]]) -> list[list[str]]:
@@ -118,11 +121,12 @@ def rung_lines(chosen: Sequence[tuple[Ladder, list[Resource]]]) -> list[list[str
 
 
 def rung_line(primitive: str, resource: Resource, best: BestRung) -> list[str]:
-    is_same = best.over_vendor is not None and best.over_vendor == best.over_vendor_equal
+    equal = ("" if best.over_vendor_equal in (None, best.over_vendor)
+             else f" ({gain(best.over_vendor_equal)})")
+    rate, unit = best.rate
     return [primitive, clipped(resource.label, LONGEST_RESOURCE), best.rung.name,
-            times(best.over_first), gain(best.over_vendor),
-            "same" if is_same else gain(best.over_vendor_equal), of_roof(best.percent_of_roof),
-            str(best.problems)]
+            f"{short(rate)} {unit}" if rate else MISSING, times(best.over_first),
+            gain(best.over_vendor) + equal, of_roof(best.percent_of_roof), str(best.problems)]
 
 
 def gain(ratio: float | None) -> str:

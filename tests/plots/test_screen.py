@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,8 @@ def test_the_published_run(monkeypatch):
     assert len(text.splitlines()) <= MOST_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
     best = block(text, "Our best rung")
-    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "48.2x", "1.01x", "–", "83",
-                       "%", "23"]
+    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "97", "GFLOP/s", "48.2x",
+                       "1.01x", "83", "%", "23"]
     assert block(text, "Training step")[-1] == ["cifar_cnn", "2", "threads", "best", "26.3", "63.0",
                                                 "2.39x", "5.74x", "over", "simd"]
     assert "Charts: results/amd-epyc-zen4-2core/charts (23); start with ladder-matmul.svg" in text
@@ -106,12 +107,12 @@ def test_a_larger_machine_with_a_gpu_and_many_networks(tmp_path):
 
 
 @pytest.mark.parametrize("over_vendor, equal, shown", [
-    (1.5, 0.75, ["1.50x", "slower: 0.75x"]), (0.75, 0.75, ["slower: 0.75x", "same"]),
-    (1.5, 1.25, ["1.50x", "1.25x"]), (None, None, ["–", "–"])])
+    (1.5, 0.75, "1.50x (slower: 0.75x)"), (0.75, 0.75, "slower: 0.75x"),
+    (1.5, 1.25, "1.50x (1.25x)"), (None, None, "–")])
 def test_a_loss_at_equal_arithmetic_is_called_so_beside_a_gain(over_vendor, equal, shown):
     rung = next(iter(ladders(load_run(PUBLISHED)))).rungs[0]
     best = BestRung(rung, 8.0, over_vendor, equal, rung, 50.0, 3)
-    assert rung_line("convolution", Resource("", 1, 2), best)[4:6] == shown
+    assert rung_line("convolution", Resource("", 1, 2), best)[5] == shown
 
 
 def test_failed_rows_are_named_and_counted(tmp_path):
@@ -160,7 +161,7 @@ def test_rungs_without_a_first_rung_are_ranked_by_time(tmp_path):
         summary_row("packed_openmp", 3.0, builds_on="packed", speedup_vs_vendor=0.75),
         summary_row("openblas", 2.0, technique="vendor", speedup_vs_vendor=1)])
     assert block(screen(tmp_path), "Our best rung")[1] == [
-        "matmul", "1", "thread", "packed_openmp", "–", "slower:", "0.75x", "–", "–", "1"]
+        "matmul", "1", "thread", "packed_openmp", "–", "–", "slower:", "0.75x", "–", "1"]
 
 
 def test_noise_in_half_of_the_rows_is_a_warning_on_top(tmp_path):
@@ -179,6 +180,14 @@ def test_a_share_beyond_the_roof_is_explained(tmp_path):
         summary_row("winograd", 1.0, technique="simd", speedup_vs_serial=8, percent_of_roof=140)])
     found = block(screen(tmp_path), "Our best rung")
     assert found[1][-3:] == ["140", "%*", "1"] and found[2][0] == "*:"
+
+
+def test_a_ratio_at_equal_arithmetic_is_explained():
+    found = block(render(load_run(PUBLISHED.parent / "amd-epyc-zen5-2core/layers")),
+                  "Our best rung")
+    [convolution] = [line for line in found if line[0] == "convolution"]
+    assert re.fullmatch(r"\([\d.]+x\)", convolution[8])
+    assert "(…):" in [line[0] for line in found]
 
 
 def test_the_step_of_a_network_is_shown_where_it_is_fastest_beside_the_libraries(tmp_path):
@@ -216,8 +225,8 @@ def test_a_variant_that_cannot_run_here_is_one_unavailable_row(tmp_path):
 def test_columns_line_up(run_dir):
     lines = next(part for part in render(load_run(run_dir)).split("\n\n")
                  if part.startswith("Our best rung")).splitlines()[1:]
-    ends = [lines[0].index(label) + len(label)
-            for label in ("over vendor", "equal", "of roof", "problems")]
+    ends = [lines[0].rindex(label) + len(label)
+            for label in ("rate", "speedup", "over vendor", "of roof", "n")]
     for line in lines[1:]:
         assert all(not line[end - 1].isspace() and line[end:end + 1] in ("", " ") for end in ends)
 
