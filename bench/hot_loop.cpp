@@ -172,7 +172,8 @@ struct Parsed {
   std::string operands;
   bool is_single = false;  // one element of a vector register
   bool writes_memory = false, reads_memory = false, broadcasts = false;
-  std::string count;  // "16 floats", "a float"
+  bool on_stack = false;  // the place in memory, as of registers that are spilled
+  std::string count;      // "16 floats", "a float"
 };
 
 Parsed parsed(const std::string& instruction) {
@@ -184,6 +185,8 @@ Parsed parsed(const std::string& instruction) {
   const std::size_t bracket = p.operands.find('[');
   p.writes_memory = bracket < p.operands.find(',');
   p.reads_memory = bracket != std::string::npos && !p.writes_memory;
+  p.on_stack =
+      p.operands.find("[rsp") != std::string::npos || p.operands.find("[rbp-") != std::string::npos;
   p.broadcasts =
       p.operands.find("{1to") != std::string::npos || p.operands.find("BCST") != std::string::npos;
   const int bytes = p.operands.find("zmm") != std::string::npos   ? 64
@@ -203,9 +206,10 @@ Parsed parsed(const std::string& instruction) {
 std::pair<std::string, std::string> meaning_and_kind(const std::string& instruction) {
   const Parsed p = parsed(instruction);
   const std::string& n = p.name;
-  const std::string from = p.broadcasts     ? ", one factor loaded into all lanes"
-                           : p.reads_memory ? ", one operand from memory"
-                                            : "";
+  const std::string from =
+      p.broadcasts     ? ", one factor loaded into all lanes"
+      : p.reads_memory ? p.on_stack ? ", one operand from the stack" : ", one operand from memory"
+                       : "";
   const bool is_vector = p.operands.find("mm") != std::string::npos;
   if (starts_with_any(n, {"fmadd", "fnmadd", "fmsub", "fnmsub"})) {
     const std::string verb = starts_with_any(n, {"fn"}) ? "subtracts" : "adds";
@@ -218,6 +222,11 @@ std::pair<std::string, std::string> meaning_and_kind(const std::string& instruct
             p.reads_memory ? "loads" : "moves between lanes"};
   if (is_vector && starts_with_any(n, {"mov", "lddqu"}) &&
       !starts_with_any(n, {"movmsk", "movsh", "movsl", "movhl", "movlh", "movd", "movq"})) {
+    const char* spilled = "the stack: a spilled register, or a local array";
+    if (p.writes_memory && p.on_stack)
+      return {fmt::format("stores {} on {}", p.count, spilled), "stores on the stack"};
+    if (p.reads_memory && p.on_stack)
+      return {fmt::format("loads {} from {}", p.count, spilled), "loads from the stack"};
     if (p.writes_memory) return {"stores " + p.count, "stores"};
     if (p.reads_memory) return {"loads " + p.count, "loads"};
     return {"copies a register", "copies"};

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "bench/commands.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/io/nearest.hpp"
 #include "kernels/common/device.hpp"
 #include "kernels/common/device_probe.hpp"
@@ -17,9 +18,7 @@ namespace stepladder {
 namespace {
 
 void print_ceilings(const Machine& machine, int threads) {
-  fmt::print("\nceilings on {}\n", threads == 0   ? device()->name()
-                                   : threads == 1 ? "1 thread"
-                                                  : fmt::format("{} threads", threads));
+  fmt::print("\nceilings on {}\n", threads == 0 ? device()->name() : counted(threads, "thread"));
   for (const Ceiling& c : measure_ceilings(machine.caches, threads))
     fmt::print("  {:<14} {:<6} {:8.1f} {}\n", c.name, c.level, c.value, c.unit);
 }

@@ -1,6 +1,7 @@
 // stepladder new: the file of a new rung, copied from that of another.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <regex>
@@ -50,8 +51,26 @@ std::string with_instructions(const std::string& text, const NewOptions& options
          text.substr(code);
 }
 
-// The fields of VariantInfo that tell the copy from its source.
+// my_idea: MyIdea
+std::string class_name(const std::string& rung) {
+  std::string name;
+  bool is_first = true;
+  for (const char letter : rung) {
+    if (letter != '_')
+      name +=
+          is_first ? static_cast<char>(std::toupper(static_cast<unsigned char>(letter))) : letter;
+    is_first = letter == '_';
+  }
+  return name;
+}
+
+// What tells the copy from its source: fields of VariantInfo, and the name of its class.
 std::string renamed(std::string text, const NewOptions& options) {
+  std::smatch found;
+  if (const std::string source = text;
+      std::regex_search(source, found, std::regex(R"(\nclass (\w+) )")))
+    text = std::regex_replace(text, std::regex(fmt::format(R"(\b{}\b)", found[1].str())),
+                              class_name(options.name));
   const std::string name = fmt::format("    .name = \"{}\",", options.name),
                     builds_on = fmt::format("    .builds_on = \"{}\",", options.from);
   const std::regex own_name(fmt::format(R"re( *\.name = "{}",)re", options.from));
@@ -62,11 +81,12 @@ std::string renamed(std::string text, const NewOptions& options) {
   text = std::regex_replace(
       text, adds,
       builds_on + "\n    .adds = \"what it adds to " + options.from + ", in one sentence\",");
+  constexpr const char* others = "  // or another of kernels/common/variant.hpp";
   if (text.find(".idea = ") == std::string::npos)
-    text = std::regex_replace(
-        text, std::regex(R"re(( *\.adds = [^\n]*\n))re"),
-        "$1    .idea = Idea::loop_order,  // or another of kernels/common/variant.hpp\n");
-  return text;
+    return std::regex_replace(text, std::regex(R"re(( *\.adds = [^\n]*\n))re"),
+                              fmt::format("$1    .idea = Idea::loop_order,{}\n", others));
+  return std::regex_replace(text, std::regex(R"re(( *\.idea = Idea::\w+,)\n)re"),
+                            fmt::format("$1{}\n", others));
 }
 
 int run(const NewOptions& options) {

@@ -16,6 +16,7 @@
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/io/json_reader.hpp"
 #include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
@@ -479,18 +480,16 @@ int run(const Options& options) {
   sort(all);
   if (mpi.rank() != 0) return 0;
 
-  fmt::print("{}, batch {}, {} rank{} on {} host{}, {} thread{} each, use={}\n", description.name,
-             description.batch, cluster.ranks, cluster.ranks == 1 ? "" : "s", cluster.hosts,
-             cluster.hosts == 1 ? "" : "s", cluster.threads, cluster.threads == 1 ? "" : "s",
-             use.text());
+  fmt::print("{}, batch {}, {} on {}, {} each, use={}\n", description.name, description.batch,
+             counted(cluster.ranks, "rank"), counted(cluster.hosts, "host"),
+             counted(cluster.threads, "thread"), use.text());
   if (!network.origin.empty()) fmt::print("Links: {}.\n", network.origin);
   const int of_host = cluster.ranks / cluster.hosts,
             at_once = std::clamp(cluster.cores / cluster.threads, 1, of_host);
   if (mpi.ranks() > 1)
     fmt::print("Layers: timed on all ranks at the same time.\n");
   else
-    fmt::print("Layers: timed on {} thread{} at the same time{}.\n", at_once,
-               at_once == 1 ? "" : "s",
+    fmt::print("Layers: timed on {} at the same time{}.\n", counted(at_once, "thread"),
                at_once < of_host ? fmt::format(", times {:.2g} for {} ranks on {} cores",
                                                1.0 * of_host / at_once, of_host, cluster.cores)
                                  : "");

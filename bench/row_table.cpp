@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "harness/io/counted.hpp"
 #include "harness/io/csv.hpp"
 #include "harness/io/number.hpp"
 #include "harness/results/result_columns.hpp"
@@ -132,6 +133,19 @@ void print_means(const Rows& rows) {
   if (lines.size() > 1) print_columns(lines);
 }
 
+// What the tables do not say by themselves.
+void print_notes(const Rows& rows) {
+  const auto any = [&](auto&& is_so) { return std::any_of(rows.begin(), rows.end(), is_so); };
+  if (any([](const TableRow* row) { return row->over_first && *row->over_first != 1; }))
+    fmt::print(
+        "over: the median ratio of repetitions in turns; that of the medians may differ a "
+        "little\n");
+  if (any([](const TableRow* row) {
+        return row->seconds && row->variant.find("_o3_") != row->variant.npos;
+      }))
+    fmt::print("_o3_: the loops of the rung of that name, vectorized by the compiler\n");
+}
+
 void print_without_times(const Rows& rows) {
   std::vector<std::pair<std::string, int>> reasons;
   std::size_t failed = 0;
@@ -150,8 +164,7 @@ void print_without_times(const Rows& rows) {
   }
   if (failed > most_failed)
     fmt::print("and {} more failed rows, in summary.csv\n", failed - most_failed);
-  for (const auto& [reason, count] : reasons)
-    fmt::print("{} row{} {}\n", count, count == 1 ? "" : "s", reason);
+  for (const auto& [reason, count] : reasons) fmt::print("{} {}\n", counted(count, "row"), reason);
 }
 
 }  // namespace
@@ -232,6 +245,7 @@ void print_tables(const std::vector<TableRow>& rows) {
   else
     for (const std::string& primitive : primitives) print_means(of_primitive[primitive]);
   fmt::print("\n");
+  print_notes(all);
   print_without_times(all);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/io/counted.hpp"
 #include "harness/ranks/communicator.hpp"
 
 namespace stepladder {
@@ -45,8 +46,7 @@ void StepTrace::add(Configuration& configuration) {
   for (std::size_t r = 0; r < ranks.size(); ++r, ++processes_) {
     const std::string place = network.place() == Place::cuda
                                   ? std::string("device")
-                                  : fmt::format("{} thread{}", configuration.options.threads,
-                                                configuration.options.threads == 1 ? "" : "s");
+                                  : counted(configuration.options.threads, "thread");
     const std::string rank = ranks.size() > 1 ? fmt::format(", rank {}", r) : std::string();
     events_.push_back({{"name", "process_name"},
                        {"ph", "M"},

@@ -16,6 +16,7 @@
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/data/network_data.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/io/hash.hpp"
 #include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
@@ -482,9 +483,9 @@ int run(const Options& options) {
         "out)\n",
         description.name, network::parameter_count(description), description.batch, spec.text(),
         place == Place::cuda ? device()->name()
-        : replicas == 1      ? fmt::format("{} threads", threads)
-                             : fmt::format("{} {}, {} threads each", replicas,
-                                      of_threads ? "replicas" : "ranks", threads),
+        : replicas == 1      ? counted(threads, "thread")
+                        : fmt::format("{} {}, {} each", replicas, of_threads ? "replicas" : "ranks",
+                                      counted(threads, "thread")),
         use.text(), data.train.origin, data.train.count(), data.test.count());
   const TrainingId id{.network = description.name,
                       .use = use.text(),

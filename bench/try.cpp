@@ -17,6 +17,7 @@
 #include "bench/plugins.hpp"
 #include "bench/row_table.hpp"
 #include "harness/adapters/primitives.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
@@ -121,7 +122,7 @@ void print_verdict(const std::vector<TableRow>& rows, const Variant& own, const 
   for (const int count : threads) {
     const ByProblem mine = rows_of(rows, own.name, count);
     if (mine.empty() || (count > 1 && !own.info->threaded)) continue;
-    fmt::print("\n{} on {} thread{}, geometric means:\n", own.name, count, count == 1 ? "" : "s");
+    fmt::print("\n{} on {}, geometric means:\n", own.name, counted(count, "thread"));
     const auto line = [&](const std::string& other, const char* what) {
       if (const Comparison found = compare(rows_of(rows, other, count), mine); found.problems > 0)
         fmt::print("  {} as {}, {}{}\n", found.text(), other, what,

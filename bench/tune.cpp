@@ -12,6 +12,7 @@
 #include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/execution/network.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -81,7 +82,7 @@ int run(const Options& options) {
       PlanStore plans(options.seed);
       const TrainableNetwork network(description, UseSpec("best"),
                                      {.threads = threads, .seed = options.seed}, plans);
-      fmt::print("{}, {} thread{}\n", description.name, threads, threads == 1 ? "" : "s");
+      fmt::print("{}, {}\n", description.name, counted(threads, "thread"));
       for (const PlanStore::Choice& choice : plans.choices()) {
         const std::vector<Timed> timed = measure_choice(choice, meter, options.measure);
         if (timed.size() < 2) continue;  // there is nothing to choose

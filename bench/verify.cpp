@@ -11,6 +11,7 @@
 #include "bench/plugins.hpp"
 #include "bench/progress.hpp"
 #include "bench/selection.hpp"
+#include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/measure.hpp"
@@ -36,6 +37,8 @@ struct VerifyOptions {
 struct Counts {
   int passed = 0, failed = 0, unavailable = 0, skipped = 0;
   double worst = 0;  // error over bound
+  double least_bytes = 0;
+  std::string smallest_failed;  // of several: what failed on the problem with the least operands
   DeviceTally on_device;
 };
 
@@ -81,8 +84,8 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants,
             (filling.tier == Tier::exact && !takes_exact_tier(problem, *trial.variant->info)))
           continue;
         const ActiveSubject active(
-            fmt::format("{} {} {} {}, {} threads", info.primitive, info.direction,
-                        trial.variant->name, info.name, trial.threads),
+            fmt::format("{} {} {} {}, {}", info.primitive, info.direction, trial.variant->name,
+                        info.name, counted(trial.threads, "thread")),
             "verified", 0);
         const Verdict verdict = verify(problem, *trial.variant,
                                        {trial.threads, mpi_session().communicator()}, trial.plan);
@@ -93,11 +96,16 @@ void verify_problem(Case& problem, const std::vector<Variant>& variants,
         if (verdict.outcome != Outcome::failed) continue;
         ++counts.failed;
         counts.on_device.failed(*trial.variant);
-        if (reports)
-          fmt::print("FAILED {} {} {} {} ({}), {} tier, {} threads: {}\n", info.primitive,
-                     info.direction, trial.variant->name, info.name, info.shape,
-                     filling.tier == Tier::exact ? "exact" : "accuracy", trial.threads,
-                     verdict.reason);
+        const std::string what =
+            fmt::format("{} {} {} {} ({}), {} tier, {}: {}", info.primitive, info.direction,
+                        trial.variant->name, info.name, info.shape,
+                        filling.tier == Tier::exact ? "exact" : "accuracy",
+                        counted(trial.threads, "thread"), verdict.reason);
+        if (reports) fmt::print("FAILED {}\n", what);
+        if (counts.smallest_failed.empty() || problem.operand_bytes() < counts.least_bytes) {
+          counts.smallest_failed = what;
+          counts.least_bytes = problem.operand_bytes();
+        }
         if (on_device && device_is_lost())
           throw DeviceLost(fmt::format("{} {}", info.primitive, trial.variant->name));
       }
@@ -156,13 +164,14 @@ Counts verify_variants(const Work& work, const std::vector<Variant>& variants,
   }
   progress.finish();
   if (!options.record.empty()) record(counts.on_device, variants, options.record);
-  if (mpi_session().rank() == 0)
-    fmt::print(
-        "{:<12} {} problems, {} variants: {} checks passed, {} failed, {} unavailable, {} "
-        "skipped; largest "
-        "error {:.3f} of its bound\n",
-        what, work.problems.size() + static_cast<std::size_t>(drawn), variants.size(),
-        counts.passed, counts.failed, counts.unavailable, counts.skipped, counts.worst);
+  if (mpi_session().rank() != 0) return counts;
+  if (counts.failed > 1) fmt::print("SMALLEST that failed: {}\n", counts.smallest_failed);
+  fmt::print(
+      "{:<12} {}, {}: {} checks passed, {} failed, {} unavailable, {} skipped; largest error "
+      "{:.3f} of its bound\n",
+      what, counted(work.problems.size() + static_cast<std::size_t>(drawn), "problem"),
+      counted(variants.size(), "variant"), counts.passed, counts.failed, counts.unavailable,
+      counts.skipped, counts.worst);
   return counts;
 }
 

@@ -157,7 +157,7 @@ def run_limited(command, timeout):
 def left_out(said):
     """How many problems verify could not give to the variant: of a rung that is built for several
     instruction sets, to one of its builds."""
-    found = re.search(r"(\d+) variants: .* (\d+) unavailable", said)
+    found = re.search(r"(\d+) variants?: .* (\d+) unavailable", said)
     return int(found[2]) / int(found[1]) if found else 0
 
 

@@ -19,9 +19,13 @@ struct AveragePoolAdapter {
   enum Operand : std::size_t { x, y };
 
   static std::vector<OperandInfo> operands(const Problem& p) {
-    if (p.direction == Direction::forward)
-      return {{"x", p.x_count(), Role::input}, {"y", p.y_count(), Role::output}};
-    return {{"dx", p.x_count(), Role::output}, {"dy", p.y_count(), Role::input}};
+    const bool forward = p.direction == Direction::forward;
+    std::vector<OperandInfo> all = {
+        {forward ? "x" : "dx", p.x_count(), forward ? Role::input : Role::output},
+        {forward ? "y" : "dy", p.y_count(), forward ? Role::output : Role::input}};
+    all[x].extents = input_extents(p);
+    all[y].extents = output_extents(p);
+    return all;
   }
   static average_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {.x = static_cast<float*>(at[x]), .y = static_cast<float*>(at[y])};

@@ -24,6 +24,10 @@ struct ConvolutionAdapter {
         {p.direction == Direction::backward_weights ? "dw" : "w", p.w_count(), Role::input},
         {p.direction == Direction::forward ? "y" : "dy", p.y_count(), Role::input}};
     all[result(p)].role = Role::output;
+    all[x].extents = image_extents(p.layout, p.batch, p.in_channels, p.height, p.width);
+    all[y].extents = image_extents(p.layout, p.batch, p.out_channels, p.out_h(), p.out_w());
+    if (p.layout == Layout::nchw)
+      all[w].extents = {p.out_channels, p.group_in(), p.kernel_h, p.kernel_w};
     return all;
   }
   static convolution::Operands bind(const Problem&, const std::vector<void*>& at) {

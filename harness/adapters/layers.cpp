@@ -27,6 +27,7 @@ struct LayersAdapter {
                                   {"dbias", p.channels, Role::unused},
                                   {"labels", p.batch, Role::unused, 1},
                                   {"loss", p.batch, Role::unused}};
+    for (const Operand i : {x, y, dy, dx}) f[i].extents = {p.batch, p.channels, p.spatial};
     const auto set = [&](Role role, std::initializer_list<Operand> which) {
       for (const Operand i : which) f[i].role = role;
     };

@@ -33,7 +33,7 @@ struct LowPrecisionAdapter {
              .role = Role::input,
              .element = element,
              .narrow = narrow(p.format)},
-            {.name = "c", .count = p.m * p.n, .role = Role::output}};
+            {.name = "c", .count = p.m * p.n, .role = Role::output, .extents = {p.m, p.n}}};
   }
   static low_precision::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {.a = at[a], .b = at[b], .c = static_cast<float*>(at[c])};

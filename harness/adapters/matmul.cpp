@@ -18,11 +18,14 @@ struct MatmulAdapter {
   enum Operand : std::size_t { a, b, c, bias, y };
 
   static std::vector<OperandInfo> operands(const Problem& p) {
-    return {{"a", p.m * p.k, Role::input},
-            {"b", p.k * p.n, Role::input},
-            {"c", p.m * p.n, p.triangle ? Role::in_out : Role::output},
-            {"bias", p.n, has_bias(p.epilogue) ? Role::input : Role::unused},
-            {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
+    std::vector<OperandInfo> all = {
+        {"a", p.m * p.k, Role::input},
+        {"b", p.k * p.n, Role::input},
+        {"c", p.m * p.n, p.triangle ? Role::in_out : Role::output},
+        {"bias", p.n, has_bias(p.epilogue) ? Role::input : Role::unused},
+        {"y", p.m * p.n, has_y(p) ? Role::input : Role::unused}};
+    all[c].extents = {p.m, p.n};
+    return all;
   }
   static matmul::Operands bind(const Problem&, const std::vector<void*>& at) {
     const auto f = [&](Operand operand) { return static_cast<float*>(at[operand]); };

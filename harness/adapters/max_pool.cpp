@@ -21,12 +21,16 @@ struct MaxPoolAdapter {
     const auto of_epilogue = [&](Direction direction, Role role) {
       return has_epilogue(p) && p.direction == direction ? role : Role::unused;
     };
-    return {{forward ? "x" : "dx", p.x_count(), forward ? Role::input : Role::output},
-            {forward ? "y" : "dy", p.y_count(), forward ? Role::output : Role::input},
-            {"argmax", p.y_count(), forward ? Role::output : Role::input, 1},
-            {"bias", p.channels, of_epilogue(Direction::forward, Role::input)},
-            {"y", p.y_count(), of_epilogue(Direction::backward, Role::input)},
-            {"dbias", p.channels, of_epilogue(Direction::backward, Role::output)}};
+    std::vector<OperandInfo> all = {
+        {forward ? "x" : "dx", p.x_count(), forward ? Role::input : Role::output},
+        {forward ? "y" : "dy", p.y_count(), forward ? Role::output : Role::input},
+        {"argmax", p.y_count(), forward ? Role::output : Role::input, 1},
+        {"bias", p.channels, of_epilogue(Direction::forward, Role::input)},
+        {"y", p.y_count(), of_epilogue(Direction::backward, Role::input)},
+        {"dbias", p.channels, of_epilogue(Direction::backward, Role::output)}};
+    all[x].extents = input_extents(p);
+    all[y].extents = all[argmax].extents = output_extents(p);
+    return all;
   }
   static max_pool::Operands bind(const Problem&, const std::vector<void*>& at) {
     const auto f = [&](Operand operand) { return static_cast<float*>(at[operand]); };

@@ -48,6 +48,16 @@ Problem read_pooling(const CsvRow& row) {
   return p;
 }
 
+// Of x and dx, or of y and dy.
+template <class Problem>
+std::vector<std::int64_t> input_extents(const Problem& p) {
+  return image_extents(p.layout, p.batch, p.channels, p.height, p.width);
+}
+template <class Problem>
+std::vector<std::int64_t> output_extents(const Problem& p) {
+  return image_extents(p.layout, p.batch, p.channels, p.out_h(), p.out_w());
+}
+
 // One problem in four is in chwn or nchw16c. Its innermost dimension is several vectors and a tail.
 template <class Problem>
 void draw_layout(Random& random, Problem& p) {

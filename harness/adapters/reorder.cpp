@@ -28,8 +28,9 @@ struct ReorderAdapter {
   enum Operand : std::size_t { x, y };
 
   static std::vector<OperandInfo> operands(const Problem& p) {
-    return {operand("x", p.x_count(), Role::input, p.from_format),
-            operand("y", p.y_count(), Role::output, p.to_format)};
+    OperandInfo to = operand("y", p.y_count(), Role::output, p.to_format);
+    to.extents = image_extents(p.to, p.batch, p.channels, p.height, p.width);
+    return {operand("x", p.x_count(), Role::input, p.from_format), to};
   }
   static reorder::Operands bind(const Problem&, const std::vector<void*>& at) {
     return {.x = at[x], .y = at[y]};

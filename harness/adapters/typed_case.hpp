@@ -39,6 +39,7 @@ struct OperandInfo {
   // Of a result of other elements than floats and positions: the number that one stands for.
   using Widen = float (*)(const std::byte* from);
   Widen widen = nullptr;
+  std::vector<std::int64_t> extents{};  // of its axes in memory order; empty: one axis
 
   std::size_t bytes() const { return static_cast<std::size_t>(count) * element; }
   bool is_used() const { return role != Role::unused; }
@@ -46,11 +47,33 @@ struct OperandInfo {
   bool has_nan() const {
     return element == sizeof(float) || (element == sizeof(std::uint16_t) && widen != nullptr);
   }
+  std::string element_name(std::int64_t i) const {  // "c[130]", or with extents "c[2, 2]"
+    std::string index;
+    for (std::size_t axis = extents.size(); axis-- > 0; i /= extents[axis])
+      index = fmt::format("{}{}{}", i % extents[axis], index.empty() ? "" : ", ", index);
+    return fmt::format("{}[{}]", name, index.empty() ? std::to_string(i) : index);
+  }
   bool is_result() const { return role == Role::output || role == Role::in_out; }
   bool can_change() const {
     return role == Role::input && (element == sizeof(float) || narrow != nullptr);
   }
 };
+
+inline std::vector<std::int64_t> image_extents(Layout layout, std::int64_t batch,
+                                               std::int64_t channels, std::int64_t height,
+                                               std::int64_t width) {
+  switch (layout) {
+    case Layout::nchw:
+      return {batch, channels, height, width};
+    case Layout::nhwc:
+      return {batch, height, width, channels};
+    case Layout::chwn:
+      return {channels, height, width, batch};
+    case Layout::nchw16c:
+      break;
+  }
+  return {batch, stored_channels(layout, channels) / block_channels, height, width, block_channels};
+}
 
 // A result is correct if |got - value| <= bound in each element. With `change`, got is the amount
 // added to the former content.
@@ -221,8 +244,9 @@ class TypedCase : public Case {
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (int sample = 0; has_samples(set, i, Role::output) && sample < samples; ++sample)
         if (read[next++] == poison)
-          return fmt::format("{}[{}] was not written when the call returned", operands_[i].name,
-                             sample_at(set, i, sample) / operands_[i].element);
+          return held(set, i).element_name(
+                     static_cast<std::int64_t>(sample_at(set, i, sample) / operands_[i].element)) +
+                 " was not written when the call returned";
     return {};
   }
 
@@ -473,7 +497,10 @@ class TypedCase : public Case {
   // are valid until the next call.
   OperandInfo held(const Set& set, std::size_t i) const {
     OperandInfo operand = operands_[i];
-    if (!set.blocks.empty()) operand.count = set.blocks[i].count();
+    if (!set.blocks.empty()) {
+      operand.count = set.blocks[i].count();
+      operand.extents.clear();
+    }
     return operand;
   }
   const std::vector<std::byte>& content(const Set& set, const Contents& whole, std::size_t i) {
@@ -595,7 +622,7 @@ class TypedCase : public Case {
       if (wrong++ == 0) {
         result.passed = false;
         result.what =
-            fmt::format("{}[{}] is {:.9g}; expected {:.9g}{}", operand.name, i, got,
+            fmt::format("{} is {:.9g}; expected {:.9g}{}", operand.element_name(i), got,
                         expected.value[at], bound > 0 ? fmt::format(" within {:.3g}", bound) : "");
       }
     }

@@ -231,8 +231,8 @@ std::string NoiseTally::sentence() const {
       disturbed, repetitions, share, elapsed_seconds, others_seconds, stolen_seconds);
   if (share >= 5)
     text +=
-        " Rows marked disturbed may show too long times: stop what else runs, and measure them "
-        "again with --resume --again.";
+        " Rows marked disturbed may show too long times: stop what else runs, and measure again "
+        "(bench: with --resume --again).";
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "harness/io/counted.hpp"
 #include "harness/ranks/mpi_session.hpp"
 
 namespace stepladder {
@@ -49,7 +50,7 @@ int size_of_team(int threads) {
 }
 
 std::string of_processors(int count) {
-  return fmt::format("this process may run on {} processor{}", count, count == 1 ? "" : "s");
+  return "this process may run on " + counted(count, "processor");
 }
 
 ThreadLimit of_openmp() {

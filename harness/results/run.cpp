@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"
 #include "harness/io/result_file.hpp"
 #include "harness/problem/threads.hpp"
@@ -173,9 +174,9 @@ std::vector<Ceiling> Run::measured_ceilings(int threads) {
   }
   fmt::print(
       stderr,
-      "Ceilings on {} thread{} were refused: {}, so rows have no percent_of_roof. Stop what else "
+      "Ceilings on {} were refused: {}, so rows have no percent_of_roof. Stop what else "
       "runs, and measure again (bench: with --resume --again).\n",
-      threads, threads == 1 ? "" : "s",
+      counted(threads, "thread"),
       refused.inconsistent.empty()
           ? fmt::format("other processes used {:.1f} cores meanwhile", refused.cores_of_others)
           : refused.inconsistent);

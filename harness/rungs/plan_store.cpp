@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 
+#include "harness/io/counted.hpp"
 #include "harness/measure/work_record.hpp"
 
 namespace stepladder {
@@ -44,9 +45,9 @@ const Variant* PlanStore::tuned(const Case& problem, const std::vector<Variant>&
                    [&](const Variant& variant) { return variant.name == choice->variant; });
   if (found == candidates.end())
     throw std::runtime_error(
-        fmt::format("the tuned choice for {} on {} threads is {}, which is not among the rungs to "
+        fmt::format("the tuned choice for {} on {} is {}, which is not among the rungs to "
                     "choose from here; run `stepladder tune` again",
-                    problem.info().name, resources.threads, choice->variant));
+                    problem.info().name, counted(resources.threads, "thread"), choice->variant));
   return &*found;
 }
 
@@ -108,8 +109,8 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
     if (known == verified_.end()) {
       const ProblemInfo& info = problem.info();
       const ActiveSubject active(
-          fmt::format("{} {} {} {}, {} threads", info.primitive, info.direction, variant.name,
-                      info.shape, resources.threads),
+          fmt::format("{} {} {} {}, {}", info.primitive, info.direction, variant.name, info.shape,
+                      counted(resources.threads, "thread")),
           "verified", 0);
       std::unique_ptr<Runner> runner;
       const Verdict verdict = verify(problem, variant, resources, runner);

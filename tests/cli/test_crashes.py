@@ -76,7 +76,7 @@ def test_verify_names_the_rung_that_crashes(crashing):
     done = crashing("verify", "sgd_update", "--direction", "sgd", "--shape", "1000", "--variant",
                     "serial,crashes_segv")
     assert done.returncode == -signal.SIGSEGV
-    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \S+, 1 threads failed "
+    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \S+, 1 thread failed "
                      r"while it was verified: killed by SIGSEGV$", done.stderr, re.M)
 
 
@@ -85,7 +85,7 @@ def test_a_rung_of_a_network_that_crashes_is_named(crashing, network, tmp_path, 
     done = crashing(*command, "--network", network, "--use", "serial,sgd_update=crashes_segv",
                     "--threads", "1", "--out", tmp_path / "run")
     assert done.returncode == -signal.SIGSEGV
-    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \d+, 1 threads failed while it "
+    assert re.search(r"^stepladder: sgd_update sgd crashes_segv \d+, 1 thread failed while it "
                      r"was verified: killed by SIGSEGV$", done.stderr, re.M), done.stderr
 
 

@@ -224,7 +224,7 @@ def test_random_problems_that_no_variant_supports_do_not_count(stepladder):
                       "40")  # takes NCHW only
     problems, passed, unavailable = map(
         int,
-        re.search(r"(\d+) problems, 1 variants: (\d+) checks passed, 0 failed, (\d+) unavailable",
+        re.search(r"(\d+) problems, 1 variant: (\d+) checks passed, 0 failed, (\d+) unavailable",
                   done.stdout).groups())
     assert problems - unavailable == 40 and unavailable > 0 and passed >= 40
 

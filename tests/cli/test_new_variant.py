@@ -70,7 +70,7 @@ def test_one_new_file_is_built_listed_and_verified(copied, program_path):
 
     done = program("verify", primitive, "--variant", name, "--random", "50")
     assert done.returncode == 0, done.stdout
-    counts = re.search(r"50 problems, 1 variants: (\d+) checks passed, 0 failed", done.stdout)
+    counts = re.search(r"50 problems, 1 variant: (\d+) checks passed, 0 failed", done.stdout)
     assert int(counts[1]) > 0
     (copied / path).unlink()
 

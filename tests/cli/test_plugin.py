@@ -107,7 +107,11 @@ def test_every_function_of_a_file_is_verified(stepladder, shared_object):
 def test_a_wrong_plugin_fails(stepladder, shared_object):
     done = stepladder("verify", "matmul", "--plugin", shared_object(LOOP % "p->k - p->k % 2"),
                       "--variant", "mine", "--random", "20")
-    assert done.returncode == 1 and "FAIL" in done.stdout
+    assert done.returncode == 1
+    failed = re.findall(r"^FAILED (.* mine random.*, 1 thread: c\[\d+, \d+\] is .*)$",
+                        done.stdout, re.M)
+    [smallest] = re.findall(r"^SMALLEST that failed: (.*)$", done.stdout, re.M)
+    assert len(failed) > 1 and smallest in failed
 
 
 def test_a_plugin_that_crashes_costs_its_row_only(stepladder, shared_object, tmp_path):

@@ -38,10 +38,11 @@ def test_a_new_rung_is_a_copy_that_builds_on_its_source(run, tree, source, folde
     info = re.search(r"VariantInfo info\{(.*?)\n\};", text, re.DOTALL)[1]
     assert info.count('.name = "my_idea"') == info.count(f'.builds_on = "{source}"') == 1
     assert info.count(".builds_on") == info.count(".adds") == info.count(".idea") == 1
-    # the code is that of the source
+    # the code is that of the source, but for the name of its class
     old = (tree / "kernels/matmul" / folder / f"{source}.cpp").read_text()
     code = old[old.index("namespace"):old.index("constexpr VariantInfo")]
-    assert code in text
+    assert re.sub(r"\b(Simd|Blocked)\b", "MyIdea", code) in text
+    assert re.search(r"\.idea = Idea::\w+,  // or another of kernels/common/variant\.hpp", info)
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -125,6 +126,18 @@ def test_the_inner_loop_is_that_in_which_the_time_is_spent(run, shared_object):
     assert lines[-1] == f"in {library}"
     counted = re.match(r"(\d+) instructions: ", lines[-3])
     assert int(counted[1]) == len(body)
+
+
+@pytest.mark.without_sanitizers("its checks are in the loop")
+def test_what_lies_on_the_stack_is_called_so(run, shared_object):
+    library = shared_object(TWO_LOOPS.replace("float sum", "volatile float sum"))
+    done = run("try", "mine", "--primitive", "matmul", "--plugin", library, "--shape",
+               "32x32x2000 transpose_b=1", "--threads", "1", "--random", "0", "--budget", "0.005",
+               "--asm")
+    assert done.returncode == 0, done.stderr
+    for moves in (r"ss xmm\d+,DWORD PTR \[rsp.*  loads a float from the stack",
+                  r"ss DWORD PTR \[rsp.*  stores a float on the stack"):
+        assert re.search(rf"{moves}: a spilled register, or a local array$", done.stdout, re.M)
 
 
 @pytest.mark.parametrize("arguments, message", [

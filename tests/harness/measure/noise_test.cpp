@@ -40,7 +40,7 @@ TEST(NoiseTally, TheSentenceHasTheShareAndWhatOthersUsed) {
     EXPECT_TRUE(says(tally(1000, disturbed).sentence(),
                      {std::string("The machine was ") + word + ": ",
                       " s. Rows marked disturbed may show too long times: stop what else runs, and "
-                      "measure them again with --resume --again."}))
+                      "measure again (bench: with --resume --again)."}))
         << disturbed;
 }
 

@@ -186,8 +186,8 @@ const Fault faults[] = {
     {"broken_nan", plan_of<returns_nan>, "is nan; expected"},
     {"broken_throws", plan_of<throws>, "threw: no such tile"},
     {"broken_throws_when_planned", make_plan<Matmul, ThrowsWhenPlanned>, "threw: std::bad_alloc"},
-    {"broken_accumulates", plan_of<accumulates>, "c[0] is "},
-    {"broken_unwritten", plan_of<writes_nothing>, "c[0] is "},
+    {"broken_accumulates", plan_of<accumulates>, "c[0, 0] is "},
+    {"broken_unwritten", plan_of<writes_nothing>, "c[0, 0] is "},
     {"broken_partial_sum", plan_of<lost_partial_sum>, "c["},
     {"broken_half_precision", plan_of<half_precision>, " within "},
     {"broken_stale_result", make_plan<Matmul, StaleResult>, "a later run of the plan: c["},
@@ -233,7 +233,7 @@ TEST(VerifyCatchesMatmul, NarrowOperandsAlsoInLongSums) {
 
 TEST(VerifyCatchesMatmul, WrongTails) {
   const Variant variant = unregistered<Matmul>("broken_tail", plan_of<wrong_tail>);
-  EXPECT_TRUE(is_caught<Matmul>({5, 7, 9}, variant, "c[4] is "));
+  EXPECT_TRUE(is_caught<Matmul>({5, 7, 9}, variant, "c[0, 4] is "));
   EXPECT_TRUE(is_caught<Matmul>({5, 7, 9}, variant, "(15 of 35 elements wrong)"));
   EXPECT_TRUE(is_caught<Matmul>({2, 3, 4}, variant, "(6 of 6 elements wrong)"));
 }
@@ -286,10 +286,10 @@ TEST(VerifyCatchesMatmul, WrongPartsOfATriangle) {
       EXPECT_TRUE(first_rungs_pass<Matmul>(p));
       const std::unique_ptr<Case> owned = make_case<Matmul>(p, "test", "test");
       EXPECT_EQ(verdict_of(*owned, correct).outcome, Outcome::passed);
-      EXPECT_TRUE(is_caught<Matmul>(p, above, "c[11] is "));
-      EXPECT_TRUE(is_caught<Matmul>(p, whole, "c[1] is "));
-      EXPECT_TRUE(is_caught<Matmul>(p, below, "c[0] is "));
-      EXPECT_TRUE(is_caught<Matmul>(p, upper, "c[1] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, above, "c[1, 2] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, whole, "c[0, 1] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, below, "c[0, 0] is "));
+      EXPECT_TRUE(is_caught<Matmul>(p, upper, "c[0, 1] is "));
     }
 }
 

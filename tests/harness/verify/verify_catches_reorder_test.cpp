@@ -163,9 +163,10 @@ TEST(VerifyCatchesReorder, ResultsThatWereNotWritten) {
     ASSERT_EQ(verdict_of(*owned, variant).outcome, Outcome::passed);
     EXPECT_EQ(owned->poisoned_sample(*variant.info, 0), "") << direction(problem);
     owned->poison_samples(*variant.info, 0);
-    EXPECT_EQ(
-        owned->poisoned_sample(*variant.info, 0),
-        problem.to_format == Format::int8 ? "" : "y[0] was not written when the call returned")
+    EXPECT_EQ(owned->poisoned_sample(*variant.info, 0),
+              problem.to_format == Format::int8
+                  ? ""
+                  : "y[0, 0, 0, 0] was not written when the call returned")
         << direction(problem);
   }
 }

@@ -66,7 +66,7 @@ void expect_only_the_lost_term(const typename Primitive::Problem& problem, const
 TEST(VerifyLongSums, Matmul) {
   EXPECT_TRUE(first_rungs_pass<matmul::Matmul>({1, 1, long_sum - 1}));
   expect_only_the_lost_term<matmul::Matmul, Sums<false>::product, Sums<true>::product>(
-      {1, 1, long_sum + 3}, "c[0] is ");
+      {1, 1, long_sum + 3}, "c[0, 0] is ");
 }
 
 TEST(VerifyLongSums, Convolution) {
@@ -80,7 +80,7 @@ TEST(VerifyLongSums, Convolution) {
        .out_channels = 1,
        .kernel_h = 1,
        .kernel_w = 1},
-      "dw[0] is ");
+      "dw[0, 0, 0, 0] is ");
 }
 
 TEST(VerifyLongSums, Layers) {
@@ -107,7 +107,7 @@ TEST(VerifyLongSums, AveragePool) {
        .width = 4096,
        .window_h = 4096,
        .window_w = 4096},
-      "y[0] is ");
+      "y[0, 0, 0, 0] is ");
 }
 
 TEST(VerifyLongSums, MaxPool) {
