@@ -4,11 +4,18 @@
 
 namespace stepladder {
 
+#ifdef STEPLADDER_PRIMITIVES  // a build without the others
+static constexpr const char* kind =
+    "primitive of a build for " STEPLADDER_PRIMITIVES " alone (`make build` builds all)";
+#else
+static constexpr const char* kind = "primitive";
+#define STEPLADDER_TYPES                                                                           \
+  &matmul_type(), &convolution_type(), &max_pool_type(), &average_pool_type(), &sgd_update_type(), \
+      &all_reduce_type(), &layers_type(), &reorder_type(), &low_precision_type()
+#endif
+
 std::span<const PrimitiveType* const> primitives() {
-  static const PrimitiveType* const all[] = {
-      &matmul_type(),       &convolution_type(), &max_pool_type(),
-      &average_pool_type(), &sgd_update_type(),  &all_reduce_type(),
-      &layers_type(),       &reorder_type(),     &low_precision_type()};
+  static const PrimitiveType* const all[] = {STEPLADDER_TYPES};
   return all;
 }
 
@@ -18,7 +25,7 @@ const PrimitiveType& primitive(std::string_view name) {
     if (type->name() == name) return *type;
     names.emplace_back(type->name());
   }
-  throw UnknownName("primitive", std::string(name), names);
+  throw UnknownName(kind, std::string(name), names);
 }
 
 }  // namespace stepladder
