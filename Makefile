@@ -71,7 +71,7 @@ comma := ,
 .PHONY: help setup data libraries build test fuzz faults mutate bench try grade leaderboard \
 	attribution bench-network cost-model compare-modes simulate simulate-training peers gpu \
 	gpu-bundle plots report results-site ab compare format lint \
-	check-debian13 install clean
+	check-debian13 check-aarch64 install clean
 
 help: ## list the targets and the variables
 	@echo 'make TARGET [VARIABLE=value …]'
@@ -213,6 +213,9 @@ lint: ## check format, scripts, and clang-tidy of what changed (since BASE=…, 
 
 check-debian13: ## a bare Debian 13 in build/trixie: make bench SUITE=quick, make test (root)
 	@scripts/check_debian.sh trixie
+
+check-aarch64: ## cross-compile for AArch64 and run tests of kernels under qemu-user (root)
+	@scripts/check_aarch64.sh
 
 # The program goes on reading suites and networks of this clone, and writes its runs there.
 install: build ## the program, its completion for bash and zsh, its man page (PREFIX=/usr/local)

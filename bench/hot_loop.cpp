@@ -4,9 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -14,8 +12,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -37,8 +37,12 @@ std::atomic<std::size_t> taken_count{0};
 void take_sample(int, siginfo_t*, void* context) {
   const std::size_t at = taken_count.load(std::memory_order_relaxed);
   if (at == most_samples) return;
+#if defined(__x86_64__)
   taken[at] = static_cast<std::uint64_t>(
       static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#else
+  taken[at] = static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
+#endif
   taken_count.store(at + 1, std::memory_order_relaxed);
 }
 
@@ -93,6 +97,7 @@ struct Location {
 Location location_of(std::uint64_t address) {
   Dl_info info{};
   link_map* map = nullptr;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   if (dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&map),
               RTLD_DL_LINKMAP) == 0 ||
       map == nullptr)
@@ -130,7 +135,7 @@ std::vector<Function> functions_of(const std::string& file) {
 std::string demangled(const std::string& name) {
   int status = 0;
   char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  const std::string result = status == 0 ? text : name;
+  std::string result = status == 0 ? text : name;
   std::free(text);
   return result;
 }
@@ -326,6 +331,9 @@ HotLoop hot_loop_of(const std::string& listing, const std::vector<std::uint64_t>
 }  // namespace
 
 HotLoop find_hot_loop(const std::function<void()>& run, double seconds) {
+#if !defined(__x86_64__)
+  throw std::runtime_error("only instructions of x86-64 are explained");
+#endif
   run();
   taken_count = 0;
   {

@@ -17,6 +17,7 @@
 #                              <name>_o3_<isa>, and with the pragmas of the file as
 #                              <name>_omp_simd_<isa> (kernels/common/by_compiler.hpp)
 
+set(isa_neon_flags "")
 set(isa_sse42_flags -msse4.2)
 set(isa_avx2_flags -mavx2 -mfma -mf16c)
 # GCC 12 warns of its own AVX-512 headers, which read registers that they leave undefined on
@@ -27,9 +28,14 @@ set(isa_avx512_flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx
 set(STEPLADDER_ISAS native CACHE STRING
   "ISAs that kernels are built for: native (the widest of this CPU), all, or names as sse42;avx2")
 set(STEPLADDER_PRIMITIVES "" CACHE STRING "Primitives whose rungs are built; by default all")
+set(STEPLADDER_IS_X86 ON)
 set(all_isas sse42 avx2 avx512)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(STEPLADDER_IS_X86 OFF)
+  set(all_isas neon)
+endif()
 set(built_isas ${STEPLADDER_ISAS})
-if(STEPLADDER_ISAS STREQUAL "all")
+if(STEPLADDER_ISAS STREQUAL "all" OR all_isas STREQUAL "neon")
   set(built_isas ${all_isas})
 elseif(STEPLADDER_ISAS STREQUAL "native")
   file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
@@ -53,12 +59,19 @@ endforeach()
 # Included file | variable that is true if the library was found | reason if it was not.
 set(onednn_headers "kernels/[a-z_/]*onednn[a-z_]*.hpp")
 set(opencl_headers "kernels/[a-z_/]*opencl/plan.hpp")
+set(of_x86 "STEPLADDER_IS_X86|its instructions are of x86-64 alone")
+set(of_opencl "STEPLADDER_HAVE_OPENCL|built without OpenCL (Debian: ocl-icd-opencl-dev)")
 set(needs
+  "immintrin.h|${of_x86}"
+  "kernels/common/cpu/narrow/[a-z_]*.hpp|${of_x86}"
+  "kernels/low_precision/cpu/[a-z_]*.hpp|${of_x86}"
+  "kernels/matmul/cpu/packed/rounded_product.hpp|${of_x86}"
   "kernels/common/mpi.hpp|STEPLADDER_HAVE_MPI|built without MPI (Debian: libopenmpi-dev)"
   "${onednn_headers}|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "zstd.h|STEPLADDER_HAVE_ZSTD|built without zstd (Debian: libzstd-dev)"
   "fftw3.h|STEPLADDER_HAVE_FFTW|built without FFTW (Debian: libfftw3-dev)"
-  "${opencl_headers}|STEPLADDER_HAVE_OPENCL|built without OpenCL (Debian: ocl-icd-opencl-dev)"
+  "${opencl_headers}|${of_opencl}"
+  "kernels/[a-z_]*/opencl/item_tile.hpp|${of_opencl}"
   "clblast_c.h|STEPLADDER_HAVE_CLBLAST|built without CLBlast (Debian: libclblast-dev)"
   "cublas_v2.h|STEPLADDER_HAVE_CUBLAS|built without cuBLAS (NVIDIA: libcublas-dev-13-0)"
   "cudnn.h|STEPLADDER_HAVE_CUDNN|built without cuDNN (NVIDIA: cudnn9-cuda-13)"

@@ -1,7 +1,6 @@
 #include "harness/measure/ceilings.hpp"
 
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -12,14 +11,17 @@
 #include "harness/io/now.hpp"
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/extensions.hpp"
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/device_ceilings.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder {
 namespace {
 
-// The FMA probes are assembly, because compilers would fold, spill or reorder intrinsics. Registers
-// 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on two units.
+// The FMA probes are assembly, because compilers would fold, spill or reorder intrinsics.
+#if defined(__x86_64__)
+// Registers 0 to 9 are independent accumulators: ten chains hide a latency of up to five cycles on
+// two units.
 // clang-format off
 #define STEPLADDER_FMA_INTO(r, accumulator) \
   "vfmadd231ps %%" r "15, %%" r "14, %%" r accumulator "\n"
@@ -110,6 +112,23 @@ double amx_flops(std::int64_t rounds) {
         : "+r"(rounds)::"cc");
   return 4 * 16 * 16 * (is_int8 ? 128 : 64);
 }
+#else
+// Registers 0 to 15 are independent accumulators: they hide a latency of four cycles on four units.
+double fma_flops_neon(std::int64_t rounds) {
+#define STEPLADDER_FMA(accumulator) "fmla v" accumulator ".4s, v16.4s, v17.4s\n"
+  asm volatile(
+      "movi v16.4s, #0\n movi v17.4s, #0\n"
+      "1:\n" STEPLADDER_FMA("0") STEPLADDER_FMA("1") STEPLADDER_FMA("2") STEPLADDER_FMA("3")
+          STEPLADDER_FMA("4") STEPLADDER_FMA("5") STEPLADDER_FMA("6") STEPLADDER_FMA("7")
+              STEPLADDER_FMA("8") STEPLADDER_FMA("9") STEPLADDER_FMA("10") STEPLADDER_FMA("11")
+                  STEPLADDER_FMA("12") STEPLADDER_FMA("13") STEPLADDER_FMA("14")
+                      STEPLADDER_FMA("15") "subs %0, %0, #1\n b.ne 1b"
+      : "+r"(rounds)::"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",
+        "v12", "v13", "v14", "v15", "v16", "v17", "cc");
+#undef STEPLADDER_FMA
+  return 16 * 4 * 2;
+}
+#endif
 
 // Processor time of the calling thread.
 double processor_time() {
@@ -151,6 +170,7 @@ struct Peak {
   std::int64_t rounds;
 };
 std::vector<Peak> peaks() {
+#if defined(__x86_64__)
   const Probe fma = cpu_has(Isa::avx512) ? fma_flops_avx512
                     : cpu_has(Isa::avx2) ? fma_flops_avx2
                                          : fma_flops_sse;
@@ -161,6 +181,9 @@ std::vector<Peak> peaks() {
                      : cpu_has(Extension::avx512_vnni) ? int8_flops
                                                        : nullptr;
   const Probe bits = cpu_has(Extension::avx512_vpopcntdq) ? binary_flops : nullptr;
+#else
+  const Probe fma = fma_flops_neon, bf16 = nullptr, int8 = nullptr, bits = nullptr;
+#endif
   return {{"fma_peak", fma, 1500000},
           {"bf16_peak", bf16, 400000},
           {"int8_peak", int8, 400000},
@@ -179,9 +202,14 @@ struct Arrays {
 };
 enum class Mix { read, triad, copy, write, update, scale };
 
-#define STEPLADDER_STREAM(name, target_isa, lanes, vector, load, store, add, zero)             \
+#if defined(__x86_64__)
+#define STEPLADDER_IN_REGISTER "v"
+#else
+#define STEPLADDER_IN_REGISTER "w"
+#endif
+#define STEPLADDER_STREAM(name, attributes, lanes, vector, load, store, add, zero)             \
   template <Mix mix>                                                                           \
-  __attribute__((target(target_isa))) void name(Arrays s, std::int64_t n) {                    \
+  attributes void name(Arrays s, std::int64_t n) {                                             \
     vector s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();                                 \
     for (std::int64_t i = 0; i < n; i += 4 * lanes) {                                          \
       if constexpr (mix == Mix::read) {                                                        \
@@ -198,22 +226,31 @@ enum class Mix { read, triad, copy, write, update, scale };
       }                                                                                        \
     }                                                                                          \
     vector sum = add(add(s0, s1), add(s2, s3));                                                \
-    asm volatile("" ::"v"(sum) : "memory");                                                    \
+    asm volatile("" ::STEPLADDER_IN_REGISTER(sum) : "memory");                                 \
   }
-STEPLADDER_STREAM(stream_avx512, "avx512f", 16, __m512, _mm512_load_ps, _mm512_store_ps,
-                  _mm512_add_ps, _mm512_setzero_ps)
-STEPLADDER_STREAM(stream_avx, "avx", 8, __m256, _mm256_load_ps, _mm256_store_ps, _mm256_add_ps,
-                  _mm256_setzero_ps)
-STEPLADDER_STREAM(stream_sse, "sse2", 4, __m128, _mm_load_ps, _mm_store_ps, _mm_add_ps,
-                  _mm_setzero_ps)
+#if defined(__x86_64__)
+STEPLADDER_STREAM(stream_avx512, __attribute__((target("avx512f"))), 16, __m512, _mm512_load_ps,
+                  _mm512_store_ps, _mm512_add_ps, _mm512_setzero_ps)
+STEPLADDER_STREAM(stream_avx, __attribute__((target("avx"))), 8, __m256, _mm256_load_ps,
+                  _mm256_store_ps, _mm256_add_ps, _mm256_setzero_ps)
+STEPLADDER_STREAM(stream_sse, , 4, __m128, _mm_load_ps, _mm_store_ps, _mm_add_ps, _mm_setzero_ps)
+#else
+inline float32x4_t no_sum() { return vdupq_n_f32(0); }
+STEPLADDER_STREAM(stream_neon, , 4, float32x4_t, vld1q_f32, vst1q_f32, vaddq_f32, no_sum)
+#endif
 #undef STEPLADDER_STREAM
+#undef STEPLADDER_IN_REGISTER
 
 using Stream = void (*)(Arrays arrays, std::int64_t count);
 template <Mix mix>
 Stream widest() {
+#if defined(__x86_64__)
   return cpu_has(Isa::avx512) ? stream_avx512<mix>
          : cpu_has(Isa::avx2) ? stream_avx<mix>
                               : stream_sse<mix>;
+#else
+  return stream_neon<mix>;
+#endif
 }
 
 struct MixInfo {

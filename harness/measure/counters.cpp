@@ -5,11 +5,12 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "kernels/common/cpu/instructions.hpp"
 
 namespace stepladder {
 namespace {
@@ -72,6 +73,14 @@ std::optional<CounterValues> Counters::stop() {
   return CounterValues{values[0], values[1], values[2]};
 }
 
-std::uint64_t reference_cycles() { return __rdtsc(); }
+std::uint64_t reference_cycles() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else  // of the generic timer, which has a frequency of its own
+  std::uint64_t ticks = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
 
 }  // namespace stepladder

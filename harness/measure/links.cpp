@@ -13,12 +13,11 @@
 #include "kernels/common/integer_math.hpp"
 
 #ifdef STEPLADDER_HAVE_MPI
-#include <immintrin.h>
-
 #include "kernels/all_reduce/mpi/compressed/narrow_floats.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/all_reduce/mpi/shared_window/flags.hpp"
 #include "kernels/all_reduce/mpi/window.hpp"
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/isa.hpp"
 #include "kernels/common/mpi.hpp"
 #endif
@@ -31,6 +30,7 @@ namespace {
 constexpr std::size_t longest = std::size_t{64} << 20U;  // bytes of a message
 constexpr int tag = 2;
 
+#if defined(__x86_64__)
 // A copy that memory bounds: non-temporal stores, which do not read the target first, prefetches
 // across boundaries of 4 KiB, where the hardware stops, and two halves at once, which keep more
 // misses in flight. `to` is aligned to a cache line.
@@ -48,6 +48,7 @@ __attribute__((target("avx"))) void copy_streaming(std::byte* to, const std::byt
   _mm_sfence();
   std::memcpy(to + 2 * half, from + 2 * half, bytes - 2 * half);
 }
+#endif
 
 // Memory of which each measured operation takes another part, as rows over ranks do with their
 // operands: beyond the caches, but for the shortest.
@@ -117,11 +118,13 @@ class LinkMeter {
       });
     };
     std::vector<CostCurve::Point> fastest = in_huge_pages(std::memcpy).points();
+#if defined(__x86_64__)
     if (cpu_has(Isa::avx2)) {
       const CostCurve streaming = in_huge_pages(copy_streaming);
       for (CostCurve::Point& point : fastest)
         point.seconds = std::min(point.seconds, streaming(point.bytes));
     }
+#endif
     links.stream = CostCurve(fastest);
     constexpr std::size_t cached_bytes = std::size_t{64} << 10U;
     links.code = median_seconds(cached_bytes,

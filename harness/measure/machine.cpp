@@ -163,6 +163,8 @@ constexpr Models intel_models[] = {
 
 std::string described_cpu() {
   const auto value = [](const char* key) { return proc_value("/proc/cpuinfo", key); };
+  if (const std::string part = value("CPU part"); !part.empty())
+    return fmt::format("AArch64 (implementer {}, part {})", value("CPU implementer"), part);
   const std::string name = value("model name");
   const std::string built = microarchitecture(
       value("vendor_id"), std::atoi(value("cpu family").c_str()),
@@ -197,7 +199,7 @@ Machine detect_machine() {
       machine.memory_available_bytes = left.bytes;
       machine.memory_limit = left.limit;
     }
-  for (const Isa isa : {Isa::sse42, Isa::avx2, Isa::avx512})
+  for (const Isa isa : {Isa::neon, Isa::sse42, Isa::avx2, Isa::avx512})
     if (cpu_has(isa)) machine.isa.emplace_back(name_of(isa));
 
   hwloc_topology_t topology = nullptr;

@@ -6,6 +6,8 @@ const char* name_of(Isa isa) {
   switch (isa) {
     case Isa::any:
       return "any";
+    case Isa::neon:
+      return "neon";
     case Isa::sse42:
       return "sse42";
     case Isa::avx2:
@@ -20,6 +22,14 @@ bool cpu_has(Isa isa) {
   switch (isa) {
     case Isa::any:
       return true;
+#if defined(__aarch64__)
+    case Isa::neon:
+      return true;
+    default:
+      return false;
+#else
+    case Isa::neon:
+      return false;
     case Isa::sse42:
       return __builtin_cpu_supports("sse4.2") != 0;
     case Isa::avx2:
@@ -28,6 +38,7 @@ bool cpu_has(Isa isa) {
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd") &&
              __builtin_cpu_supports("avx512vl");
+#endif
   }
   return false;
 }

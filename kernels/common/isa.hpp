@@ -9,7 +9,7 @@
 
 namespace stepladder {
 
-enum class Isa { any, sse42, avx2, avx512 };  // narrowest first
+enum class Isa { any, neon, sse42, avx2, avx512 };  // narrowest first; neon on AArch64 alone
 
 const char* name_of(Isa isa);
 

@@ -1,12 +1,16 @@
 #include "kernels/common/cpu/extensions.hpp"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 #include "kernels/common/variant.hpp"
 
 namespace stepladder {
+
+#if defined(__x86_64__)
 namespace {
 
 bool may_use_tiles() {
@@ -25,22 +29,6 @@ bool has_amx(unsigned bit) {
 
 }  // namespace
 
-const char* name_of(Extension extension) {
-  switch (extension) {
-    case Extension::avx512_bf16:
-      return "AVX512_BF16";
-    case Extension::avx512_vnni:
-      return "AVX512_VNNI";
-    case Extension::avx512_vpopcntdq:
-      return "AVX512_VPOPCNTDQ";
-    case Extension::amx_bf16:
-      return "AMX-BF16";
-    case Extension::amx_int8:
-      return "AMX-INT8";
-  }
-  return "";
-}
-
 bool cpu_has(Extension extension) {
   switch (extension) {
     case Extension::avx512_bf16:
@@ -55,6 +43,25 @@ bool cpu_has(Extension extension) {
       return has_amx(1U << 25);
   }
   return false;
+}
+#else
+bool cpu_has(Extension) { return false; }
+#endif
+
+const char* name_of(Extension extension) {
+  switch (extension) {
+    case Extension::avx512_bf16:
+      return "AVX512_BF16";
+    case Extension::avx512_vnni:
+      return "AVX512_VNNI";
+    case Extension::avx512_vpopcntdq:
+      return "AVX512_VPOPCNTDQ";
+    case Extension::amx_bf16:
+      return "AMX-BF16";
+    case Extension::amx_int8:
+      return "AMX-INT8";
+  }
+  return "";
 }
 
 void require(Extension extension) {

@@ -52,10 +52,10 @@ struct IdentityEpilogue {
   }
 };
 
-// By default 8 x 48 floats with the 32 registers of AVX-512, 6 x 16 or 6 x 8 with 16 registers.
+// By default 8 x 3 vectors with 32 registers, as AVX-512 and NEON have them, 6 x 2 with 16.
 // Lanes: Vector, or Scalar (scalar.hpp).
-template <std::int64_t tile_rows = Vector::size == 16 ? 8 : 6,
-          std::int64_t tile_vectors = Vector::size == 16 ? 3 : 2, class Lanes = Vector>
+template <std::int64_t tile_rows = vector_registers == 32 ? 8 : 6,
+          std::int64_t tile_vectors = vector_registers == 32 ? 3 : 2, class Lanes = Vector>
 struct GemmTile {
   static constexpr std::int64_t lanes = Lanes::size;
   static constexpr std::int64_t vectors = tile_vectors;

@@ -2,19 +2,18 @@
 // to even, as they are stored.
 //
 //   bf16   the upper half of fp32: integer operations, which every CPU has
-//   fp16   an instruction from AVX2 on
+//   fp16   an instruction from AVX2 on, and of NEON
 //   int8   an instruction that saturates; values are limited first, since one that does not fit 32
 //          bits becomes the least of them
 //
 // xsimd has no loads and stores of narrow numbers: those are intrinsics.
 #pragma once
 
-#include <immintrin.h>
-
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/narrow_floats.hpp"
 
@@ -71,6 +70,31 @@ inline void store_bytes(const Vector& values, std::int8_t* to) {
   const __m128i halves =
       _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(halves, halves));
+}
+#elif defined(__aarch64__)
+inline Words load_halves(const void* from) {
+  return vmovl_u16(vld1_u16(static_cast<const std::uint16_t*>(from)));
+}
+inline void store_halves(const Words& words, void* to) {
+  vst1_u16(static_cast<std::uint16_t*>(to), vmovn_u32(words));
+}
+inline Vector widen(const Fp16* from) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from))));
+}
+inline void narrow(const Vector& values, Fp16* to) {
+  vst1_u16(reinterpret_cast<std::uint16_t*>(to), vreinterpret_u16_f16(vcvt_f16_f32(values)));
+}
+inline Vector widen(const std::int8_t* from) {
+  std::int32_t four = 0;
+  std::memcpy(&four, from, sizeof(four));
+  const int16x8_t halves = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(halves)));
+}
+inline void store_bytes(const Vector& values, std::int8_t* to) {
+  const int16x4_t halves = vqmovn_s32(vcvtnq_s32_f32(values));
+  const int8x8_t bytes = vqmovn_s16(vcombine_s16(halves, halves));
+  const std::int32_t four = vget_lane_s32(vreinterpret_s32_s8(bytes), 0);
+  std::memcpy(to, &four, sizeof(four));
 }
 #else
 inline Words load_halves(const void* from) {

@@ -2,10 +2,9 @@
 // These are intrinsics because xsimd 8.1 has no masked memory access.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/simd.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
@@ -26,6 +25,14 @@ V load_partial(const float* p, std::int64_t count) {
   }
 #endif
   if constexpr (lanes == 1) return V(count > 0 ? *p : 0.0F);
+#if defined(__aarch64__)
+  if constexpr (lanes == 4) {
+    if (count == 4) return vld1q_f32(p);
+    const float32x2_t zero = vdup_n_f32(0);
+    const float32x2_t last = count & 1 ? vset_lane_f32(p[count - 1], zero, 0) : zero;
+    return count & 2 ? vcombine_f32(vld1_f32(p), last) : vcombine_f32(last, zero);
+  }
+#else
   if constexpr (lanes == 4) {
     if (count == 4) return _mm_loadu_ps(p);
     const __m128 last = count & 1 ? _mm_load_ss(p + count - 1) : _mm_setzero_ps();
@@ -34,6 +41,7 @@ V load_partial(const float* p, std::int64_t count) {
                      _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), last)
                : last;
   }
+#endif
 }
 
 // p[l] = vector[l] for l < count; 0 <= count <= lanes.
@@ -53,6 +61,14 @@ void store_partial(float* p, V vector, std::int64_t count) {
                         vector);
   }
 #endif
+#if defined(__aarch64__)
+  if constexpr (lanes == 4) {
+    if (count == 4) return vst1q_f32(p, vector);
+    if (count & 2) vst1_f32(p, vget_low_f32(vector));
+    const float32x2_t rest = count & 2 ? vget_high_f32(vector) : vget_low_f32(vector);
+    if (count & 1) vst1_lane_f32(p + (count & 2), rest, 0);
+  }
+#else
   if constexpr (lanes == 4) {
     __m128 rest = vector;
     if (count == 4) return _mm_storeu_ps(p, rest);
@@ -62,6 +78,7 @@ void store_partial(float* p, V vector, std::int64_t count) {
     }
     if (count & 1) _mm_store_ss(p + (count & 2), rest);
   }
+#endif
 }
 
 }  // namespace stepladder::inline STEPLADDER_ISA

@@ -10,16 +10,31 @@
 //   stream(p, v)             non-temporal store; p is aligned to the vector
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <utility>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/partial_vector.hpp"
 #include "kernels/common/cpu/simd.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
 
+#if defined(__aarch64__)
+using Vector4 = xsimd::batch<float, xsimd::neon64>;
+
+inline Vector4 even(const float* p, Vector4*) {
+  return vuzp1q_f32(vld1q_f32(p), vextq_f32(vld1q_f32(p + 3), vld1q_f32(p + 3), 1));
+}
+inline std::pair<Vector4, Vector4> separated(Vector4 low, Vector4 high) {
+  return {vuzp1q_f32(low, high), vuzp2q_f32(low, high)};
+}
+inline Vector4 next(Vector4 v) { return vextq_f32(v, v, 1); }
+inline Vector4 previous(Vector4 v) { return vextq_f32(v, v, 3); }
+inline void stream(float* p, Vector4 v) { v.store_aligned(p); }
+inline std::pair<Vector4, Vector4> interleaved(Vector4 even, Vector4 odd) {
+  return {vzip1q_f32(even, odd), vzip2q_f32(even, odd)};
+}
+#else
 using Vector4 = xsimd::batch<float, xsimd::sse4_2>;
 
 // The second load begins one float early, so that its last lane is the last element needed.
@@ -36,6 +51,7 @@ inline void stream(float* p, Vector4 v) { _mm_stream_ps(p, v); }
 inline std::pair<Vector4, Vector4> interleaved(Vector4 even, Vector4 odd) {
   return {_mm_unpacklo_ps(even, odd), _mm_unpackhi_ps(even, odd)};
 }
+#endif
 
 #if defined(__AVX2__)
 using Vector8 = xsimd::batch<float, xsimd::fma3<xsimd::avx2>>;

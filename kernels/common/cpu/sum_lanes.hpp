@@ -3,8 +3,7 @@
 // first addition, and 16 vectors of AVX-512 take 45 instructions.
 #pragma once
 
-#include <immintrin.h>
-
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/simd.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
@@ -33,6 +32,10 @@ inline __m256 sum_parts(__m256 a, __m256 b, __m256 c, __m256 d) {
   const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
   const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
   return _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xEE));
+}
+#elif defined(__aarch64__)
+inline float32x4_t sum_parts(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d) {
+  return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
 }
 #else
 inline __m128 sum_parts(__m128 a, __m128 b, __m128 c, __m128 d) {

@@ -1,6 +1,5 @@
 #include "kernels/common/cpu/thread_pool.hpp"
 
-#include <immintrin.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -8,6 +7,8 @@
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "kernels/common/cpu/instructions.hpp"
 
 namespace stepladder {
 namespace {
@@ -18,7 +19,7 @@ void wait_for_change(const std::atomic<int>& value, int old) {
   constexpr int spins = 2000;  // about 20 to 100 microseconds
   for (int i = 0; i < spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
-    _mm_pause();
+    pause_core();
   }
   value.wait(old, std::memory_order_acquire);
 }

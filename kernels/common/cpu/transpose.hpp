@@ -2,16 +2,40 @@
 // squares are visited in blocks of 16 x 16, so that whole cache lines of both sides stay in L1.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder::inline STEPLADDER_ISA {
 
 namespace transpose_squares {
+
+#if defined(__aarch64__)
+inline void transpose_square(const float* from, std::int64_t from_stride, float* to,
+                             std::int64_t to_stride) {
+  const float32x4_t a = vld1q_f32(from), b = vld1q_f32(from + from_stride);
+  const float32x4_t c = vld1q_f32(from + 2 * from_stride), d = vld1q_f32(from + 3 * from_stride);
+  const float32x4_t ac_low = vzip1q_f32(a, c), ac_high = vzip2q_f32(a, c);
+  const float32x4_t bd_low = vzip1q_f32(b, d), bd_high = vzip2q_f32(b, d);
+  vst1q_f32(to, vzip1q_f32(ac_low, bd_low));
+  vst1q_f32(to + to_stride, vzip2q_f32(ac_low, bd_low));
+  vst1q_f32(to + 2 * to_stride, vzip1q_f32(ac_high, bd_high));
+  vst1q_f32(to + 3 * to_stride, vzip2q_f32(ac_high, bd_high));
+}
+#else
+inline void transpose_square(const float* from, std::int64_t from_stride, float* to,
+                             std::int64_t to_stride) {
+  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_stride);
+  __m128 c = _mm_loadu_ps(from + 2 * from_stride), d = _mm_loadu_ps(from + 3 * from_stride);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + to_stride, b);
+  _mm_storeu_ps(to + 2 * to_stride, c);
+  _mm_storeu_ps(to + 3 * to_stride, d);
+}
+#endif
 
 // Squares of 4 x 4, half a shuffle per element; the edges one element at a time.
 inline void transpose_4x4(const float* from, std::int64_t from_stride, float* to,
@@ -21,15 +45,8 @@ inline void transpose_4x4(const float* from, std::int64_t from_stride, float* to
     const float* f = from + i * from_stride;
     float* t = to + i;
     std::int64_t j = 0;
-    for (; j + 4 <= columns; j += 4, f += 4, t += 4 * to_stride) {
-      __m128 a = _mm_loadu_ps(f), b = _mm_loadu_ps(f + from_stride);
-      __m128 c = _mm_loadu_ps(f + 2 * from_stride), d = _mm_loadu_ps(f + 3 * from_stride);
-      _MM_TRANSPOSE4_PS(a, b, c, d);
-      _mm_storeu_ps(t, a);
-      _mm_storeu_ps(t + to_stride, b);
-      _mm_storeu_ps(t + 2 * to_stride, c);
-      _mm_storeu_ps(t + 3 * to_stride, d);
-    }
+    for (; j + 4 <= columns; j += 4, f += 4, t += 4 * to_stride)
+      transpose_square(f, from_stride, t, to_stride);
     for (; j < columns; ++j, ++f, t += to_stride)
       for (std::int64_t l = 0; l < 4; ++l) t[l] = f[l * from_stride];
   }

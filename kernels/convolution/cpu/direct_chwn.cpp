@@ -50,7 +50,7 @@ class DirectChwn final : public Plan {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t max_vectors = lanes == 16 ? 4 : 2;
+  static constexpr std::int64_t max_vectors = vector_registers == 32 ? 4 : 2;
   static constexpr std::int64_t chunk_taps = 80;  // x and w: 20 KiB each, of 64 output channels
   // Output channels of a tile: 24 accumulators with 32 registers, 12 with 16, and at most 16
   // weights of a tap, one cache line.

@@ -65,8 +65,9 @@ class DirectNchw16c final : public Plan {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t panel = 2 * lanes;                  // output channels of a tile
-  static constexpr std::int64_t max_pixels = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;  // output channels of a tile
+  static constexpr std::int64_t max_pixels =
+      vector_registers == 32 ? 14 : 6;  // 28 or 12 accumulators
 
   // The pixels of a row that one tile computes.
   struct Segment {

@@ -1,14 +1,13 @@
 // Copies between contiguous floats and pixels of a row that are a stride apart.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
 #include <xsimd/xsimd.hpp>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/partial_vector.hpp"
 
 namespace stepladder::convolution::inline STEPLADDER_ISA {

@@ -2,14 +2,13 @@
 
 #include <limits>
 
+#include "kernels/common/cpu/instructions.hpp"
+
 namespace stepladder::matmul {
 namespace {
 
 // One row of C: max(c + bias, lowest). GCC compiles it for each ISA and dispatches at run time.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void add_bias(float* c,
-                                                                           const float* bias,
-                                                                           std::int64_t n,
-                                                                           float lowest) {
+STEPLADDER_CLONES void add_bias(float* c, const float* bias, std::int64_t n, float lowest) {
   for (std::int64_t j = 0; j < n; ++j) {
     const float sum = c[j] + bias[j];
     c[j] = sum < lowest ? lowest : sum;

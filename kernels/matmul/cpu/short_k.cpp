@@ -56,7 +56,7 @@ class ShortK final : public Plan {
   static constexpr std::int64_t block_row = block_columns + line_floats;
   // Rows of a strip: its A, a vector of B and a sum for each row fit 32 or 16 registers.
   static constexpr std::int64_t strip_rows(std::int64_t k) {
-    return std::clamp<std::int64_t>((lanes == 16 ? 30 : 14) / (k + 1), 1, 4);
+    return std::clamp<std::int64_t>((vector_registers == 32 ? 30 : 14) / (k + 1), 1, 4);
   }
 
   // Waking a thread pays from about a microsecond of arithmetic, or of writing, on.

@@ -13,7 +13,8 @@
 namespace stepladder::matmul {
 namespace {
 
-void choose_kernels(const BlasLibrary& library) {
+void choose_kernels([[maybe_unused]] const BlasLibrary& library) {
+#if defined(__x86_64__)
   if (!cpu_has(Isa::avx512) || std::getenv("BLIS_ARCH_TYPE") != nullptr) return;
   const std::string_view wanted = __builtin_cpu_is("intel") ? "skx"
                                   : __builtin_cpu_is("amd") ? "zen3"
@@ -28,6 +29,7 @@ void choose_kernels(const BlasLibrary& library) {
       return;
     }
   }
+#endif
 }
 
 class Blis final : public BlasPlan {

@@ -9,11 +9,10 @@
 // the copy bandwidth of the cache level or memory. Threads divide the matrices by columns.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
@@ -143,7 +142,7 @@ class Transposed final : public Plan {
         copy(x + packed, pitch_, y + plain, columns_, columns, rows);
       }
     }
-    if constexpr (streams) _mm_sfence();
+    if constexpr (streams) finish_streaming();
   }
 
   // A matrix of one row is the same in both orders.

@@ -8,10 +8,9 @@
 // adds up all roundings: they are within the bound of the primitive.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cmath>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/sgd_update/rules.hpp"
 
@@ -21,7 +20,12 @@ namespace stepladder::sgd_update::inline STEPLADDER_ISA {
 inline Vector estimate_reciprocal_root(const Vector& x) { return _mm512_rsqrt14_ps(x); }
 #elif defined(__AVX2__)
 inline Vector estimate_reciprocal_root(const Vector& x) { return _mm256_rsqrt_ps(x); }
-#else  // a step more: without FMA the 12 bits of AVX2 would leave the bound
+#elif defined(__aarch64__)  // a step more: its estimate has 8 bits, and then 15
+inline Vector estimate_reciprocal_root(const Vector& x) {
+  const float32x4_t r = vrsqrteq_f32(x);
+  return vmulq_f32(r, vrsqrtsq_f32(vmulq_f32(x, r), r));
+}
+#else                       // a step more: without FMA the 12 bits of AVX2 would leave the bound
 inline Vector estimate_reciprocal_root(const Vector& x) {
   const Vector r = _mm_rsqrt_ps(x);
   return Vector(0.5F) * r * (Vector(3.0F) - x * r * r);

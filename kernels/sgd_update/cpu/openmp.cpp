@@ -9,8 +9,8 @@
 namespace stepladder::sgd_update {
 namespace {
 
-constexpr bool with_estimates = build_isa >= Isa::avx2;  // without FMA they are slower
-constexpr std::int64_t min_weights_per_thread = 8192;    // a few microseconds of work
+constexpr bool with_estimates = build_isa != Isa::sse42;  // without FMA they are slower
+constexpr std::int64_t min_weights_per_thread = 8192;     // a few microseconds of work
 
 template <class AnyConstants>
 void update_chunks(const Problem& p, const Operands& o, int threads) {

@@ -57,7 +57,7 @@ class Corner final : public Plan {
     const std::int64_t whole = first + (part.end - first) / lanes * lanes;
     if (streams && can_stream<optimizer>(o, first)) {
       update_range<optimizer, Lanes, true>(o, first, whole);
-      _mm_sfence();  // makes non-temporal stores visible to other threads
+      finish_streaming();
     } else {
       update_range<optimizer, Lanes, false>(o, first, whole);
     }
@@ -89,7 +89,7 @@ class Corner final : public Plan {
   template <bool past_caches>
   static void store(float* p, float v) {
     if constexpr (past_caches)
-      _mm_stream_si32(reinterpret_cast<int*>(p), std::bit_cast<int>(v));
+      stream(p, v);
     else
       *p = v;
   }

@@ -2,7 +2,6 @@
 #include "harness/measure/measure.hpp"
 
 #include <gtest/gtest.h>
-#include <immintrin.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 
 #include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
+#include "kernels/common/cpu/instructions.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/measure/measured_of.hpp"
 
@@ -367,7 +367,7 @@ class OtherProcesses {
 };
 
 void spin() {
-  for (int i = 0; i < 1000; ++i) _mm_pause();
+  for (int i = 0; i < 1000; ++i) pause_core();
 }
 void stream() {
   static std::vector<char> memory(std::size_t{64} << 20U);

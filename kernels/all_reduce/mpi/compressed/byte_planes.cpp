@@ -2,11 +2,11 @@
 
 #include <bit>
 
+#include "kernels/common/cpu/instructions.hpp"
+
 namespace stepladder::all_reduce {
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void split_planes(const float* values,
-                                                                               std::int64_t count,
-                                                                               std::byte* planes) {
+STEPLADDER_CLONES void split_planes(const float* values, std::int64_t count, std::byte* planes) {
   for (int plane = 0; plane < 4; ++plane) {
     std::byte* to = planes + plane * count;
     for (std::int64_t i = 0; i < count; ++i)
@@ -15,8 +15,7 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) void split_planes(c
   }
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void join_planes(
-    const std::byte* planes, std::int64_t count, float* values) {
+STEPLADDER_CLONES void join_planes(const std::byte* planes, std::int64_t count, float* values) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
     const auto byte = [&](int plane) {

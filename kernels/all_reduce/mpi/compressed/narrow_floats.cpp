@@ -1,9 +1,9 @@
 #include "kernels/all_reduce/mpi/compressed/narrow_floats.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <bit>
+
+#include "kernels/common/cpu/instructions.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
@@ -24,15 +24,14 @@ float power_of_two(std::uint32_t biased) { return std::bit_cast<float>(biased <<
 float scale_to_code(std::uint32_t exponent) { return power_of_two(127 + 141 - exponent); }
 float scale_to_values(std::uint32_t exponent) { return power_of_two(127 - 141 + exponent); }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) std::uint32_t largest_magnitude(
-    const float* values, std::int64_t count) {
+STEPLADDER_CLONES std::uint32_t largest_magnitude(const float* values, std::int64_t count) {
   std::uint32_t largest = 0;
   for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, magnitude_bits(values[i]));
   return largest;
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) std::uint32_t add_and_find_largest(
-    float* sum, const float* values, std::int64_t count) {
+STEPLADDER_CLONES std::uint32_t add_and_find_largest(float* sum, const float* values,
+                                                     std::int64_t count) {
   std::uint32_t largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     sum[i] += values[i];
@@ -41,6 +40,7 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint32_t add_a
   return largest;
 }
 
+#if defined(__x86_64__)
 __attribute__((target("avx,f16c"))) std::int64_t to_fp16_f16c(const float* values,
                                                               std::int64_t count, float scale,
                                                               std::uint16_t* code) {
@@ -65,6 +65,10 @@ __attribute__((target("avx,f16c"))) std::int64_t from_fp16_f16c(const std::uint1
                       factor));
   return i;
 }
+#else
+std::int64_t to_fp16_f16c(const float*, std::int64_t, float, std::uint16_t*) { return 0; }
+std::int64_t from_fp16_f16c(const std::uint16_t*, std::int64_t, float, float*) { return 0; }
+#endif
 
 void encode_block(const float* values, std::int64_t count, std::uint32_t largest,
                   std::uint16_t* code) {
@@ -79,18 +83,16 @@ void decode_block(const std::uint16_t* code, std::int64_t count, float* values) 
 
 }  // namespace
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void Bf16::encode(
-    const float* values, std::int64_t count, std::uint16_t* code) {
+STEPLADDER_CLONES void Bf16::encode(const float* values, std::int64_t count, std::uint16_t* code) {
   for (std::int64_t i = 0; i < count; ++i) code[i] = bf16_of(values[i]);
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void Bf16::decode(
-    const std::uint16_t* code, std::int64_t count, float* values) {
+STEPLADDER_CLONES void Bf16::decode(const std::uint16_t* code, std::int64_t count, float* values) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = float_of_bf16(code[i]);
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void Bf16::add_and_encode(
-    const std::uint16_t* received, const float* values, std::int64_t count, std::uint16_t* code) {
+STEPLADDER_CLONES void Bf16::add_and_encode(const std::uint16_t* received, const float* values,
+                                            std::int64_t count, std::uint16_t* code) {
   for (std::int64_t i = 0; i < count; ++i)
     code[i] = bf16_of(float_of_bf16(received[i]) + values[i]);
 }

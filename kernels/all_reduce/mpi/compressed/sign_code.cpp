@@ -1,14 +1,37 @@
-// SSE2, which every x86-64 CPU has: movmskps collects four signs.
+// Four elements at a time, in vectors that every CPU has. Of x86-64, movmskps collects four signs.
 #include "kernels/all_reduce/mpi/compressed/sign_code.hpp"
 
-#include <emmintrin.h>
-
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "kernels/common/cpu/instructions.hpp"
+
 namespace stepladder::all_reduce {
 namespace {
+
+using Four [[gnu::vector_size(16)]] = float;
+using FourBits [[gnu::vector_size(16)]] = std::uint32_t;
+
+template <class V = Four>
+V load(const void* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+void store(float* p, Four v) { std::memcpy(p, &v, sizeof v); }
+
+Four magnitude_of(Four v) { return std::bit_cast<Four>(std::bit_cast<FourBits>(v) & 0x7fffffffU); }
+
+std::uint64_t signs_of(Four v) {
+#if defined(__x86_64__)
+  return static_cast<std::uint64_t>(_mm_movemask_ps(v));
+#else
+  const FourBits sign = std::bit_cast<FourBits>(v) >> 31;
+  return sign[0] | sign[1] << 1 | sign[2] << 2 | sign[3] << 3;
+#endif
+}
 
 struct BlockCode {
   std::uint64_t signs;  // bit i: element i is negative
@@ -16,7 +39,7 @@ struct BlockCode {
 };
 constexpr std::size_t code_bytes = 12;
 
-BlockCode load(const std::byte* code) {
+BlockCode block_of(const std::byte* code) {
   BlockCode block{};
   std::memcpy(&block.signs, code, 8);
   std::memcpy(&block.magnitude, code + 8, 4);
@@ -40,31 +63,25 @@ constexpr SignTable signs;
 // Calls store(i, four decoded values) for i = 0, 4, … 60.
 template <class Store>
 void decode_block(const BlockCode& block, const Store& store_four) {
-  const __m128 magnitude = _mm_set1_ps(block.magnitude);
-  for (int i = 0; i < sign_block; i += 4) {
-    const auto* sign = reinterpret_cast<const float*>(signs.of[block.signs >> i & 15]);
-    store_four(i, _mm_xor_ps(magnitude, _mm_load_ps(sign)));
-  }
+  const auto magnitude = std::bit_cast<FourBits>(Four{} + block.magnitude);
+  for (int i = 0; i < sign_block; i += 4)
+    store_four(i, std::bit_cast<Four>(magnitude ^ load<FourBits>(signs.of[block.signs >> i & 15])));
 }
 
 // `residual` becomes v - C(v) for a whole block.
 BlockCode encode_block(const float* values, float* residual, float scale) {
-  const __m128 sign = _mm_set1_ps(-0.0f);
-  __m128 sums[4] = {};
+  Four sums[4] = {};
   BlockCode block{};
   for (int i = 0; i < sign_block; i += 4) {
-    const __m128 v = _mm_add_ps(_mm_loadu_ps(values + i), _mm_loadu_ps(residual + i));
-    _mm_storeu_ps(residual + i, v);
-    __m128& sum = sums[i / 4 % 4];
-    sum = _mm_add_ps(sum, _mm_andnot_ps(sign, v));
-    block.signs |= static_cast<std::uint64_t>(_mm_movemask_ps(v)) << i;
+    const Four v = load(values + i) + load(residual + i);
+    store(residual + i, v);
+    sums[i / 4 % 4] += magnitude_of(v);
+    block.signs |= signs_of(v) << i;
   }
-  alignas(16) float four[4];
-  _mm_store_ps(four, _mm_add_ps(_mm_add_ps(sums[0], sums[1]), _mm_add_ps(sums[2], sums[3])));
+  const Four four = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   block.magnitude = (four[0] + four[1] + four[2] + four[3]) * scale;
-  decode_block(block, [&](int i, __m128 decoded) {
-    _mm_storeu_ps(residual + i, _mm_sub_ps(_mm_loadu_ps(residual + i), decoded));
-  });
+  decode_block(block,
+               [&](int i, Four decoded) { store(residual + i, load(residual + i) - decoded); });
   return block;
 }
 
@@ -94,7 +111,7 @@ void decode_signs(const std::byte* code, std::int64_t count, float* values) {
   for_each_block(count, code, [&](std::int64_t at, std::int64_t length, const std::byte* from) {
     float partial[sign_block];
     float* to = length == sign_block ? values + at : partial;
-    decode_block(load(from), [to](int i, __m128 decoded) { _mm_storeu_ps(to + i, decoded); });
+    decode_block(block_of(from), [to](int i, Four decoded) { store(to + i, decoded); });
     if (length < sign_block) std::copy_n(partial, length, values + at);
   });
 }
@@ -104,9 +121,8 @@ void add_decoded_signs(const std::byte* code, std::int64_t count, float* values)
     float partial[sign_block] = {};
     float* to = length == sign_block ? values + at : partial;
     if (length < sign_block) std::copy_n(values + at, length, partial);
-    decode_block(load(from), [to](int i, __m128 decoded) {
-      _mm_storeu_ps(to + i, _mm_add_ps(_mm_loadu_ps(to + i), decoded));
-    });
+    decode_block(block_of(from),
+                 [to](int i, Four decoded) { store(to + i, load(to + i) + decoded); });
     if (length < sign_block) std::copy_n(partial, length, values + at);
   });
 }

@@ -84,7 +84,7 @@ class Exchange {
       float* const to = output + chunk.begin;
       sum_range<mean>({inputs_.data(), ranks_, &to, 1}, 0, chunk.end - chunk.begin, stores);
     }
-    if (stores == Stores::streaming) _mm_sfence();
+    if (stores == Stores::streaming) finish_streaming();
     step_ = first + static_cast<Step>(chunks);
   }
 
@@ -117,7 +117,7 @@ class Exchange {
           sum_range<false>({&sums, 1, &to, 1}, slice.begin, slice.end, stores);
         }
     }
-    if (stores == Stores::streaming) _mm_sfence();
+    if (stores == Stores::streaming) finish_streaming();
   }
 
   // Two steps. Every rank sums its slice of all inputs and stores it into all outputs. inputs[r],
@@ -180,7 +180,7 @@ class Exchange {
 
   // A release store orders all stores of this rank before it but the streaming ones.
   void announce(Step step, Stores stores) {
-    if (stores == Stores::streaming) _mm_sfence();
+    if (stores == Stores::streaming) finish_streaming();
     flag_of(rank_).store(step, std::memory_order_release);
   }
   void wait_for_all(Step step) const {

@@ -3,12 +3,11 @@
 // writer did before visible to the reader.
 #pragma once
 
-#include <immintrin.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/isa.hpp"
 
 namespace stepladder::all_reduce {
@@ -34,7 +33,7 @@ inline namespace STEPLADDER_ISA {
 inline void wait_for(const Flag& flag, Step step, int rank, const Patience& patience) {
   for (int poll = 0; poll < patience.polls; ++poll) {
     if (flag.load(std::memory_order_acquire) >= step) return;
-    _mm_pause();
+    pause_core();
   }
   wait_yielding(flag, step, rank, patience.limit);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/common/cpu/vector_loop.hpp"
 
@@ -26,6 +27,8 @@ inline void stream(float* to, const Vector& vector) {
   _mm512_stream_ps(to, vector);
 #elif defined(__AVX2__)
   _mm256_stream_ps(to, vector);
+#elif defined(__aarch64__)
+  vector.store_aligned(to);
 #else
   _mm_stream_ps(to, vector);
 #endif
@@ -63,7 +66,7 @@ void sum_known(const SumOperands& o, std::int64_t begin, std::int64_t end) {
     const auto prefetch = [&](const float* from) {
       if constexpr (stores == Stores::streaming)
         for (std::int64_t at = 0; at < unroll * lanes; at += 16)
-          _mm_prefetch(reinterpret_cast<const char*>(from + ahead + at), _MM_HINT_T0);
+          __builtin_prefetch(from + ahead + at);
     };
     const float* const first = all_inputs[0] + i;
     Vector sum[unroll];

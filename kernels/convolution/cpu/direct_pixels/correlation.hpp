@@ -73,12 +73,12 @@ class DirectPixelsCorrelation final : public ThreadedCorrelation {
   static constexpr std::int64_t max_band_floats = 96 << 10;  // 384 KiB
   // Accumulators, pixels and a weight in 32 or 16 registers. One channel needs many vectors of
   // pixels to hide the latency of the FMA.
-  static constexpr std::int64_t max_channels = lanes == 16 ? 8 : 6;
+  static constexpr std::int64_t max_channels = vector_registers == 32 ? 8 : 6;
   static constexpr std::int64_t max_vectors(std::int64_t channels) {
     constexpr std::array<std::int64_t, 8> of_32{8, 8, 6, 6, 4, 4, 3, 3};
     constexpr std::array<std::int64_t, 6> of_16{6, 5, 3, 2, 2, 2};
     const auto index = static_cast<std::size_t>(channels - 1);
-    return lanes == 16 ? of_32[index] : of_16[index];
+    return vector_registers == 32 ? of_32[index] : of_16[index];
   }
 
   // forward, or one class of pixels of backward_data.

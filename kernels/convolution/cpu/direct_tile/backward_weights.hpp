@@ -71,8 +71,9 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t max_taps = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;                // output channels
+  static constexpr std::int64_t max_taps =
+      vector_registers == 32 ? 14 : 6;              // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;  // output channels
 
   struct TapRow {
     std::int64_t count;

@@ -60,8 +60,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t max_pixels = lanes == 16 ? 14 : 6;  // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;                  // channels of the target
+  static constexpr std::int64_t max_pixels =
+      vector_registers == 32 ? 14 : 6;              // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;  // channels of the target
 
   // Consecutive rows, or columns, of the target in one tile.
   struct Segment {

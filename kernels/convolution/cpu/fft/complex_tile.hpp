@@ -21,7 +21,7 @@ class ComplexTile {
  public:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t rows = 6;
-  static constexpr std::int64_t vectors = lanes == 16 ? 2 : 1;
+  static constexpr std::int64_t vectors = vector_registers == 32 ? 2 : 1;
   static constexpr std::int64_t columns = vectors * lanes;
 
   // Element (i, j) of a matrix is at i * row + j * column; its imaginary part `imaginary` behind.

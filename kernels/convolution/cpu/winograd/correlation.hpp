@@ -45,7 +45,7 @@ class WinogradCorrelation final : public ThreadedCorrelation {
   static constexpr std::int64_t tile = Source::tile, positions = Source::positions;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // per row of a tile of the target
   static constexpr std::int64_t taps = kernel * kernel;
-  using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
+  using Gemm = GemmTile<6, vector_registers == 32 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   struct Workspace {

@@ -21,7 +21,7 @@ class WinogradGradientTiles {
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t tile = Transform::tile, positions = tile * tile;
   static constexpr std::int64_t outputs = tile - kernel + 1;  // pixels along a tile of dy
-  using Gemm = GemmTile<6, lanes == 16 ? 4 : 2>;
+  using Gemm = GemmTile<6, vector_registers == 32 ? 4 : 2>;
   static constexpr std::int64_t panel = Gemm::columns;
 
   WinogradGradientTiles(const Problem& problem, const TileGrid& grid)

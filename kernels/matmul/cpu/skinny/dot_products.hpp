@@ -63,11 +63,12 @@ class DotProducts {
   static constexpr std::int64_t rows_ahead = 2;  // of B that a tile prefetches
   // Rows of A in a tile, if it takes all, and if there are several tiles: then few rows of A, which
   // come from L2 again and again, meet many of B, which stay in L1.
-  static constexpr std::int64_t max_rows = lanes == 16 ? 6 : 3, rows_of_many = lanes == 16 ? 4 : 3;
+  static constexpr std::int64_t max_rows = vector_registers == 32 ? 6 : 3,
+                                rows_of_many = vector_registers == 32 ? 4 : 3;
   // Rows of B in a tile with `rows` of A: up to 24 accumulators with 32 registers, 12 with 16.
   static constexpr std::int64_t max_columns = 8;
   static constexpr std::int64_t most_columns(std::int64_t rows) {
-    return lanes == 16 ? std::min(max_columns, 24 / rows) : rows == 1 ? max_columns : 4;
+    return vector_registers == 32 ? std::min(max_columns, 24 / rows) : rows == 1 ? max_columns : 4;
   }
 
   using Tile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t b_row,

@@ -51,7 +51,7 @@ class StreamRows {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t depth = lanes == 16 ? 8 : 4;  // steps of K in registers
+  static constexpr std::int64_t depth = vector_registers == 32 ? 8 : 4;  // steps of K in registers
 
   struct Block {
     float* c;

@@ -48,7 +48,8 @@ class StreamTiles {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t max_rows = lanes == 16 ? 8 : 6, max_vectors = lanes == 16 ? 16 : 8;
+  static constexpr std::int64_t max_rows = vector_registers == 32 ? 8 : 6,
+                                max_vectors = vector_registers == 32 ? 16 : 8;
 
   // The prefetch to L1 runs 2 KiB of a tile's B ahead: consecutive rows are in different pages,
   // where the hardware does not prefetch.
@@ -56,7 +57,7 @@ class StreamTiles {
 
   // Accumulators and, for each row of B, one more vector fit the registers.
   static constexpr std::int64_t most_vectors(std::int64_t rows) {
-    return std::min(max_vectors, (lanes == 16 ? 25 : 12) / rows);
+    return std::min(max_vectors, (vector_registers == 32 ? 25 : 12) / rows);
   }
 
   using Tile = void (*)(const StreamOperands& o, const float* a, const float* b, std::int64_t k,

@@ -3,15 +3,28 @@
 //   load_argmax / store_argmax   converts a vector of floats from and to bytes
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/common/cpu/instructions.hpp"
 #include "kernels/common/cpu/strided.hpp"
 
 namespace stepladder::max_pool::inline STEPLADDER_ISA {
 
+#if defined(__aarch64__)
+inline Vector4 load_argmax(const std::uint8_t* p, Vector4*) {
+  std::uint32_t bytes;
+  std::memcpy(&bytes, p, sizeof bytes);
+  const uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)));
+  return vcvtq_f32_u32(vmovl_u16(vget_low_u16(words)));
+}
+inline void store_argmax(std::uint8_t* p, Vector4 argmax) {
+  const uint16x4_t words = vqmovn_u32(vcvtq_u32_f32(argmax));
+  const uint8x8_t all = vqmovn_u16(vcombine_u16(words, words));
+  const std::uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(all), 0);
+  std::memcpy(p, &bytes, sizeof bytes);
+}
+#else
 inline Vector4 load_argmax(const std::uint8_t* p, Vector4*) {
   std::int32_t bytes;
   std::memcpy(&bytes, p, sizeof bytes);
@@ -22,6 +35,7 @@ inline void store_argmax(std::uint8_t* p, Vector4 argmax) {
   const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
   std::memcpy(p, &bytes, sizeof bytes);
 }
+#endif
 
 #if defined(__AVX2__)
 inline Vector8 load_argmax(const std::uint8_t* p, Vector8*) {

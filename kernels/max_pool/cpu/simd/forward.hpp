@@ -36,8 +36,7 @@ struct ForwardPlane {
 // prefetchers do not detect. Non-temporal, to leave the caches to the results.
 static inline void prefetch_ahead(const float* row, std::int64_t count) {
   constexpr std::int64_t ahead = 3584, line = 16;  // floats: 14 KiB
-  for (std::int64_t k = 0; k < count; k += line)
-    _mm_prefetch(reinterpret_cast<const char*>(row + ahead + k), _MM_HINT_NTA);
+  for (std::int64_t k = 0; k < count; k += line) __builtin_prefetch(row + ahead + k, 0, 0);
 }
 
 // The maxima of a vector of windows so far, and their positions.

@@ -41,7 +41,7 @@ class SimdPooling {
   // Pools planes [first, last) of batch · channels; 0 <= thread < threads.
   void run(const Operands& o, std::int64_t first, std::int64_t last, int thread) const {
     (this->*run_)(o, first, last, thread);
-    if (streaming_) _mm_sfence();  // makes non-temporal stores visible to other threads
+    if (streaming_) finish_streaming();
   }
 
  private:
