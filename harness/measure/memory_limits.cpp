@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The first number of a file; nothing if there is none, as in "max".
-std::optional<double> number_in(const fs::path& file) {
+std::optional<double> number_of_file(const fs::path& file) {
   std::ifstream in(file);
   double value = 0;
   return in >> value ? std::optional(value) : std::nullopt;
@@ -48,9 +48,9 @@ void look_at_groups(const fs::path& mount, const fs::path& group, const Version&
                     MemoryLeft& left) {
   for (fs::path path = group.relative_path();; path = path.parent_path()) {
     const fs::path folder = path.empty() ? mount : mount / path;
-    if (const std::optional<double> used = number_in(folder / version.usage))
+    if (const std::optional<double> used = number_of_file(folder / version.usage))
       for (const char* name : version.limits)
-        if (const std::optional<double> limit = number_in(folder / name))
+        if (const std::optional<double> limit = number_of_file(folder / name))
           take_less(left, *limit - *used + number_after(folder / "memory.stat", version.droppable),
                     (folder / name).string());
     if (path.empty()) return;
