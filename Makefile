@@ -108,8 +108,8 @@ mutate: setup ## change verifier, statistics and compare at random; the tests mu
 libraries: setup
 	@[ "$$LIBRARIES" = system ] || [ "$$SUITE" = quick ] || scripts/setup.sh libraries
 
-# In a fresh clone, what one primitive needs is built in 0.6 of the time: PRIMITIVE, or, for try,
-# the only one that has a rung VARIANT.
+# In a fresh clone, what one primitive needs is built alone: PRIMITIVE, or, for try, the only one
+# that has a rung VARIANT.
 primitives = $(PRIMITIVE)
 build_primitive = ONLY=$(and $(filter 1,$(words $(primitives))),$\
   $(wildcard kernels/$(primitives)/$(primitives).cpp),$(primitives)) \

@@ -60,6 +60,7 @@ endforeach()
 set(onednn_headers "kernels/[a-z_/]*onednn[a-z_]*.hpp")
 set(opencl_headers "kernels/[a-z_/]*opencl/plan.hpp")
 set(of_x86 "STEPLADDER_IS_X86|its instructions are of x86-64 alone")
+set(of_streaming "STEPLADDER_IS_X86|AArch64 has non-temporal stores of pairs alone, as a hint")
 set(of_opencl "STEPLADDER_HAVE_OPENCL|built without OpenCL (Debian: ocl-icd-opencl-dev)")
 set(needs
   "immintrin.h|${of_x86}"
@@ -70,6 +71,8 @@ set(needs
   "${onednn_headers}|STEPLADDER_HAVE_ONEDNN|built without oneDNN (Debian: libdnnl-dev)"
   "zstd.h|STEPLADDER_HAVE_ZSTD|built without zstd (Debian: libzstd-dev)"
   "fftw3.h|STEPLADDER_HAVE_FFTW|built without FFTW (Debian: libfftw3-dev)"
+  "kernels/[a-z_]*/cpu/[a-z_/]*streaming.cpp|${of_streaming}"
+  "kernels/sgd_update/lattice/lattice.cpp|${of_streaming}"
   "${opencl_headers}|${of_opencl}"
   "kernels/[a-z_]*/opencl/item_tile.hpp|${of_opencl}"
   "clblast_c.h|STEPLADDER_HAVE_CLBLAST|built without CLBlast (Debian: libclblast-dev)"
