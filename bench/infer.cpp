@@ -68,7 +68,7 @@ Inputs inputs_of(const Options& options) {
   Inputs inputs{options.network.load(), {}, {}, {}};
   inputs.description.batch = *std::max_element(options.batch.begin(), options.batch.end());
   for (const std::string& text : uses_of(options.use)) {
-    inputs.uses.emplace_back(text);
+    inputs.uses.push_back(UseSpec(text).of_constant_weights());
     if (place_of(inputs.description, inputs.uses.back()) != Place::cpu)
       throw std::runtime_error(
           fmt::format("infer runs on the CPU; --use {} selects the device", text));

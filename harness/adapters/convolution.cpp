@@ -60,6 +60,11 @@ struct ConvolutionAdapter {
     convolution::reference(p, {floats(contents, x), floats(contents, w), floats(contents, y)},
                            out.value.data(), magnitude.data());
     bound_sums(tier, static_cast<double>(terms(p)), magnitude, out);
+    const auto of = [&](Operand operand) {
+      return std::span<const float>(floats(contents, operand), contents[operand].size() / 4);
+    };
+    const Operand a = result(p) == x ? y : x, b = result(p) == w ? y : w;
+    out.largest_sum = largest_sum(tier, static_cast<double>(terms(p)), of(a), of(b));
   }
   static bool has_exact_tier(const Problem&) { return true; }
 };

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -193,6 +194,17 @@ inline void bound_sums(Tier tier, double terms, const std::vector<double>& magni
     expected.bound[i] =
         std::nextafter(static_cast<float>(factor * magnitude[i]),
                        tier == Tier::exact ? 0.0F : std::numeric_limits<float>::infinity());
+}
+
+// For Expected::largest_sum.
+inline double largest_sum(Tier tier, double terms, std::span<const float> a,
+                          std::span<const float> b) {
+  const auto largest = [](std::span<const float> values) {
+    double found = 0;
+    for (const float value : values) found = std::max(found, std::abs(double{value}));
+    return found;
+  };
+  return tier == Tier::exact ? 0.0 : terms * largest(a) * largest(b);
 }
 
 }  // namespace stepladder

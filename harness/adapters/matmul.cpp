@@ -58,6 +58,9 @@ struct MatmulAdapter {
                        .y = floats(contents, y)},
                       result.value.data(), magnitude.data());
     bound_sums(tier, terms(p), magnitude, result);
+    result.largest_sum = largest_sum(tier, static_cast<double>(p.k),
+                                     {floats(contents, a), static_cast<std::size_t>(p.m * p.k)},
+                                     {floats(contents, b), static_cast<std::size_t>(p.k * p.n)});
     for_each_above_diagonal(p, [&](std::int64_t i) {
       result.value[static_cast<std::size_t>(i)] = floats(contents, c)[i];
     });

@@ -81,6 +81,8 @@ struct Expected {
   std::vector<double> value;
   std::vector<float> bound;
   double unit = 0;  // bound / magnitude if the result is a sum of products, else 0
+  // Of a sum of k products in the accuracy tier: k · max|a| · max|b|, the most it may be.
+  double largest_sum = 0;
   bool change = false;
   double summand_norms = 0;  // all_reduce: see RepeatedReference
   // 0 or more: each rank updates a part of its own choice, of at least so many elements, and leaves
@@ -606,7 +608,8 @@ class TypedCase : public Case {
                        ? double{operand.widen(&got_bytes[at * operand.element])}
                        : double(got_positions[i]);
       if (expected.change) got -= double{before[i]};
-      const double bound = (variant.normwise ? largest : double{expected.bound[at]}) * factor;
+      const double bound = (variant.normwise ? largest : double{expected.bound[at]}) * factor +
+                           variant.quantization_error * expected.largest_sum;
       const double error = std::abs(got - expected.value[at]);
       if (error <= bound) {  // NaN fails here
         // An element that was left as it was may be right by chance.

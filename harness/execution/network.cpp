@@ -96,11 +96,12 @@ Place place_of(const network::NetworkDescription& description, const UseSpec& us
   return Place::cuda;
 }
 
-TrainableNetwork::TrainableNetwork(network::NetworkDescription description, const UseSpec& use,
+TrainableNetwork::TrainableNetwork(network::NetworkDescription description, const UseSpec& chosen,
                                    const NetworkOptions& options, PlanStore& plans)
     : description_(options.inference ? network::without_dropout(std::move(description))
                                      : std::move(description)),
       options_(options) {
+  const UseSpec use = options_.inference ? chosen.of_constant_weights() : chosen;
   const Place place = place_of(description_, use);
   if (options_.inference && place == Place::cuda)
     throw std::runtime_error(
@@ -109,8 +110,7 @@ TrainableNetwork::TrainableNetwork(network::NetworkDescription description, cons
     throw std::runtime_error(
         "operations at once are threads of the CPU; a device runs at once what a step's graph "
         "allows (leave out --inter)");
-  parts_ = build_network(description_, place, options_.inference ? use.of_constant_weights() : use,
-                         options_, plans);
+  parts_ = build_network(description_, place, use, options_, plans);
   if (options_.inter > 1) pair_ = std::make_unique<ThreadPool>(2);
 }
 

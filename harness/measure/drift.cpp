@@ -7,11 +7,7 @@
 #include "harness/measure/statistics.hpp"
 
 namespace stepladder {
-namespace {
-
-double median(std::vector<double> values) { return summarize(std::move(values)).median; }
-
-}  // namespace
+namespace {}  // namespace
 
 double median_log(const std::vector<Repetition>& repetitions) {
   std::vector<double> values;

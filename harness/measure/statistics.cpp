@@ -45,6 +45,8 @@ double percentile(std::span<const double> sorted, double percent) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+double median(std::vector<double> values) { return summarize(std::move(values)).median; }
+
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(numerator.size(), denominator.size()); ++i)

@@ -19,6 +19,7 @@ struct Summary {
 };
 
 Summary summarize(std::vector<double> values);  // not empty
+double median(std::vector<double> values);      // not empty
 
 // The least of the values that `percent` of them do not exceed (nearest rank). `sorted`: ascending,
 // not empty; 0 < percent <= 100.

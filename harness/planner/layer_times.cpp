@@ -18,8 +18,6 @@ namespace {
 
 using network::NetworkDescription;
 
-double median(std::vector<double> values) { return summarize(std::move(values)).median; }
-
 struct Phases {
   double draw = 0, forward = 0, backward = 0, update = 0;
   double gradient() const { return draw + forward + backward; }

@@ -33,7 +33,7 @@ struct Communicator::Transfer::State {
 
 namespace {
 
-constexpr int tag = 15;
+constexpr int message_tag = 15;
 
 // MPI counts in int.
 template <class Count>
@@ -107,7 +107,7 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 void Communicator::send_bytes(int to, std::span<const std::byte> bytes) const {
   const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, tag, handle_->communicator,
+  MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, message_tag, handle_->communicator,
             &request);
   wait_for(request);
 }
@@ -115,8 +115,8 @@ void Communicator::send_bytes(int to, std::span<const std::byte> bytes) const {
 void Communicator::receive_bytes(int from, std::span<std::byte> bytes) const {
   const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Irecv(bytes.data(), count_of(bytes.size()), MPI_BYTE, from, tag, handle_->communicator,
-            &request);
+  MPI_Irecv(bytes.data(), count_of(bytes.size()), MPI_BYTE, from, message_tag,
+            handle_->communicator, &request);
   wait_for(request);
 }
 
@@ -124,11 +124,11 @@ int Communicator::await_message() const {
   const RankWatch::Call call = mpi_session().watch(name_, expected_);
   MPI_Status status;
 #ifdef STEPLADDER_SIMULATED
-  MPI_Probe(MPI_ANY_SOURCE, tag, handle_->communicator, &status);
+  MPI_Probe(MPI_ANY_SOURCE, message_tag, handle_->communicator, &status);
 #else
   yield_until([&] {
     int found = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, tag, handle_->communicator, &found, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, message_tag, handle_->communicator, &found, &status);
     return found != 0;
   });
 #endif
@@ -155,8 +155,8 @@ Communicator::Transfer Communicator::start_send(int to, std::span<const float> v
   Transfer transfer;
   transfer.state_ =
       std::make_unique<Transfer::State>(Transfer::State{MPI_REQUEST_NULL, name_, expected_});
-  MPI_Isend(values.data(), count_of(values.size()), MPI_FLOAT, to, tag + 1, handle_->communicator,
-            &transfer.state_->request);
+  MPI_Isend(values.data(), count_of(values.size()), MPI_FLOAT, to, message_tag + 1,
+            handle_->communicator, &transfer.state_->request);
   return transfer;
 }
 
@@ -164,8 +164,8 @@ Communicator::Transfer Communicator::start_receive(int from, std::span<float> va
   Transfer transfer;
   transfer.state_ =
       std::make_unique<Transfer::State>(Transfer::State{MPI_REQUEST_NULL, name_, expected_});
-  MPI_Irecv(values.data(), count_of(values.size()), MPI_FLOAT, from, tag + 1, handle_->communicator,
-            &transfer.state_->request);
+  MPI_Irecv(values.data(), count_of(values.size()), MPI_FLOAT, from, message_tag + 1,
+            handle_->communicator, &transfer.state_->request);
   return transfer;
 }
 

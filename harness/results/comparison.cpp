@@ -30,8 +30,6 @@ constexpr double least_usual_share = 1.0 / 3;
 constexpr double same_significance =
     0.1;  // both sides: a change of the threshold is called the same in 5 %
 
-double median(std::vector<double> values) { return summarize(std::move(values)).median; }
-
 double median_deviation(const std::vector<double>& values, double center) {
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - center));

@@ -30,7 +30,7 @@ bool holds_word(const std::string& name, const std::string& word) {
 }
 
 std::set<std::string> known_rungs() {
-  std::set<std::string> known = {"best", "bf16", "compiler", "vendor", "cuda", "cuda_tf32"};
+  std::set<std::string> known = {"best", "bf16", "int8", "compiler", "vendor", "cuda", "cuda_tf32"};
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : variants_for(*type, "lattice"))
       known.insert({variant.name, variant.info->name, name_of(variant.info->technique)});
@@ -38,14 +38,16 @@ std::set<std::string> known_rungs() {
 }
 
 // Throws UnknownName unless some ladder has the rung, std::invalid_argument where this CPU cannot
-// run any of `bf16`.
+// run any of `bf16` or `int8`.
 void expect_known_rung(const std::string& rung) {
   static const std::set<std::string> known = known_rungs();
   if (!known.contains(rung))
     throw UnknownName("rung", rung, std::vector<std::string>(known.begin(), known.end()));
-  if (rung == "bf16" && !cpu_has(Extension::avx512_bf16))
-    throw std::invalid_argument(
-        fmt::format("--use bf16: this CPU has no {}", name_of(Extension::avx512_bf16)));
+  for (const auto& [narrow, extension] :
+       {std::pair{"bf16", Extension::avx512_bf16}, std::pair{"int8", Extension::avx512_vnni}})
+    if (rung == narrow && !cpu_has(extension))
+      throw std::invalid_argument(
+          fmt::format("--use {}: this CPU has no {}", narrow, name_of(extension)));
 }
 
 // Of `variants`, in ladder order: the widest available build of each family that satisfies
@@ -131,13 +133,15 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
       return is_own_cpu(v) && v.info->technique != Technique::serial &&
              v.info->technique != Technique::pthread && may_pack(v) &&
              (v.info->precision == Precision::fp32 ||
-              (rung == "bf16" && v.info->precision == Precision::bf16 &&
-               v.info->encoded_share == 1.0)) &&
+              (rung == name_of(v.info->precision) && v.info->encoded_share == 1.0)) &&
              v.info->contraction == 0;
     });
     return available(own.empty() ? widest(rungs, is_own_cpu) : own);
   };
-  if (rung == "best" || rung == "bf16") return best();
+  if (rung == "int8" && !constant_weights_)
+    throw std::invalid_argument(
+        "--use int8: weights are quantized once, and change here: for infer");
+  if (rung == "best" || rung == "bf16" || rung == "int8") return best();
   if (rung == "compiler") {
     std::vector<Variant> compiled =
         available(widest(rungs, [](const Variant& v) { return v.info->by_compiler; }));

@@ -13,7 +13,7 @@ class UseSpec {
  public:
   // A rung for all primitives and exceptions as primitive=rung, separated by commas. Throws
   // UnknownName if there is no such primitive, or no such rung in any ladder, and
-  // std::invalid_argument for bf16 on a CPU without AVX512_BF16.
+  // std::invalid_argument for bf16 and int8 on a CPU without their instructions.
   explicit UseSpec(const std::string& text);
 
   const std::string& text() const { return text_; }
@@ -31,6 +31,8 @@ class UseSpec {
   //                   are constant, prepacked rungs (the weights change with every step)
   //   bf16            those, and the ones that round operands to bf16: weights, activations and
   //                   messages between ranks stay fp32
+  //   int8            those of best, and the ones that quantize operands; for constant weights
+  //                   alone, std::invalid_argument otherwise
   //   compiler        the serial rungs as the compiler vectorizes them; like best if there are none
   //   vendor          the vendor libraries, unless the weights are constant without prepacking;
   //                   like best if there are none; for a problem that none supports, PlanStore

@@ -148,6 +148,8 @@ const char* name_of(Precision precision) {
       return "fp16";
     case Precision::bf16:
       return "bf16";
+    case Precision::int8:
+      return "int8";
   }
   return "";
 }

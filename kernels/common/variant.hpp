@@ -22,8 +22,8 @@
 namespace stepladder {
 
 enum class Technique { serial, simd, openmp, pthread, mpi, cuda, opencl, vendor };
-// tf32, bf16: operands are converted to it. all_reduce: messages are sent in fp16 or bf16.
-enum class Precision { fp32, tf32, fp16, bf16 };
+// tf32, bf16, int8: operands are converted to it. all_reduce: messages are sent in fp16 or bf16.
+enum class Precision { fp32, tf32, fp16, bf16, int8 };
 // What a rung adds to the one below: gains are booked to it. Threads are also the blocks of a GPU.
 enum class Idea {
   none,  // a first rung, or a library
@@ -87,6 +87,9 @@ struct VariantInfo {
   // bound; 2^-9 + 2^-20 for truncation to TF32. all_reduce: error of a sum whose partial sums are
   // converted, relative to the sum of the magnitudes.
   double operand_error = 0.0;
+  // Error of a sum of k products of operands that are quantized with a step for many of them,
+  // relative to k · max|a| · max|b| and added to the bound (kernels/common/cpu/narrow/quantize.hpp).
+  double quantization_error = 0.0;
 
   // all_reduce, rungs that compress.
   double encoded_share = 1.0;  // length of an encoded vector, relative to fp32

@@ -35,7 +35,9 @@ TEST(NanPropagates, ThroughTheEpilogueOfAProduct) {
   for (const matmul::Problem& shape :
        {matmul::Problem{5, 37, 3}, {37, 5, 3}, {5, 37, 3, false, true}, {37, 5, 3, true, false}})
     for (const Variant& variant : own_rungs(matmul_type())) {
+      const bool is_forward = !shape.transpose_a && !shape.transpose_b;
       if (!variant.info->epilogue) continue;
+      if (variant.info->quantization_error > 0 && !is_forward) continue;  // made for inference
       ++rungs;
       matmul::Problem p = shape;
       p.epilogue = matmul::Epilogue::bias_relu;

@@ -118,7 +118,7 @@ class AmxKernel {
                     result + (i / tile_side * 2 + j / tile_side) * tile_bytes +
                         i % tile_side * vector_bytes,
                     sizeof(sums));
-        _mm512_mask_storeu_ps(part.c + i * part.ldc + j, columns_mask(part.columns - j),
+        _mm512_mask_storeu_ps(part.c + i * part.ldc + j, first_lanes(part.columns - j),
                               results_of(sums, part.k, Dot{}));
       }
   }

@@ -80,6 +80,10 @@ TEST(LatencyOf, AddsTheThroughputOfRanksAndTakesPercentilesOverAll) {
 TEST(Inference, HasTheOutputsOfTheReferencesWithEachChoiceOfRungs) {
   std::vector<const char*> uses = {"serial", "simd", "openmp", "best", "vendor"};
   if (cpu_has(Extension::avx512_bf16)) uses.push_back("best,matmul=packed_bf16");
+  if (cpu_has(Extension::avx512_vnni)) {
+    uses.push_back("int8");
+    uses.push_back("best,matmul=prepacked_int8,convolution=direct_int8");
+  }
   for (const char* use : uses)
     for (const int threads : {1, 2}) {
       PlanStore plans(seed);

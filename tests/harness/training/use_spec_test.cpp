@@ -107,6 +107,25 @@ TEST(UseSpec, Bf16IsBestAndTheRungsThatRoundOperands) {
   }
 }
 
+TEST(UseSpec, Int8IsBestAndTheRungsThatQuantizeForConstantWeightsAlone) {
+  if (!cpu_has(Extension::avx512_vnni)) {
+    EXPECT_THROW(UseSpec("int8"), std::invalid_argument);
+    GTEST_SKIP() << "this CPU has no AVX512_VNNI";
+  }
+  EXPECT_THROW(UseSpec("int8").candidates(matmul_type()), std::invalid_argument);
+  const UseSpec constant = UseSpec("int8").of_constant_weights(),
+                best = UseSpec("best").of_constant_weights();
+  for (const PrimitiveType* type : primitives()) {
+    const std::vector<Variant> found = constant.candidates(*type);
+    const auto quantize = std::ranges::count_if(found, [](const Variant& v) {
+      return v.info->precision == Precision::int8 && v.info->quantization_error > 0;
+    });
+    const std::string name = type->name();
+    EXPECT_EQ(quantize, name == "matmul" || name == "convolution" ? 1 : 0) << name;
+    EXPECT_EQ(std::ssize(found) - quantize, std::ssize(best.candidates(*type))) << name;
+  }
+}
+
 // If a ladder lacks the technique, a lower one is used, never a higher one.
 TEST(UseSpec, ATechniqueIsItsFirstRungOrALowerOne) {
   const std::vector<std::string> techniques = {"serial", "simd", "openmp", "pthread"};

@@ -177,6 +177,21 @@ TEST_F(Verifier, ADeclaredFactorAndRoundedOperandsWidenTheBound) {
   EXPECT_EQ(verdict().outcome, Outcome::failed);
 }
 
+TEST_F(Verifier, QuantizedOperandsWidenTheBoundByAShareOfTheLargestSum) {
+  expect({0, 0}, {1, 2});
+  script.expected[0].largest_sum = 8;
+  info() = {
+      .name = "scripted", .technique = Technique::serial, .adds = "", .quantization_error = 0.25};
+  returns({3, -4});  // 1 + 0.25 · 8 and 2 + 0.25 · 8
+  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
+  returns({3.001F, 0});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  script.expected[0].largest_sum = 0;  // the exact tier
+  returns({1.001F, 0});
+  EXPECT_EQ(verdict().outcome, Outcome::failed);
+}
+
 TEST_F(Verifier, ANormwiseBoundIsThatOfTheLargestMagnitudeForEveryElement) {
   expect({0, 0, 0}, {1, 4, 2});
   script.expected[0].unit = 0.5;  // magnitudes 2, 8 and 4

@@ -45,7 +45,7 @@ struct DotKernel {
     for (int i = 0; i < height; ++i)
 #pragma GCC unroll 3
       for (int j = 0; j < width; ++j) {
-        sums[i][j] = Dot::zero();
+        sums[i][j] = first_sums<Dot>(part, j * tile_side);
         if (!part.is_first) std::memcpy(&sums[i][j], kept(i, j), sizeof(Sums));
       }
     const std::byte* a = part.a + row * vector_bytes;
@@ -73,8 +73,8 @@ struct DotKernel {
           std::memcpy(kept(i, j), &sums[i][j], sizeof(Sums));
         } else if (i < rows) {
           _mm512_mask_storeu_ps(part.c + (row + i) * part.ldc + j * tile_side,
-                                columns_mask(part.columns - j * tile_side),
-                                results_of(sums[i][j], part.k, Dot{}));
+                                first_lanes(part.columns - j * tile_side),
+                                results_of<Dot>(sums[i][j], part, row + i, j * tile_side));
         }
       }
   }

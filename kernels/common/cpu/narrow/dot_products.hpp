@@ -21,6 +21,7 @@
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -33,6 +34,11 @@
 namespace stepladder::narrow {
 
 inline constexpr std::int64_t group_bytes = 4, lanes = 16, vector_bytes = group_bytes * lanes;
+
+// As many lanes as `count` elements fill, up to 16.
+inline __mmask16 first_lanes(std::int64_t count) {
+  return static_cast<__mmask16>((1U << std::clamp(count, std::int64_t{0}, lanes)) - 1);
+}
 
 struct DotBf16 {
   using Sums = __m512;
@@ -57,6 +63,10 @@ struct DotInt8 {
     return _mm512_dpbusd_epi32(sums, a, b);
   }
 };
+
+// vpdpbusd on quantized operands (quantize.hpp): sums begin at an offset of their column, and
+// results are products of the steps of their row and column.
+struct DotQuantized : DotInt8 {};
 
 struct DotBits {
   using Sums = __m512i;

@@ -18,9 +18,14 @@
 //   pack_a(operands, tiles, to)     rows of tiles of A: [tiles][steps]
 //   pack_b(operands, columns, to)   a panel of B: [tiles][steps]
 //   c(operands)                     C, [m, n]
+// With DotQuantized also
+//   quantize_columns(operands, threads)   before columns are packed
+//   quantize_rows(operands, threads)      before rows are
+//   quantization()                        a Quantization
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/narrow/dot_products.hpp"
@@ -63,6 +68,13 @@ STEPLADDER_DOT_INLINE void store_tile(const __m512i (&v)[tile_side], std::byte* 
   for (int i = 0; i < tile_side; ++i) _mm512_store_si512(to + i * vector_bytes, v[i]);
 }
 
+// Of quantized operands. Columns are whole panels.
+struct Quantization {
+  const float* row_steps;              // [m]
+  const float* column_steps;           // [columns]
+  const std::int32_t* column_offsets;  // [columns]
+};
+
 // What a kernel computes at once.
 struct Part {
   const std::byte *a, *b;        // first tiles of the steps
@@ -71,13 +83,28 @@ struct Part {
   std::int64_t rows, columns;  // of C
   float* c;
   std::int64_t ldc, k;
-  bool is_first, is_last;  // steps of k
-  std::byte* sums;         // [row_tiles][column_tiles] tiles, kept from the first to the last
+  bool is_first, is_last;       // steps of k
+  std::byte* sums;              // [row_tiles][column_tiles] tiles, kept from the first to the last
+  Quantization quantization{};  // of its rows and columns
 };
 
-// Of a vector of C: as many lanes as there are columns left.
-inline __mmask16 columns_mask(std::int64_t columns) {
-  return static_cast<__mmask16>((1U << std::min(lanes, columns)) - 1);
+template <class Dot>
+STEPLADDER_DOT_INLINE typename Dot::Sums first_sums(const Part& part, std::int64_t column) {
+  if constexpr (std::is_same_v<Dot, DotQuantized>)
+    return _mm512_loadu_si512(part.quantization.column_offsets + column);
+  else
+    return Dot::zero();
+}
+
+template <class Dot>
+STEPLADDER_DOT_INLINE __m512 results_of(typename Dot::Sums sums, const Part& part, std::int64_t row,
+                                        std::int64_t column) {
+  if constexpr (std::is_same_v<Dot, DotQuantized>)
+    return _mm512_mul_ps(
+        _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(part.quantization.row_steps[row])),
+        _mm512_loadu_ps(part.quantization.column_steps + column));
+  else
+    return results_of(sums, part.k, Dot{});
 }
 
 // prepacks: prepare() packs B, for weights that do not change.
@@ -100,15 +127,17 @@ class PackedProduct final : public Plan<typename Source::Operands> {
 
   void prepare(const Operands& o) override {
     if constexpr (prepacks) {
+      if constexpr (is_quantized) source_.quantize_columns(o, threads_);
 #pragma omp parallel for num_threads(threads_) schedule(static)
       for (std::int64_t panel = 0; panel < panels_; ++panel) pack_b(o, panel, panel_of(panel));
     }
   }
 
   void run(const Operands& o) override {
+    if constexpr (is_quantized) source_.quantize_rows(o, threads_);
     const Range all_rows{0, row_tiles_}, all_panels{0, panels_};
     if (threads_ == 1) return multiply(o, all_rows, all_panels, 0);
-    const bool by_panels = panels_ >= threads_;
+    const bool by_panels = divides_panels();
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int thread = 0; thread < threads_; ++thread)
       multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
@@ -116,6 +145,8 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   }
 
  private:
+  static constexpr bool is_quantized = std::is_same_v<Dot, DotQuantized>;
+  static_assert(prepacks || !is_quantized);
   static constexpr std::int64_t rows_at_once = Kernel::row_tiles,
                                 panel_columns = Kernel::column_tiles * tile_side;
 
@@ -123,6 +154,17 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   static int useful_threads(const Source& source, int threads) {
     constexpr double flops_of_a_fork = 1e6;
     return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
+  }
+
+  // Threads divide the panels of B or the rows of A: what makes the largest part smaller. Each packs
+  // all of the other operand, which costs about as much as 16 more rows, or columns.
+  bool divides_panels() const {
+    if (has_few_rows_) return panels_ >= threads_;
+    constexpr std::int64_t packing = 16;
+    const std::int64_t rows = ceil_div(row_tiles_, threads_) * tile_side,
+                       columns = ceil_div(panels_, threads_) * panel_columns;
+    return columns * source_.m() + packing * source_.m() <
+           rows * source_.n() + (prepacks ? 0 : packing * source_.n());
   }
 
   std::int64_t rows_kept() const { return has_few_rows_ ? row_tiles_ : rows_at_once; }
@@ -181,6 +223,11 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     for (std::int64_t panel = panels.begin; panel < panels.end; ++panel) {
       const std::int64_t column = panel * panel_columns;
       part.columns = std::min(panel_columns, source_.n() - column);
+      if constexpr (is_quantized) {
+        const Quantization all = source_.quantization();
+        part.quantization = {all.row_steps + row, all.column_steps + column,
+                             all.column_offsets + column};
+      }
       part.c = source_.c(o) + row * source_.n() + column;
       kernel.template multiply<Dot>(part);
       part.b += tiles_of_panel() * tile_bytes;

@@ -69,15 +69,11 @@ class RoundedOperands {
     }
   }
 
-  // The first `count` of 16 floats.
-  STEPLADDER_DOT_INLINE static __mmask16 mask_of(std::int64_t count) {
-    return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, narrow::lanes)) - 1);
-  }
-
   // v[i]: of the row rows.begin + i, its elements l to l + 31.
   STEPLADDER_DOT_INLINE void load_along_k(const float* values, std::int64_t row, Range rows,
                                           std::int64_t l, Vectors& v) const {
-    const __mmask16 low = mask_of(p_.k - l), high = mask_of(p_.k - l - narrow::lanes);
+    const __mmask16 low = narrow::first_lanes(p_.k - l),
+                    high = narrow::first_lanes(p_.k - l - narrow::lanes);
     for (std::int64_t i = 0; i < narrow::tile_side; ++i) {
       const float* from = values + (rows.begin + i) * row + l;
       v[i] = rows.begin + i < rows.end
@@ -90,7 +86,7 @@ class RoundedOperands {
   // v[g]: of 16 columns from columns.begin on, their elements l + 2 g and l + 2 g + 1.
   STEPLADDER_DOT_INLINE void load_across_k(const float* values, std::int64_t row, Range columns,
                                            std::int64_t l, Vectors& v) const {
-    const __mmask16 mask = mask_of(columns.end - columns.begin);
+    const __mmask16 mask = narrow::first_lanes(columns.end - columns.begin);
     const __m512i pairs = _mm512_load_si512(narrow::interleaved);
     for (std::int64_t g = 0; g < narrow::tile_side; ++g) {
       const std::int64_t left = p_.k - l - 2 * g;
