@@ -33,14 +33,16 @@ class BestRung(NamedTuple):
 
 def best_rung(ladder: Ladder, direction: str | None, resource: Resource) -> BestRung | None:
     """Our own rung that gains most among those measured on the most problems. Rungs that are set
-    apart, and all-reduces that compress, do not count. Without a first rung to compare with, the
-    shortest times decide."""
+    apart, and all-reduces that compress, do not count, and serial loops, which run every problem,
+    only if there is nothing else. Without a first rung to compare with, the shortest times
+    decide."""
     found = []
     equal: list[tuple[tuple, float | None, Rung]] = []
-    for rung in ladder.measured_rungs:
+    own = [rung for rung in ladder.measured_rungs if rung.technique != "vendor"
+           and not ladder.is_set_apart(rung) and ladder.of(rung, direction, resource)]
+    for rung in [rung for rung in own if rung.technique != "serial"] or own:
         rows = ladder.of(rung, direction, resource)
-        if (not rows or rung.technique == "vendor" or ladder.is_set_apart(rung)
-                or any(row.get("message_share") for row in rows)):
+        if any(row.get("message_share") for row in rows):
             continue
         mean = mean_ratio(ladder.speedups(rung, direction, resource))
         seconds = geometric_mean(row["median_s"] for row in rows)

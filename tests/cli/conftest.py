@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HAS_BF16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()
+HAS_VNNI = "avx512_vnni" in Path("/proc/cpuinfo").read_text()
 
 MATMUL_HEADER = "suite,name,m,n,k,transpose_a,transpose_b,source\n"
 TINY_SUITE = MATMUL_HEADER + "tiny,one,33,20,17,0,0,\ntiny,two,16,16,16,0,1,\n"

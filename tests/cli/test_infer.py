@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from conftest import TINY_NETWORK, read_csv
+from conftest import HAS_VNNI, TINY_NETWORK, read_csv
 
 BRIEF = ("--requests", "60", "--threads", "1")
 
@@ -138,6 +138,30 @@ def test_the_accuracy_with_the_weights_of_a_training_is_that_which_it_reported(i
     name, = {row["weights"] for row in rows}
     assert re.fullmatch(r"step 30 \([0-9a-f]{8}\)", name)
     assert f"train reported {100 * accuracy:.2f} %\n" in done.stdout
+
+
+@pytest.mark.skipif(not HAS_VNNI, reason="this CPU has no AVX512_VNNI")
+def test_int8_quantizes_operands_within_its_bound(infer, checkpoints):
+    folder, accuracy = checkpoints
+    done, rows = infer("--batch", "4", "--weights", folder, *BRIEF, "--use",
+                       "serial,int8,best,matmul=prepacked_int8,convolution=direct_int8")
+    assert done.returncode == 0, done.stderr
+    assert [row["variant"] for row in rows if row["use"].startswith("best") and row["layer"] in
+            ("conv", "fc")] == ["direct_int8", "prepacked_int8"]
+    serial, chosen, quantized = totals(rows)
+    assert (serial["use"], chosen["use"]) == ("serial", "int8")
+    assert quantized["verified"] == chosen["verified"] == "yes"
+    assert float(serial["error_ratio"]) < 0.1 < float(quantized["error_ratio"]) <= 1
+    assert float(quantized["accuracy"]) == pytest.approx(accuracy, abs=0.05)
+
+
+@pytest.mark.parametrize("command", ["train", "step"])
+def test_int8_is_for_weights_that_do_not_change(stepladder, network, tmp_path, command):
+    done = stepladder(command, "--network", network, "--use", "int8", "--out", tmp_path / "run")
+    assert done.returncode == 1
+    assert ("--use int8: weights are quantized once, and change here: for infer" if HAS_VNNI
+            else "--use int8: this CPU has no AVX512_VNNI") in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_one_checkpoint_is_named_by_its_file(infer, checkpoints):

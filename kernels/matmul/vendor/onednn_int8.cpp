@@ -1,0 +1,100 @@
+// oneDNN's matmul primitive on operands quantized to int8, the weights by prepare(), A by run(), with
+// one step for each: its reorder into the weights' layout knows no other.
+#include <unordered_map>
+
+#include "kernels/common/cpu/extensions.hpp"
+#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn_quantized.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+namespace {
+
+constexpr VariantInfo info{
+    .name = "onednn_int8",
+    .technique = Technique::vendor,
+    .adds = "oneDNN's matmul primitive of int8; run() quantizes A, prepare() quantizes B",
+    .precision = Precision::int8,
+    .threaded = true,
+    .prepacked = true,
+    .quantization_error = 2.0 / 127 + 1.0 / (127 * 127),
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+
+using dnnl::memory;
+
+class OneDnnInt8 final : public Plan {
+ public:
+  OneDnnInt8(const Problem& p, const Resources& resources)
+      : problem_(p), threads_(resources.threads) {
+    require_here(Extension::avx512_vnni);
+    if (p.transpose_a || p.transpose_b)
+      throw Unsupported("quantized weights are for inference: supports forward only");
+    if (p.k > narrow::most_quantized_terms)
+      throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
+    const OpenMpThreads scope(threads_);
+    const auto matrix = [](std::int64_t rows, std::int64_t columns, memory::data_type type,
+                           memory::format_tag tag) {
+      return memory::desc({rows, columns}, type, tag);
+    };
+    using Type = memory::data_type;
+    using Tag = memory::format_tag;
+    const memory::desc c = matrix(p.m, p.n, Type::f32, Tag::ab);
+    dnnl::primitive_attr attributes;
+    attributes.set_scales_mask(DNNL_ARG_SRC, 0);
+    attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 0);
+    try {
+      const auto described =
+          describe<dnnl::matmul>(engine_, attributes, matrix(p.m, p.k, Type::s8, Tag::any),
+                                 matrix(p.k, p.n, Type::s8, Tag::any), c);
+      multiply_ = dnnl::matmul(described);
+      a_.set(matrix(p.m, p.k, Type::f32, Tag::ab), described.src_desc(), engine_);
+      b_.set(matrix(p.k, p.n, Type::f32, Tag::ab), described.weights_desc(), engine_);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      throw Unsupported("oneDNN has no such product of int8 on this CPU");
+    }
+    c_ = memory(c, engine_, nullptr);
+    arguments_ = {{DNNL_ARG_SRC, a_.chosen},
+                  {DNNL_ARG_WEIGHTS, b_.chosen},
+                  {DNNL_ARG_DST, c_},
+                  {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, a_.steps},
+                  {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, b_.steps}};
+  }
+
+  void prepare(const Operands& o) override {
+    const OpenMpThreads scope(threads_);
+    b_.quantize(stream_, o.b, problem_.k * problem_.n, threads_);
+    stream_.wait();
+  }
+
+  void run(const Operands& o) override {
+    const OpenMpThreads scope(threads_);
+    a_.quantize(stream_, o.a, problem_.m * problem_.k, threads_);
+    c_.set_data_handle(o.c);
+    multiply_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+  std::string remark() const override { return onednn_remark(multiply_); }
+
+ private:
+  Problem problem_;
+  int threads_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  QuantizedMemory a_, b_;
+  memory c_;
+  dnnl::matmul multiply_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+const Registration registration{info, make_plan<Matmul, OneDnnInt8>};
+
+#else
+const Registration registration{info, "built with oneDNN 2; needs version 3 (make libraries)"};
+#endif
+
+}  // namespace
+}  // namespace stepladder::matmul
