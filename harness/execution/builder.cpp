@@ -24,9 +24,9 @@ bool any_supports_epilogue(const std::vector<Variant>& candidates) {
                      [](const Variant& variant) { return variant.info->epilogue; });
 }
 
-// The share of a result that it may be wrong by, where errors and terms are random. Quantized: a step
-// is up to 2/127 of the largest magnitude, its rounding error is uniform, and values are a quarter
-// of the largest on average: sqrt(2) · 4 / (127 sqrt(3)) = 0.026.
+// The share of a result that it may be wrong by, where errors and terms are random. Quantized: a
+// step is up to 2/127 of the largest magnitude, its rounding error is uniform, and values are a
+// quarter of the largest on average: sqrt(2) · 4 / (127 sqrt(3)) = 0.026.
 double error_of_outputs(const VariantInfo& info) {
   return info.operand_error + 2 * info.quantization_error;  // 0.032
 }

@@ -88,7 +88,7 @@ struct VariantInfo {
   // converted, relative to the sum of the magnitudes.
   double operand_error = 0.0;
   // Error of a sum of k products of operands that are quantized with a step for many of them,
-  // relative to k · max|a| · max|b| and added to the bound (kernels/common/cpu/narrow/quantize.hpp).
+  // relative to k · max|a| · max|b|, added to the bound (kernels/common/cpu/narrow/quantize.hpp).
   double quantization_error = 0.0;
 
   // all_reduce, rungs that compress.

@@ -146,6 +146,16 @@ def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_pat
         == "2.00x"
 
 
+def test_a_serial_loop_that_runs_more_problems_is_not_the_best_of_the_summary(tmp_path, root):
+    write_csv(tmp_path, columns.SUMMARY, [
+        summary_row("serial", 8.0, technique="serial", speedup_vs_serial=1),
+        summary_row("serial", 8.0, technique="serial", problem="q", speedup_vs_serial=1),
+        summary_row("special", 1.0, technique="simd", speedup_vs_serial=8, builds_on="serial")])
+    rewrite(load_run(tmp_path), root)
+    assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`special`")[3] \
+        == "8.00x"
+
+
 def test_each_precision_has_its_best_rung_in_the_summary(tmp_path, root):
     of = [{"primitive": "low_precision", "direction": name, "precision": name}
           for name in ("bf16", "int8")]

@@ -324,8 +324,9 @@ constexpr VariantInfo info{
     .precision = Precision::int8,
     .threaded = true,
     .prepacked = true,
-    .quantization_error = quantization_error,
+    .quantization_error = 2.0 / 127 + 1.0 / (127 * 127),
 };
+static_assert(info.quantization_error == quantization_error);
 
 const Registration registration{info, make_plan<Convolution, DirectInt8>};
 

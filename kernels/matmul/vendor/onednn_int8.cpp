@@ -1,5 +1,5 @@
-// oneDNN's matmul primitive on operands quantized to int8, the weights by prepare(), A by run(), with
-// one step for each: its reorder into the weights' layout knows no other.
+// oneDNN's matmul primitive on operands quantized to int8, the weights by prepare(), A by run(),
+// with one step for each: its reorder into the weights' layout knows no other.
 #include <unordered_map>
 
 #include "kernels/common/cpu/extensions.hpp"

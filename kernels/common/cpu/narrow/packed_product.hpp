@@ -156,8 +156,8 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
   }
 
-  // Threads divide the panels of B or the rows of A: what makes the largest part smaller. Each packs
-  // all of the other operand, which costs about as much as 16 more rows, or columns.
+  // Threads divide the panels of B or the rows of A: what makes the largest part smaller. Each
+  // packs all of the other operand, which costs about as much as 16 more rows, or columns.
   bool divides_panels() const {
     if (has_few_rows_) return panels_ >= threads_;
     constexpr std::int64_t packing = 16;
