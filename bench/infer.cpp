@@ -431,7 +431,7 @@ Command infer_command(CLI::App& program) {
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the optional layers");
   app->add_option("--use", options->use,
-                  "Rungs, for example best,bf16,vendor; a primitive=rung is an exception of the "
+                  "Rungs, for example best,int8,vendor; a primitive=rung is an exception of the "
                   "one before it, as in best,convolution=direct");
   add_threads(*app, options->threads, "Numbers of threads, for example 1,2");
   app->add_option("--split", options->split,

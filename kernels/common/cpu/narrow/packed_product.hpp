@@ -117,31 +117,36 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       : source_(source),
         steps_(source.steps()),
         row_tiles_(ceil_div(source.m(), tile_side)),
-        panels_(ceil_div(source.n(), panel_columns)),
         threads_(useful_threads(source, threads)),
+        parts_(divides_columns() ? threads_ : 1),
+        panels_(ceil_div(ceil_div(column_tiles(), parts_), Kernel::column_tiles)),
         has_few_rows_(row_tiles_ <= 4 * rows_at_once),
         block_panels_(panels_of_block()),
         a_(tiles(threads_ * rows_kept() * steps_)),
-        b_(tiles((prepacks ? panels_ : threads_ * block_panels_) * tiles_of_panel())),
+        b_(tiles((prepacks ? parts_ * panels_ : threads_ * block_panels_) * tiles_of_panel())),
         sums_(tiles(steps_ > Kernel::most_steps ? threads_ * tiles_of_sums() : 0)) {}
 
   void prepare(const Operands& o) override {
     if constexpr (prepacks) {
       if constexpr (is_quantized) source_.quantize_columns(o, threads_);
 #pragma omp parallel for num_threads(threads_) schedule(static)
-      for (std::int64_t panel = 0; panel < panels_; ++panel) pack_b(o, panel, panel_of(panel));
+      for (std::int64_t i = 0; i < parts_ * panels_; ++i) {
+        const Range columns = columns_of(i / panels_);
+        pack_b(o, columns, columns.begin + i % panels_ * panel_columns, panel_at(i));
+      }
     }
   }
 
   void run(const Operands& o) override {
     if constexpr (is_quantized) source_.quantize_rows(o, threads_);
-    const Range all_rows{0, row_tiles_}, all_panels{0, panels_};
-    if (threads_ == 1) return multiply(o, all_rows, all_panels, 0);
-    const bool by_panels = divides_panels();
+    const Range all_rows{0, row_tiles_};
+    if (threads_ == 1) return multiply(o, all_rows, 0, 0);
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int thread = 0; thread < threads_; ++thread)
-      multiply(o, by_panels ? all_rows : partition(row_tiles_, threads_, thread, rows_at_once),
-               by_panels ? partition(panels_, threads_, thread) : all_panels, thread);
+      if (parts_ > 1)
+        multiply(o, all_rows, thread, thread);
+      else
+        multiply(o, partition(row_tiles_, threads_, thread, rows_at_once), 0, thread);
   }
 
  private:
@@ -156,15 +161,17 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
   }
 
-  // Threads divide the panels of B or the rows of A: what makes the largest part smaller. Each
-  // packs all of the other operand, which costs about as much as 16 more rows, or columns.
-  bool divides_panels() const {
-    if (has_few_rows_) return panels_ >= threads_;
+  // Threads divide the columns of C or its rows: what makes the largest part smaller. Each packs all
+  // of the other operand, which costs about as much as 16 more rows, or columns.
+  bool divides_columns() const {
     constexpr std::int64_t packing = 16;
     const std::int64_t rows = ceil_div(row_tiles_, threads_) * tile_side,
-                       columns = ceil_div(panels_, threads_) * panel_columns;
-    return columns * source_.m() + packing * source_.m() <
-           rows * source_.n() + (prepacks ? 0 : packing * source_.n());
+                       columns = ceil_div(column_tiles(), threads_) * tile_side;
+    return (columns + packing) * source_.m() < (rows + (prepacks ? 0 : packing)) * source_.n();
+  }
+  std::int64_t column_tiles() const { return ceil_div(source_.n(), tile_side); }
+  Range columns_of(std::int64_t part) const {
+    return partition(source_.n(), parts_, part, tile_side);
   }
 
   std::int64_t rows_kept() const { return has_few_rows_ ? row_tiles_ : rows_at_once; }
@@ -175,22 +182,26 @@ class PackedProduct final : public Plan<typename Source::Operands> {
                : std::clamp(most_bytes / (tiles_of_panel() * tile_bytes), std::int64_t{1}, panels_);
   }
 
-  void pack_b(const Operands& o, std::int64_t panel, std::byte* to) const {
-    source_.pack_b(o, {panel * panel_columns, std::min(source_.n(), (panel + 1) * panel_columns)},
-                   to);
+  // The panel of a part that begins at `first`; none behind its columns.
+  void pack_b(const Operands& o, Range columns, std::int64_t first, std::byte* to) const {
+    if (first < columns.end)
+      source_.pack_b(o, {first, std::min(columns.end, first + panel_columns)}, to);
   }
 
-  void multiply(const Operands& o, Range rows, Range panels, int thread) const {
+  void multiply(const Operands& o, Range rows, std::int64_t part, int thread) const {
     const Kernel kernel;
     const std::int64_t blocks_of_k = ceil_div(steps_, Kernel::most_steps);
     std::byte* a = a_.get() + thread * rows_kept() * steps_ * tile_bytes;
     if (has_few_rows_) source_.pack_a(o, rows, a);
-    for (std::int64_t panel = panels.begin; panel < panels.end; panel += block_panels_) {
-      const Range block{panel, std::min(panels.end, panel + block_panels_)};
-      std::byte* b = panel_of(prepacks ? panel : thread * block_panels_);
+    const Range columns = columns_of(part);
+    for (std::int64_t panel = 0; columns.begin + panel * panel_columns < columns.end;
+         panel += block_panels_) {
+      const std::int64_t first = columns.begin + panel * panel_columns;
+      const Range block{first, std::min(columns.end, first + block_panels_ * panel_columns)};
+      std::byte* b = panel_at(prepacks ? part * panels_ + panel : thread * block_panels_);
       if (!prepacks)
-        for (std::int64_t i = block.begin; i < block.end; ++i)
-          pack_b(o, i, b + (i - block.begin) * tiles_of_panel() * tile_bytes);
+        for (std::int64_t i = 0; i < block_panels_; ++i)
+          pack_b(o, block, first + i * panel_columns, b + i * tiles_of_panel() * tile_bytes);
       for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once) {
         const Range at_once{t, std::min(rows.end, t + rows_at_once)};
         if (!has_few_rows_) source_.pack_a(o, at_once, a);
@@ -202,9 +213,9 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     }
   }
 
-  // The product of the rows, as many tiles as the kernel computes at once, packed at a, and a block
-  // of panels, packed at b.
-  void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range panels, Range steps,
+  // The product of the rows, as many tiles as the kernel computes at once, packed at a, and the
+  // columns of a block, packed at b.
+  void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range columns, Range steps,
                     const std::byte* a, const std::byte* b, int thread) const {
     const std::int64_t row = rows.begin * tile_side;
     Part part{.a = a + steps.begin * tile_bytes,
@@ -220,9 +231,8 @@ class PackedProduct final : public Plan<typename Source::Operands> {
               .is_first = steps.begin == 0,
               .is_last = steps.end == steps_,
               .sums = sums_.get() + thread * tiles_of_sums() * tile_bytes};
-    for (std::int64_t panel = panels.begin; panel < panels.end; ++panel) {
-      const std::int64_t column = panel * panel_columns;
-      part.columns = std::min(panel_columns, source_.n() - column);
+    for (std::int64_t column = columns.begin; column < columns.end; column += panel_columns) {
+      part.columns = std::min(panel_columns, columns.end - column);
       if constexpr (is_quantized) {
         const Quantization all = source_.quantization();
         part.quantization = {all.row_steps + row, all.column_steps + column,
@@ -240,17 +250,20 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   }
   std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
   std::int64_t tiles_of_sums() const { return rows_at_once * Kernel::column_tiles * block_panels_; }
-  std::byte* panel_of(std::int64_t index) const {
+  std::byte* panel_at(std::int64_t index) const {
     return b_.get() + index * tiles_of_panel() * tile_bytes;
   }
 
   Source source_;
-  std::int64_t steps_, row_tiles_, panels_;
+  std::int64_t steps_, row_tiles_;
   int threads_;
+  std::int64_t parts_;   // of the columns
+  std::int64_t panels_;  // of the largest part
   bool has_few_rows_;
   std::int64_t block_panels_;
-  AlignedArray<std::byte> a_;     // of each thread: [rows_kept()][steps] tiles
-  AlignedArray<std::byte> b_;     // all panels, or a block of each thread: [column tiles][steps]
+  AlignedArray<std::byte> a_;  // of each thread: [rows_kept()][steps] tiles
+  // All panels, [parts][panels], or those of a block of each thread: [column tiles][steps]
+  AlignedArray<std::byte> b_;
   AlignedArray<std::byte> sums_;  // of each thread: [panels of a block][row tiles][column tiles]
 };
 
