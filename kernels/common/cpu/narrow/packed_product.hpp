@@ -161,8 +161,8 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
   }
 
-  // Threads divide the columns of C or its rows: what makes the largest part smaller. Each packs all
-  // of the other operand, which costs about as much as 16 more rows, or columns.
+  // Threads divide the columns of C or its rows: what makes the largest part smaller. Each packs
+  // all of the other operand, which costs about as much as 16 more rows, or columns.
   bool divides_columns() const {
     constexpr std::int64_t packing = 16;
     const std::int64_t rows = ceil_div(row_tiles_, threads_) * tile_side,
