@@ -74,7 +74,8 @@ void allocate_activations(const network::NetworkDescription& description, const 
 }
 
 // Ranks of one host keep their gradients in shared memory, where an all-reduce needs no messages.
-Mirrored<float> allocate_gradients(std::size_t count, const NetworkOptions& options,
+Mirrored<float> allocate_gradients(std::size_t count,
+                                   [[maybe_unused]] const NetworkOptions& options,
                                    NetworkParts& parts) {
 #ifdef STEPLADDER_HAVE_MPI
   const MpiSession& mpi = mpi_session();
