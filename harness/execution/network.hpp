@@ -32,9 +32,8 @@ class TrainableNetwork {
   std::int64_t batch() const { return description_.batch; }
   Place place() const { return parts_->memory.place(); }
 
-  // The sum of the operand_error of its operations' rungs, an estimate of the relative error of
-  // the outputs: each product passes its operands' error on and adds its own. 0 unless
-  // a rung rounds its operands.
+  // An estimate of the relative error of the outputs: each product passes its operands' error on
+  // and adds its own. 0 unless a rung rounds or quantizes its operands.
   double operand_error() const { return parts_->operand_error; }
 
   // In host memory: the batch that step(), forward() and evaluate() use.

@@ -76,7 +76,7 @@ struct NetworkParts {
   }
 
   Memory memory;
-  double operand_error = 0;         // the sum of its operations' (variant.hpp)
+  double operand_error = 0;         // TrainableNetwork::operand_error()
   std::vector<Batch> batches;       // two on a device: one is filled while the other is used
   Batch* current = nullptr;         // of batches
   std::vector<float*> activations;  // [layer + 1]: the images, then each layer's output

@@ -7,8 +7,6 @@
 #include "harness/measure/statistics.hpp"
 
 namespace stepladder {
-namespace {}  // namespace
-
 double median_log(const std::vector<Repetition>& repetitions) {
   std::vector<double> values;
   for (const Repetition& repetition : repetitions) values.push_back(repetition.log_seconds);

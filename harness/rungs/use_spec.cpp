@@ -140,7 +140,7 @@ std::vector<Variant> UseSpec::candidates(const PrimitiveType& type) const {
   };
   if (rung == "int8" && !constant_weights_)
     throw std::invalid_argument(
-        "--use int8: weights are quantized once, and change here: for infer");
+        "--use int8: only infer has it, since training changes the weights");
   if (rung == "best" || rung == "bf16" || rung == "int8") return best();
   if (rung == "compiler") {
     std::vector<Variant> compiled =

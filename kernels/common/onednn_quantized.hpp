@@ -36,7 +36,10 @@ struct QuantizedMemory {
   // One step for `count` values.
   void quantize(dnnl::stream& stream, const float* values, std::int64_t count, int threads) {
     std::uint32_t largest = 0;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) reduction(max : largest)
+    if (count <= narrow::elements_of_a_fork) threads = 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static, 1) \
+    reduction(max                                                                  \
+              : largest)
     for (int thread = 0; thread < threads; ++thread) {
       const Range part = partition(count, threads, thread);
       largest =

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "kernels/common/cpu/aligned.hpp"
-#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/narrow/quantize.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
@@ -46,11 +45,7 @@ class DirectInt8 final : public Plan {
         image_(elements_ * phases_h_ * phases_w_ * plane_ + 3 * lanes),
         panels_(ceil_div(p_.group_out(), panel)),
         threads_(useful_threads(resources.threads)) {
-    require_here(Extension::avx512_vnni);
-    if (p_.direction != Direction::forward)
-      throw Unsupported("quantized weights are for inference: supports forward only");
-    if (slots_ * p_.kernel_h * columns_ > most_quantized_terms)
-      throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
+    require_quantized(p_.direction == Direction::forward, slots_ * p_.kernel_h * columns_);
     for (std::int64_t r = 0; r < p_.kernel_h; ++r)
       for (std::int64_t s = 0; s < columns_; ++s)
         taps_.push_back((r % p_.stride_h * phases_w_ + s % p_.stride_w) * plane_ +
@@ -280,8 +275,7 @@ class DirectInt8 final : public Plan {
         for (int i = 0; i < height; ++i) {
           const __m512i weight = _mm512_set1_epi32(static_cast<int>(weights[i]));
 #pragma GCC unroll 3
-          for (int j = 0; j < width; ++j)
-            sums[i][j] = _mm512_dpbusd_epi32(sums[i][j], pixels[j], weight);
+          for (int j = 0; j < width; ++j) sums[i][j] = DotInt8::add(sums[i][j], pixels[j], weight);
         }
       }
     const std::int64_t y_size = p_.out_h() * p_.out_w();

@@ -2,7 +2,6 @@
 // each output channel; x by run(), one step for all of it.
 #include <unordered_map>
 
-#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/openmp_threads.hpp"
 #include "kernels/common/onednn_quantized.hpp"
 #include "kernels/convolution/convolution.hpp"
@@ -22,17 +21,16 @@ constexpr VariantInfo info{
 
 #if DNNL_VERSION_MAJOR >= 3
 
+static_assert(info.quantization_error == narrow::quantization_error);
+
 using dnnl::memory;
 
 class OneDnnInt8 final : public Plan {
  public:
   OneDnnInt8(const Problem& p, const Resources& resources)
       : problem_(p), threads_(resources.threads) {
-    require_here(Extension::avx512_vnni);
-    if (p.direction != Direction::forward)
-      throw Unsupported("quantized weights are for inference: supports forward only");
-    if (p.group_in() * p.kernel_h * p.kernel_w > narrow::most_quantized_terms)
-      throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
+    narrow::require_quantized(p.direction == Direction::forward,
+                              p.group_in() * p.kernel_h * p.kernel_w);
     const OpenMpThreads scope(threads_);
     try {
       create();

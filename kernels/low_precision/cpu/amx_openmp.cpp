@@ -8,7 +8,7 @@ constexpr VariantInfo info{
     .name = "amx_openmp",
     .technique = Technique::openmp,
     .builds_on = "amx",
-    .adds = "panels of B, or rows of A if C is narrow, divided among OpenMP threads",
+    .adds = "columns of C, or its rows, divided among OpenMP threads",
     .idea = Idea::threads,
     .threaded = true,
 };

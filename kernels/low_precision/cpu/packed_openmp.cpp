@@ -1,5 +1,5 @@
-// `packed` on many cores: each thread takes panels of B and packs for itself. A C that is narrower
-// than a panel for each is divided by rows.
+// `packed` on many cores: each thread takes columns of C, or rows, what makes the largest part
+// smaller, and packs for itself.
 #include "kernels/low_precision/cpu/narrow_rows.hpp"
 
 namespace stepladder::low_precision {
@@ -9,7 +9,7 @@ constexpr VariantInfo info{
     .name = "packed_openmp",
     .technique = Technique::openmp,
     .builds_on = "packed",
-    .adds = "panels of B, or rows of A if C is narrow, divided among OpenMP threads",
+    .adds = "columns of C, or its rows, divided among OpenMP threads",
     .idea = Idea::threads,
     .threaded = true,
 };

@@ -2,7 +2,6 @@
 // with one step for each: its reorder into the weights' layout knows no other.
 #include <unordered_map>
 
-#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/openmp_threads.hpp"
 #include "kernels/common/onednn_quantized.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -22,17 +21,15 @@ constexpr VariantInfo info{
 
 #if DNNL_VERSION_MAJOR >= 3
 
+static_assert(info.quantization_error == narrow::quantization_error);
+
 using dnnl::memory;
 
 class OneDnnInt8 final : public Plan {
  public:
   OneDnnInt8(const Problem& p, const Resources& resources)
       : problem_(p), threads_(resources.threads) {
-    require_here(Extension::avx512_vnni);
-    if (p.transpose_a || p.transpose_b)
-      throw Unsupported("quantized weights are for inference: supports forward only");
-    if (p.k > narrow::most_quantized_terms)
-      throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
+    narrow::require_quantized(!p.transpose_a && !p.transpose_b, p.k);
     const OpenMpThreads scope(threads_);
     const auto matrix = [](std::int64_t rows, std::int64_t columns, memory::data_type type,
                            memory::format_tag tag) {

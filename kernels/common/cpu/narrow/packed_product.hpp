@@ -9,7 +9,7 @@
 // rows of A pass by, so that rows of C are written in memory order; as many rows as the kernel
 // multiplies at once are packed just before. With few rows all of A is packed first, and a block is
 // one panel, which stays in L1. A long k is divided into blocks of L1, between which the sums of a
-// row of tiles are kept. Threads pack for themselves: what another core has packed takes longer to
+// row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what another core has packed takes longer to
 // arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
@@ -19,16 +19,16 @@
 //   pack_b(operands, columns, to)   a panel of B: [tiles][steps]
 //   c(operands)                     C, [m, n]
 // With DotQuantized also
-//   quantize_columns(operands, threads)   before columns are packed
-//   quantize_rows(operands, threads)      before rows are
-//   quantization()                        a Quantization
+//   find_column_steps(operands, threads)   before columns are packed
+//   find_row_steps(operands, threads)      before rows are
+//   quantization()                         a Quantization
 #pragma once
 
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/common/cpu/aligned.hpp"
-#include "kernels/common/cpu/narrow/dot_products.hpp"
+#include "kernels/common/cpu/narrow/quantize.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/common/variant.hpp"
@@ -70,7 +70,7 @@ STEPLADDER_DOT_INLINE void store_tile(const __m512i (&v)[tile_side], std::byte* 
 
 // Of quantized operands. Columns are whole panels.
 struct Quantization {
-  const float* row_steps;              // [m]
+  const Step* rows;                    // [m]
   const float* column_steps;           // [columns]
   const std::int32_t* column_offsets;  // [columns]
 };
@@ -101,7 +101,7 @@ STEPLADDER_DOT_INLINE __m512 results_of(typename Dot::Sums sums, const Part& par
                                         std::int64_t column) {
   if constexpr (std::is_same_v<Dot, DotQuantized>)
     return _mm512_mul_ps(
-        _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(part.quantization.row_steps[row])),
+        _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(part.quantization.rows[row].size)),
         _mm512_loadu_ps(part.quantization.column_steps + column));
   else
     return results_of(sums, part.k, Dot{});
@@ -128,17 +128,17 @@ class PackedProduct final : public Plan<typename Source::Operands> {
 
   void prepare(const Operands& o) override {
     if constexpr (prepacks) {
-      if constexpr (is_quantized) source_.quantize_columns(o, threads_);
+      if constexpr (is_quantized) source_.find_column_steps(o, threads_);
 #pragma omp parallel for num_threads(threads_) schedule(static)
       for (std::int64_t i = 0; i < parts_ * panels_; ++i) {
         const Range columns = columns_of(i / panels_);
-        pack_b(o, columns, columns.begin + i % panels_ * panel_columns, panel_at(i));
+        pack_b(o, columns, columns.begin + i % panels_ * panel_columns, panel_of(i));
       }
     }
   }
 
   void run(const Operands& o) override {
-    if constexpr (is_quantized) source_.quantize_rows(o, threads_);
+    if constexpr (is_quantized) source_.find_row_steps(o, threads_);
     const Range all_rows{0, row_tiles_};
     if (threads_ == 1) return multiply(o, all_rows, 0, 0);
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
@@ -198,7 +198,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
          panel += block_panels_) {
       const std::int64_t first = columns.begin + panel * panel_columns;
       const Range block{first, std::min(columns.end, first + block_panels_ * panel_columns)};
-      std::byte* b = panel_at(prepacks ? part * panels_ + panel : thread * block_panels_);
+      std::byte* b = panel_of(prepacks ? part * panels_ + panel : thread * block_panels_);
       if (!prepacks)
         for (std::int64_t i = 0; i < block_panels_; ++i)
           pack_b(o, block, first + i * panel_columns, b + i * tiles_of_panel() * tile_bytes);
@@ -235,7 +235,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       part.columns = std::min(panel_columns, columns.end - column);
       if constexpr (is_quantized) {
         const Quantization all = source_.quantization();
-        part.quantization = {all.row_steps + row, all.column_steps + column,
+        part.quantization = {all.rows + row, all.column_steps + column,
                              all.column_offsets + column};
       }
       part.c = source_.c(o) + row * source_.n() + column;
@@ -250,7 +250,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   }
   std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
   std::int64_t tiles_of_sums() const { return rows_at_once * Kernel::column_tiles * block_panels_; }
-  std::byte* panel_at(std::int64_t index) const {
+  std::byte* panel_of(std::int64_t index) const {
     return b_.get() + index * tiles_of_panel() * tile_bytes;
   }
 

@@ -2,8 +2,8 @@
 // nearest to x / step, between -127 and 127. The step is the smallest power of two that allows it,
 // so that small integers are exact and the product with 1 / step is too.
 //
-// Error of a sum of k products: at most quantization_error · k · max|a| · max|b|. A step is below
-// 2 max / 127, and an operand differs by half a step at most:
+// Error of a sum of k products: at most quantization_error · k · max|a| · max|b|. A step is
+// below 2 max / 127, and an operand differs by half a step at most:
 //   |a b - a' b'| <= |a| db + |b| da + da db,   da < max|a| / 127,   db < max|b| / 127
 //
 // Instructions multiply uint8 by int8. Activations are stored with 128 added, and sums of products
@@ -15,13 +15,24 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/common/cpu/extensions.hpp"
 #include "kernels/common/cpu/narrow/dot_products.hpp"
+#include "kernels/common/variant.hpp"
 
 namespace stepladder::narrow {
 
 inline constexpr double quantization_error = 2.0 / 127 + 1.0 / (127 * 127);
-inline constexpr std::int64_t most_quantized_terms = 1 << 16;  // their sum fits 32 bits
-inline constexpr int quantized_zero = 128;                     // of an activation
+inline constexpr int quantized_zero = 128;  // of an activation
+
+// For rungs of quantized weights; terms: of a sum. Throws Unsupported, or NotHere on a CPU without
+// the instruction.
+inline void require_quantized(bool is_forward, std::int64_t terms) {
+  constexpr std::int64_t most_terms = 1 << 16;  // their sum fits 32 bits
+  require_here(Extension::avx512_vnni);
+  if (!is_forward) throw Unsupported("quantized weights are for inference: supports forward only");
+  if (terms > most_terms)
+    throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
+}
 
 struct Step {
   float size, inverse;
@@ -42,6 +53,9 @@ STEPLADDER_DOT_INLINE __m512i larger(__m512i largest, __m512 values) {
   return _mm512_max_epu32(
       largest, _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(0x7fffffff)));
 }
+
+// So many elements take as long to go through as a fork and join.
+inline constexpr std::int64_t elements_of_a_fork = 1 << 16;
 
 // Bits of the largest magnitude of values[0 … count).
 STEPLADDER_DOT_TARGET inline std::uint32_t largest_magnitude(const float* values,

@@ -22,7 +22,7 @@ constexpr VariantInfo info{
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources&) {
-  return std::make_unique<RoundedProduct>(problem, 1);
+  return rounded_product(problem, 1);
 }
 
 const Registration registration{info, plan};

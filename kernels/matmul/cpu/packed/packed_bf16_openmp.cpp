@@ -1,5 +1,5 @@
-// `packed_bf16` on many cores: each thread takes panels of B, or rows of A where C is narrow, and
-// packs for itself.
+// `packed_bf16` on many cores: each thread takes columns of C, or rows, what makes the largest part
+// smaller, and packs for itself.
 #include "kernels/matmul/cpu/packed/rounded_product.hpp"
 
 namespace stepladder::matmul {
@@ -9,7 +9,7 @@ constexpr VariantInfo info{
     .name = "packed_bf16_openmp",
     .technique = Technique::openmp,
     .builds_on = "packed_bf16",
-    .adds = "panels of B, or rows of A if C is narrow, divided among OpenMP threads",
+    .adds = "columns of C, or its rows, divided among OpenMP threads",
     .idea = Idea::threads,
     .precision = Precision::bf16,
     .threaded = true,
@@ -18,7 +18,7 @@ constexpr VariantInfo info{
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return std::make_unique<RoundedProduct>(problem, resources.threads);
+  return rounded_product(problem, resources.threads);
 }
 
 const Registration registration{info, plan};

@@ -6,11 +6,8 @@
 // Expected over prepacked: up to 4x, where both are as wide, or where B streams from memory.
 #include <vector>
 
-#include "kernels/common/cpu/extensions.hpp"
-#include "kernels/common/cpu/narrow/dot_kernel.hpp"
 #include "kernels/common/cpu/narrow/quantize.hpp"
-#include "kernels/matmul/cpu/separate_epilogue.hpp"
-#include "kernels/matmul/matmul.hpp"
+#include "kernels/matmul/cpu/packed/narrow_product.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -24,7 +21,7 @@ class QuantizedOperands {
 
   explicit QuantizedOperands(const Problem& problem)
       : p_(problem),
-        row_steps_(static_cast<std::size_t>(p_.m)),
+        rows_(static_cast<std::size_t>(p_.m)),
         column_steps_(padded_columns()),
         column_offsets_(padded_columns()) {}
 
@@ -35,20 +32,18 @@ class QuantizedOperands {
   double flops() const { return matmul::flops(p_); }
   float* c(const Operands& o) const { return o.c; }
   Quantization quantization() const {
-    return {row_steps_.data(), column_steps_.data(), column_offsets_.data()};
+    return {rows_.data(), column_steps_.data(), column_offsets_.data()};
   }
 
-  void quantize_rows(const Operands& o, int threads) {
-    constexpr std::int64_t parallel_threshold = 1 << 16;  // elements; they take a fork's time
-#pragma omp parallel for num_threads(threads) if (p_.m * p_.k > parallel_threshold) schedule(static)
+  void find_row_steps(const Operands& o, int threads) {
+#pragma omp parallel for num_threads(threads) if (p_.m * p_.k > elements_of_a_fork) schedule(static)
     for (std::int64_t i = 0; i < p_.m; ++i)
-      row_steps_[static_cast<std::size_t>(i)] =
-          step_of(largest_magnitude(o.a + i * p_.k, p_.k)).size;
+      rows_[static_cast<std::size_t>(i)] = step_of(largest_magnitude(o.a + i * p_.k, p_.k));
   }
 
-  void quantize_columns(const Operands& o, int threads) {
+  void find_column_steps(const Operands& o, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (std::int64_t j = 0; j < p_.n; j += lanes) quantize_column(o.b, j);
+    for (std::int64_t j = 0; j < p_.n; j += lanes) find_steps_of_columns(o.b, j);
   }
 
   // 64 elements of 16 rows, rounded; 0 where rows or k end.
@@ -58,7 +53,7 @@ class QuantizedOperands {
         for (std::int64_t i = 0; i < tile_side; ++i) {
           const std::int64_t row = t * tile_side + i, l = s * vector_bytes;
           if (row < p_.m)
-            pack_row(o.a + row * p_.k + l, p_.k - l, row_steps_[static_cast<std::size_t>(row)],
+            pack_row(o.a + row * p_.k + l, p_.k - l, rows_[static_cast<std::size_t>(row)].inverse,
                      to + i * vector_bytes);
           else
             _mm512_store_si512(to + i * vector_bytes, _mm512_setzero_si512());
@@ -86,18 +81,14 @@ class QuantizedOperands {
     return _mm512_maskz_loadu_ps(l < p_.k ? first_lanes(p_.n - j) : __mmask16{0}, b + l * p_.n + j);
   }
 
+  // Quantized; a step is a power of two or NaN.
   STEPLADDER_DOT_INLINE __m512i weights(const float* b, std::int64_t l, std::int64_t j) const {
-    return quantized(load_weights(b, l, j),
-                     inverse_of(_mm512_loadu_ps(&column_steps_[static_cast<std::size_t>(j)])));
-  }
-
-  // 1 / step, which is a power of two or NaN.
-  STEPLADDER_DOT_INLINE static __m512 inverse_of(__m512 steps) {
-    return _mm512_div_ps(_mm512_set1_ps(1.0F), steps);
+    const __m512 steps = _mm512_loadu_ps(&column_steps_[static_cast<std::size_t>(j)]);
+    return quantized(load_weights(b, l, j), _mm512_div_ps(_mm512_set1_ps(1.0F), steps));
   }
 
   // The steps and offsets of 16 columns.
-  STEPLADDER_DOT_TARGET void quantize_column(const float* b, std::int64_t j) {
+  STEPLADDER_DOT_TARGET void find_steps_of_columns(const float* b, std::int64_t j) {
     __m512i largest = _mm512_setzero_si512(), sums = _mm512_setzero_si512();
     for (std::int64_t l = 0; l < p_.k; ++l) largest = larger(largest, load_weights(b, l, j));
     alignas(64) std::uint32_t each[lanes];
@@ -111,47 +102,28 @@ class QuantizedOperands {
 
   // The first `count` of 64 elements with 128 added; what lies behind is multiplied by weights of
   // 0.
-  STEPLADDER_DOT_INLINE static void pack_row(const float* from, std::int64_t count, float step,
+  STEPLADDER_DOT_INLINE static void pack_row(const float* from, std::int64_t count, float inverse,
                                              std::byte* to) {
-    const __m512 inverse = inverse_of(_mm512_set1_ps(step));
+    const __m512 factor = _mm512_set1_ps(inverse);
     for (std::int64_t i = 0; i < 4; ++i, from += lanes, to += lanes) {
       const __m512i of =
-          quantized(_mm512_maskz_loadu_ps(first_lanes(count - i * lanes), from), inverse);
+          quantized(_mm512_maskz_loadu_ps(first_lanes(count - i * lanes), from), factor);
       _mm_store_si128(reinterpret_cast<__m128i*>(to),
                       _mm_xor_si128(_mm512_cvtepi32_epi8(of), _mm_set1_epi8(-128)));
     }
   }
 
   Problem p_;
-  std::vector<float> row_steps_, column_steps_;
+  std::vector<Step> rows_;
+  std::vector<float> column_steps_;
   std::vector<std::int32_t> column_offsets_;
 };
 
-class QuantizedProduct final : public Plan {
- public:
-  QuantizedProduct(const Problem& problem, const Resources& resources)
-      : problem_(problem), threads_(resources.threads) {
-    require_here(Extension::avx512_vnni);
-    if (problem.transpose_a || problem.transpose_b)
-      throw Unsupported("quantized weights are for inference: supports forward only");
-    if (problem.k > most_quantized_terms)
-      throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
-    product_ = std::make_unique<PackedProduct<DotQuantized, DotKernel, QuantizedOperands, true>>(
-        QuantizedOperands(problem), threads_);
-  }
-
-  void prepare(const Operands& operands) override { product_->prepare(operands); }
-
-  void run(const Operands& operands) override {
-    product_->run(operands);
-    separate_epilogue(problem_, operands, threads_);
-  }
-
- private:
-  Problem problem_;
-  int threads_;
-  std::unique_ptr<Plan> product_;
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  require_quantized(!p.transpose_a && !p.transpose_b, p.k);
+  return std::make_unique<NarrowProduct<DotQuantized, QuantizedOperands, true>>(p,
+                                                                                resources.threads);
+}
 
 constexpr VariantInfo info{
     .name = "prepacked_int8",
@@ -167,7 +139,7 @@ constexpr VariantInfo info{
 };
 static_assert(info.quantization_error == quantization_error);
 
-const Registration registration{info, make_plan<Matmul, QuantizedProduct>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

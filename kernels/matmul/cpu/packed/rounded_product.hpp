@@ -3,10 +3,8 @@
 #pragma once
 
 #include "kernels/common/cpu/extensions.hpp"
-#include "kernels/common/cpu/narrow/dot_kernel.hpp"
 #include "kernels/common/cpu/narrow/interleaved.hpp"
-#include "kernels/matmul/cpu/separate_epilogue.hpp"
-#include "kernels/matmul/matmul.hpp"
+#include "kernels/matmul/cpu/packed/narrow_product.hpp"
 
 namespace stepladder::matmul {
 
@@ -100,24 +98,9 @@ class RoundedOperands {
   Problem p_;
 };
 
-class RoundedProduct final : public Plan {
- public:
-  RoundedProduct(const Problem& problem, int threads) : problem_(problem), threads_(threads) {
-    require_here(Extension::avx512_bf16);
-    product_ = std::make_unique<
-        narrow::PackedProduct<narrow::DotBf16, narrow::DotKernel, RoundedOperands>>(
-        RoundedOperands(problem), threads);
-  }
-
-  void run(const Operands& operands) override {
-    product_->run(operands);
-    separate_epilogue(problem_, operands, threads_);
-  }
-
- private:
-  Problem problem_;
-  int threads_;
-  std::unique_ptr<Plan> product_;
-};
+inline std::unique_ptr<Plan> rounded_product(const Problem& problem, int threads) {
+  require_here(Extension::avx512_bf16);
+  return std::make_unique<NarrowProduct<narrow::DotBf16, RoundedOperands>>(problem, threads);
+}
 
 }  // namespace stepladder::matmul

@@ -1,0 +1,30 @@
+// The plan of packed products of narrow operands: packed_bf16, packed_bf16_openmp, prepacked_int8.
+#pragma once
+
+#include "kernels/common/cpu/narrow/dot_kernel.hpp"
+#include "kernels/matmul/cpu/separate_epilogue.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace stepladder::matmul {
+
+// Source: the operands (kernels/common/cpu/narrow/packed_product.hpp).
+template <class Dot, class Source, bool prepacks = false>
+class NarrowProduct final : public Plan {
+ public:
+  NarrowProduct(const Problem& problem, int threads)
+      : problem_(problem), threads_(threads), product_(Source(problem), threads) {}
+
+  void prepare(const Operands& operands) override { product_.prepare(operands); }
+
+  void run(const Operands& operands) override {
+    product_.run(operands);
+    separate_epilogue(problem_, operands, threads_);
+  }
+
+ private:
+  Problem problem_;
+  int threads_;
+  narrow::PackedProduct<Dot, narrow::DotKernel, Source, prepacks> product_;
+};
+
+}  // namespace stepladder::matmul
