@@ -9,8 +9,8 @@
 // rows of A pass by, so that rows of C are written in memory order; as many rows as the kernel
 // multiplies at once are packed just before. With few rows all of A is packed first, and a block is
 // one panel, which stays in L1. A long k is divided into blocks of L1, between which the sums of a
-// row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what another core has packed takes longer to
-// arrive than packing it again.
+// row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what another
+// core has packed takes longer to arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
 //   multiply(Part): the sums of Part's steps, stored to C or kept
