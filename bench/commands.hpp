@@ -9,10 +9,11 @@
 namespace stepladder {
 
 struct Command {
-  CLI::App* app;  // its options fill what run() reads
-  std::function<int()>
-      run;  // exit status: 0 success, 1 failure, 2 wrong usage, 4 nothing was verified
+  CLI::App* app;             // its options fill what run() reads
+  std::function<int()> run;  // exit status: 0 success, 1 failure, 2 wrong usage, nothing_verified
 };
+
+constexpr int nothing_verified = 4;
 
 Command list_command(CLI::App& program);
 Command machine_command(CLI::App& program);

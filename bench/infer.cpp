@@ -26,9 +26,7 @@
 namespace stepladder {
 namespace {
 
-constexpr int nothing_verified = 4;
-
-struct Options {
+struct InferOptions {
   NetworkChoice network;
   std::vector<std::string> use = {"best"};
   std::vector<int> batch = {1, 8, 64}, threads = default_threads();
@@ -57,15 +55,15 @@ std::vector<std::string> uses_of(const std::vector<std::string>& texts) {
   return once;
 }
 
-struct Inputs {
+struct InferInputs {
   network::NetworkDescription description;  // with the largest batch
   std::vector<UseSpec> uses;
   std::optional<Checkpoint> checkpoint;   // rank 0
   std::optional<data::DatasetPair> data;  // with weights of a training
 };
 
-Inputs inputs_of(const Options& options) {
-  Inputs inputs{options.network.load(), {}, {}, {}};
+InferInputs inputs_of(const InferOptions& options) {
+  InferInputs inputs{options.network.load(), {}, {}, {}};
   inputs.description.batch = *std::max_element(options.batch.begin(), options.batch.end());
   for (const std::string& text : uses_of(options.use)) {
     inputs.uses.push_back(UseSpec(text).of_constant_weights());
@@ -113,7 +111,7 @@ Weights weights_of(const std::optional<Checkpoint>& checkpoint) {
 }
 
 // One row of the table, and its service while it has one.
-struct Configuration {
+struct ServedUse {
   UseSpec use;
   Split split;
   int threads;
@@ -136,9 +134,9 @@ struct Configuration {
 };
 
 // Rungs of one thread work inside a request on the first number of threads alone.
-std::vector<Configuration> configurations_of(const Options& options,
-                                             const std::vector<UseSpec>& uses) {
-  std::vector<Configuration> all;
+std::vector<ServedUse> configurations_of(const InferOptions& options,
+                                         const std::vector<UseSpec>& uses) {
+  std::vector<ServedUse> all;
   for (const UseSpec& use : uses) {
     bool repeats = false;
     for (const int threads : options.threads) {
@@ -154,7 +152,7 @@ std::vector<Configuration> configurations_of(const Options& options,
 
 class Inference {
  public:
-  Inference(const Options& options, Inputs inputs, Weights weights, Run& run)
+  Inference(const InferOptions& options, InferInputs inputs, Weights weights, Run& run)
       : options_(options), inputs_(std::move(inputs)), weights_(std::move(weights)), run_(run) {
     Random random(options_.seed, "images");
     images_.resize(
@@ -171,8 +169,8 @@ class Inference {
   }
 
   void measure(int batch) {
-    std::vector<Configuration> all = configurations_of(options_, inputs_.uses);
-    std::erase_if(all, [&](const Configuration& c) {
+    std::vector<ServedUse> all = configurations_of(options_, inputs_.uses);
+    std::erase_if(all, [&](const ServedUse& c) {
       const bool known = measured_.contains(key(c, batch));
       return mpi_session().broadcast(std::int64_t{known}) != 0;
     });
@@ -180,16 +178,16 @@ class Inference {
     description.batch = batch;
     PlanStore plans(options_.seed);
     TrainableNetwork* owner = nullptr;  // of the weights
-    for (Configuration& c : all) prepare(c, description, plans, owner);
+    for (ServedUse& c : all) prepare(c, description, plans, owner);
 
     std::vector<Service> services;
-    for (Configuration& c : all)
+    for (ServedUse& c : all)
       if (c.service) services.push_back(std::move(*c.service));
     const std::vector<Latency> latencies =
         services.empty() ? std::vector<Latency>()
                          : measure_inference(services, reference_, run_, options_.measure);
     std::size_t next = 0;
-    for (Configuration& c : all) {
+    for (ServedUse& c : all) {
       if (!c.service) continue;
       const double bound = output_bound(*services[next].networks.front());
       c.latency = latencies[next++];
@@ -200,7 +198,7 @@ class Inference {
                     });
     if (!run_.writes() || all.empty()) return;
     Table table = run_.folder().table(inference_columns());
-    for (const Configuration& c : all) table.append(rows_of(c, batch));
+    for (const ServedUse& c : all) table.append(rows_of(c, batch));
     print(all, batch);
   }
 
@@ -222,7 +220,7 @@ class Inference {
   bool has_verified() const { return has_verified_ || !measured_.empty(); }
 
  private:
-  std::vector<std::string> key(const Configuration& c, int batch) const {
+  std::vector<std::string> key(const ServedUse& c, int batch) const {
     return {inputs_.description.name,
             c.use.text(),
             name_of(c.split),
@@ -233,7 +231,7 @@ class Inference {
   }
 
   // Makes the service and verifies it. The first one owns the weights.
-  void prepare(Configuration& c, const network::NetworkDescription& description, PlanStore& plans,
+  void prepare(ServedUse& c, const network::NetworkDescription& description, PlanStore& plans,
                TrainableNetwork*& owner) {
     try {
       c.service = make_service(description, c.use, c.split, c.threads, options_.seed,
@@ -269,7 +267,7 @@ class Inference {
     }
   }
 
-  void require_right(Configuration& c, double error, double bound) {
+  void require_right(ServedUse& c, double error, double bound) {
     c.error = std::isnan(c.error) ? error : std::max(c.error, error);
     if (error <= 1) return;
     has_failed_ = true;
@@ -278,7 +276,7 @@ class Inference {
                        error, bound));
   }
 
-  std::vector<std::vector<std::string>> rows_of(const Configuration& c, int batch) const {
+  std::vector<std::vector<std::string>> rows_of(const ServedUse& c, int batch) const {
     InferenceRow row{.network = inputs_.description.name,
                      .use = c.use.text(),
                      .split = name_of(c.split),
@@ -321,13 +319,13 @@ class Inference {
     return rows;
   }
 
-  void print(const std::vector<Configuration>& all, int batch) const {
+  void print(const std::vector<ServedUse>& all, int batch) const {
     fmt::print("\n{}, batch {} (random images, {} weights{})\n", inputs_.description.name, batch,
                weights_.name == "generated" ? weights_.name : "the checkpoint's",
                mpi_session().ranks() > 1 ? fmt::format(", {} ranks", mpi_session().ranks()) : "");
     fmt::print("  {:<24} {:<20} {:>9} {:>9} {:>9} {:>9} {:>10} {:>8}\n", "use", "", "median", "p90",
                "p99", "max", "samples/s", "requests");
-    for (const Configuration& c : all) {
+    for (const ServedUse& c : all) {
       fmt::print("  {:<24} {:<20} ", c.use.text(), c.label());
       if (const auto& found = c.latency)
         fmt::print("{:>9} {:>9} {:>9} {:>9} {:>10.4g} {:>8}{}\n", time_text(found->median.median),
@@ -337,9 +335,9 @@ class Inference {
       else
         fmt::print("{}: {}\n", c.status == "failed" ? "FAILED" : c.status, c.reason);
     }
-    for (const Configuration& c : all) print_layers(c);
-    for (const Configuration& inside : all)
-      for (const Configuration& requests : all)
+    for (const ServedUse& c : all) print_layers(c);
+    for (const ServedUse& inside : all)
+      for (const ServedUse& requests : all)
         if (inside.split == Split::inside && requests.split == Split::requests &&
             inside.use.text() == requests.use.text() && inside.threads == requests.threads &&
             inside.latency && requests.latency)
@@ -348,7 +346,7 @@ class Inference {
   }
 
   // Where the time of a request goes, on the first number of threads.
-  void print_layers(const Configuration& c) const {
+  void print_layers(const ServedUse& c) const {
     if (!c.latency || c.split != Split::inside || c.threads != options_.threads.front()) return;
     std::vector<LayerLatency> layers = c.latency->layers;
     std::stable_sort(layers.begin(), layers.end(),
@@ -361,7 +359,7 @@ class Inference {
     fmt::print("  {}: {}\n", c.use.text(), text);
   }
 
-  static void print_better_split(const Configuration& inside, const Configuration& requests) {
+  static void print_better_split(const ServedUse& inside, const ServedUse& requests) {
     const auto name = [](bool is_inside) {
       return is_inside ? "threads inside a request" : "requests at once";
     };
@@ -373,8 +371,8 @@ class Inference {
                factor_text(std::max(times, 1 / times)));
   }
 
-  void print_accuracy(const std::vector<Configuration>& all) const {
-    for (const Configuration& c : all)
+  void print_accuracy(const std::vector<ServedUse>& all) const {
+    for (const ServedUse& c : all)
       if (!std::isnan(c.accuracy))
         fmt::print("  {}: {:.2f} % of {} held-out images (data={}); train reported {:.2f} %{}\n",
                    c.use.text(), 100 * c.accuracy, inputs_.data->test.count(),
@@ -382,8 +380,8 @@ class Inference {
                    data::hash_of(*inputs_.data) == weights_.data_hash ? "" : " on other images");
   }
 
-  const Options& options_;
-  Inputs inputs_;
+  const InferOptions& options_;
+  InferInputs inputs_;
   Weights weights_;
   Run& run_;
   std::vector<float> images_;  // of the largest batch; others are its beginning
@@ -395,11 +393,11 @@ class Inference {
   bool has_failed_ = false, has_verified_ = false;
 };
 
-int run(Options& options) {
+int run(InferOptions& options) {
   report_crashes();
   const MpiSession& mpi = mpi_session();
   options.threads = threads_that_run(options.threads);
-  Inputs inputs = mpi.agree([&] { return inputs_of(options); });
+  InferInputs inputs = mpi.agree([&] { return inputs_of(options); });
   require_same_inputs(options.network, {});
   Weights weights = weights_of(inputs.checkpoint);
   Run run({.directory =
@@ -422,7 +420,7 @@ int run(Options& options) {
 
 Command infer_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("infer", "Time requests to a network that infers");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InferOptions>();
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();

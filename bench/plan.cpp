@@ -32,7 +32,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct PlanOptions {
   NetworkChoice network;
   int ranks = 0, hosts = 0, threads = 0;
   std::string use = "best", links, rate, data, out;
@@ -324,7 +324,7 @@ std::vector<std::string> all_modes(const Cluster& cluster) {
 }
 
 // Under mpirun the ranks and hosts are those of the session.
-Cluster cluster_of(const Options& options) {
+Cluster cluster_of(const PlanOptions& options) {
   const MpiSession& mpi = mpi_session();
   Cluster cluster{.ranks = options.ranks, .hosts = options.hosts};
   const auto started = [](const char* option, int given, int here) {
@@ -364,7 +364,7 @@ struct Network {
   std::string origin;
   bool has_messages = true;
 };
-Network network_of(const Options& options, const Cluster& cluster, Run* run) {
+Network network_of(const PlanOptions& options, const Cluster& cluster, Run* run) {
   const MpiSession& mpi = mpi_session();
   if (mpi.ranks() > 1) {
     const auto watched = mpi.watch("the measurement of the links", 60);
@@ -394,7 +394,7 @@ Network network_of(const Options& options, const Cluster& cluster, Run* run) {
 }
 
 // What the plan is made of, except for the links.
-struct Inputs {
+struct PlanInputs {
   network::NetworkDescription description;
   Cluster cluster;
   UseSpec use;
@@ -403,7 +403,7 @@ struct Inputs {
   data::DatasetPair data;
 };
 
-Inputs inputs_of(const Options& options) {
+PlanInputs inputs_of(const PlanOptions& options) {
   network::NetworkDescription description = options.network.load();
   Cluster cluster = cluster_of(options);
   if (!options.rate.empty() && cluster.hosts == 1)
@@ -427,7 +427,7 @@ Inputs inputs_of(const Options& options) {
           std::move(all),         std::move(known), std::move(data)};
 }
 
-int run(const Options& options) {
+int run(const PlanOptions& options) {
   const MpiSession& mpi = mpi_session();
   if (options.bytes) {
     const auto [description, ranks] =
@@ -531,7 +531,7 @@ int run(const Options& options) {
 Command plan_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "plan", "Predict the time of a step in every mode of training, and choose one");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();

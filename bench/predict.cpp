@@ -12,13 +12,13 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct PredictOptions {
   Selection selection;
   std::vector<int> threads = default_threads();
   std::string cost_model;
 };
 
-int run(const Options& options) {
+int run(const PredictOptions& options) {
   const CostModel model = BestOptions{.tuned = "", .cost_model = options.cost_model}.load().model;
   const std::vector<Work> work = options.selection.work("layers");
   fmt::print("{:<16} {:<20} {:<44} {:>7}  {:<22} {:>13}  {}\n", "primitive", "direction", "problem",
@@ -52,7 +52,7 @@ int run(const Options& options) {
 Command predict_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "predict", "Print the rung that a cost model expects to be fastest for each problem");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   options->selection.add_options(*app);
   add_threads(*app, options->threads, "Numbers of threads, for example 1,2");
   app->add_option("--cost-model", options->cost_model, "File written by `make cost-model`")

@@ -25,7 +25,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct StepOptions {
   NetworkChoice network;
   std::vector<std::string> use = {"best"};
   bool ablate = false, attribute = false;
@@ -58,7 +58,7 @@ std::string lowest_rung(const PrimitiveType& type, Place place) {
 
 // One use with all numbers of threads (the first alone if its rungs run in one) and of operations
 // at once; on a device, all graph settings.
-std::vector<Configuration> configurations_of(const Options& options, const UseSpec& use,
+std::vector<Configuration> configurations_of(const StepOptions& options, const UseSpec& use,
                                              Place place) {
   std::vector<Configuration> all;
   if (place == Place::cuda) {
@@ -84,7 +84,7 @@ std::vector<Configuration> configurations_of(const Options& options, const UseSp
 }
 
 // Throws what place_of() throws: errors in the names of rungs show before anything is measured.
-std::vector<Configuration> configurations_of(const Options& options,
+std::vector<Configuration> configurations_of(const StepOptions& options,
                                              const network::NetworkDescription& description) {
   std::vector<Configuration> all;
   for (const std::string& text : options.use) {
@@ -122,7 +122,7 @@ void leave_out_measured(std::vector<Configuration>& configurations, const std::s
 }
 
 // Two operations at once are two teams of threads. The scheduler places them.
-void allow_two_teams(const Options& options) {
+void allow_two_teams(const StepOptions& options) {
   if (*std::max_element(options.inter.begin(), options.inter.end()) == 1) return;
   if (mpi_session().ranks() > 1)
     throw std::runtime_error("--inter above 1 runs on one rank; start it without mpirun");
@@ -172,7 +172,7 @@ std::string use_of_techniques(unsigned bits) {
 }
 
 // Measures the step with every combination of techniques and writes RUN/attribution.
-int attribute(const Options& options) {
+int attribute(const StepOptions& options) {
   if (mpi_session().ranks() > 1)
     throw std::runtime_error("--attribute runs on one rank; start it without mpirun");
   const network::NetworkDescription description = options.network.load();
@@ -229,20 +229,20 @@ int attribute(const Options& options) {
   return 0;
 }
 
-struct Inputs {
+struct StepInputs {
   network::NetworkDescription description;
   KnownChoices known;
   std::vector<Configuration> configurations;
 };
 
-Inputs inputs_of(const Options& options) {
+StepInputs inputs_of(const StepOptions& options) {
   network::NetworkDescription description = options.network.load();
   KnownChoices known = options.best.load();
   std::vector<Configuration> configurations = configurations_of(options, description);
   return {std::move(description), std::move(known), std::move(configurations)};
 }
 
-int run(Options& options) {
+int run(StepOptions& options) {
   report_crashes();
   allow_two_teams(options);
   options.threads = threads_that_run(options.threads);
@@ -323,7 +323,7 @@ int run(Options& options) {
 
 Command step_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("step", "Time one training step, layer by layer");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StepOptions>();
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();

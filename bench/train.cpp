@@ -30,7 +30,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct TrainOptions {
   NetworkChoice network;
   std::string mode = "single", use = "best", data;
   std::int64_t steps = 0, epochs = 0, log_every = 10, evaluate_every = 0, warm_up = 0;
@@ -75,7 +75,7 @@ std::optional<double> share(double seconds, const Progress& progress) {
 
 // What a training must have in common with the one that wrote a checkpoint. The number of ranks is
 // not part of it in synchronous modes, whose weights depend on it by rounding only.
-std::vector<std::string> identity_of(const Options& options,
+std::vector<std::string> identity_of(const TrainOptions& options,
                                      const network::NetworkDescription& description,
                                      const data::Dataset& data, bool synchronous) {
   const network::OptimizerDescription& o = description.optimizer;
@@ -231,9 +231,9 @@ bool is_of(const CsvRow& row, const TrainingId& id) {
 
 class Training {
  public:
-  Training(const Options& options, const data::DatasetPair& data, std::vector<std::string> identity,
-           std::string data_hash, const PlanStore& plans, Mode& mode, std::int64_t batch,
-           TrainingId id, const Run& run)
+  Training(const TrainOptions& options, const data::DatasetPair& data,
+           std::vector<std::string> identity, std::string data_hash, const PlanStore& plans,
+           Mode& mode, std::int64_t batch, TrainingId id, const Run& run)
       : options_(options),
         data_(data),
         identity_(std::move(identity)),
@@ -342,7 +342,7 @@ class Training {
     std::fflush(stdout);
   }
 
-  const Options& options_;
+  const TrainOptions& options_;
   const data::DatasetPair& data_;
   std::vector<std::string> identity_;
   std::string data_hash_;  // rank 0, with checkpoints
@@ -369,7 +369,7 @@ void require_replicas(const ModeInfo& info, int replicas) {
 }
 
 // What a training reads before it makes anything.
-struct Inputs {
+struct TrainInputs {
   ModeSpec spec;
   const ModeEntry& mode_entry;
   int replicas;
@@ -381,7 +381,7 @@ struct Inputs {
   data::DatasetPair data;
 };
 
-Inputs inputs_of(const Options& options) {
+TrainInputs inputs_of(const TrainOptions& options) {
   ModeSpec spec(options.mode);
   const ModeEntry& mode_entry = mode_named(spec.name());
   require_replicas(mode_entry.info, options.replicas);
@@ -420,10 +420,10 @@ Inputs inputs_of(const Options& options) {
           std::move(use),  place,      std::move(known), std::move(data)};
 }
 
-int run(const Options& options) {
+int run(const TrainOptions& options) {
   report_crashes();
   const MpiSession& mpi = mpi_session();
-  const Inputs inputs = mpi.agree([&] { return inputs_of(options); });
+  const TrainInputs inputs = mpi.agree([&] { return inputs_of(options); });
   const auto& [spec, mode_entry, replicas, slow, description, use, place, known, data] = inputs;
   require_same_inputs(options.network, options.best);
   const std::vector<std::string> identity =
@@ -540,7 +540,7 @@ int run(const Options& options) {
 Command train_command(CLI::App& program) {
   CLI::App* app =
       program.add_subcommand("train", "Train a network on MNIST, CIFAR-10 or generated images");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   app->add_option("--network", options->network.name,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
       ->required();

@@ -20,7 +20,7 @@
 namespace stepladder {
 namespace {
 
-struct Options {
+struct TuneOptions {
   std::vector<std::string> networks = {"mlp", "mnist_cnn", "cifar_cnn"};
   std::vector<int> threads = default_threads();
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 0.05};
@@ -64,7 +64,7 @@ std::vector<Timed> measure_choice(const PlanStore::Choice& choice, Meter& meter,
   return timed;
 }
 
-int run(const Options& options) {
+int run(const TuneOptions& options) {
   report_crashes();
   if (mpi_session().ranks() > 1)
     throw std::runtime_error("tune runs on one rank; start it without mpirun");
@@ -103,7 +103,7 @@ int run(const Options& options) {
 Command tune_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "tune", "Find the best rung of each layer, for --tuned of step and train");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneOptions>();
   app->add_option("--network", options->networks,
                   "mlp, mnist_cnn, cifar_cnn, alexnet or JSON files; the first three by default")
       ->delimiter(',');

@@ -24,8 +24,6 @@
 namespace stepladder {
 namespace {
 
-constexpr int nothing_verified = 4;  // exit status
-
 struct VerifyOptions {
   Selection selection;
   int random = 0;

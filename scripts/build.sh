@@ -2,11 +2,11 @@
 # Configures a CMake preset in a folder and builds it.
 #   build.sh PRESET FOLDER [TARGET…]          everything, or these targets
 #   build.sh PRESET FOLDER --configure-only
-# The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), CUDA (AUTO, ON, OFF),
-# CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize, SANITIZE set
-# the CMake options of those names. Without WERROR and ISAS a folder keeps those it has: other ones
-# compile everything anew. ONLY=matmul builds the rungs of one primitive, if the folder has not
-# those of all. The whole output is in FOLDER/build.log.
+# The variables WERROR, ISAS (native, all, or names as "sse42;avx2"), UNITY (ON, OFF), CUDA (AUTO,
+# ON, OFF), CUDA_ARCHITECTURES (90a), LIBRARIES (newest, system) and, for the preset sanitize,
+# SANITIZE set the CMake options of those names. Without WERROR, ISAS and UNITY a folder keeps those
+# it has: other ones compile much anew. ONLY=matmul builds the rungs of one primitive, if the folder
+# has not those of all. The whole output is in FOLDER/build.log.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -28,6 +28,7 @@ if [[ -f $cache ]]; then
 fi
 
 options=(${WERROR:+"-DSTEPLADDER_WERROR=$WERROR"} ${ISAS:+"-DSTEPLADDER_ISAS=$ISAS"}
+  ${UNITY:+"-DSTEPLADDER_UNITY=$UNITY"}
   "-DSTEPLADDER_CUDA=${CUDA:-AUTO}" "-DSTEPLADDER_LIBRARIES=${LIBRARIES:-newest}"
   "-DSTEPLADDER_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-}")
 # A folder without the rungs of all primitives gets those of ONLY too; without ONLY, those of all.

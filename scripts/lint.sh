@@ -48,8 +48,8 @@ mapfile -d '' -t python < <(files '*.py')
 say "ruff: ${#python[@]} files"
 .venv/bin/ruff check --quiet "${python[@]}" || failed+=(ruff)
 
-# clang-tidy reads compile_commands.json. The folder is its own and is never built: clang would
-# refuse the precompiled headers of GCC.
+# clang-tidy reads compile_commands.json, with each file by itself. The folder is its own and is
+# never built: clang would refuse the precompiled headers of GCC.
 base=${BASE:-$(git rev-parse -q --verify HEAD~1 || git rev-parse HEAD)}
 folder=${BUILD:-build}/lint
 changed=()
@@ -65,7 +65,7 @@ else
 fi
 compiled=()
 if ((${#changed[@]})); then
-  scripts/build.sh release "$folder" --configure-only
+  UNITY=OFF scripts/build.sh release "$folder" --configure-only
   mapfile -t compiled < <(
     printf '%s\n' "${changed[@]}" | python3 -c '
 import json, os, sys

@@ -178,6 +178,9 @@ class Build:
             words = shlex.split(entry["command"])
             source = os.path.relpath(entry["file"], ROOT)
             self.commands[words[words.index("-o") + 1]] = words, source
+            if "/Unity/" in source:
+                raise Broken(f"{build} compiles several files at once; build it by "
+                             f"make test UNITY=OFF BUILD={build}")
 
     def link_words(self, program):
         if program not in self.links:

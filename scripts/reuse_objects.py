@@ -65,6 +65,15 @@ def comparable(words):
             and (word not in ("-MF", "-MT", "-MQ") or not next(kept))]
 
 
+def is_same(mine, path, tree, source):
+    """A file of CMake that includes the sources of a folder names their tree."""
+    if not mine.is_file():
+        return False
+    if mine.parent.name == "Unity":
+        return mine.read_text().replace(str(tree), str(source)) == path.read_text()
+    return filecmp.cmp(mine, path, shallow=False)
+
+
 def reusable(tree, source, build, target, command):
     """The object of BUILD and the files in TREE that it needs, or None."""
     try:
@@ -81,7 +90,7 @@ def reusable(tree, source, build, target, command):
         path = Path(os.path.normpath(build / name))
         mine = tree / path.relative_to(source) if path.is_relative_to(source) else path
         if not path.is_file() or path.stat().st_mtime > made.stat().st_mtime or (
-                mine != path and not (mine.is_file() and filecmp.cmp(mine, path, shallow=False))):
+                mine != path and not is_same(mine, path, tree, source)):
             return None
         needs.append(str(mine))
     return made, needs

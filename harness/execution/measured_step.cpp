@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ctime>
 #include <functional>
+#include <numeric>
+#include <random>
 
 namespace stepladder {
 namespace {
@@ -60,40 +62,79 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
   return totals;
 }
 
+// Runs one step for each turn, which names an alternative of each operation, and keeps the `most`
+// fastest alternatives of each, the fastest first. The first turn is run once before, to warm up.
+void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>& turns,
+                  TrainableNetwork& network) {
+  std::vector<Operation>& operations = network.operations();
+  std::vector<std::vector<std::vector<double>>> seconds(operations.size());  // [alternative]
+  for (std::size_t i = 0; i < operations.size(); ++i)
+    seconds[i].resize(operations[i].alternatives.size());
+  const auto run = [&](const std::vector<std::size_t>& turn) {
+    for (std::size_t i = 0; i < operations.size(); ++i)
+      if (!seconds[i].empty()) operations[i].run = operations[i].alternatives[turn[i]].run;
+    network.step(0.0);
+  };
+  run(turns.front());
+  for (const std::vector<std::size_t>& turn : turns) {
+    run(turn);
+    for (std::size_t i = 0; i < operations.size(); ++i)
+      if (!seconds[i].empty()) seconds[i][turn[i]].push_back(operations[i].seconds);
+  }
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    std::vector<Alternative>& alternatives = operations[i].alternatives;
+    std::vector<std::pair<double, std::size_t>> medians;
+    for (std::size_t a = 0; a < alternatives.size(); ++a)
+      medians.emplace_back(mpi_session().max(summarize(std::move(seconds[i][a])).median), a);
+    std::ranges::sort(medians);
+    medians.resize(std::min(most, medians.size()));
+    std::vector<Alternative> fastest;
+    for (const auto& [median, a] : medians) fastest.push_back(std::move(alternatives[a]));
+    alternatives = std::move(fastest);
+  }
+}
+
 }  // namespace
 
 void choose_within_step(TrainableNetwork& network) {
-  constexpr int rounds = 7;
+  constexpr std::size_t samples = 9, apart = 4;
   std::vector<Operation>& operations = network.operations();
   std::size_t most = 0;
   for (const Operation& operation : operations)
     most = std::max(most, operation.alternatives.size());
   if (most == 0) return;
-  std::vector<std::vector<std::vector<double>>> seconds(operations.size());  // [alternative]
+
+  // All alternatives, in an order of each operation's own (on all ranks the same): if the same ones
+  // always met, each would be judged by where one other leaves its operands.
+  std::vector<std::vector<std::size_t>> turns(samples * most,
+                                              std::vector<std::size_t>(operations.size()));
+  std::mt19937 random(1);
+  std::vector<std::size_t> order(most);
   for (std::size_t i = 0; i < operations.size(); ++i)
-    seconds[i].resize(operations[i].alternatives.size());
-  for (int round = -1; round < rounds; ++round)  // the first one warms up
-    for (std::size_t a = 0; a < most; ++a) {
-      const auto of = [a](const Operation& operation) { return a % operation.alternatives.size(); };
-      for (Operation& operation : operations)
-        if (!operation.alternatives.empty())
-          operation.run = operation.alternatives[of(operation)].run;
-      network.step(0.0);
-      for (std::size_t i = 0; i < operations.size() && round >= 0; ++i)
-        if (!seconds[i].empty()) seconds[i][of(operations[i])].push_back(operations[i].seconds);
+    for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+      if (turn % most == 0) {
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::shuffle(order, random);
+      }
+      turns[turn][i] =
+          order[turn % most] % std::max<std::size_t>(operations[i].alternatives.size(), 1);
     }
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    std::vector<Alternative>& alternatives = operations[i].alternatives;
-    if (alternatives.empty()) continue;
-    std::vector<double> medians;
-    for (std::vector<double>& of_one : seconds[i])
-      medians.push_back(mpi_session().max(summarize(std::move(of_one)).median));
-    const auto fastest = std::min_element(medians.begin(), medians.end()) - medians.begin();
-    Alternative& chosen = alternatives[static_cast<std::size_t>(fastest)];
-    operations[i].variant = chosen.variant;
-    operations[i].run = std::move(chosen.run);
-    operations[i].prepare = std::move(chosen.prepare);
-    alternatives.clear();
+  keep_fastest(2, turns, network);
+
+  // The second of one operation in four beside the first of the others: as it would be chosen.
+  turns.assign(samples * apart, std::vector<std::size_t>(operations.size()));
+  for (std::size_t turn = 0; turn < turns.size(); ++turn)
+    for (std::size_t i = 0; i < operations.size(); ++i)
+      turns[turn][i] = (turn + i) % apart == 0 && operations[i].alternatives.size() > 1 ? 1 : 0;
+  keep_fastest(1, turns, network);
+
+  for (Operation& operation : operations) {
+    if (operation.alternatives.empty()) continue;
+    Alternative& chosen = operation.alternatives.front();
+    operation.variant = chosen.variant;
+    operation.run = std::move(chosen.run);
+    operation.prepare = std::move(chosen.prepare);
+    operation.alternatives.clear();
   }
 }
 

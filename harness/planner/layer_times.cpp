@@ -18,12 +18,6 @@ namespace {
 
 using network::NetworkDescription;
 
-struct Phases {
-  double draw = 0, forward = 0, backward = 0, update = 0;
-  double gradient() const { return draw + forward + backward; }
-  double step() const { return gradient() + update; }
-};
-
 NetworkDescription with_batch(NetworkDescription description, std::int64_t batch) {
   description.batch = batch;
   return description;
@@ -34,6 +28,12 @@ NetworkDescription with_batch(NetworkDescription description, std::int64_t batch
 // The whole network, or the segments of a divided one.
 class MeasuredLayerTimes::Replica {
  public:
+  struct Phases {
+    double draw = 0, forward = 0, backward = 0, update = 0;
+    double gradient() const { return draw + forward + backward; }
+    double step() const { return gradient() + update; }
+  };
+
   Replica(const TrainingSetup& setup, const std::vector<NetworkDescription>& parts)
       : images_(static_cast<std::size_t>(parts.front().batch) * setup.data->image_size()),
         batches_(*setup.data, static_cast<int>(parts.front().batch), setup.seed, setup.shift) {
@@ -170,12 +170,12 @@ StepTimes MeasuredLayerTimes::measure(const std::vector<NetworkDescription>& par
   constexpr int warm_up = 2, least = 9, most = 100;
   constexpr double enough = 0.2;  // seconds of steps
   std::vector<double> gradients, steps, alone;
-  std::vector<Phases> now(replicas.size());
+  std::vector<Replica::Phases> now(replicas.size());
   double seconds = 0;
   for (int i = -warm_up; i < most && (i < least || seconds < enough); ++i) {
     on_all([&](std::size_t r) { now[r] = replicas[r]->step(); });
     double gradient = 0, step = 0;
-    for (const Phases& phases : now) {
+    for (const Replica::Phases& phases : now) {
       gradient = std::max(gradient, phases.gradient());
       step = std::max(step, phases.step());
     }

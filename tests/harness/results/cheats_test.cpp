@@ -31,36 +31,34 @@ namespace stepladder {
 namespace {
 
 using matmul::Matmul;
-using matmul::Operands;
-using matmul::Problem;
 using sgd_update::SgdUpdate;
 
 constexpr int honest_runs = 6;  // more than those that verify a plan
 
-void multiply_row(const Problem& p, const Operands& o, std::int64_t i) {
+void multiply_row(const matmul::Problem& p, const matmul::Operands& o, std::int64_t i) {
   for (std::int64_t j = 0; j < p.n; ++j) {
     float sum = 0;
     for (std::int64_t l = 0; l < p.k; ++l) sum += o.a[i * p.k + l] * o.b[l * p.n + j];
     o.c[i * p.n + j] = sum;
   }
 }
-void multiply(const Problem& p, const Operands& o) {
+void multiply(const matmul::Problem& p, const matmul::Operands& o) {
   for (std::int64_t i = 0; i < p.m; ++i) multiply_row(p, o, i);
 }
 
 class Cheat : public matmul::Plan {
  public:
-  explicit Cheat(const Problem& problem, const Resources& = {}) : problem_(problem) {}
+  explicit Cheat(const matmul::Problem& problem, const Resources& = {}) : problem_(problem) {}
 
  protected:
-  Problem problem_;
+  matmul::Problem problem_;
 };
 
 class ComputesWhenItIsPrepared final : public Cheat {
  public:
   using Cheat::Cheat;
-  void prepare(const Operands&) override { is_prepared_ = true; }
-  void run(const Operands& o) override {
+  void prepare(const matmul::Operands&) override { is_prepared_ = true; }
+  void run(const matmul::Operands& o) override {
     if (is_prepared_) multiply(problem_, o);
     is_prepared_ = false;
   }
@@ -70,7 +68,7 @@ class ComputesWhenItIsPrepared final : public Cheat {
 };
 
 // Of every element number `step` of both operands.
-std::uint64_t fingerprint(const Problem& p, const Operands& o, std::int64_t step) {
+std::uint64_t fingerprint(const matmul::Problem& p, const matmul::Operands& o, std::int64_t step) {
   std::uint64_t hash = 1;
   const auto add = [&](const float* values, std::int64_t count) {
     for (std::int64_t i = 0; i < count; i += step) {
@@ -89,7 +87,7 @@ template <std::int64_t step, int often>
 class Remembers final : public Cheat {
  public:
   using Cheat::Cheat;
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     auto& [met, results] = known_[fingerprint(problem_, o, step)];
     const auto count = problem_.m * problem_.n;
     if (met++ <= often) {
@@ -108,7 +106,7 @@ class Remembers final : public Cheat {
 class LeavesTheResults final : public Cheat {
  public:
   using Cheat::Cheat;
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     const std::uint64_t now = fingerprint(problem_, o, 1);
     if (now != last_) multiply(problem_, o);
     last_ = now;
@@ -122,11 +120,11 @@ class LeavesTheResults final : public Cheat {
 class WorksWhenItIsPrepared final : public Cheat {
  public:
   using Cheat::Cheat;
-  void prepare(const Operands&) override {
+  void prepare(const matmul::Operands&) override {
     if (pending_) multiply(problem_, *pending_);
     pending_.reset();
   }
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     if (++runs_ <= honest_runs)
       multiply(problem_, o);
     else
@@ -134,13 +132,13 @@ class WorksWhenItIsPrepared final : public Cheat {
   }
 
  private:
-  std::optional<Operands> pending_;
+  std::optional<matmul::Operands> pending_;
   int runs_ = 0;
 };
 
 class WorksInAnotherThread final : public Cheat {
  public:
-  WorksInAnotherThread(const Problem& problem, const Resources&)
+  WorksInAnotherThread(const matmul::Problem& problem, const Resources&)
       : Cheat(problem), worker_([this] { work(); }) {}
   ~WorksInAnotherThread() override {
     {
@@ -150,7 +148,7 @@ class WorksInAnotherThread final : public Cheat {
     changed_.notify_one();
     worker_.join();
   }
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     if (++runs_ <= honest_runs) return multiply(problem_, o);
     const std::lock_guard lock(mutex_);
     pending_ = o;
@@ -163,7 +161,7 @@ class WorksInAnotherThread final : public Cheat {
     for (;;) {
       changed_.wait(lock, [this] { return ends_ || pending_; });
       if (ends_) return;
-      const Operands o = *pending_;
+      const matmul::Operands o = *pending_;
       pending_.reset();
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -175,7 +173,7 @@ class WorksInAnotherThread final : public Cheat {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Operands> pending_;
+  std::optional<matmul::Operands> pending_;
   bool ends_ = false;
   int runs_ = 0;
   std::thread worker_;
@@ -185,7 +183,7 @@ class WorksInAnotherThread final : public Cheat {
 class OmitsTheMiddle final : public Cheat {
  public:
   using Cheat::Cheat;
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     if (++runs_ <= honest_runs) return multiply(problem_, o);
     multiply_row(problem_, o, 0);
     multiply_row(problem_, o, problem_.m - 1);
@@ -202,7 +200,7 @@ class LeavesAThreadBehind final : public Cheat {
     ends_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     multiply(problem_, o);
     if (++runs_ == honest_runs)
       thread_ = std::thread([this] {
@@ -240,7 +238,7 @@ class WakesUp final : public Cheat {
   static inline double longest_pause = 0;  // seconds
 
   using Cheat::Cheat;
-  void run(const Operands& o) override {
+  void run(const matmul::Operands& o) override {
     for (const double start = now(); start > last_ + longest_pause && now() < start + 20e-6;) {
     }
     multiply(problem_, o);

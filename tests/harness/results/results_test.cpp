@@ -15,11 +15,6 @@ namespace {
 
 const std::vector<std::string> columns = {"name", "value"};
 
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::ptrdiff_t files_in(const TemporaryFolder& folder) {
   return std::distance(std::filesystem::directory_iterator(folder.path()), {});
 }

@@ -43,6 +43,34 @@ TEST(ChooseWithinStep, KeepsTheFastestAlternativeOfEachOperation) {
   EXPECT_EQ(runs, before + 1);
 }
 
+// The second operation's rung "divided" is the fastest where the first one's is "fast", and the
+// slowest where it is "slow", which comes before it in the list as "divided" does in its own.
+TEST(ChooseWithinStep, JudgesARungBesideTheChosenOnesOfOthers) {
+  PlanStore plans(1);
+  TrainableNetwork network(small_network(4), UseSpec("best"), {}, plans);
+  fill_batch(network, 1);
+  Operation& first = network.operations()[0];
+  Operation& second = network.operations()[1];
+  const auto lasts = [](int milliseconds, const std::function<void()>& run) {
+    return [milliseconds, run] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      run();
+    };
+  };
+  bool divided = false;
+  const auto divides = [&divided](bool divide, const std::function<void()>& run) {
+    return [&divided, divide, run] { divided = divide, run(); };
+  };
+  first.alternatives = {{"slow", divides(false, lasts(4, first.run))},
+                        {"fast", divides(true, first.run)}};
+  second.alternatives = {{"divided", [&divided, near = second.run,
+                                      far = lasts(12, second.run)] { divided ? near() : far(); }},
+                         {"alone", lasts(4, second.run)}};
+  choose_within_step(network);
+  EXPECT_EQ(first.variant, "fast");
+  EXPECT_EQ(second.variant, "divided");
+}
+
 TEST(ChooseWithinStep, LeavesAStepWithoutAlternativesAsItIs) {
   PlanStore plans(1);
   TrainableNetwork network(small_network(4), UseSpec("best"), {}, plans);

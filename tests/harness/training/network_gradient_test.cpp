@@ -12,7 +12,7 @@
 namespace stepladder {
 namespace {
 
-constexpr std::uint64_t seed = 5;
+constexpr std::uint64_t gradient_seed = 5;
 
 // The loss has an error of 1e-15 and a small curvature: both errors of the quotient are below 1e-9,
 // and below 1e-6 along all elements of a tensor together.
@@ -28,7 +28,7 @@ constexpr double least_margin = 3e-6;
 class Derivatives {
  public:
   explicit Derivatives(TrainableNetwork& network)
-      : reference_(network, seed),
+      : reference_(network, gradient_seed),
         parameters_(network.parameters().begin(), network.parameters().end()) {}
 
   double kink_margin() const { return reference_.kink_margin(parameters_, 1); }
@@ -57,9 +57,9 @@ void expect_gradients(const network::NetworkDescription& description, const std:
                       const NetworkOptions& options, int elements) {
   SCOPED_TRACE(fmt::format("{} use={} threads={} inter={}", description.name, use, options.threads,
                            options.inter));
-  PlanStore plans(seed);
+  PlanStore plans(gradient_seed);
   TrainableNetwork network(description, UseSpec(use), options, plans);
-  Random random(seed, description.name);
+  Random random(gradient_seed, description.name);
   for (const ParameterRange& p : network.parameter_list())
     if (p.name.ends_with(".biases"))  // initially 0, where relu has no derivative
       for (float& bias : network.parameters().subspan(p.offset, p.count))
@@ -68,7 +68,7 @@ void expect_gradients(const network::NetworkDescription& description, const std:
   std::uint64_t batch = 0;
   do {
     ASSERT_LT(batch, batches) << "every batch has an activation at a kink";
-    fill_batch(network, seed + batch++);
+    fill_batch(network, gradient_seed + batch++);
   } while (Derivatives(network).kink_margin() < least_margin);
   const double loss = network.forward();
   network.backward();
@@ -97,27 +97,28 @@ void expect_gradients(const network::NetworkDescription& description, const std:
 }
 
 TEST(NetworkGradient, OfTheMultilayerPerceptron) {
-  expect_gradients(builtin_network("mlp", 5), "best", {2, 1, seed}, 8);
-  expect_gradients(builtin_network("mlp", 5), "vendor", {1, 1, seed}, 2);
+  expect_gradients(builtin_network("mlp", 5), "best", {2, 1, gradient_seed}, 8);
+  expect_gradients(builtin_network("mlp", 5), "vendor", {1, 1, gradient_seed}, 2);
 }
 
 TEST(NetworkGradient, OfTheMnistCnn) {
-  expect_gradients(builtin_network("mnist_cnn", 2), "best", {2, 1, seed}, 3);
-  expect_gradients(network::without_optional(builtin_network("mnist_cnn", 2)), "simd", {1, 1, seed},
-                   1);
+  expect_gradients(builtin_network("mnist_cnn", 2), "best", {2, 1, gradient_seed}, 3);
+  expect_gradients(network::without_optional(builtin_network("mnist_cnn", 2)), "simd",
+                   {1, 1, gradient_seed}, 1);
 }
 
 TEST(NetworkGradient, OfTheCifarCnn) {
-  expect_gradients(builtin_network("cifar_cnn", 2), "best", {2, 1, seed}, 3);
+  expect_gradients(builtin_network("cifar_cnn", 2), "best", {2, 1, gradient_seed}, 3);
   expect_gradients(network::without_optional(builtin_network("cifar_cnn", 2)), "openmp",
-                   {2, 2, seed}, 1);
+                   {2, 2, gradient_seed}, 1);
 }
 
 TEST(NetworkGradient, OfRandomNetworks) {
   const char* uses[] = {"serial", "simd", "openmp", "pthread", "packed_openmp", "best", "vendor"};
   for (std::uint64_t i = 0; i < 60; ++i)
     expect_gradients(random_network(i), uses[i % std::size(uses)],
-                     {1 + static_cast<int>(i % 3), 1 + static_cast<int>(i / 3 % 2), seed}, 4);
+                     {1 + static_cast<int>(i % 3), 1 + static_cast<int>(i / 3 % 2), gradient_seed},
+                     4);
 }
 
 }  // namespace

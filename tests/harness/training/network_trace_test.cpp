@@ -17,7 +17,7 @@
 namespace stepladder {
 namespace {
 
-constexpr std::uint64_t seed = 11;
+constexpr std::uint64_t trace_seed = 11;
 constexpr int steps = 10, steps_of_single_rungs = 3;
 
 // Sums in another order differ by about 1e-7, relative. In ten steps the difference grows, but
@@ -37,7 +37,7 @@ void restart(TrainableNetwork& network, std::span<const float> weights) {
 std::vector<double> trace(TrainableNetwork& network, int steps, double rate = 1) {
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
-    fill_batch(network, seed);
+    fill_batch(network, trace_seed);
     losses.push_back(network.step(rate * network.description().optimizer.learning_rate));
   }
   return losses;
@@ -60,19 +60,19 @@ std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
   for (const char* use : {"simd", "openmp", "pthread", "best", "vendor"})
     for (const int threads : {1, 2})
-      for (const int inter : {1, 2}) all.push_back({use, {threads, inter, seed}, steps});
+      for (const int inter : {1, 2}) all.push_back({use, {threads, inter, trace_seed}, steps});
   for (const PrimitiveType* type : primitives())
     for (const Variant& variant : type->variants())
       if (variant.why_unavailable.empty() && !type->needs_ranks() && !is_lowest(variant))
         all.push_back({fmt::format("best,{}={}", type->name(), variant.name),
-                       {2, 1, seed},
+                       {2, 1, trace_seed},
                        steps_of_single_rungs});
   return all;
 }
 
 void expect_one_trace(const network::NetworkDescription& description) {
-  PlanStore plans(seed);
-  TrainableNetwork serial(description, UseSpec("serial"), {.seed = seed}, plans);
+  PlanStore plans(trace_seed);
+  TrainableNetwork serial(description, UseSpec("serial"), {.seed = trace_seed}, plans);
   const std::vector<float> initial(serial.parameters().begin(), serial.parameters().end());
   const std::vector<double> expected = trace(serial, steps);
   EXPECT_LT(expected.back(), expected.front()) << "the network does not learn";
