@@ -55,7 +55,7 @@ def test_libraries_are_listed_as_available_where_they_run_and_nowhere_else(stepl
     assert len(rows) >= 4
     for i, name in rows:
         listed = "unavailable: " not in (lines[i + 1] if i + 1 < len(lines) else "")
-        done = stepladder("verify", "matmul", "--variant", name, "--random", "3")
+        done = stepladder("verify", "matmul", "--variant", name, "--random", "20")
         passed = int(re.search(r"(\d+) checks passed", done.stdout)[1])
         assert done.returncode == (0 if listed else 4) and (passed > 0) == listed, name
 
