@@ -14,7 +14,8 @@ namespace stepladder::low_precision {
 class AmxKernel {
  public:
   static constexpr std::int64_t row_tiles = 2, column_tiles = 2;
-  static constexpr std::int64_t most_steps = 16;  // 32 KiB of A, in L1
+  static constexpr std::int64_t bytes_of_block = 1 << 20;  // half of an L2
+  static constexpr std::int64_t most_steps = 16;           // 32 KiB of A, in L1
 
   // Sets the tile registers of this thread.
   STEPLADDER_AMX_TARGET AmxKernel() {

@@ -1,5 +1,6 @@
 // The micro-kernel on vectors: 8 x 48 sums in registers. A step of a group loads three vectors of
-// B and broadcasts a group of each row of A, for 24 instructions that multiply.
+// B and broadcasts a group of each row of A, for 24 instructions that multiply. Four such tiles, 32
+// rows, read a panel of B before the next comes into L2.
 #pragma once
 
 #include "kernels/common/cpu/narrow/packed_product.hpp"
@@ -7,8 +8,9 @@
 namespace stepladder::narrow {
 
 struct DotKernel {
-  static constexpr std::int64_t row_tiles = 1, column_tiles = 3;
-  static constexpr std::int64_t most_steps = 128;  // 384 KiB of B, in L2
+  static constexpr std::int64_t row_tiles = 2, column_tiles = 3;
+  static constexpr std::int64_t most_steps = 128;          // 384 KiB of B, in L2
+  static constexpr std::int64_t bytes_of_block = 1 << 21;  // from L3 it arrives as fast as needed
 
   template <class Dot>
   void multiply(const Part& part) const {
@@ -39,7 +41,8 @@ struct DotKernel {
     using Sums = typename Dot::Sums;
     Sums sums[height][width];
     const auto kept = [&](int i, int j) {
-      return part.sums + j * tile_bytes + (row + i) * vector_bytes;
+      return part.sums + (row / tile_side * column_tiles + j) * tile_bytes +
+             (row % tile_side + i) * vector_bytes;
     };
 #pragma GCC unroll 8
     for (int i = 0; i < height; ++i)
@@ -48,7 +51,7 @@ struct DotKernel {
         sums[i][j] = first_sums<Dot>(part, j * tile_side);
         if (!part.is_first) std::memcpy(&sums[i][j], kept(i, j), sizeof(Sums));
       }
-    const std::byte* a = part.a + row * vector_bytes;
+    const std::byte* a = part.a + row / tile_side * part.a_row + row % tile_side * vector_bytes;
     const std::byte* b = part.b;
     for (std::int64_t s = 0; s < part.steps; ++s, a += tile_bytes, b += tile_bytes)
       for (std::int64_t g = 0; g < tile_side; ++g) {

@@ -5,15 +5,16 @@
 //   tile of B   16 groups of 4 bytes x 16 columns: a vector is one group of 16 columns
 //
 // A tile of A and one of B are a step of k for 16 x 16 elements of C. What lies behind the rows and
-// behind k is 0. A panel of B is as wide as the kernel. A block of panels is packed into L2, and
-// rows of A pass by, so that rows of C are written in memory order; as many rows as the kernel
-// multiplies at once are packed just before. With few rows all of A is packed first, and a block is
-// one panel, which stays in L1. A long k is divided into blocks of L1, between which the sums of a
-// row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what another
-// core has packed takes longer to arrive than packing it again.
+// behind k is 0. A panel of B is as wide as the kernel. A block of panels is packed, and rows of A
+// pass by, so that rows of C are written in memory order; as many rows as the kernel multiplies at
+// once are packed just before, for each block anew. Few rows that several panels read are all
+// packed first, and a block is one panel. A long k is divided into blocks, between which the sums
+// of a row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what
+// another core has packed takes longer to arrive than packing it again.
 //
-// A kernel multiplies up to row_tiles x column_tiles tiles and has
-//   multiply(Part): the sums of Part's steps, stored to C or kept
+// A kernel multiplies up to row_tiles x column_tiles tiles, of most_steps of k, and has
+//   multiply(Part)   the sums of Part's steps, stored to C or kept
+//   bytes_of_block   of panels of B; a larger block packs A less often
 // A source has Operands, the sizes m, n, k and steps, flops(), and
 //   pack_a(operands, tiles, to)     rows of tiles of A: [tiles][steps]
 //   pack_b(operands, columns, to)   a panel of B: [tiles][steps]
@@ -120,7 +121,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
         threads_(useful_threads(source, threads)),
         parts_(divides_columns() ? threads_ : 1),
         panels_(ceil_div(ceil_div(column_tiles(), parts_), Kernel::column_tiles)),
-        has_few_rows_(row_tiles_ <= 4 * rows_at_once),
+        has_few_rows_(panels_ > 1 && row_tiles_ <= 4 * rows_at_once),
         block_panels_(panels_of_block()),
         a_(tiles(threads_ * rows_kept() * steps_)),
         b_(tiles((prepacks ? parts_ * panels_ : threads_ * block_panels_) * tiles_of_panel())),
@@ -167,7 +168,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     constexpr std::int64_t packing = 16;
     const std::int64_t rows = ceil_div(row_tiles_, threads_) * tile_side,
                        columns = ceil_div(column_tiles(), threads_) * tile_side;
-    return (columns + packing) * source_.m() < (rows + (prepacks ? 0 : packing)) * source_.n();
+    return (columns + packing) * source_.m() <= (rows + (prepacks ? 0 : packing)) * source_.n();
   }
   std::int64_t column_tiles() const { return ceil_div(source_.n(), tile_side); }
   Range columns_of(std::int64_t part) const {
@@ -176,10 +177,9 @@ class PackedProduct final : public Plan<typename Source::Operands> {
 
   std::int64_t rows_kept() const { return has_few_rows_ ? row_tiles_ : rows_at_once; }
   std::int64_t panels_of_block() const {
-    constexpr std::int64_t most_bytes = 1 << 20;  // of L2
-    return has_few_rows_
-               ? 1
-               : std::clamp(most_bytes / (tiles_of_panel() * tile_bytes), std::int64_t{1}, panels_);
+    return has_few_rows_ ? 1
+                         : std::clamp(Kernel::bytes_of_block / (tiles_of_panel() * tile_bytes),
+                                      std::int64_t{1}, panels_);
   }
 
   // The panel of a part that begins at `first`; none behind its columns.
