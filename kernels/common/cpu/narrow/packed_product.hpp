@@ -163,12 +163,15 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   }
 
   // Threads divide the columns of C or its rows: what makes the largest part smaller. Each packs
-  // all of the other operand, which costs about as much as 16 more rows, or columns.
+  // all of the other operand, which costs about as much as 16 more rows, or columns; so does a B
+  // that was packed ahead and does not fit L2.
   bool divides_columns() const {
+    constexpr std::int64_t l2_bytes = 1 << 20;
+    const bool b_is_near = prepacks && column_tiles() * steps_ * tile_bytes <= l2_bytes;
     constexpr std::int64_t packing = 16;
     const std::int64_t rows = ceil_div(row_tiles_, threads_) * tile_side,
                        columns = ceil_div(column_tiles(), threads_) * tile_side;
-    return (columns + packing) * source_.m() <= (rows + (prepacks ? 0 : packing)) * source_.n();
+    return (columns + packing) * source_.m() <= (rows + (b_is_near ? 0 : packing)) * source_.n();
   }
   std::int64_t column_tiles() const { return ceil_div(source_.n(), tile_side); }
   Range columns_of(std::int64_t part) const {
