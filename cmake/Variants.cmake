@@ -257,7 +257,7 @@ function(add_kernels)
       continue()
     endif()
     add_library(stepladder_kernels_${isa} OBJECT ${of_isa})
-    set_target_properties(stepladder_kernels_${isa} PROPERTIES UNITY_BUILD ON
+    set_target_properties(stepladder_kernels_${isa} PROPERTIES UNITY_BUILD ${STEPLADDER_UNITY}
       UNITY_BUILD_MODE GROUP)  # of files that are not measured
     # A loop takes up to 1.7 times as long where its code begins elsewhere in a line of 64 bytes,
     # which changes with every other function without these options.
@@ -290,7 +290,8 @@ function(add_kernels)
     file(CONFIGURE OUTPUT ${cuda} CONTENT "")
   endif()
   add_library(stepladder_kernels_cuda OBJECT ${cuda})
-  set_target_properties(stepladder_kernels_cuda PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_target_properties(stepladder_kernels_cuda PROPERTIES UNITY_BUILD ${STEPLADDER_UNITY}
+    UNITY_BUILD_MODE GROUP)
   target_include_directories(stepladder_kernels_cuda PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(stepladder_kernels_cuda PUBLIC stepladder_dependencies)
 
