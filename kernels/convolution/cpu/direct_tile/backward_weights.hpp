@@ -1,8 +1,8 @@
-// backward_weights without unfolding: x is read in place. dy is transposed in the cache, one image
-// at a time, so that the output channels of a pixel are contiguous and form vectors.
+// backward_weights without unfolding: x is read in place. dy is transposed in the cache, a panel of
+// channels of a few images at a time, so that the output channels of a pixel are contiguous.
 //
 //   tile of dw: up to 14 taps of one kernel row x 2 vectors of output channels, in registers while
-//   all pixels of an image are added
+//   all pixels of those images are added
 //
 //       dy of a pixel      AVX-512, per pixel: 2 vector loads of dy and, per tap, 1 broadcast of x
 //         d0  | d1         for 2 FMAs. The taps are kernel_w neighbours in a row of x, of as many
@@ -11,13 +11,14 @@
 //   …     …   | …          Rows of dy whose kernel row is outside the image are skipped. Pixels
 //                          near the ends of a row use only the taps inside the image.
 //
-// Threads divide the rows of the batch; their partial sums are added at the end. Elements of two
-// numbers hold two images, which count as one.
+// Threads divide the panels where that is even, or the rows of the batch, and add their partial
+// sums at the end. Elements of two numbers hold two images, which count as one.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 #include <xsimd/xsimd.hpp>
@@ -47,17 +48,27 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
         for (std::int64_t c = channel; c < until; ++c)
           for (std::int64_t s = column; s < column + count; ++s)
             taps.channels[taps.count] = c, taps.columns[taps.count++] = s;
-        // Pixels for which all of these taps are inside the image.
         const Range left = valid_range(p_.width, p_.out_w(), p_.stride_w, column - p_.pad_w);
         const Range right =
             valid_range(p_.width, p_.out_w(), p_.stride_w, column + count - 1 - p_.pad_w);
         taps.interior.begin = std::max(left.begin, right.begin);
         taps.interior.end = std::max(taps.interior.begin, std::min(left.end, right.end));
+        for (std::int64_t q = 0; q < p_.out_w(); ++q) {
+          std::uint32_t bits = 0;
+          for (std::int64_t j = 0; j < taps.count; ++j) {
+            const std::int64_t at =
+                q * p_.stride_w - p_.pad_w + taps.columns[static_cast<std::size_t>(j)];
+            if (at >= 0 && at < p_.width) bits |= 1U << j;
+          }
+          taps.readers.push_back(bits);
+        }
         tap_rows_.push_back(taps);
       }
-    dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * pixels() * panel));
-    std::fill_n(dy_.get(), threads_ * pixels() * panel, 0.0F);
-    partials_ = aligned_array<float>(static_cast<std::size_t>(threads_ * partials_size()));
+    image_parts_ = panels_are_even() ? 1 : threads_;
+    images_at_once_ = std::clamp<std::int64_t>(bytes_of_dy / 4 / (pixels() * panel), 1, images());
+    dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * dy_size()));
+    std::fill_n(dy_.get(), threads_ * dy_size(), 0.0F);
+    partials_ = aligned_array<float>(static_cast<std::size_t>(image_parts_ * partials_size()));
     if constexpr (Elements::numbers > 1)
       elements_ = aligned_array<float>(static_cast<std::size_t>(threads_ * elements_size()));
   }
@@ -66,134 +77,177 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     if (phase == 0)
       add_products(thread, operands);
     else
-      reduce_partials(thread, operands.w);
+      add_partials(thread, operands.w);
   }
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_taps =
-      vector_registers == 32 ? 14 : 6;              // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;  // output channels
+      vector_registers == 32 ? 14 : 6;                    // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;        // output channels
+  static constexpr std::int64_t bytes_of_dy = 128 << 10;  // transposed, a part of L2
 
   struct TapRow {
     std::int64_t count;
     std::array<std::int64_t, max_taps> channels, columns;
-    Range interior;  // pixels for which all taps are inside the image
+    std::vector<std::uint32_t> readers;  // [out_w]: a bit per tap that is inside the image
+    Range interior;                      // pixels for which all taps are
   };
 
+  // Rows of dy of one image, or of a pair.
+  struct Rows {
+    Range rows;
+    std::int64_t image;
+    const float* x;   // the image, of one group: [group_in, height, width]
+    const float* dy;  // the first of the rows, of one panel: [pixels, panel]
+  };
+
+  std::int64_t images() const { return ceil_div(p_.batch, Elements::numbers); }
   std::int64_t pixels() const { return p_.out_h() * p_.out_w(); }
+  std::int64_t taps() const { return p_.group_in() * p_.kernel_h * p_.kernel_w; }
   std::int64_t panels() const { return ceil_div(p_.group_out(), panel); }
-  std::int64_t tiles() const {
-    return p_.groups * panels() * p_.kernel_h * static_cast<std::int64_t>(tap_rows_.size());
-  }
-  std::int64_t partials_size() const { return tiles() * max_taps * panel; }  // floats
-
-  // Adds the products of one thread's rows of dy, image by image and panel by panel.
-  void add_products(int thread, const Operands& operands) {
-    float* partials = partials_.get() + thread * partials_size();
-    const Range part =
-        partition(ceil_div(p_.batch, Elements::numbers) * p_.out_h(), threads_, thread);
-    if (part.begin == part.end) std::fill_n(partials, partials_size(), 0.0F);
-    for (std::int64_t first = part.begin; first < part.end;) {
-      const std::int64_t image = first / p_.out_h();
-      const std::int64_t last = std::min(part.end, (image + 1) * p_.out_h());
-      const Range rows{first - image * p_.out_h(), last - image * p_.out_h()};
-      for (std::int64_t block = 0; block < p_.groups * panels(); ++block) {
-        const Images images =
-            images_of(thread, operands, image, block / panels(), block % panels() == 0);
-        add_panel(thread, images, rows, block, first > part.begin,
-                  partials + block * (partials_size() / p_.groups / panels()));
-      }
-      first = last;
-    }
-  }
-
-  // Of one group: x [group_in, height, width] and dy [group_out, pixels].
-  struct Images {
-    const float *x, *y;
-  };
-
+  std::int64_t blocks() const { return p_.groups * panels(); }
   std::int64_t x_size() const { return p_.group_in() * p_.height * p_.width; }
-  std::int64_t y_size() const { return p_.group_out() * pixels(); }
-  std::int64_t elements_size() const { return x_size() + y_size(); }
+  // In floats:
+  std::int64_t dy_size() const { return images_at_once_ * pixels() * panel; }
+  std::int64_t partials_size() const { return blocks() * taps() * panel; }
+  std::int64_t elements_size() const { return images_at_once_ * x_size() + pixels() * panel; }
 
-  // Image `image`, or the pair of this index. is_new: not the one of the call before.
-  Images images_of(int thread, const Operands& o, std::int64_t image, std::int64_t group,
-                   bool is_new) const {
-    const auto at = [&](std::int64_t n) {
-      return Images{o.x + (n * p_.groups + group) * x_size(),
-                    o.y + (n * p_.groups + group) * y_size()};
+  // Whether no thread waits for more than a tenth of its time if threads divide the panels.
+  bool panels_are_even() const {
+    const auto vectors_until = [&](std::int64_t block) {
+      return block / panels() * ceil_div(p_.group_out(), lanes) + block % panels() * 2;
     };
-    if constexpr (Elements::numbers > 1) {
-      float *x = elements_.get() + thread * elements_size(), *y = x + x_size();
-      if (is_new) {
-        const bool is_pair = 2 * image + 1 < p_.batch;
-        const Images first = at(2 * image), second = at(2 * image + (is_pair ? 1 : 0));
-        Elements::make(first.x, is_pair ? second.x : nullptr, x_size(), x);
-        Elements::make(first.y, is_pair ? second.y : nullptr, y_size(), y);
-      }
-      return {x, y};
+    std::int64_t most = 0;
+    for (std::int64_t thread = 0; thread < threads_; ++thread) {
+      const Range part = partition(blocks(), threads_, thread);
+      most = std::max(most, vectors_until(part.end) - vectors_until(part.begin));
     }
-    return at(image);
+    return 10 * vectors_until(blocks()) >= 9 * most * threads_;
   }
 
-  // block: index of the panel, through all groups. The thread's dy_: [pixels, channels of the
-  // panel]; lanes without a channel are ignored.
-  void add_panel(int thread, const Images& images, const Range& rows, std::int64_t block,
-                 bool accumulate, float* partials) {
+  // Adds the products of one thread's rows and panels, a few images and one panel at a time.
+  void add_products(int thread, const Operands& operands) {
+    const bool by_panels = image_parts_ == 1;
+    const Range blocks_of_thread =
+        by_panels ? partition(blocks(), threads_, thread) : Range{0, blocks()};
+    const Range part = by_panels ? Range{0, images() * p_.out_h()}
+                                 : partition(images() * p_.out_h(), threads_, thread);
+    float* partials = partials_.get() + (by_panels ? 0 : thread * partials_size());
+    if (part.begin == part.end) std::fill_n(partials, partials_size(), 0.0F);
+    std::vector<Rows> parts;
+    for (std::int64_t first = part.begin; first < part.end;) {
+      const bool accumulate = first > part.begin;
+      parts.clear();
+      while (first < part.end && std::ssize(parts) < images_at_once_) {
+        const std::int64_t image = first / p_.out_h();
+        const std::int64_t last = std::min(part.end, (image + 1) * p_.out_h());
+        parts.push_back(
+            {{first - image * p_.out_h(), last - image * p_.out_h()}, image, nullptr, nullptr});
+        first = last;
+      }
+      for (std::int64_t block = blocks_of_thread.begin; block < blocks_of_thread.end; ++block) {
+        if (block == blocks_of_thread.begin || block % panels() == 0)
+          set_x(thread, operands.x, block / panels(), parts);
+        set_dy(thread, operands.y, block, parts);
+        add_panel(parts, block, accumulate, partials + block * taps() * panel);
+      }
+    }
+  }
+
+  void set_x(int thread, const float* x, std::int64_t group, std::vector<Rows>& parts) const {
+    float* elements = elements_.get() + thread * elements_size();
+    for (Rows& rows : parts) {
+      const auto of_image = [&](std::int64_t n) { return x + (n * p_.groups + group) * x_size(); };
+      rows.x = of_image(rows.image);
+      if constexpr (Elements::numbers > 1) {
+        const std::int64_t n = 2 * rows.image;
+        Elements::make(of_image(n), n + 1 < p_.batch ? of_image(n + 1) : nullptr, x_size(),
+                       elements);
+        rows.x = elements;
+        elements += x_size();
+      }
+    }
+  }
+
+  // Transposes dy of one panel; lanes without a channel are ignored.
+  void set_dy(int thread, const float* y, std::int64_t block, std::vector<Rows>& parts) const {
+    const std::int64_t first = first_channel(block), channels = channels_of(block);
+    float* dy = dy_.get() + thread * dy_size();
+    for (Rows& rows : parts) {
+      const auto of_image = [&](std::int64_t n) {
+        return y + (n * p_.groups * p_.group_out() + first) * pixels();
+      };
+      const float* from = of_image(rows.image);
+      if constexpr (Elements::numbers > 1) {
+        const std::int64_t n = 2 * rows.image;
+        float* elements = elements_.get() + (thread + 1) * elements_size() - pixels() * panel;
+        Elements::make(of_image(n), n + 1 < p_.batch ? of_image(n + 1) : nullptr,
+                       channels * pixels(), elements);
+        from = elements;
+      }
+      const std::int64_t count = (rows.rows.end - rows.rows.begin) * p_.out_w();
+      transpose(from + rows.rows.begin * p_.out_w(), pixels(), dy, panel, channels, count);
+      rows.dy = dy;
+      dy += count * panel;
+    }
+  }
+
+  // block: index of a panel, through all groups. Its first output channel of all groups:
+  std::int64_t first_channel(std::int64_t block) const {
+    return block / panels() * p_.group_out() + block % panels() * panel;
+  }
+  std::int64_t channels_of(std::int64_t block) const {
+    return std::min(panel, p_.group_out() - block % panels() * panel);
+  }
+
+  // partials: [group_in, kernel_h, kernel_w, panel]
+  void add_panel(const std::vector<Rows>& parts, std::int64_t block, bool accumulate,
+                 float* partials) const {
     static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
       return std::array<Kernel, sizeof...(T)>{&add_rows<T / 2 + 1, T % 2 + 1>...};
     }
     (std::make_index_sequence<2 * max_taps>{});
-    const std::int64_t first = block % panels() * panel;
-    const std::int64_t channels = std::min(panel, p_.group_out() - first);
-    float* dy = dy_.get() + thread * pixels() * panel;
-    transpose(images.y + first * pixels() + rows.begin * p_.out_w(), pixels(), dy, panel, channels,
-              (rows.end - rows.begin) * p_.out_w());
-    for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
-      for (const TapRow& taps : tap_rows_) {
-        kernels[static_cast<std::size_t>((taps.count - 1) * 2 + (channels > lanes ? 1 : 0))](
-            p_, taps, kernel_row, rows, images.x, dy, partials, accumulate);
-        partials += max_taps * panel;
-      }
+    const std::int64_t vectors = channels_of(block) > lanes ? 2 : 1;
+    for (const TapRow& taps : tap_rows_)
+      for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
+        kernels[static_cast<std::size_t>((taps.count - 1) * 2 + vectors - 1)](
+            p_, taps, kernel_row, parts, partials + kernel_row * p_.kernel_w * panel, accumulate);
   }
 
-  // Adds the partial sums of one thread's tiles and writes them to dw.
-  void reduce_partials(int thread, float* dw) const {
-    const auto rows = static_cast<std::int64_t>(tap_rows_.size());
-    const std::int64_t plane = p_.kernel_h * p_.kernel_w;
-    const Range part = partition(tiles(), threads_, thread);
-    for (std::int64_t item = part.begin; item < part.end; ++item) {
-      const TapRow& taps = tap_rows_[static_cast<std::size_t>(item % rows)];
-      const std::int64_t kernel_row = item / rows % p_.kernel_h, block = item / rows / p_.kernel_h;
-      const std::int64_t first = block % panels() * panel;
-      const std::int64_t channels = std::min(panel, p_.group_out() - first);
-      for (std::int64_t o = 0; o < channels; ++o) {
-        const std::int64_t channel = block / panels() * p_.group_out() + first + o;
-        float* filter = dw + channel * p_.group_in() * plane + kernel_row * p_.kernel_w;
-        for (std::int64_t j = 0; j < taps.count; ++j) {
-          const float* partial = partials_.get() + (item * max_taps + j) * panel + o;
-          float sum = 0;
-          for (int t = 0; t < threads_; ++t) sum += partial[t * partials_size()];
-          const auto tap = static_cast<std::size_t>(j);
-          filter[taps.channels[tap] * plane + taps.columns[tap]] = sum;
-        }
+  // Adds the partial sums of one thread's taps and writes them to dw.
+  void add_partials(int thread, float* dw) const {
+    const Range part = partition(blocks() * taps(), threads_, thread);
+    for (std::int64_t row = part.begin; row < part.end;) {
+      const std::int64_t block = row / taps(), tap = row % taps();
+      const std::int64_t rows = std::min({taps() - tap, part.end - row, std::int64_t{64}});
+      float* sums = partials_.get() + row * panel;
+      for (std::int64_t i = 1; i < image_parts_; ++i) {
+        const float* others = sums + i * partials_size();
+        for (std::int64_t j = 0; j < rows * panel; j += lanes)
+          (Vector::load_aligned(sums + j) + Vector::load_aligned(others + j))
+              .store_aligned(sums + j);
       }
+      transpose(sums, panel, dw + first_channel(block) * taps() + tap, taps(), rows,
+                channels_of(block));
+      row += rows;
     }
   }
 
-  // Adds the products of `rows` of one image; dy points to the first of them, x to the image.
-  using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row, const Range& rows,
-                          const float* x, const float* dy, float* partials, bool accumulate);
+  // Adds the products of all rows to the tile's sums; partials: those of the kernel row's first tap
+  // of input channel 0.
+  using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row,
+                          const std::vector<Rows>& parts, float* partials, bool accumulate);
 
   // I runs over the accumulators, tap by tap, V over the vectors of channels.
   template <std::int64_t Taps, std::int64_t Vectors, std::size_t... I, std::size_t... V>
   static void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
-                       const TapRow& taps, std::int64_t kernel_row, const Range& rows,
-                       const float* x, const float* dy, float* partials, bool accumulate) {
-    const auto at = [partials](std::size_t i) {
-      return partials + static_cast<std::int64_t>(i) / Vectors * panel +
-             static_cast<std::int64_t>(i) % Vectors * lanes;
+                       const TapRow& taps, std::int64_t kernel_row, const std::vector<Rows>& parts,
+                       float* partials, bool accumulate) {
+    const auto at = [&](std::size_t i) {
+      const std::size_t tap = i / Vectors;
+      return partials + (taps.channels[tap] * p.kernel_h * p.kernel_w + taps.columns[tap]) * panel +
+             static_cast<std::int64_t>(i % Vectors) * lanes;
     };
     Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
     std::int64_t offset[Taps];
@@ -202,24 +256,32 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
       offset[j] = taps.channels[tap] * p.height * p.width + taps.columns[tap];
     }
     const Range valid = valid_range(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
-    const std::int64_t last = std::min(valid.end, rows.end);
-    for (std::int64_t row = std::max(valid.begin, rows.begin); row < last; ++row) {
-      const float* d = dy + (row - rows.begin) * p.out_w() * panel;
-      const float* from = x + (row * p.stride_h - p.pad_h + kernel_row) * p.width - p.pad_w;
-      for (std::int64_t q = 0; q < p.out_w(); ++q, d += panel, from += p.stride_w) {
-        const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
-        if (q >= taps.interior.begin && q < taps.interior.end) {
+    const std::int64_t out_w = p.out_w(), stride = p.stride_w;
+    const std::uint32_t* readers = taps.readers.data();
+    for (const Rows& rows : parts) {
+      const std::int64_t last = std::min(valid.end, rows.rows.end);
+      for (std::int64_t row = std::max(valid.begin, rows.rows.begin); row < last; ++row) {
+        const float* d = rows.dy + (row - rows.rows.begin) * out_w * panel;
+        const float* from = rows.x + (row * p.stride_h - p.pad_h + kernel_row) * p.width - p.pad_w;
+        std::int64_t q = 0;
+        const auto add_border = [&](std::int64_t end) __attribute__((always_inline)) {
+          for (; q < end; ++q, d += panel, from += stride) {
+            const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
+            ((readers[q] >> I / Vectors & 1U
+                  ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
+                                                         d_q[I % Vectors]))
+                  : void()),
+             ...);
+          }
+        };
+        add_border(taps.interior.begin);
+        for (; q < taps.interior.end; ++q, d += panel, from += stride) {
+          const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
           ((acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
                                             d_q[I % Vectors])),
            ...);
-        } else {
-          const std::int64_t first = q * p.stride_w - p.pad_w;  // column of x under tap column 0
-          ((first + taps.columns[I / Vectors] >= 0 && first + taps.columns[I / Vectors] < p.width
-                ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
-                                                       d_q[I % Vectors]))
-                : void()),
-           ...);
         }
+        add_border(out_w);
       }
     }
     (acc[I].store_aligned(at(I)), ...);
@@ -227,19 +289,21 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
 
   template <std::int64_t Taps, std::int64_t Vectors>
   static void add_rows(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
-                       const Range& rows, const float* x, const float* dy, float* partials,
-                       bool accumulate) {
+                       const std::vector<Rows>& parts, float* partials, bool accumulate) {
     add_rows<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
-                            std::make_index_sequence<Vectors>{}, p, taps, kernel_row, rows, x, dy,
+                            std::make_index_sequence<Vectors>{}, p, taps, kernel_row, parts,
                             partials, accumulate);
   }
 
   Problem p_;
   int threads_;
+  std::int64_t image_parts_;     // 1: threads divide panels; else a part of the rows for each
+  std::int64_t images_at_once_;  // whose dy of a panel is transposed together
   std::vector<TapRow> tap_rows_;
-  AlignedArray<float> dy_;        // [threads, pixels, panel]
-  AlignedArray<float> elements_;  // of elements of two numbers: [threads, x and dy of a group]
-  AlignedArray<float> partials_;  // [threads, groups, panels, kernel rows, tap rows, taps, panel]
+  AlignedArray<float> dy_;  // [threads, images at once, pixels, panel]
+  AlignedArray<float>
+      elements_;  // of elements of two numbers: [threads, x of a group, dy of a panel]
+  AlignedArray<float> partials_;  // [image parts, blocks, taps, panel]
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA
