@@ -12,13 +12,15 @@
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
 // others. Lanes are channels of the target, so the finished tile is transposed when it is stored.
-// Elements of two numbers hold two source channels.
+// The weights of a panel stay in L2: if they are too many, tiles are finished in several passes over
+// parts of the source channels. Elements of two numbers hold two source channels.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 #include <xsimd/xsimd.hpp>
@@ -49,6 +51,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     std::fill_n(packed_.get(), packed_size_, 0.0F);
     if constexpr (Elements::numbers > 1)
       elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
+    sums_ = aligned_array<float>(static_cast<std::size_t>(threads * sums_size_));
   }
 
  private:
@@ -61,32 +64,53 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_pixels =
-      vector_registers == 32 ? 14 : 6;              // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;  // channels of the target
+      vector_registers == 32 ? 14 : 6;                              // 28 or 12 accumulators
+  static constexpr std::int64_t panel = 2 * lanes;                  // channels of the target
+  static constexpr std::int64_t max_floats_of_weights = 112 << 10;  // 448 KiB, in L2
+  static constexpr std::int64_t max_floats_of_sums = 48 << 10;      // 192 KiB, beside them
 
   // Consecutive rows, or columns, of the target in one tile.
   struct Segment {
     std::int64_t first, size;
-    Range taps;                // those that read the source, not padding, for some of them
-    std::vector<Range> valid;  // [taps]: for which of them
   };
 
-  // The columns of a tile. Pixel i is in row i / columns.size, column i % columns.size.
-  struct TileColumns {
-    Segment columns;
-    std::vector<std::uint32_t> readers;  // [taps]: a bit per pixel whose column reads the source
+  // A tap that reads the source, not padding, for some pixels of a tile.
+  struct Tap {
+    std::uint32_t readers;  // a bit for each of these pixels
+    std::int32_t weights;   // offset in the weights of a source element
+    std::int64_t source;    // offset from what tap (0, 0) of pixel 0 reads
+    bool operator==(const Tap&) const = default;
+  };
+
+  // Rows x columns. Pixel i is in row i / columns.size, column i % columns.size.
+  struct TileShape {
+    Segment rows, columns;
+    std::int64_t taps;                             // index in taps_
     std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
   // forward, or one class of pixels of backward_data (axis.hpp).
   struct SubCorrelation {
     Axis h, w;
-    std::vector<Segment> rows;
-    std::vector<TileColumns> columns;
+    std::int64_t rows, columns;    // tiles in each
+    std::vector<TileShape> tiles;  // [rows, columns]
     std::int64_t packed;  // offset of its weights: [groups, panels, source elements, taps, panel]
+    // All images pass one panel before the next one: the weights do not fit L2, and those of a panel
+    // are larger than an image. Several passes over parts of the source channels if not even they
+    // fit.
+    bool by_panel;
+    std::int64_t passes;
   };
 
   std::int64_t panels() const { return ceil_div(target_channels_, panel); }
+
+  // Between passes, the sums of as many tile rows as this are kept, each in so many floats.
+  std::int64_t sums_of_row(const SubCorrelation& sub) const {
+    return sub.columns * max_pixels * panel;
+  }
+  std::int64_t rows_at_once(const SubCorrelation& sub) const {
+    return std::clamp<std::int64_t>(max_floats_of_sums / sums_of_row(sub), 1, p_.batch * sub.rows);
+  }
 
   // The pixels of an axis in segments of nearly the same size, `max_size` at most.
   static std::vector<Segment> segments_of(const Axis& axis, std::int64_t max_size) {
@@ -94,44 +118,61 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const std::int64_t count = ceil_div(axis.pixels, max_size);
     for (std::int64_t i = 0; i < count; ++i) {
       const Range part = partition(axis.pixels, count, i);
-      Segment segment{part.begin, part.end - part.begin, {axis.taps, 0}, {}};
-      for (std::int64_t t = 0; t < axis.taps; ++t) {
-        const Range valid = valid_range(axis.source, segment.size, axis.stride,
-                                        part.begin * axis.stride + t + axis.origin);
-        segment.valid.push_back(valid);
-        if (valid.begin < valid.end) segment.taps = {std::min(segment.taps.begin, t), t + 1};
-      }
-      all.push_back(std::move(segment));
+      all.push_back({part.begin, part.end - part.begin});
     }
     return all;
   }
 
   void add_sub_correlation(const Axis& h, const Axis& w) {
-    SubCorrelation sub{h, w, {}, {}, packed_size_};
-    packed_size_ += p_.groups * panels() * source_elements_ * h.taps * w.taps * panel;
-    for (Segment& columns : segments_of(w, max_pixels))
-      sub.columns.push_back(tile_columns(h, w, std::move(columns)));
+    const std::int64_t weights = source_elements_ * h.taps * w.taps * panel;  // of a panel
+    SubCorrelation sub{h, w, 0, 0, {}, packed_size_, false, 1};
+    // A thread with half a panel would wait for the others.
+    const bool even =
+        threads_ == 1 || panels() > 5 || ceil_div(target_channels_, lanes) == 2 * panels();
+    sub.by_panel = Elements::numbers == 1 && even && panels() * weights > max_floats_of_weights &&
+                   weights > source_channels_ * h.source * w.source;
+    if (sub.by_panel)
+      sub.passes = std::min(ceil_div(weights, max_floats_of_weights), source_elements_);
+    packed_size_ += p_.groups * panels() * weights;
+    const std::vector<Segment> columns = segments_of(w, max_pixels);
     // Several rows if they are short, but with four tiles per thread, or some would wait for one.
-    std::int64_t rows = max_pixels / ceil_div(w.pixels, std::ssize(sub.columns));
+    std::int64_t size = max_pixels / ceil_div(w.pixels, std::ssize(columns));
     if (threads_ > 1)
-      rows = std::clamp<std::int64_t>(p_.batch * p_.groups * panels() * h.pixels / (4 * threads_),
-                                      1, rows);
-    sub.rows = segments_of(h, rows);
+      size = std::clamp<std::int64_t>(p_.batch * p_.groups * panels() * h.pixels / (4 * threads_),
+                                      1, size);
+    const std::vector<Segment> rows = segments_of(h, size);
+    sub.rows = std::ssize(rows), sub.columns = std::ssize(columns);
+    for (const Segment& row : rows)
+      for (const Segment& column : columns) sub.tiles.push_back(tile_shape(h, w, row, column));
+    if (sub.passes > 1) sums_size_ = std::max(sums_size_, sums_of_row(sub) * rows_at_once(sub));
     sub_correlations_.push_back(std::move(sub));
   }
 
-  static TileColumns tile_columns(const Axis& h, const Axis& w, Segment columns) {
-    TileColumns tile{std::move(columns), {}, {}};
-    const std::int64_t size = tile.columns.size;
-    for (std::int64_t i = 0; i < max_pixels; ++i)
+  TileShape tile_shape(const Axis& h, const Axis& w, const Segment& rows, const Segment& columns) {
+    TileShape tile{rows, columns, 0, {}};
+    const std::int64_t pixels = rows.size * columns.size;
+    for (std::int64_t i = 0; i < pixels; ++i)
       tile.offsets[static_cast<std::size_t>(i)] =
-          i / size * h.stride * w.source + i % size * w.stride;
-    for (const Range& valid : tile.columns.valid) {
-      std::uint32_t bits = 0;
-      for (std::int64_t i = 0; i < max_pixels; ++i)
-        if (i % size >= valid.begin && i % size < valid.end) bits |= 1U << i;
-      tile.readers.push_back(bits);
-    }
+          i / columns.size * h.stride * w.source + i % columns.size * w.stride;
+    const auto readers = [](const Axis& axis, const Segment& segment, std::int64_t tap) {
+      return valid_range(axis.source, segment.size, axis.stride,
+                         segment.first * axis.stride + tap + axis.origin);
+    };
+    std::vector<Tap> taps;
+    for (std::int64_t t = 0; t < h.taps; ++t)
+      for (std::int64_t u = 0; u < w.taps; ++u) {
+        const Range in_rows = readers(h, rows, t), in_columns = readers(w, columns, u);
+        std::uint32_t bits = 0;
+        for (std::int64_t r = in_rows.begin; r < in_rows.end; ++r)
+          for (std::int64_t q = in_columns.begin; q < in_columns.end; ++q)
+            bits |= 1U << (r * columns.size + q);
+        if (bits != 0)
+          taps.push_back(
+              {bits, static_cast<std::int32_t>((t * w.taps + u) * panel), t * w.source + u});
+      }
+    // Most tiles have the taps of others.
+    tile.taps = std::ranges::find(taps_, taps) - taps_.begin();
+    if (tile.taps == std::ssize(taps_)) taps_.push_back(std::move(taps));
     return tile;
   }
 
@@ -163,166 +204,209 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
   }
 
-  // The source of one image and group as elements, [source elements, height, width].
-  const float* elements_of_image(int thread, const float* source, std::int64_t plane) const {
-    if constexpr (Elements::numbers > 1) {
-      float* to = elements_of(thread);
-      for (std::int64_t c = 0; c < source_channels_; c += 2, source += 2 * plane, to += plane)
-        Elements::make(source, c + 1 < source_channels_ ? source + plane : nullptr, plane, to);
-      return elements_of(thread);
-    }
-    return source;
+  // Makes elements of the source of one image and group, [source elements, height, width].
+  void make_elements(int thread, const float* source, std::int64_t plane) const {
+    float* to = elements_of(thread);
+    for (std::int64_t c = 0; c < source_channels_; c += 2, source += 2 * plane, to += plane)
+      Elements::make(source, c + 1 < source_channels_ ? source + plane : nullptr, plane, to);
   }
 
-  // Computes one thread's tiles of all images, groups and panels. The tiles of a panel are
-  // consecutive, so its weights stay in L2.
+  // Computes one thread's tiles of all groups, panels and images.
   void correlate(const SubCorrelation& sub, int thread, const float* source, float* target) const {
+    const std::int64_t plane = sub.h.source * sub.w.source, rows = sub.rows;
+    const std::int64_t run = sub.by_panel ? p_.batch * rows : rows;  // tile rows of one panel
+    const Range part = partition(p_.batch * p_.groups * panels() * rows, threads_, thread);
+    for (std::int64_t item = part.begin; item < part.end;) {
+      const std::int64_t block = item / run, first = item % run, index = block % panels();
+      const std::int64_t image_group = block / panels();  // image 0 if by_panel
+      const std::int64_t last = std::min(run, first + part.end - item);
+      if constexpr (Elements::numbers > 1)
+        if (item == part.begin || index == 0)
+          make_elements(thread, source + image_group * source_channels_ * plane, plane);
+      const std::int64_t at_once = sub.passes > 1 ? rows_at_once(sub) : run;
+      for (std::int64_t row = first; row < last; row += at_once)
+        for (std::int64_t pass = 0; pass < sub.passes; ++pass)
+          correlate({&sub, image_group, index, {row, std::min(last, row + at_once)}, pass}, thread,
+                    source, target);
+      item += last - first;
+    }
+  }
+
+  // Tile rows of one panel that one pass computes. Row i is row i % (rows of an image) of image i /
+  // (rows of an image), counted from image_group.
+  struct Pass {
+    const SubCorrelation* sub;
+    std::int64_t image_group, index;
+    Range rows;
+    std::int64_t pass;
+  };
+
+  void correlate(const Pass& pass, int thread, const float* source, float* target) const {
     static constexpr auto tiles = []<std::size_t... T>(std::index_sequence<T...>) {
       return std::array<Tile, sizeof...(T)>{&tile<T / 2 + 1, T % 2 + 1>...};
     }
     (std::make_index_sequence<2 * max_pixels>{});
-    const std::int64_t rows = std::ssize(sub.rows);
+    const SubCorrelation& sub = *pass.sub;
+    const std::int64_t rows = sub.rows, filter = sub.h.taps * sub.w.taps * panel;
     const std::int64_t source_plane = sub.h.source * sub.w.source;
     const std::int64_t target_plane = sub.h.target * sub.w.target;
-    const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
-    const Range part = partition(p_.batch * p_.groups * panels() * rows, threads_, thread);
-    const float* source_image = nullptr;
-    for (std::int64_t item = part.begin; item < part.end;) {
-      const std::int64_t block = item / rows, first_row = item % rows;
-      const std::int64_t index = block % panels(), image_group = block / panels();
-      const std::int64_t channels = std::min(panel, target_channels_ - index * panel);
-      if (item == part.begin || index == 0)
-        source_image =
-            elements_of_image(thread, source + image_group * source_channels_ * source_plane,
-                              source_plane) +
-            sub.w.origin;
-      const float* weights =
-          packed_.get() + sub.packed +
-          (image_group % p_.groups * panels() + index) * source_elements_ * filter;
-      float* target_image =
-          target + (image_group * target_channels_ + index * panel) * target_plane + sub.w.first;
-      const std::int64_t end = std::min(rows, first_row + part.end - item);
-      for (std::int64_t row = first_row; row < end; ++row) {
-        const Segment& segment = sub.rows[static_cast<std::size_t>(row)];
-        const TileRows at{
-            .sub = &sub,
-            .rows = &segment,
-            .source = source_image + (segment.first * sub.h.stride + sub.h.origin) * sub.w.source,
-            .weights = weights,
-            .target = target_image + (sub.h.first + segment.first * sub.h.step) * sub.w.target,
-            .channels = channels};
-        for (const TileColumns& columns : sub.columns) {
-          const std::int64_t pixels = segment.size * columns.columns.size;
-          const std::int64_t tile = (pixels - 1) * 2 + (channels > lanes ? 1 : 0);
-          tiles[static_cast<std::size_t>(tile)](at, columns, source_elements_);
-        }
+    const std::int64_t channels = std::min(panel, target_channels_ - pass.index * panel);
+    const Range elements = partition(source_elements_, sub.passes, pass.pass);
+    const float* weights =
+        packed_.get() + sub.packed +
+        ((pass.image_group % p_.groups * panels() + pass.index) * source_elements_ +
+         elements.begin) *
+            filter;
+    float* sums = sub.passes > 1 ? sums_.get() + thread * sums_size_ : nullptr;
+    const std::int64_t image_group = pass.image_group + pass.rows.begin / rows * p_.groups;
+    const float* image = Elements::numbers > 1
+                             ? elements_of(thread)
+                             : source + image_group * source_channels_ * source_plane;
+    image += elements.begin * source_plane + sub.h.origin * sub.w.source + sub.w.origin;
+    float* target_image =
+        target + (image_group * target_channels_ + pass.index * panel) * target_plane + sub.w.first;
+    std::int64_t row = pass.rows.begin % rows;
+    for (std::int64_t count = pass.rows.end - pass.rows.begin; count > 0; --count, ++row) {
+      if (row == rows) {
+        row = 0;
+        image += p_.groups * source_channels_ * source_plane;
+        target_image += p_.groups * target_channels_ * target_plane;
       }
-      item += end - first_row;
+      const TileShape* shapes = sub.tiles.data() + row * sub.columns;
+      for (const TileShape& shape : std::span(shapes, static_cast<std::size_t>(sub.columns))) {
+        const auto& [row_segment, column_segment, taps, offsets] = shape;
+        const TileAt at{.sub = &sub,
+                        .shape = &shape,
+                        .taps = taps_[static_cast<std::size_t>(taps)],
+                        .source = image + row_segment.first * sub.h.stride * sub.w.source +
+                                  column_segment.first * sub.w.stride,
+                        .weights = weights,
+                        .target = target_image +
+                                  (sub.h.first + row_segment.first * sub.h.step) * sub.w.target +
+                                  column_segment.first * sub.w.step,
+                        .channels = channels,
+                        .is_first = pass.pass == 0,
+                        .is_last = pass.pass + 1 == sub.passes};
+        const std::int64_t pixels = row_segment.size * column_segment.size;
+        const std::int64_t tile = (pixels - 1) * 2 + (channels > lanes ? 1 : 0);
+        tiles[static_cast<std::size_t>(tile)](at, elements.end - elements.begin, sums);
+        if (sums != nullptr) sums += max_pixels * panel;
+      }
     }
   }
 
-  // The rows of a tile, for one panel of channels.
-  struct TileRows {
+  // A tile of one image and one panel of channels.
+  struct TileAt {
     const SubCorrelation* sub;
-    const Segment* rows;
+    const TileShape* shape;
+    std::span<const Tap> taps;
     const float* source;   // the first element that tap (0, 0) of pixel 0 reads; may be outside
     const float* weights;  // [source elements, taps, panel]
     float* target;         // pixel 0 of the panel's first channel
     std::int64_t channels;
+    bool is_first, is_last;  // pass over the source elements
   };
 
-  using Tile = void (*)(const TileRows&, const TileColumns&, std::int64_t source_elements);
+  // Adds to sums, or sets them in the first of several passes. The last one stores them in the target.
+  using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. contiguous: the
   // pixels are of one row, and their sources have no gaps.
   template <std::int64_t Pixels, std::int64_t Vectors, bool contiguous, std::size_t... I,
             std::size_t... V>
-  static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileRows& at,
-                       const TileColumns& tile, std::int64_t source_elements, float* block) {
-    const Segment &rows = *at.rows, &columns = tile.columns;
-    const std::int64_t width = at.sub->w.source, w_taps = at.sub->w.taps;
-    const std::int64_t first = columns.taps.begin, last = columns.taps.end;
-    const std::int64_t plane = at.sub->h.source * width, filter = at.sub->h.taps * w_taps * panel;
+  static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
+                       std::int64_t source_elements, float* block) {
+    const Axis &h = at.sub->h, &w = at.sub->w;
+    const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * panel;
     const bool beyond_l1 = source_elements * plane > 16 << 10;  // 64 KiB
-    const float* x_c = at.source + columns.first * at.sub->w.stride + first;
-    const float* weights_c = at.weights + first * panel;
+    const std::int64_t* offsets = at.shape->offsets.data();
     const auto offset = [&](std::size_t pixel) {
-      return contiguous ? static_cast<std::int64_t>(pixel) : tile.offsets[pixel];
+      return contiguous ? static_cast<std::int64_t>(pixel) : offsets[pixel];
     };
-    constexpr std::uint32_t all = (1U << Pixels) - 1;
+    const Tap *first = at.taps.data(), *last = first + at.taps.size();
+    const float *x_c = at.source, *weights_c = at.weights;
     Vector acc[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t c = 0; c < source_elements; ++c, x_c += plane, weights_c += filter)
-      for (std::int64_t t = rows.taps.begin; t < rows.taps.end; ++t) {
-        std::uint32_t readers = all;
-        if constexpr (!contiguous) {
-          const Range valid = rows.valid[static_cast<std::size_t>(t)];
-          readers &=
-              ((1U << valid.end * columns.size) - 1) & ~((1U << valid.begin * columns.size) - 1);
-        }
-        const float *x = x_c + t * width, *weights = weights_c + t * w_taps * panel;
+      for (const Tap* tap = first; tap < last; ++tap) {
+        const float *x = x_c + tap->source, *weights = weights_c + tap->weights;
         if (beyond_l1) {  // a row of the fourth next channel
           __builtin_prefetch(x + 4 * plane);
           __builtin_prefetch(x + 4 * plane + Pixels);
         }
-        for (std::int64_t u = first; u < last; ++u, ++x, weights += panel) {
-          const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
-          const std::uint32_t updated = readers & tile.readers[static_cast<std::size_t>(u)];
-          if (updated == all)
-            ((acc[I] =
-                  Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]), w_u[I % Vectors])),
-             ...);
-          else
-            ((updated >> I / Vectors & 1U
-                  ? void(acc[I] = Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]),
-                                                         w_u[I % Vectors]))
-                  : void()),
-             ...);
-        }
+        const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
+        if (tap->readers == (1U << Pixels) - 1)
+          ((acc[I] =
+                Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]), w_u[I % Vectors])),
+           ...);
+        else
+          ((tap->readers >> I / Vectors & 1U
+                ? void(acc[I] = Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]),
+                                                       w_u[I % Vectors]))
+                : void()),
+           ...);
       }
     (acc[I].store_aligned(block + I * lanes), ...);
   }
 
-  // block: [Pixels, pitch]
-  template <std::int64_t Pixels, std::int64_t pitch>
-  static void store(const float* block, const TileRows& at, const Segment& columns) {
-    const Axis &h = at.sub->h, &w = at.sub->w;
-    const std::int64_t plane = h.target * w.target, rows = at.rows->size;
-    float* target = at.target + columns.first * w.step;
-    const bool whole_rows = columns.size == w.target && h.step == 1;
-    if (w.step == 1 && (rows == 1 || whole_rows)) {
-      transpose(block, pitch, target, plane, Pixels, at.channels);
-      return;
-    }
-    for (std::int64_t r = 0; r < rows; ++r, block += columns.size * pitch) {
-      float* row = target + r * h.step * w.target;
-      if (w.step == 1) {
-        transpose(block, pitch, row, plane, columns.size, at.channels);
-        continue;
-      }
-      for (std::int64_t i = 0; i < at.channels; ++i, row += plane)
-        for (std::int64_t j = 0; j < columns.size; ++j) row[j * w.step] = block[j * pitch + i];
-    }
-  }
-
   template <std::int64_t Pixels, std::int64_t Vectors>
-  static void tile(const TileRows& at, const TileColumns& columns, std::int64_t source_elements) {
+  static void tile(const TileAt& at, std::int64_t source_elements, float* sums) {
     constexpr std::make_index_sequence<Pixels * Vectors> accumulators;
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
-    if (at.rows->size == 1 && at.sub->w.stride == 1)
-      multiply<Pixels, Vectors, true>(accumulators, vectors, at, columns, source_elements, block);
+    if (at.shape->rows.size == 1 && at.sub->w.stride == 1)
+      multiply<Pixels, Vectors, true>(accumulators, vectors, at, source_elements, block);
     else
-      multiply<Pixels, Vectors, false>(accumulators, vectors, at, columns, source_elements, block);
-    store<Pixels, Vectors * lanes>(block, at, columns.columns);
+      multiply<Pixels, Vectors, false>(accumulators, vectors, at, source_elements, block);
+    if (sums != nullptr) add_pass(at, block, Pixels * Vectors, sums);
+    if (at.is_last) store<Pixels, Vectors * lanes>(block, at);
+  }
+
+  // Adds the sums of the passes before to those of this one, for the target or for the next pass.
+  static void add_pass(const TileAt& at, float* block, std::int64_t vectors, float* sums) {
+    for (std::int64_t i = 0; i < vectors * lanes; i += lanes) {
+      Vector sum = Vector::load_aligned(block + i);
+      if (!at.is_first) sum += Vector::load_aligned(sums + i);
+      sum.store_aligned((at.is_last ? block : sums) + i);
+    }
+  }
+
+  // block: [Pixels, pitch]
+  template <std::int64_t Pixels, std::int64_t pitch>
+  static void store(const float* block, const TileAt& at) {
+    const Axis &h = at.sub->h, &w = at.sub->w;
+    if (w.step > 1) return store_strided(block, pitch, at);
+    const std::int64_t rows = at.shape->rows.size, columns = at.shape->columns.size;
+    const std::int64_t plane = h.target * w.target;
+    if (rows == 1 || (columns == w.target && h.step == 1)) {
+      transpose(block, pitch, at.target, plane, Pixels, at.channels);
+      return;
+    }
+    for (std::int64_t r = 0; r < rows; ++r, block += columns * pitch)
+      transpose(block, pitch, at.target + r * h.step * w.target, plane, columns, at.channels);
+  }
+
+  // Pixels that are w.step apart. Not inline: tile() would have its code for each size.
+  [[gnu::noinline]] static void store_strided(const float* block, std::int64_t pitch,
+                                              const TileAt& at) {
+    const Axis &h = at.sub->h, &w = at.sub->w;
+    const std::int64_t columns = at.shape->columns.size;
+    for (std::int64_t r = 0; r < at.shape->rows.size; ++r, block += columns * pitch) {
+      float* row = at.target + r * h.step * w.target;
+      for (std::int64_t i = 0; i < at.channels; ++i, row += h.target * w.target)
+        for (std::int64_t j = 0; j < columns; ++j) row[j * w.step] = block[j * pitch + i];
+    }
   }
 
   std::int64_t source_elements_;  // of one group
   std::vector<SubCorrelation> sub_correlations_;
+  std::vector<std::vector<Tap>> taps_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
   AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size_]
   // An image of one group, or the filters of as many channels as an element has.
   std::int64_t elements_size_ = 0;
+  AlignedArray<float> sums_;  // of several passes: [threads, sums_size_]
+  std::int64_t sums_size_ = 0;
 };
 
 }  // namespace stepladder::convolution::inline STEPLADDER_ISA
