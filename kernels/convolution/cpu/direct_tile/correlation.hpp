@@ -12,8 +12,8 @@
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
 // others. Lanes are channels of the target, so the finished tile is transposed when it is stored.
-// The weights of a panel stay in L2: if they are too many, tiles are finished in several passes over
-// parts of the source channels. Elements of two numbers hold two source channels.
+// Weights of a panel that do not fit L2 are passed in parts of the source channels. Elements of two
+// numbers hold two source channels.
 #pragma once
 
 #include <algorithm>
@@ -307,7 +307,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     bool is_first, is_last;  // pass over the source elements
   };
 
-  // Adds to sums, or sets them in the first of several passes. The last one stores them in the target.
+  // Adds to sums, or sets them in the first of several passes. The last one stores them.
   using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. contiguous: the
