@@ -95,9 +95,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     std::int64_t rows, columns;    // tiles in each
     std::vector<TileShape> tiles;  // [rows, columns]
     std::int64_t packed;  // offset of its weights: [groups, panels, source elements, taps, panel]
-    // All images pass one panel before the next one: the weights do not fit L2, and those of a panel
-    // are larger than an image. Several passes over parts of the source channels if not even they
-    // fit.
+    // All images pass one panel before the next: the weights do not fit L2, and those of a panel
+    // are larger than an image. If not even these fit: passes over parts of the source channels.
     bool by_panel;
     std::int64_t passes;
   };
