@@ -1,6 +1,7 @@
 // The rungs that gather strided pixels or have several short rows in a tile, with every stride up
 // to one more than the vector code takes, and rows that end before, at and after whole vectors.
-// Random problems have strides of 1 to 4. And every rung where no filter element reaches dx.
+// Random problems have strides of 1 to 4. And every rung where no filter element reaches dx, and
+// direct_tile where the weights, their sums and dy take several blocks.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -54,6 +55,31 @@ TEST(Convolution, IsZeroWhereNoFilterElementReaches) {
                         .pad_w = 0};
   for (const int threads : {1, 2})
     EXPECT_GT(expect_passed<Convolution>(problem, own_rungs(convolution_type()), threads), 0);
+}
+
+// 45 images of 5 x 5 in 3 x 3 filters: weights of 400 source channels pass L2 in two parts, tile
+// rows in two blocks, and dy in two blocks of images. Three threads end within images.
+TEST(ConvolutionDirectTile, PassesBlocks) {
+  const std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_tile");
+  int ran = 0;
+  const auto expect = [&](Direction direction, std::int64_t in, std::int64_t out) {
+    const Problem problem{.direction = direction,
+                          .batch = 45,
+                          .in_channels = in,
+                          .height = 5,
+                          .width = 5,
+                          .out_channels = out,
+                          .kernel_h = 3,
+                          .kernel_w = 3,
+                          .pad_h = 1,
+                          .pad_w = 1};
+    for (const int threads : {1, 2, 3}) ran += expect_passed<Convolution>(problem, rungs, threads);
+  };
+  expect(Direction::forward, 400, 32);
+  expect(Direction::backward_data, 32, 400);
+  expect(Direction::backward_weights, 5, 48);
+  expect(Direction::backward_weights, 5, 64);
+  EXPECT_GE(ran, 3 * 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionStrides,
