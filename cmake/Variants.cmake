@@ -144,6 +144,12 @@ function(add_kernels)
   foreach(source IN LISTS opencl_sources)
     embed(${source})
   endforeach()
+  # Of all_reduce, what others use: the probe of links between ranks, and sgd_update over ranks.
+  set(used_by_others
+    "(all_reduce|mpi/(huge_pages|reduce|window|compressed/narrow_floats|shared_window/flags))[.]")
+  if(sgd_update IN_LIST STEPLADDER_PRIMITIVES)
+    set(used_by_others "(all_reduce[.]|mpi/)")
+  endif()
   set(baseline "")
   set(per_isa "")
   set(by_compiler "")
@@ -170,8 +176,8 @@ function(add_kernels)
       endif()
     endif()
 
-    if(STEPLADDER_PRIMITIVES AND (is_variant OR source MATCHES "/lattice/")
-       AND NOT primitive IN_LIST STEPLADDER_PRIMITIVES)
+    if(STEPLADDER_PRIMITIVES AND NOT primitive IN_LIST STEPLADDER_PRIMITIVES
+       AND (is_variant OR NOT source MATCHES "^kernels/(common/|all_reduce/${used_by_others})"))
       continue()
     endif()
 

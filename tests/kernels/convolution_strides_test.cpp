@@ -57,14 +57,16 @@ TEST(Convolution, IsZeroWhereNoFilterElementReaches) {
     EXPECT_GT(expect_passed<Convolution>(problem, own_rungs(convolution_type()), threads), 0);
 }
 
-// 45 images of 5 x 5 in 3 x 3 filters: weights of 400 source channels pass L2 in two parts, tile
-// rows in two blocks, and dy in two blocks of images. Three threads end within images.
+// 5 x 5 images, 3 x 3 filters: weights of 400 source channels pass L2 in two parts. With 45 images
+// tile rows take two blocks, and so does dy; with 3, threads pack the parts that they need. Three
+// threads end within images.
 TEST(ConvolutionDirectTile, PassesBlocks) {
   const std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_tile");
   int ran = 0;
-  const auto expect = [&](Direction direction, std::int64_t in, std::int64_t out) {
+  const auto expect = [&](Direction direction, std::int64_t batch, std::int64_t in,
+                          std::int64_t out) {
     const Problem problem{.direction = direction,
-                          .batch = 45,
+                          .batch = batch,
                           .in_channels = in,
                           .height = 5,
                           .width = 5,
@@ -75,11 +77,15 @@ TEST(ConvolutionDirectTile, PassesBlocks) {
                           .pad_w = 1};
     for (const int threads : {1, 2, 3}) ran += expect_passed<Convolution>(problem, rungs, threads);
   };
-  expect(Direction::forward, 400, 32);
-  expect(Direction::backward_data, 32, 400);
-  expect(Direction::backward_weights, 5, 48);
-  expect(Direction::backward_weights, 5, 64);
-  EXPECT_GE(ran, 3 * 4);
+  for (const std::int64_t batch : {3, 45}) {
+    expect(Direction::forward, batch, 400, 32);
+    expect(Direction::backward_data, batch, 32, 400);
+  }
+  expect(Direction::forward, 1, 400, 64);
+  expect(Direction::backward_data, 1, 70, 400);
+  expect(Direction::backward_weights, 45, 5, 48);
+  expect(Direction::backward_weights, 45, 5, 64);
+  EXPECT_GE(ran, 3 * 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionStrides,

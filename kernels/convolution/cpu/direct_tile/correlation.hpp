@@ -49,6 +49,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     std::fill_n(packed_.get(), packed_size_, 0.0F);
+    part_ = aligned_array<float>(static_cast<std::size_t>(threads * part_size_));
+    std::fill_n(part_.get(), threads * part_size_, 0.0F);
     if constexpr (Elements::numbers > 1)
       elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
     sums_ = aligned_array<float>(static_cast<std::size_t>(threads * sums_size_));
@@ -56,7 +58,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
  private:
   void pack(int thread, const float* weights) override {
-    for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, weights);
+    if (thread == 0) weights_ = weights;
+    for (const SubCorrelation& sub : sub_correlations_)
+      if (!sub.packs_late) pack(sub, thread, weights);
   }
   void correlate(int thread, const float* source, float* target) override {
     for (const SubCorrelation& sub : sub_correlations_) correlate(sub, thread, source, target);
@@ -99,6 +103,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     // are larger than an image. If not even these fit: passes over parts of the source channels.
     bool by_panel;
     std::int64_t passes;
+    bool packs_late;  // a thread packs the weights of a pass when it needs them, and once
   };
 
   std::int64_t panels() const { return ceil_div(target_channels_, panel); }
@@ -124,15 +129,14 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   void add_sub_correlation(const Axis& h, const Axis& w) {
     const std::int64_t weights = source_elements_ * h.taps * w.taps * panel;  // of a panel
-    SubCorrelation sub{h, w, 0, 0, {}, packed_size_, false, 1};
+    SubCorrelation sub{h, w, 0, 0, {}, 0, false, 1, false};
     // A thread with half a panel would wait for the others.
     const bool even =
         threads_ == 1 || panels() > 5 || ceil_div(target_channels_, lanes) == 2 * panels();
     sub.by_panel = Elements::numbers == 1 && even && panels() * weights > max_floats_of_weights &&
-                   weights > source_channels_ * h.source * w.source;
+                   (p_.batch == 1 || weights > source_channels_ * h.source * w.source);
     if (sub.by_panel)
       sub.passes = std::min(ceil_div(weights, max_floats_of_weights), source_elements_);
-    packed_size_ += p_.groups * panels() * weights;
     const std::vector<Segment> columns = segments_of(w, max_pixels);
     // Several rows if they are short, but with four tiles per thread, or some would wait for one.
     std::int64_t size = max_pixels / ceil_div(w.pixels, std::ssize(columns));
@@ -144,6 +148,14 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     for (const Segment& row : rows)
       for (const Segment& column : columns) sub.tiles.push_back(tile_shape(h, w, row, column));
     if (sub.passes > 1) sums_size_ = std::max(sums_size_, sums_of_row(sub) * rows_at_once(sub));
+    sub.packs_late = sub.by_panel && (sub.passes == 1 || rows_at_once(sub) == p_.batch * sub.rows);
+    if (sub.packs_late) {
+      part_size_ =
+          std::max(part_size_, ceil_div(source_elements_, sub.passes) * h.taps * w.taps * panel);
+    } else {
+      sub.packed = packed_size_;
+      packed_size_ += p_.groups * panels() * weights;
+    }
     sub_correlations_.push_back(std::move(sub));
   }
 
@@ -251,11 +263,17 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const std::int64_t target_plane = sub.h.target * sub.w.target;
     const std::int64_t channels = std::min(panel, target_channels_ - pass.index * panel);
     const Range elements = partition(source_elements_, sub.passes, pass.pass);
+    const std::int64_t group = pass.image_group % p_.groups;
     const float* weights =
         packed_.get() + sub.packed +
-        ((pass.image_group % p_.groups * panels() + pass.index) * source_elements_ +
-         elements.begin) *
-            filter;
+        ((group * panels() + pass.index) * source_elements_ + elements.begin) * filter;
+    if (sub.packs_late) {
+      const std::int64_t first = pass.index * panel;
+      float* part = part_.get() + thread * part_size_;
+      pack_filters(p_, {sub.h, sub.w}, weights_, group, elements, {first, first + channels}, panel,
+                   part);
+      weights = part;
+    }
     float* sums = sub.passes > 1 ? sums_.get() + thread * sums_size_ : nullptr;
     const std::int64_t image_group = pass.image_group + pass.rows.begin / rows * p_.groups;
     const float* image = Elements::numbers > 1
@@ -401,6 +419,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   std::vector<std::vector<Tap>> taps_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
+  const float* weights_ = nullptr;  // of this run, for those who pack late
+  AlignedArray<float> part_;        // what they pack: [threads, part_size_]
+  std::int64_t part_size_ = 0;
   AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size_]
   // An image of one group, or the filters of as many channels as an element has.
   std::int64_t elements_size_ = 0;
