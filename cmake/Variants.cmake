@@ -144,11 +144,13 @@ function(add_kernels)
   foreach(source IN LISTS opencl_sources)
     embed(${source})
   endforeach()
-  # Of all_reduce, what others use: the probe of links between ranks, and sgd_update over ranks.
-  set(used_by_others
-    "(all_reduce|mpi/(huge_pages|reduce|window|compressed/narrow_floats|shared_window/flags))[.]")
+  # What is used whatever primitives are built: by the probe of links between ranks and by plugins,
+  # and by sgd_update over ranks.
+  set(always "common/|matmul/(vendor/blas_library|cpu/separate_epilogue)[.]|all_reduce/(all_reduce")
+  string(APPEND always "|mpi/(huge_pages|reduce|window|compressed/narrow_floats)"
+    "|mpi/shared_window/flags)[.]")
   if(sgd_update IN_LIST STEPLADDER_PRIMITIVES)
-    set(used_by_others "(all_reduce[.]|mpi/)")
+    string(APPEND always "|all_reduce/mpi/")
   endif()
   set(baseline "")
   set(per_isa "")
@@ -177,7 +179,7 @@ function(add_kernels)
     endif()
 
     if(STEPLADDER_PRIMITIVES AND NOT primitive IN_LIST STEPLADDER_PRIMITIVES
-       AND (is_variant OR NOT source MATCHES "^kernels/(common/|all_reduce/${used_by_others})"))
+       AND (is_variant OR NOT source MATCHES "^kernels/(${always})"))
       continue()
     endif()
 

@@ -66,9 +66,9 @@ file(WRITE ${OUTPUT} "// Made by cmake/source_digests.cmake.
 namespace stepladder {
 
 std::span<const SourceDigest> source_digests() {
-  static constexpr SourceDigest all[] = {
+  static constexpr std::initializer_list<SourceDigest> all = {
 ${rows}  };
-  return all;
+  return {all.begin(), all.size()};
 }
 
 }  // namespace stepladder
