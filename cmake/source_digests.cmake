@@ -66,7 +66,7 @@ file(WRITE ${OUTPUT} "// Made by cmake/source_digests.cmake.
 namespace stepladder {
 
 std::span<const SourceDigest> source_digests() {
-  static constexpr std::initializer_list<SourceDigest> all = {
+  static const std::initializer_list<SourceDigest> all = {
 ${rows}  };
   return {all.begin(), all.size()};
 }
