@@ -144,11 +144,11 @@ function(add_kernels)
   foreach(source IN LISTS opencl_sources)
     embed(${source})
   endforeach()
-  # What is used whatever primitives are built: by the probe of links between ranks and by plugins,
-  # and by sgd_update over ranks.
-  set(always "common/|matmul/(vendor/blas_library|cpu/separate_epilogue)[.]|all_reduce/(all_reduce")
-  string(APPEND always "|mpi/(huge_pages|reduce|window|compressed/narrow_floats)"
-    "|mpi/shared_window/flags)[.]")
+  # What is built whatever the primitives: contracts, what the probe of links between ranks and
+  # plugins use, and what sgd_update uses over ranks.
+  set(always "common/|[a-z_]+/[a-z_]+[.]cpp|matmul/(vendor/blas_library|cpu/separate_epilogue)[.]")
+  string(APPEND always "|all_reduce/mpi/(huge_pages|reduce|window|compressed/narrow_floats"
+    "|shared_window/flags)[.]")
   if(sgd_update IN_LIST STEPLADDER_PRIMITIVES)
     string(APPEND always "|all_reduce/mpi/")
   endif()
