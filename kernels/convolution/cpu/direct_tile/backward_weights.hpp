@@ -69,6 +69,9 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * dy_size()));
     std::fill_n(dy_.get(), threads_ * dy_size(), 0.0F);
     partials_ = aligned_array<float>(static_cast<std::size_t>(image_parts_ * partials_size()));
+    parts_.resize(static_cast<std::size_t>(threads_));
+    for (std::vector<Rows>& parts : parts_)
+      parts.reserve(static_cast<std::size_t>(images_at_once_));
     if constexpr (Elements::numbers > 1)
       elements_ = aligned_array<float>(static_cast<std::size_t>(threads_ * elements_size()));
   }
@@ -135,7 +138,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
                                  : partition(images() * p_.out_h(), threads_, thread);
     float* partials = partials_.get() + (by_panels ? 0 : thread * partials_size());
     if (part.begin == part.end) std::fill_n(partials, partials_size(), 0.0F);
-    std::vector<Rows> parts;
+    std::vector<Rows>& parts = parts_[static_cast<std::size_t>(thread)];
     for (std::int64_t first = part.begin; first < part.end;) {
       const bool accumulate = first > part.begin;
       parts.clear();
@@ -155,37 +158,36 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     }
   }
 
+  // `count` floats of image n of `images`, which are `stride` apart, or of pair n, made into
+  // elements at `offset` of the thread's.
+  const float* image_of(int thread, const float* images, std::int64_t stride, std::int64_t n,
+                        std::int64_t count, std::int64_t offset) const {
+    const float* image = images + n * Elements::numbers * stride;
+    if constexpr (Elements::numbers > 1) {
+      float* elements = elements_.get() + thread * elements_size() + offset;
+      Elements::make(image, 2 * n + 1 < p_.batch ? image + stride : nullptr, count, elements);
+      return elements;
+    }
+    return image;
+  }
+
   void set_x(int thread, const float* x, std::int64_t group, std::vector<Rows>& parts) const {
-    float* elements = elements_.get() + thread * elements_size();
+    std::int64_t offset = 0;
     for (Rows& rows : parts) {
-      const auto of_image = [&](std::int64_t n) { return x + (n * p_.groups + group) * x_size(); };
-      rows.x = of_image(rows.image);
-      if constexpr (Elements::numbers > 1) {
-        const std::int64_t n = 2 * rows.image;
-        Elements::make(of_image(n), n + 1 < p_.batch ? of_image(n + 1) : nullptr, x_size(),
-                       elements);
-        rows.x = elements;
-        elements += x_size();
-      }
+      rows.x = image_of(thread, x + group * x_size(), p_.groups * x_size(), rows.image, x_size(),
+                        offset);
+      offset += x_size();
     }
   }
 
   // Transposes dy of one panel; lanes without a channel are ignored.
   void set_dy(int thread, const float* y, std::int64_t block, std::vector<Rows>& parts) const {
-    const std::int64_t first = first_channel(block), channels = channels_of(block);
+    const std::int64_t channels = channels_of(block);
     float* dy = dy_.get() + thread * dy_size();
     for (Rows& rows : parts) {
-      const auto of_image = [&](std::int64_t n) {
-        return y + (n * p_.groups * p_.group_out() + first) * pixels();
-      };
-      const float* from = of_image(rows.image);
-      if constexpr (Elements::numbers > 1) {
-        const std::int64_t n = 2 * rows.image;
-        float* elements = elements_.get() + (thread + 1) * elements_size() - pixels() * panel;
-        Elements::make(of_image(n), n + 1 < p_.batch ? of_image(n + 1) : nullptr,
-                       channels * pixels(), elements);
-        from = elements;
-      }
+      const float* from = image_of(thread, y + first_channel(block) * pixels(),
+                                   p_.groups * p_.group_out() * pixels(), rows.image,
+                                   channels * pixels(), images_at_once_ * x_size());
       const std::int64_t count = (rows.rows.end - rows.rows.begin) * p_.out_w();
       transpose(from + rows.rows.begin * p_.out_w(), pixels(), dy, panel, channels, count);
       rows.dy = dy;
@@ -300,9 +302,10 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   std::int64_t image_parts_;     // 1: threads divide panels; else a part of the rows for each
   std::int64_t images_at_once_;  // whose dy of a panel is transposed together
   std::vector<TapRow> tap_rows_;
-  AlignedArray<float> dy_;  // [threads, images at once, pixels, panel]
-  AlignedArray<float>
-      elements_;  // of elements of two numbers: [threads, x of a group, dy of a panel]
+  std::vector<std::vector<Rows>> parts_;  // [threads]: what passes together
+  AlignedArray<float> dy_;                // [threads, images at once, pixels, panel]
+  // Of elements of two numbers: [threads, x of a group of those images and dy of a panel of one].
+  AlignedArray<float> elements_;
   AlignedArray<float> partials_;  // [image parts, blocks, taps, panel]
 };
 

@@ -264,15 +264,16 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const std::int64_t channels = std::min(panel, target_channels_ - pass.index * panel);
     const Range elements = partition(source_elements_, sub.passes, pass.pass);
     const std::int64_t group = pass.image_group % p_.groups;
-    const float* weights =
-        packed_.get() + sub.packed +
-        ((group * panels() + pass.index) * source_elements_ + elements.begin) * filter;
+    const float* weights = nullptr;
     if (sub.packs_late) {
       const std::int64_t first = pass.index * panel;
       float* part = part_.get() + thread * part_size_;
       pack_filters(p_, {sub.h, sub.w}, weights_, group, elements, {first, first + channels}, panel,
                    part);
       weights = part;
+    } else {
+      weights = packed_.get() + sub.packed +
+                ((group * panels() + pass.index) * source_elements_ + elements.begin) * filter;
     }
     float* sums = sub.passes > 1 ? sums_.get() + thread * sums_size_ : nullptr;
     const std::int64_t image_group = pass.image_group + pass.rows.begin / rows * p_.groups;
