@@ -5,6 +5,7 @@
 
 #include "bench/commands.hpp"
 #include "bench/help.hpp"
+#include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
 #include "harness/io/nearest.hpp"
 #include "harness/io/shell.hpp"
@@ -18,13 +19,6 @@ namespace stepladder {
 namespace {
 
 std::string typed;  // set once, before any command runs
-
-#ifdef STEPLADDER_PRIMITIVES  // a build without the others, and therefore without networks
-constexpr const char* subcommand =
-    "subcommand of a build for " STEPLADDER_PRIMITIVES " alone (`make build` builds all)";
-#else
-constexpr const char* subcommand = "subcommand";
-#endif
 
 constexpr int wrong_usage = 2, lost_device = 3, was_interrupted = 130;
 
@@ -54,7 +48,7 @@ int dispatch(int count, char** arguments) {
       list_command(program),    machine_command(program),   verify_command(program),
       bench_command(program),   attribute_command(program), new_command(program),
       try_command(program),
-#ifndef STEPLADDER_PRIMITIVES
+#ifndef STEPLADDER_SOME_PRIMITIVES  // some have no networks
       step_command(program),    infer_command(program),     train_command(program),
       modes_command(program),   plan_command(program),      tune_command(program),
       predict_command(program),
@@ -71,7 +65,7 @@ int dispatch(int count, char** arguments) {
           names.push_back(command.app->get_name());
           known = known || names.back() == arguments[1];
         }
-        if (!known) throw UnknownName(subcommand, arguments[1], names);
+        if (!known) throw UnknownName(in_this_build("subcommand"), arguments[1], names);
       }
       program.parse(count, arguments);  // which looks at files
       for (const Command& command : commands)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "harness/problem/primitive_type.hpp"
@@ -22,5 +23,9 @@ const PrimitiveType& low_precision_type();
 // all_reduce, layers; then reorder and low_precision.
 std::span<const PrimitiveType* const> primitives();
 const PrimitiveType& primitive(std::string_view name);  // throws UnknownName
+
+// `kind` as an unknown name of it is reported: followed by the primitives of a build without the
+// others.
+std::string in_this_build(const char* kind);
 
 }  // namespace stepladder

@@ -37,14 +37,9 @@ inline AlignedArray<float> panels_of_b(std::int64_t floats) {
   return panels;
 }
 
-// An epilogue maps each finished vector of a tile to the vector that is stored, and passes itself
-// to what stores a tile. This one changes nothing; kernels/matmul/cpu/packed/epilogue.hpp has one
-// that is chosen for each tile.
+// An epilogue maps each finished vector of a tile to the vector that is stored. This one changes
+// nothing; kernels/matmul/cpu/packed/bias_relu.hpp has another.
 struct IdentityEpilogue {
-  template <class Store>
-  [[gnu::always_inline]] void choose(const Store& store) const {
-    store(*this);
-  }
   // (accumulators, row and first column within the tile, number of columns that are stored)
   template <class Vector>
   Vector operator()(Vector acc, std::int64_t, std::int64_t, std::int64_t) const {
@@ -194,17 +189,15 @@ struct GemmTile {
       step(std::integral_constant<std::int64_t, 0>{});
       ((every_third[P] += a_step), ...);
     }
-    epilogue.choose([&](const auto& chosen) __attribute__((always_inline)) {
-      // c moves from row to row: all addresses at once would not fit the registers.
-      const auto store_row = [&](auto row) __attribute__((always_inline)) {
-        ((V + 1 < Width || rest == lanes
-              ? store<row, V * lanes>(c, acc[row * Width + V], accumulate, chosen)
-              : store<row, V * lanes>(c, acc[row * Width + V], accumulate, chosen, rest)),
-         ...);
-        c += ldc;
-      };
-      (store_row(std::integral_constant<std::size_t, R>{}), ...);
-    });
+    // c moves from row to row: all addresses at once would not fit the registers.
+    const auto store_row = [&](auto row) __attribute__((always_inline)) {
+      ((V + 1 < Width || rest == lanes
+            ? store<row, V * lanes>(c, acc[row * Width + V], accumulate, epilogue)
+            : store<row, V * lanes>(c, acc[row * Width + V], accumulate, epilogue, rest)),
+       ...);
+      c += ldc;
+    };
+    (store_row(std::integral_constant<std::size_t, R>{}), ...);
   }
 
   template <std::int64_t row, std::int64_t column, class Epilogue>

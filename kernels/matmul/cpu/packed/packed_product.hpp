@@ -24,7 +24,7 @@
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/cpu/transpose.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/matmul/cpu/packed/epilogue.hpp"
+#include "kernels/matmul/cpu/packed/bias_relu.hpp"
 #include "kernels/matmul/cpu/packed/strips.hpp"
 #include "kernels/matmul/matmul.hpp"
 
@@ -263,10 +263,12 @@ class PackedProduct {
     if constexpr (!fuses) {
       multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, IdentityEpilogue{});
     } else {
-      FusedEpilogue epilogue{.relu = problem_.epilogue == Epilogue::bias_relu};
-      const bool is_last = block.end == problem_.k;
-      if (is_last && transposed_) epilogue.row_bias = o.bias + rows.begin;
-      if (is_last && !transposed_) epilogue.column_bias = o.bias + columns.begin;
+      BiasRelu epilogue;
+      if (block.end == problem_.k) {
+        (transposed_ ? epilogue.row_bias : epilogue.column_bias) =
+            o.bias + (transposed_ ? rows : columns).begin;
+        if (problem_.epilogue == Epilogue::bias_relu) epilogue.lowest = 0.0F;
+      }
       multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, epilogue);
     }
   }
