@@ -14,6 +14,7 @@
 #include "bench/progress.hpp"
 #include "bench/row_table.hpp"
 #include "bench/supervisor.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/shell.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/problem_bench.hpp"
@@ -132,7 +133,7 @@ int run(BenchCommand& options) {
   const BenchCounts& counts = bench.counts();
   const std::filesystem::path folder = run.folder().directory();
   if (options.report == Report::json)
-    fmt::print("{}\n", run.folder().read_json("summary.json").dump(1));
+    fmt::print("{}\n", json_text(run.folder().read_json("summary.json"), 1));
   else if (options.report == Report::tables)
     print_tables(read_rows(folder / "summary.csv", work));
   fmt::print(options.report == Report::json ? stderr : stdout,

@@ -12,6 +12,7 @@
 #include "bench/commands.hpp"
 #include "bench/option_checks.hpp"
 #include "harness/io/file.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/results/comparison.hpp"
 
 namespace stepladder {
@@ -174,7 +175,7 @@ void print_json(const Result& result, const CompareOptions& options) {
                        {"cannot_tell", result.count(Change::cannot_tell)},
                        {"in_one_run_only", result.in_one_run_only()},
                        {"failed", result.failed.size()}}}};
-  fmt::print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(json, 1));
 }
 
 std::vector<RowKey> missing_in(const Repetitions& other, const Repetitions& run) {

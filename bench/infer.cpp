@@ -16,6 +16,7 @@
 #include "harness/data/network_data.hpp"
 #include "harness/execution/inference.hpp"
 #include "harness/io/hash.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/problem/random.hpp"
 #include "harness/ranks/communicator.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -92,9 +93,9 @@ struct Weights {
 // Rank 0 has read them; collective.
 Weights weights_of(const std::optional<Checkpoint>& checkpoint) {
   const MpiSession& mpi = mpi_session();
-  const std::string text = mpi.broadcast(checkpoint ? checkpoint->progress.dump() : "");
+  const std::string text = mpi.broadcast(checkpoint ? json_text(checkpoint->progress) : "");
   if (text.empty()) return {};
-  const nlohmann::json progress = nlohmann::json::parse(text);
+  const nlohmann::json progress = parse_json(text);
   Weights weights{.parameters = {},
                   .accuracy = progress.value("accuracy", 0.0),
                   .data_hash = progress.value("data", "")};

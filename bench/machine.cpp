@@ -9,6 +9,7 @@
 
 #include "bench/commands.hpp"
 #include "harness/io/counted.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/nearest.hpp"
 #include "kernels/common/device.hpp"
 #include "kernels/common/device_probe.hpp"
@@ -71,13 +72,12 @@ Command machine_command(CLI::App& program) {
             const Machine machine = detect_machine();
             const nlohmann::json environment = describe_environment(machine);
             if (*as_json) {
-              fmt::print("{}\n",
-                         environment.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+              fmt::print("{}\n", json_text(environment, 1));
               return 0;
             }
             for (const auto& [key, value] : environment.items())
               fmt::print("{:<18} {}\n", key,
-                         value.is_string() ? value.get<std::string>() : value.dump());
+                         value.is_string() ? value.get<std::string>() : json_text(value));
             print_ceilings(machine, 1);
             if (machine.threads_available > 1) print_ceilings(machine, machine.threads_available);
             if (device() != nullptr) print_ceilings(machine, 0);

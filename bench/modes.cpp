@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/commands.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/training/mode_spec.hpp"
 
 namespace stepladder {
@@ -34,7 +35,7 @@ int run(bool json) {
   if (json) {
     Json all = Json::array();
     for (const ModeEntry& entry : modes()) all.push_back(as_json(entry.info));
-    fmt::print("{}\n", all.dump(1));
+    fmt::print("{}\n", json_text(all, 1));
     return 0;
   }
   fmt::print("A mode with its options is written as in ssp,bound=2.\n");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/io/counted.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/ranks/communicator.hpp"
 
 namespace stepladder {
@@ -37,12 +38,13 @@ StepTrace::StepTrace(const nlohmann::json& before) {
 
 void StepTrace::add(Configuration& configuration) {
   TrainableNetwork& network = *configuration.network;
-  std::vector<Json> ranks;
-  for (const std::string& text : Communicator("the trace").texts(operations_of(network).dump()))
-    ranks.push_back(Json::parse(text));
+  std::vector<nlohmann::json> ranks;
+  for (const std::string& text : Communicator("the trace").texts(json_text(operations_of(network))))
+    ranks.push_back(parse_json(text));
   double first = ranks.front().front()["start"];
-  for (const Json& rank : ranks)
-    for (const Json& operation : rank) first = std::min(first, operation["start"].get<double>());
+  for (const nlohmann::json& rank : ranks)
+    for (const nlohmann::json& operation : rank)
+      first = std::min(first, operation["start"].get<double>());
   for (std::size_t r = 0; r < ranks.size(); ++r, ++processes_) {
     const std::string place = network.place() == Place::cuda
                                   ? std::string("device")
@@ -61,7 +63,7 @@ void StepTrace::add(Configuration& configuration) {
                          {"place", place},
                          {"rank", r},
                          {"ranks", ranks.size()}}}});
-    for (const Json& operation : ranks[r]) {
+    for (const nlohmann::json& operation : ranks[r]) {
       constexpr double microseconds = 1e6;
       const double start = operation["start"], seconds = operation["seconds"];
       events_.push_back({{"name", fmt::format("{} {}", operation["layer"].get<std::string>(),
@@ -80,7 +82,7 @@ void StepTrace::add(Configuration& configuration) {
 // One line for each event.
 std::string StepTrace::text() const {
   std::string lines;
-  for (const Json& event : events_) lines += (lines.empty() ? "" : ",\n") + event.dump();
+  for (const Json& event : events_) lines += (lines.empty() ? "" : ",\n") + json_text(event);
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + lines + "\n]}\n";
 }
 

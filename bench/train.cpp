@@ -18,6 +18,7 @@
 #include "harness/data/network_data.hpp"
 #include "harness/io/counted.hpp"
 #include "harness/io/hash.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/number.hpp"
 #include "harness/io/printable.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -162,9 +163,9 @@ std::optional<Checkpoint> load_checkpoint(const CheckpointFolder* folder,
                       loaded->progress.value("step", std::int64_t{0}),
                       loaded->progress.value("data", data_hash), data_hash));
   }
-  const std::string progress = mpi_session().broadcast(loaded ? loaded->progress.dump() : "");
+  const std::string progress = mpi_session().broadcast(loaded ? json_text(loaded->progress) : "");
   if (progress.empty()) return std::nullopt;
-  if (!loaded) loaded = Checkpoint{identity, nlohmann::json::parse(progress), {}};
+  if (!loaded) loaded = Checkpoint{identity, parse_json(progress), {}};
   return loaded;
 }
 
@@ -205,9 +206,9 @@ PlanStore::Names known_rungs(const Run& run) {
   std::string text;
   if (run.writes())
     if (const nlohmann::json json = run.folder().read_json(rungs_file); json.is_object())
-      text = json.dump();
+      text = json_text(json);
   text = mpi_session().broadcast(text);
-  return text.empty() ? PlanStore::Names() : nlohmann::json::parse(text).get<PlanStore::Names>();
+  return text.empty() ? PlanStore::Names() : parse_json(text).get<PlanStore::Names>();
 }
 
 void save_rungs(const Run& run, const PlanStore& plans) {
@@ -298,8 +299,8 @@ class Training {
   void save_checkpoint(const Progress& total, double accuracy) {
     nlohmann::json rungs = nlohmann::json::array();
     for (const std::string& text :
-         Communicator("the checkpoint").texts(nlohmann::json(plans_.chosen()).dump()))
-      rungs.push_back(nlohmann::json::parse(text));
+         Communicator("the checkpoint").texts(json_text(nlohmann::json(plans_.chosen()))))
+      rungs.push_back(parse_json(text));
     if (folder_)
       folder_->save(total.step,
                     checkpoint_of(identity_, data_hash_, total, accuracy, rungs, mode_.network()));

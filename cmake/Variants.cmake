@@ -236,6 +236,7 @@ function(add_kernels)
           if(text MATCHES "#pragma omp simd")
             # GCC obeys the pragma in spite of the other options.
             string(APPEND plain ";${without_pragmas}")
+            set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
             write_by_compiler(${source} ${primitive} omp_simd true vectorized)
             list(APPEND by_compiler ${vectorized})
           endif()
@@ -278,14 +279,16 @@ function(add_kernels)
         target_compile_options(stepladder_kernels_${isa} PRIVATE
                                -fno-sanitize-address-use-after-scope)
       endif()
-      list(LENGTH of_isa files)
-      if(files GREATER 3)
-        target_precompile_headers(stepladder_kernels_${isa} PRIVATE
-          <memory>
-          <string>
-          <vector>
-          <xsimd/xsimd.hpp>)
-      endif()
+      set(vectors <xsimd/xsimd.hpp>)
+    endif()
+    list(LENGTH of_isa files)
+    if(files GREATER 3)
+      target_precompile_headers(stepladder_kernels_${isa} PRIVATE
+        <algorithm>
+        <memory>
+        <string>
+        <vector>
+        ${vectors})
     endif()
     target_include_directories(stepladder_kernels_${isa} PUBLIC ${CMAKE_SOURCE_DIR})
     target_include_directories(stepladder_kernels_${isa} PRIVATE ${CMAKE_BINARY_DIR}/embedded)

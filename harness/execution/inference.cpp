@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/execution/measured_step.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/now.hpp"
 #include "harness/ranks/communicator.hpp"
 
@@ -160,9 +161,9 @@ std::vector<std::vector<RequestSeries>> of_all_ranks(std::vector<RequestSeries> 
   nlohmann::json json = nlohmann::json::array();
   for (const RequestSeries& one : own) json.push_back({one.elapsed, one.latencies});
   std::vector<std::vector<RequestSeries>> all;
-  for (const std::string& text : Communicator("inference").texts(json.dump())) {
+  for (const std::string& text : Communicator("inference").texts(json_text(json))) {
     all.emplace_back();
-    for (const nlohmann::json& one : nlohmann::json::parse(text))
+    for (const nlohmann::json& one : parse_json(text))
       all.back().push_back({.latencies = one[1].get<std::vector<double>>(), .elapsed = one[0]});
   }
   return all;

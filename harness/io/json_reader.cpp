@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "harness/io/file.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/printable.hpp"
 
 namespace stepladder {
@@ -15,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t deepest = 64;
 constexpr std::size_t longest_pointer = 1000;  // bounds the memory: each value has its pointer
 
 std::string describe(const json& value) {
@@ -27,16 +27,6 @@ std::string describe(const json& value) {
 }
 
 }  // namespace
-
-json parse_json(std::string_view text) {
-  bool too_deep = false;
-  const auto follow = [&](int depth, json::parse_event_t, const json&) {
-    if (depth > static_cast<int>(deepest)) too_deep = true;
-    return !too_deep;
-  };
-  json content = json::parse(text, follow, /*allow_exceptions=*/false);
-  return too_deep ? json(json::value_t::discarded) : content;
-}
 
 // nlohmann::json 3.11 reports positions for syntax errors only, but the errors of JsonValue name
 // the line of a value. The parser's callback therefore records it.
@@ -83,8 +73,9 @@ JsonFile::JsonFile(const std::filesystem::path& path) : path_(path.string()) {
       fail(at, fmt::format("expected each key once, found '{}' again", at.back()));
     if (event == Event::value && !next.empty()) at.pop_back();
     if (event != Event::object_start && event != Event::array_start) return true;
-    if (next.size() == deepest)
-      fail(at, fmt::format("expected values nested at most {} deep, found deeper ones", deepest));
+    if (next.size() == deepest_json)
+      fail(at,
+           fmt::format("expected values nested at most {} deep, found deeper ones", deepest_json));
     next.push_back(event == Event::array_start ? 0 : -1);
     return true;
   };

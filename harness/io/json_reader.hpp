@@ -16,10 +16,6 @@ namespace stepladder {
 
 class JsonValue;
 
-// `text` as JSON; discarded (see nlohmann::json::is_discarded()) if it is none, or has values
-// nested more than 64 deep: whoever copies or writes a value calls itself once for each level.
-nlohmann::json parse_json(std::string_view text);
-
 // Throws if the file cannot be read or is no JSON, on a key that an object holds twice, on values
 // nested more than 64 deep and on JSON pointers of more than 1,000 characters.
 class JsonFile {

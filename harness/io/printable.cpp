@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "harness/io/json_text.hpp"
 
 namespace stepladder {
 
@@ -28,8 +29,7 @@ std::string printable(std::string_view text) {
 std::string as_utf8(std::string_view text) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
   if (std::all_of(text.begin(), text.end(), is_ascii)) return std::string(text);
-  using nlohmann::json;
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  return parse_json(json_text(nlohmann::json(text)));
 }
 
 }  // namespace stepladder

@@ -13,6 +13,7 @@
 #include <span>
 #include <sstream>
 
+#include "harness/io/json_text.hpp"
 #include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
 #include "harness/problem/random.hpp"
@@ -49,7 +50,7 @@ class Collector final : public benchmark::BenchmarkReporter {
     text << "[\n";
     writer.ReportRuns(reported);
     text << "]";
-    return nlohmann::json::parse(text.str());
+    return parse_json(text.str());
   }
   double seconds = 0;
   std::vector<Run> reported;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/io/json_text.hpp"
 #include "harness/io/number.hpp"
 
 namespace stepladder {
@@ -50,12 +51,12 @@ std::size_t Columns::index_of(const std::string& column) const {
 
 std::string Columns::as_json(const CsvFile& file) const {
   std::string text = fmt::format("{{\n \"schema_version\": 1,\n \"columns\": {},\n \"rows\": [",
-                                 Json(names_).dump());
+                                 json_text(Json(names_)));
   for (const CsvRow& row : file.rows()) {
     Json values = Json::object();
     for (const Column& column : columns_) values[column.name] = value_of(row, column);
     text += &row == &file.rows().front() ? "\n  " : ",\n  ";
-    text += values.dump();
+    text += json_text(values);
   }
   return text + "\n ]\n}\n";
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/io/json_text.hpp"
+
 namespace stepladder {
 namespace {
 
@@ -523,7 +525,8 @@ std::string columns_as_json() {
       Json json = {{"name", column.name}, {"type", name_of(column.type)}};
       if (!column.unit.empty()) json["unit"] = column.unit;
       json["meaning"] = column.meaning;
-      text += fmt::format("{}\n   {}", &column == &columns->all().front() ? "" : ",", json.dump());
+      text +=
+          fmt::format("{}\n   {}", &column == &columns->all().front() ? "" : ",", json_text(json));
     }
     text += "\n  ]";
   }

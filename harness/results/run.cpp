@@ -9,6 +9,7 @@
 
 #include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/result_file.hpp"
 #include "harness/problem/threads.hpp"
 #include "harness/ranks/mpi_session.hpp"
@@ -47,6 +48,12 @@ std::vector<Ceiling> ceilings_in(const nlohmann::json& file) {
     if (!c.at("value").is_null())  // it could not be measured
       found.push_back({c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
   return found;
+}
+
+// Empty if the file cannot be read.
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator(in), {}};
 }
 
 // Another one each time Linux starts.
@@ -100,8 +107,7 @@ std::filesystem::path Run::calibration_file() {
 }
 
 void Run::expect_calibration() {
-  std::ifstream in(calibration_file());
-  const nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
+  const nlohmann::json all = try_parse_json(text_of(calibration_file()));
   if (!all.is_object() || !all.contains(machine_.cpu_model)) return;
   const nlohmann::json& own = all[machine_.cpu_model];
   if (!own.is_object() || !own.contains("boot") || own["boot"] != boot_id()) return;
@@ -117,12 +123,11 @@ void Run::save_calibration() {
   const Calibration& fastest = meter_->guard().fastest();
   try {
     std::filesystem::create_directories(calibration_file().parent_path());
-    std::ifstream in(calibration_file());
-    nlohmann::json all = nlohmann::json::parse(in, nullptr, false);
+    nlohmann::json all = try_parse_json(text_of(calibration_file()));
     if (!all.is_object()) all = nlohmann::json::object();
     all[machine_.cpu_model] = {
         {"latency_s", fastest.latency}, {"throughput_s", fastest.throughput}, {"boot", boot_id()}};
-    replace_file(calibration_file(), all.dump(1) + "\n");
+    replace_file(calibration_file(), json_text(all, 1) + "\n");
   } catch (const std::exception&) {  // sources that cannot be written: the next run knows less
   }
 }
@@ -140,8 +145,7 @@ void Run::load_ceilings(const std::vector<int>& threads) {
   const char* known = std::getenv("STEPLADDER_CEILINGS");
   if (known == nullptr || !ceilings_.empty()) return;
   try {
-    std::ifstream in(known);
-    ceilings_ = ceilings_in(nlohmann::json::parse(in));
+    ceilings_ = ceilings_in(parse_json(text_of(known)));
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(fmt::format(
         "STEPLADDER_CEILINGS={}: expected ceilings.json of a run; {}", known, error.what()));
@@ -285,7 +289,7 @@ void Run::keep() {
       {"before", kept_records_},
       {"benchmarks", nlohmann::json(nlohmann::json::array_t(first, records_.end()))},
       {"noise", environment_["noise"]}};
-  AppendedFile(folder_->directory() / kept_file).append(line.dump() + "\n");
+  AppendedFile(folder_->directory() / kept_file).append(json_text(line) + "\n");
   kept_records_ = records_.size();
 }
 
@@ -295,7 +299,7 @@ void Run::read_kept() {
   const std::filesystem::path file = folder_->directory() / kept_file;
   std::ifstream in(file);
   for (std::string text; std::getline(in, text);) {
-    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json line = try_parse_json(text);
     if (!line.is_object() || line.value("before", std::size_t{0}) != records_.size()) break;
     for (const nlohmann::json& record : line.value("benchmarks", nlohmann::json::array()))
       records_.push_back(record);

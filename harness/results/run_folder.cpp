@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "harness/io/file.hpp"
-#include "harness/io/json_reader.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {
@@ -74,14 +74,14 @@ void RunFolder::write_text(const std::string& name, const std::string& text) con
 }
 
 void RunFolder::write_json(const std::string& name, const nlohmann::json& content) const {
-  write_text(name, content.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_text(name, json_text(content, 1) + "\n");
 }
 
 nlohmann::json RunFolder::read_json(const std::string& name) const {
   std::ifstream in(directory_ / name, std::ios::binary);
   if (!in) return nullptr;
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  nlohmann::json content = parse_json(text);
+  nlohmann::json content = try_parse_json(text);
   return content.is_discarded() ? nlohmann::json(nullptr) : content;
 }
 

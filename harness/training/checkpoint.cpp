@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "harness/io/file.hpp"
-#include "harness/io/json_reader.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/io/printable.hpp"
 
 namespace stepladder {
@@ -48,14 +48,9 @@ std::string_view bytes_of(const std::vector<float>& array) {
   return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(float)};
 }
 
-// Bytes that are no UTF-8, as a path may have, become U+FFFD.
-std::string text_of(const json& value) {
-  return value.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
-}
-
 // How the names of the files of this identity end.
 std::string ending_of(const std::vector<std::string>& identity) {
-  return fmt::format("-{:08x}{}", checksum(text_of(identity)), extension);
+  return fmt::format("-{:08x}{}", checksum(json_text(json(identity))), extension);
 }
 
 // The step in the name of a checkpoint; nullopt for other files.
@@ -168,7 +163,7 @@ json read_header(File& file) {
   const auto size = file.read<HeaderSize>();
   if (size > file.left())
     throw Refusal(fmt::format("torn: {} bytes, and a header of {}", file.size(), size));
-  json header = parse_json(file.read_text(size));
+  json header = try_parse_json(file.read_text(size));
   if (header.is_discarded()) throw Refusal(damaged_header);
   return header;
 }
@@ -183,7 +178,7 @@ std::vector<std::pair<std::string, std::uint64_t>> read_lengths(const json& head
     const json& length = array.at("length");
     constexpr std::uint64_t limit = std::uint64_t{1} << 60;
     if (!length.is_number_unsigned() || length.get<std::uint64_t>() > limit || expected > limit)
-      throw Refusal("damaged: an array of " + text_of(length) + " numbers");
+      throw Refusal("damaged: an array of " + json_text(length) + " numbers");
     lengths.emplace_back(array.at("name").get<std::string>(), length.get<std::uint64_t>());
     expected += lengths.back().second * sizeof(float);
   }
@@ -198,14 +193,14 @@ using Identity = std::vector<std::string>;
 
 // Refuses the checkpoint of a training that is not this one.
 void require_identity(const Identity& found, const Identity& wanted) {
-  const auto as_read = json::parse(text_of(wanted)).get<Identity>();
+  const auto as_read = parse_json(json_text(json(wanted))).get<Identity>();
   if (const std::string differs = difference(found, as_read); !differs.empty())
     throw Refusal("of another training: " + differs);
 }
 
 // Refuses the checkpoint of another network.
 void require_lines(const Identity& found, const Identity& wanted) {
-  const auto as_read = json::parse(text_of(wanted)).get<Identity>();
+  const auto as_read = parse_json(json_text(json(wanted))).get<Identity>();
   const auto kind = [](const std::string& line) { return line.substr(0, line.find(": ") + 2); };
   Identity same_kinds;
   for (const std::string& line : found)
@@ -295,7 +290,7 @@ void write_checkpoint(const std::filesystem::path& file, const Checkpoint& check
                  {"arrays", json::array()}};
   for (const auto& [name, array] : checkpoint.arrays)
     header["arrays"].push_back({{"name", name}, {"length", array.size()}});
-  const std::string text = text_of(header);
+  const std::string text = json_text(header);
   const HeaderSize size = text.size();
   std::vector<std::string_view> parts = {version_line, bytes_of(size), text};
   for (const auto& [name, array] : checkpoint.arrays) parts.push_back(bytes_of(array));

@@ -8,6 +8,7 @@
 
 #include "harness/io/file.hpp"
 #include "harness/io/json_reader.hpp"
+#include "harness/io/json_text.hpp"
 
 namespace stepladder {
 namespace {
@@ -90,7 +91,7 @@ void VerifiedFile::set_failed(const std::string& file, const Verification& resul
 void VerifiedFile::save() const {
   const nlohmann::json content = {
       {"schema_version", 1}, {"verified", as_json(passed_)}, {"failed", as_json(failed_)}};
-  replace_file(path_, content.dump(1) + "\n");
+  replace_file(path_, json_text(content, 1) + "\n");
 }
 
 std::vector<std::string> DeviceTally::record(const std::vector<Variant>& variants,
