@@ -28,6 +28,7 @@
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/results/run.hpp"
+#include "harness/training/arithmetic.hpp"
 
 namespace stepladder {
 namespace {
@@ -135,7 +136,7 @@ Links links_of_memory() {
   links.copy = CostCurve::line(
       0, per_byte([](float* to, const float* from, std::size_t n) { std::copy_n(from, n, to); }));
   links.add = CostCurve::line(0, per_byte([](float* to, const float* from, std::size_t n) {
-                                for (std::size_t i = 0; i < n; ++i) to[i] += from[i];
+                                add_to({to, n}, {from, n});
                               }));
   links.stream = links.copy;
   const CostCurve message = CostCurve::line(1e-6, links.copy(1e9) / 1e9);

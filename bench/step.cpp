@@ -331,11 +331,12 @@ Command step_command(CLI::App& program) {
       ->transform(whole_number(1, most_counted));
   app->add_flag("--without-optional", options->network.without_optional,
                 "Leave out the optional layers");
-  app->add_option(
-      "--use", options->use,
-      "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor or a rung for "
-      "all primitives, and exceptions, for example best,convolution=direct; repeat the option to "
-      "measure several in turns");
+  app->add_option("--use", options->use,
+                  "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor, "
+                  "opencl, cuda, "
+                  "cuda_tf32 or a rung for all primitives, and exceptions, for example "
+                  "best,convolution=direct; "
+                  "repeat the option to measure several in turns");
   options->best.add_to(*app);
   app->add_flag("--ablate", options->ablate,
                 "Also measure with one primitive at a time on its serial rung");

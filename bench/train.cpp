@@ -568,8 +568,9 @@ Command train_command(CLI::App& program) {
                 "Leave out the layers marked optional");
   app->add_option(
       "--use", options->use,
-      "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor or a "
-      "rung for all primitives, and exceptions, for example best,convolution=direct");
+      "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor, opencl, "
+      "cuda, cuda_tf32 or a rung for all primitives, and exceptions, for example "
+      "best,convolution=direct");
   options->best.add_to(*app);
   app->add_option(
       "--data", options->data,

@@ -234,7 +234,8 @@ function(add_kernels)
                                       COMPILE_OPTIONS "${without_pragmas}")
           list(APPEND by_compiler ${vectorized})
           if(text MATCHES "#pragma omp simd")
-            # GCC obeys the pragma in spite of the other options.
+            # GCC obeys the pragma in spite of the other options. Without OpenMP it cannot use the
+            # precompiled header.
             string(APPEND plain ";${without_pragmas}")
             set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
             write_by_compiler(${source} ${primitive} omp_simd true vectorized)
@@ -256,6 +257,7 @@ function(add_kernels)
     set(isas any)
   endif()
   foreach(isa IN LISTS isas)
+    set(vectors "")
     set(of_isa ${baseline})
     if(isa IN_LIST built_isas)
       set(of_isa ${per_isa} ${by_compiler})

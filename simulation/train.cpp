@@ -32,6 +32,7 @@
 #include "harness/io/csv.hpp"
 #include "harness/io/file.hpp"
 #include "harness/io/hash.hpp"
+#include "harness/io/json_text.hpp"
 #include "harness/network/load.hpp"
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
@@ -264,7 +265,7 @@ void print_info(const std::vector<std::string>& words) {
   const Training training(options_from(words));
   fmt::print("parameters={} images={} data={} columns={}\n",
              network::parameter_count(training.description), training.data.train.count(),
-             training.data.train.origin, nlohmann::json::parse(columns_as_json()).dump());
+             training.data.train.origin, json_text(parse_json(columns_as_json())));
 }
 
 void simulate(simgrid::s4u::Engine& engine, const std::vector<std::string>& words) {

@@ -1,4 +1,5 @@
-// JSON to text and back. The library's templates for both are large: they are compiled here alone.
+// JSON to text and back. The library's templates for both are large: they are compiled here alone,
+// and for JsonFile.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@ namespace stepladder {
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
-// Throws nlohmann::json::parse_error unless `text` is JSON.
+// Throws nlohmann::json::exception unless `text` is JSON, of numbers that double has.
 nlohmann::json parse_json(std::string_view text);
 // Of a file that others may have changed: discarded (see nlohmann::json::is_discarded()) unless
 // `text` is JSON whose values nest at most 64 deep. Whoever copies or writes a value calls itself

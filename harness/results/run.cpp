@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 
 #include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"

@@ -68,7 +68,7 @@ void detail::add_by_compiler(const char* primitive, const VariantInfo& serial, A
   VariantInfo info = serial;
   info.name = kept(serial.name + std::string(has_pragmas ? "_omp_simd" : "_o3"));
   info.builds_on = serial.name;
-  info.adds = has_pragmas ? "the same source, vectorized as its `#pragma omp simd` allow"
+  info.adds = has_pragmas ? "the same source, vectorized as its `#pragma omp simd` allows"
                           : "the same source, vectorized by the compiler alone (-O3)";
   info.idea = Idea::compiler;
   info.isa = isa;

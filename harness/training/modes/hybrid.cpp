@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/split_network.hpp"
@@ -110,9 +111,9 @@ class ServerNode final : public ReplicaNode {
     }
     for (int rank = 1; rank < ranks_.ranks(); ++rank) {
       receive(rank, received_);
-      for (std::size_t i = 0; i < received_.size(); ++i) gradients[i] += received_[i];
+      add_to(gradients, received_);
     }
-    for (float& g : gradients) g /= static_cast<float>(ranks_.ranks());
+    divide(gradients, static_cast<float>(ranks_.ranks()));
     replica_.update(rate);
     return true;
   }
@@ -139,9 +140,9 @@ class RingNode final : public ReplicaNode {
     // This rank's change, and the token: weights and the changes of the ranks before.
     const auto parts = static_cast<float>(ranks);
     std::vector<float>& before = received_;
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = (weights[i] - before[i]) / parts;
+    set_to_part_of_difference(weights, before, parts);
     if (rank > 0) receive(rank - 1, before);
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += before[i];
+    add_to(weights, before);
     send((rank + 1) % ranks, std::span<const float>(weights));
     if (rank == 0) receive(ranks - 1, weights);
     return rank == 0;
@@ -314,7 +315,7 @@ class Hybrid final : public Mode {
     const double bytes = static_cast<double>(base_.size() * sizeof(float));
     compute(0, [&] {
       node_->read(change_);
-      for (std::size_t i = 0; i < base_.size(); ++i) change_[i] -= base_[i];
+      subtract_from(change_, base_);
     });
     if (between_.rank() != 0) {
       blocked([&] { between_.send(0, std::span<const float>(change_)); }, bytes);
@@ -324,14 +325,9 @@ class Hybrid final : public Mode {
       received_.resize(base_.size());
       for (int other = 1; other < nodes(); ++other) {
         blocked([&] { between_.receive(other, std::span<float>(received_)); }, bytes);
-        compute(0, [&] {
-          for (std::size_t i = 0; i < base_.size(); ++i) change_[i] += received_[i];
-        });
+        compute(0, [&] { add_to(change_, received_); });
       }
-      compute(0, [&] {
-        const auto count = static_cast<float>(nodes());
-        for (std::size_t i = 0; i < base_.size(); ++i) base_[i] += change_[i] / count;
-      });
+      compute(0, [&] { add_quotient(base_, change_, static_cast<float>(nodes())); });
       for (int other = 1; other < nodes(); ++other)
         blocked([&] { between_.send(other, std::span<const float>(base_)); }, bytes);
       sent(bytes * (nodes() - 1));
@@ -403,7 +399,8 @@ const ModeInfo Hybrid::info{
     .replicas = ModeInfo::Replicas::ranks,
     .synchronous = false,
     .divides_batches = false,
-    .options = {{"between", "token_ring", "token_ring or parameter_server"},
+    .options = {{"between", "token_ring",
+                 "token_ring, parameter_server, or model_parallel with model_parallel inside"},
                 {"inside", "parameter_server", "token_ring, parameter_server or model_parallel"},
                 {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},
 };

@@ -10,6 +10,7 @@
 // The optimizer's state stays with its replica.
 #include <vector>
 
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/exchange.hpp"
 #include "harness/training/modes/replica.hpp"
@@ -65,10 +66,7 @@ class LocalSgd final : public SynchronousMode {
         std::ranges::copy(gradients, weights.begin());
         return;
       }
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        change_[i] = momentum_ * change_[i] + (gradients[i] - start_[i]);
-        weights[i] = start_[i] += change_[i];
-      }
+      add_momentum(change_, momentum_, gradients, start_, weights);
     });
     block_ = 0;
   }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/server_mode.hpp"
 
@@ -63,8 +64,7 @@ class ParameterServer final : public ServerMode {
             send_weights(from, step);
             continue;
           }
-          for (std::size_t i = 0; i < received_.size(); ++i)
-            replica().gradients()[i] += received_[i];
+          add_to(replica().gradients(), received_);
           loss += report.loss;
           in_time.push_back(from);
         }
@@ -73,7 +73,7 @@ class ParameterServer final : public ServerMode {
       const auto parts = static_cast<float>(in_time.size() + 1);
       const double rate = learning_rate(step);
       compute(0, [&] {
-        for (float& g : replica().gradients()) g /= parts;
+        divide(replica().gradients(), parts);
         replica().update(rate);
       });
       finished(loss * ranks / double{parts}, rate, 1,

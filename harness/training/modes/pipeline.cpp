@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness/data/batches.hpp"
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/segments.hpp"
 #include "harness/training/modes/synchronous_mode.hpp"
@@ -192,8 +193,7 @@ class Pipeline final : public SynchronousMode {
     }
     compute(0, [&] {
       const std::span<float> gradients = stage_network().parts().gradients.host;
-      for (std::size_t i = 0; i < sums_.size(); ++i)
-        gradients[i] = sums_[i] / static_cast<float>(micro_batches_);
+      set_to_quotient(gradients.first(sums_.size()), sums_, static_cast<float>(micro_batches_));
       stage_network().set_next_step(progress().step + 1);  // for Adam
       stage_network().update(rate);
     });
@@ -236,7 +236,7 @@ class Pipeline final : public SynchronousMode {
     compute(0, [&] {
       network.backward();
       const std::span<const float> gradients = network.parts().gradients.host;
-      for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += gradients[i];
+      add_to(sums_, gradients.first(sums_.size()));
     });
     if (stage() == 0) return;
     slot.input_gradient = communicator().start_send(stage() - 1, network.input_gradient());

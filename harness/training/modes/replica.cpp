@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "harness/training/arithmetic.hpp"
 #include "kernels/common/cpu/partition.hpp"
 
 namespace stepladder {
@@ -51,8 +52,7 @@ double Replica::gradient() {
   const double loss = share * network_.forward();
   network_.backward();
   const auto scale = static_cast<float>(share * parts_);
-  if (count_ * std::int64_t{parts_} != whole_)
-    for (float& g : gradients()) g *= scale;
+  if (count_ * std::int64_t{parts_} != whole_) stepladder::scale(gradients(), scale);
   return loss;
 }
 

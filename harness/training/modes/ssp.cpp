@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/server_mode.hpp"
 
@@ -78,9 +79,8 @@ class Ssp final : public ServerMode {
       while (!sums.empty() && sums.front().ranks == workers()) {
         const double rate = learning_rate(progress().step), loss = sums.front().loss;
         compute(0, [&] {
-          const auto gradients = replica().gradients();
-          for (std::size_t i = 0; i < gradients.size(); ++i)
-            gradients[i] = sums.front().gradients[i] / static_cast<float>(workers());
+          set_to_quotient(replica().gradients(), sums.front().gradients,
+                          static_cast<float>(workers()));
           replica().update(rate);
         });
         sums.pop_front();
@@ -96,7 +96,7 @@ class Ssp final : public ServerMode {
       sum.gradients = gradients;
       return;
     }
-    for (std::size_t i = 0; i < gradients.size(); ++i) sum.gradients[i] += gradients[i];
+    add_to(sum.gradients, gradients);
   }
 
   void work(std::int64_t last) {

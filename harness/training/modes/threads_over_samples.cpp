@@ -2,6 +2,7 @@
 // network on its part of the batch, with weights that all share; then the threads add the
 // gradients, each a slice, and update the weights. Against threads inside every operation this has
 // three barriers per step in place of one per operation, and smaller operands.
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/forecast.hpp"
 #include "harness/training/modes/replica.hpp"
 #include "harness/training/modes/thread_replicas.hpp"
@@ -46,13 +47,12 @@ class ThreadsOverSamples final : public Mode {
   void add_slice(int thread) {
     const auto [begin, end] = partition(static_cast<std::int64_t>(team_[0].gradients().size()),
                                         team_.count(), thread, 16);
-    const auto threads = static_cast<float>(team_.count());
-    float* mean = team_[0].gradients().data();
-    for (int other = 1; other < team_.count(); ++other) {
-      const float* g = team_[other].gradients().data();
-      for (std::int64_t i = begin; i < end; ++i) mean[i] += g[i];
-    }
-    for (std::int64_t i = begin; i < end; ++i) mean[i] /= threads;
+    const auto slice = [&, first = static_cast<std::size_t>(begin),
+                        count = static_cast<std::size_t>(end - begin)](int of) {
+      return std::span<float>(team_[of].gradients()).subspan(first, count);
+    };
+    for (int other = 1; other < team_.count(); ++other) add_to(slice(0), slice(other));
+    divide(slice(0), static_cast<float>(team_.count()));
   }
 
   ThreadReplicas team_;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "harness/ranks/rank_watch.hpp"
+#include "harness/training/arithmetic.hpp"
 #include "harness/training/clock.hpp"
 
 namespace stepladder {
@@ -56,7 +57,8 @@ void WeightToken::hand_on(bool ends) {
   leaving_.wait();
   std::ranges::copy(base_, outgoing_.begin());
   float* const header_at = outgoing_.data() + base_.size();
-  header_at[0] = static_cast<float>(total_ / radix);
+  const std::int64_t high = total_ / radix;
+  header_at[0] = static_cast<float>(high);
   header_at[1] = static_cast<float>(total_ % radix);
   header_at[2] = ends ? 1.0F : 0.0F;
   if (ranks == 1) {
@@ -73,10 +75,7 @@ std::int64_t WeightToken::exchange(std::span<float> weights, std::int64_t own, s
       static_cast<std::int64_t>(header_at[0]) * radix + static_cast<std::int64_t>(header_at[1]);
   const std::int64_t missed = updates - total_;
   const bool is_last_round = header_at[2] != 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    incoming_[i] += weights[i] - base_[i];
-    base_[i] = weights[i] = incoming_[i];
-  }
+  add_change(std::span(incoming_).first(base_.size()), weights, base_);
   total_ = updates + own;
   // Rank 0 begins the last round and is the last one in it.
   if (communicator_.rank() == 0) {

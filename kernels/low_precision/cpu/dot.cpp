@@ -1,5 +1,6 @@
 // `simd` with instructions that multiply narrow operands as they are: nothing is widened but fp16,
-// and an instruction does the work of two to eight. Two loads for each of them remain.
+// and an instruction adds 2 (bf16), 4 (int8) or 32 (bits) products to each lane. Two loads for each
+// of them remain.
 #include "kernels/low_precision/cpu/in_place.hpp"
 
 namespace stepladder::low_precision {

@@ -1,6 +1,7 @@
 // Many cores with Pthreads in plain sight: every run creates the threads (created_threads.hpp), a
-// barrier separates the two phases of the convolution (pixels, then the sum of the threads' weight
-// gradients), and the caller joins the threads.
+// barrier separates the two phases of the convolution (the weights packed, then the pixels; in
+// backward_weights the pixels, then the sum of the threads' gradients), and the caller joins the
+// threads.
 //
 // Expected: threads, minus 20 to 60 microseconds per run for creating and joining a thread.
 #include <pthread.h>

@@ -3,9 +3,9 @@
 // units limit its speed, not caches.
 // The loops around the micro-kernel, outermost first (after Goto and van de Geijn, 2008):
 //
-//   KC = 512 of k          C is read and written once per block
-//     NC columns           a block of B, packed in panels of NR columns: one panel, or half of L2
-//       MR rows            a strip of A, read in place unless A is transposed
+//   KC <= 512 of k         C is read and written once per block; 1,024 if B is as wide as a panel
+//     NC columns           a block of B, packed in panels of NR columns: one panel, or 512 KiB
+//       MR rows            a strip of A, read in place; packed if A is transposed and K >= 128
 //         NR columns       the micro-kernel, kernels/common/cpu/gemm_tile.hpp
 //
 // Unlike theirs, an A with rows along k is not packed. They are read a float at a time, one cache
@@ -35,7 +35,8 @@ constexpr VariantInfo info{
     .name = "packed",
     .technique = Technique::simd,
     .builds_on = "tiled",
-    .adds = "B packed into panels that the tile reads line by line; A too where it is transposed",
+    .adds =
+        "B packed into panels that the tile reads line by line; a transposed A too if K is long",
     .idea = Idea::packing,
     .isa = build_isa,
 };

@@ -1,7 +1,7 @@
 // `packed` on many cores: C is divided into a grid. Each thread computes one rectangle and packs
 // its panels of B into its own cache. Threads synchronize only at the end. With a long K and a
-// small C they divide K and add their partial sums. Small products use fewer threads, because
-// waking one costs more.
+// small C they divide K and, after one more barrier, add their partial sums. Small products use
+// fewer threads, because waking one costs more.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/packed/packed_grid.hpp"
 

@@ -8,9 +8,10 @@
 // C: a block of several panels is in L2, and each strip passes along it, so that B is packed once
 // and rows of C are written in memory order. The first strip packs while it computes; a single
 // strip reads B in place, and so do all strips if B is as wide as a panel. A transposed B is packed
-// before, by transposing squares in registers. A transposed A is packed too, 240 rows at a time:
-// steps of k whole rows apart would conflict for the sets of L1. If that or unused lanes would cost
-// more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
+// before, by transposing squares in registers. A transposed A is packed too if K >= 128, 240 rows
+// at a time: steps of k whole rows apart would conflict for the sets of L1. If that or unused lanes
+// would cost more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at
+// the end.
 #pragma once
 
 #include <unistd.h>

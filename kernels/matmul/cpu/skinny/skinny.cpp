@@ -50,7 +50,8 @@ class Skinny final : public Plan {
           "more than 24 rows or columns of C only if the rows of the long operand run along C");
     if (streams_ && !uses_tiles() && rows_ > max_rows_from_memory)
       throw Unsupported(
-          "more than 16 rows or columns of C only if the long operand fits L2 (2 MiB)");
+          "more than 16 rows or columns of C only if the long operand takes at most 2 MiB for each "
+          "thread");
     if (packs_short())
       short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * packed_row()));
     if (divides_k_)

@@ -1,7 +1,7 @@
 // schedule(guided): a thread that is done takes 1/T of the rows that remain, so the shared counter
-// is asked T log(m) times instead of m times. The chunks shrink towards the end. Here the rows
-// grow, which suits it: the first m / T rows are the shortest. Were the longest rows first, the
-// first chunk would be as large as the largest of triangle_static.
+// is asked about T log(m / T) times instead of m times. The chunks shrink towards the end. Here the
+// rows grow, which suits it: the first m / T rows are the shortest. Were the longest rows first,
+// the first chunk would be as large as the largest of triangle_static.
 #include "kernels/common/cpu/simd.hpp"
 #include "kernels/matmul/cpu/triangle/triangle_rows.hpp"
 
