@@ -322,12 +322,16 @@ void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range co
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
       const Range part{j, std::min(columns.end, j + nc_)};
       const bool is_first = j == columns.begin;
-      if (vectors_ == 1)
+      if (vectors_ == 1) {
         multiply_strips<OneVector>(o, rows, part, block, work, is_first);
-      else if (vectors_ == 2)
-        multiply_strips<TwoVectors>(o, rows, part, block, work, is_first);
-      else
-        multiply_strips<Tile>(o, rows, part, block, work, is_first);
+        continue;
+      }
+      if constexpr (Tile::vectors > 2)  // TwoVectors is Tile with 16 registers
+        if (vectors_ == 2) {
+          multiply_strips<TwoVectors>(o, rows, part, block, work, is_first);
+          continue;
+        }
+      multiply_strips<Tile>(o, rows, part, block, work, is_first);
     }
   }
 }
