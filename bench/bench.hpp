@@ -30,6 +30,6 @@ struct BenchCommand {
 void add_run_options(CLI::App& app, BenchCommand& command);
 // Verifies, measures and writes the run folder, in a child process that is replaced if a variant
 // ends it. Returns the exit status.
-int run_bench(const std::shared_ptr<BenchCommand>& command);
+int run_bench(const std::shared_ptr<BenchCommand>& options);
 
 }  // namespace stepladder

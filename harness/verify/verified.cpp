@@ -26,7 +26,7 @@ SourceDigest source_of(const Variant& variant, std::span<const SourceDigest> dig
 // A text of the form of `pattern`: x stands for a hex digit, 0 for a decimal digit, any other
 // character for itself.
 std::string read_pattern(const JsonValue& value, std::string_view pattern, const char* expected) {
-  const std::string text = value.text();
+  std::string text = value.text();
   const auto fits = [](char c, char kind) {
     const bool decimal = c >= '0' && c <= '9';
     return kind == '0' ? decimal : kind == 'x' ? decimal || (c >= 'a' && c <= 'f') : c == kind;
