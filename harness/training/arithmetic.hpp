@@ -1,5 +1,6 @@
 // What modes compute over weights and gradients: measured, so compiled at -O3, unlike what is
-// around it. The spans of a call have the same length.
+// around it. The spans of a call have the same length. add() and divide() of all_reduce are not
+// called here: in the simulation they take simulated time, which modes count with their own clock.
 #pragma once
 
 #include <span>
