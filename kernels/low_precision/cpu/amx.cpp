@@ -1,5 +1,5 @@
 // `packed` with the matrix unit of the CPU (AMX) in place of dot products of vectors.
-#include "kernels/low_precision/cpu/amx_kernel.hpp"
+#include "kernels/low_precision/cpu/amx_plan.hpp"
 
 namespace stepladder::low_precision {
 namespace {

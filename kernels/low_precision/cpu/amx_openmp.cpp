@@ -1,5 +1,5 @@
 // `amx` on many cores, divided as in `packed_openmp`. Each has a matrix unit of its own.
-#include "kernels/low_precision/cpu/amx_kernel.hpp"
+#include "kernels/low_precision/cpu/amx_plan.hpp"
 
 namespace stepladder::low_precision {
 namespace {

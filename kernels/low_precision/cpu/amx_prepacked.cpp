@@ -1,5 +1,5 @@
 // `prepacked` with the matrix unit.
-#include "kernels/low_precision/cpu/amx_kernel.hpp"
+#include "kernels/low_precision/cpu/amx_plan.hpp"
 
 namespace stepladder::low_precision {
 namespace {

@@ -9,7 +9,7 @@ namespace stepladder::narrow {
 
 struct DotKernel {
   static constexpr std::int64_t row_tiles = 2, column_tiles = 3;
-  static constexpr std::int64_t most_steps = 128;          // 384 KiB of B, in L2
+  static constexpr std::int64_t steps_of_block = 128;      // 384 KiB of B, in L2
   static constexpr std::int64_t bytes_of_block = 1 << 21;  // from L3 it arrives as fast as needed
 
   template <class Dot>

@@ -12,7 +12,7 @@
 // of a row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what
 // another core has packed takes longer to arrive than packing it again.
 //
-// A kernel multiplies up to row_tiles x column_tiles tiles, of most_steps of k, and has
+// A kernel multiplies up to row_tiles x column_tiles tiles, of steps_of_block of k, and has
 //   multiply(Part)   the sums of Part's steps, stored to C or kept
 //   bytes_of_block   of panels of B; a larger block packs A less often
 // A source has Operands, the sizes m, n, k and steps, flops(), and
@@ -125,7 +125,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
         block_panels_(panels_of_block()),
         a_(tiles(threads_ * rows_kept() * steps_)),
         b_(tiles((prepacks ? parts_ * panels_ : threads_ * block_panels_) * tiles_of_panel())),
-        sums_(tiles(steps_ > Kernel::most_steps ? threads_ * tiles_of_sums() : 0)) {}
+        sums_(tiles(blocks_of_k() > 1 ? threads_ * tiles_of_sums() : 0)) {}
 
   void prepare(const Operands& o) override {
     if constexpr (prepacks) {
@@ -193,7 +193,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
 
   void multiply(const Operands& o, Range rows, std::int64_t part, int thread) const {
     const Kernel kernel;
-    const std::int64_t blocks_of_k = ceil_div(steps_, Kernel::most_steps);
+    const std::int64_t blocks_of_k = this->blocks_of_k();
     std::byte* a = a_.get() + thread * rows_kept() * steps_ * tile_bytes;
     if (has_few_rows_) source_.pack_a(o, rows, a);
     const Range columns = columns_of(part);
@@ -205,13 +205,16 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       if (!prepacks)
         for (std::int64_t i = 0; i < block_panels_; ++i)
           pack_b(o, block, first + i * panel_columns, b + i * tiles_of_panel() * tile_bytes);
-      for (std::int64_t t = rows.begin; t < rows.end; t += rows_at_once) {
-        const Range at_once{t, std::min(rows.end, t + rows_at_once)};
-        if (!has_few_rows_) source_.pack_a(o, at_once, a);
-        const std::byte* of_rows = has_few_rows_ ? a + (t - rows.begin) * steps_ * tile_bytes : a;
+      // The sums of all rows at a.
+      std::byte* sums = sums_.get() + thread * tiles_of_sums() * tile_bytes;
+      for (std::int64_t begin = rows.begin; begin < rows.end; begin += rows_kept()) {
+        const Range kept{begin, std::min(rows.end, begin + rows_kept())};
+        if (!has_few_rows_) source_.pack_a(o, kept, a);
         for (std::int64_t i = 0; i < blocks_of_k; ++i)
-          multiply_row(o, kernel, at_once, block, partition(steps_, blocks_of_k, i), of_rows, b,
-                       thread);
+          for (std::int64_t t = kept.begin; t < kept.end; t += rows_at_once)
+            multiply_row(o, kernel, {t, std::min(kept.end, t + rows_at_once)}, block,
+                         partition(steps_, blocks_of_k, i), a + (t - begin) * steps_ * tile_bytes,
+                         b, sums + (t - begin) * Kernel::column_tiles * block_panels_ * tile_bytes);
       }
     }
   }
@@ -219,7 +222,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   // The product of the rows, as many tiles as the kernel computes at once, packed at a, and the
   // columns of a block, packed at b.
   void multiply_row(const Operands& o, const Kernel& kernel, Range rows, Range columns, Range steps,
-                    const std::byte* a, const std::byte* b, int thread) const {
+                    const std::byte* a, const std::byte* b, std::byte* sums) const {
     const std::int64_t row = rows.begin * tile_side;
     Part part{.a = a + steps.begin * tile_bytes,
               .b = b + steps.begin * tile_bytes,
@@ -233,7 +236,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
               .k = source_.k(),
               .is_first = steps.begin == 0,
               .is_last = steps.end == steps_,
-              .sums = sums_.get() + thread * tiles_of_sums() * tile_bytes};
+              .sums = sums};
     for (std::int64_t column = columns.begin; column < columns.end; column += panel_columns) {
       part.columns = std::min(panel_columns, columns.end - column);
       if constexpr (is_quantized) {
@@ -252,7 +255,15 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     return aligned_array<std::byte>(static_cast<std::size_t>(count * tile_bytes));
   }
   std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
-  std::int64_t tiles_of_sums() const { return rows_at_once * Kernel::column_tiles * block_panels_; }
+  // Of about so many steps.
+  std::int64_t blocks_of_k() const {
+    return std::max((steps_ + Kernel::steps_of_block / 2 - 1) / Kernel::steps_of_block,
+                    std::int64_t{1});
+  }
+  std::int64_t tiles_of_sums() const {
+    return ceil_div(rows_kept(), rows_at_once) * rows_at_once * Kernel::column_tiles *
+           block_panels_;
+  }
   std::byte* panel_of(std::int64_t index) const {
     return b_.get() + index * tiles_of_panel() * tile_bytes;
   }

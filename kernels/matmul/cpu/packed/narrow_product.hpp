@@ -1,14 +1,14 @@
-// The plan of packed products of narrow operands: packed_bf16, packed_bf16_openmp, prepacked_int8.
+// The plan of packed products of narrow operands: packed_bf16, prepacked_int8 and those on AMX.
 #pragma once
 
-#include "kernels/common/cpu/narrow/dot_kernel.hpp"
+#include "kernels/common/cpu/narrow/packed_product.hpp"
 #include "kernels/matmul/cpu/separate_epilogue.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace stepladder::matmul {
 
 // Source: the operands (kernels/common/cpu/narrow/packed_product.hpp).
-template <class Dot, class Source, bool prepacks = false>
+template <class Dot, class Kernel, class Source, bool prepacks = false>
 class NarrowProduct final : public Plan {
  public:
   NarrowProduct(const Problem& problem, int threads)
@@ -24,7 +24,7 @@ class NarrowProduct final : public Plan {
  private:
   Problem problem_;
   int threads_;
-  narrow::PackedProduct<Dot, narrow::DotKernel, Source, prepacks> product_;
+  narrow::PackedProduct<Dot, Kernel, Source, prepacks> product_;
 };
 
 }  // namespace stepladder::matmul

@@ -5,6 +5,7 @@
 //
 // Expected over packed: up to 2x where both are as wide; less where packing, or C, is most of the
 // time.
+#include "kernels/common/cpu/narrow/dot_kernel.hpp"
 #include "kernels/matmul/cpu/packed/rounded_product.hpp"
 
 namespace stepladder::matmul {
@@ -22,7 +23,7 @@ constexpr VariantInfo info{
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources&) {
-  return rounded_product(problem, 1);
+  return rounded_product<narrow::DotKernel>(problem, 1);
 }
 
 const Registration registration{info, plan};

@@ -1,5 +1,6 @@
 // `packed_bf16` on many cores: each thread takes columns of C, or rows, what makes the largest part
 // smaller, and packs for itself.
+#include "kernels/common/cpu/narrow/dot_kernel.hpp"
 #include "kernels/matmul/cpu/packed/rounded_product.hpp"
 
 namespace stepladder::matmul {
@@ -18,7 +19,7 @@ constexpr VariantInfo info{
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return rounded_product(problem, resources.threads);
+  return rounded_product<narrow::DotKernel>(problem, resources.threads);
 }
 
 const Registration registration{info, plan};

@@ -1,5 +1,5 @@
-// The product of operands that are rounded to bf16 when they are packed, for packed_bf16 and
-// packed_bf16_openmp. C and its sums stay fp32.
+// The product of operands that are rounded to bf16 when they are packed, for packed_bf16,
+// packed_bf16_openmp and packed_bf16_amx. C and its sums stay fp32.
 #pragma once
 
 #include "kernels/common/cpu/extensions.hpp"
@@ -98,9 +98,12 @@ class RoundedOperands {
   Problem p_;
 };
 
-inline std::unique_ptr<Plan> rounded_product(const Problem& problem, int threads) {
+// Throws NotHere on a CPU without AVX512_BF16.
+template <class Kernel>
+std::unique_ptr<Plan> rounded_product(const Problem& problem, int threads) {
   require_here(Extension::avx512_bf16);
-  return std::make_unique<NarrowProduct<narrow::DotBf16, RoundedOperands>>(problem, threads);
+  return std::make_unique<NarrowProduct<narrow::DotBf16, Kernel, RoundedOperands>>(problem,
+                                                                                   threads);
 }
 
 }  // namespace stepladder::matmul

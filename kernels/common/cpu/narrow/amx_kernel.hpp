@@ -3,22 +3,21 @@
 // int8. A step loads four tiles for four products.
 #pragma once
 
-#include "kernels/low_precision/cpu/narrow_rows.hpp"
+#include <type_traits>
+
+#include "kernels/common/cpu/narrow/packed_product.hpp"
 
 #define STEPLADDER_AMX_TARGET \
   __attribute__((target(      \
       "amx-tile,amx-int8,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni")))
 
-namespace stepladder::low_precision {
+namespace stepladder::narrow {
 
-class AmxKernel {
+// The tile registers of this thread, 16 rows of 64 bytes each. 0 to 3 are sums, [2][2]; 4 and 5 are
+// tiles of A, 6 and 7 of B.
+class AmxTiles {
  public:
-  static constexpr std::int64_t row_tiles = 2, column_tiles = 2;
-  static constexpr std::int64_t bytes_of_block = 1 << 20;  // half of an L2
-  static constexpr std::int64_t most_steps = 16;           // 32 KiB of A, in L1
-
-  // Sets the tile registers of this thread.
-  STEPLADDER_AMX_TARGET AmxKernel() {
+  STEPLADDER_AMX_TARGET AmxTiles() {
     struct alignas(64) {
       std::uint8_t palette = 1, start_row = 0, reserved[14]{};
       std::uint16_t bytes_of_row[16]{};
@@ -30,9 +29,32 @@ class AmxKernel {
     }
     __asm__ volatile("ldtilecfg %0" ::"m"(configuration));
   }
-  STEPLADDER_AMX_TARGET ~AmxKernel() { _tile_release(); }
-  AmxKernel(const AmxKernel&) = delete;
-  AmxKernel& operator=(const AmxKernel&) = delete;
+  STEPLADDER_AMX_TARGET ~AmxTiles() { _tile_release(); }
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
+
+  // Adds to the sums of a row and a column of tiles.
+  template <class Dot, int row, int column>
+  STEPLADDER_AMX_TARGET __attribute__((always_inline)) static inline void add() {
+    if constexpr (std::is_base_of_v<DotInt8, Dot>) {
+      if constexpr (row == 0 && column == 0) _tile_dpbusd(0, 4, 6);
+      if constexpr (row == 0 && column == 1) _tile_dpbusd(1, 4, 7);
+      if constexpr (row == 1 && column == 0) _tile_dpbusd(2, 5, 6);
+      if constexpr (row == 1 && column == 1) _tile_dpbusd(3, 5, 7);
+    } else {
+      if constexpr (row == 0 && column == 0) _tile_dpbf16ps(0, 4, 6);
+      if constexpr (row == 0 && column == 1) _tile_dpbf16ps(1, 4, 7);
+      if constexpr (row == 1 && column == 0) _tile_dpbf16ps(2, 5, 6);
+      if constexpr (row == 1 && column == 1) _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+};
+
+class AmxKernel {
+ public:
+  static constexpr std::int64_t row_tiles = 2, column_tiles = 2;
+  static constexpr std::int64_t bytes_of_block = 1 << 20;  // half of an L2
+  static constexpr std::int64_t steps_of_block = 8;        // 16 KiB of A, or of B, stay in L1
 
   template <class Dot>
   void multiply(const Part& part) const {
@@ -48,7 +70,6 @@ class AmxKernel {
   }
 
  private:
-  // Tile registers: 0 to 3 the sums, in rows; 4 and 5 of A, 6 and 7 of B.
   template <class Dot, int height, int width>
   STEPLADDER_AMX_TARGET static void tiles(const Part& part) {
     __asm__ volatile("" ::: "memory");  // GCC's intrinsics do not say that they read memory
@@ -68,15 +89,15 @@ class AmxKernel {
     for (std::int64_t s = 0; s < part.steps; ++s, a += tile_bytes, b += tile_bytes) {
       _tile_loadd(4, a, vector_bytes);
       _tile_loadd(6, b, vector_bytes);
-      add<Dot, 0>();
+      AmxTiles::add<Dot, 0, 0>();
       if constexpr (width > 1) {
         _tile_loadd(7, b + part.b_column, vector_bytes);
-        add<Dot, 1>();
+        AmxTiles::add<Dot, 0, 1>();
       }
       if constexpr (height > 1) {
         _tile_loadd(5, a + part.a_row, vector_bytes);
-        add<Dot, 2>();
-        if constexpr (width > 1) add<Dot, 3>();
+        AmxTiles::add<Dot, 1, 0>();
+        if constexpr (width > 1) AmxTiles::add<Dot, 1, 1>();
       }
     }
     // Whole tiles of bf16 go to C directly.
@@ -94,21 +115,6 @@ class AmxKernel {
     if (part.is_last && !is_direct) store<Dot>(part, result);
   }
 
-  template <class Dot, int sums>
-  STEPLADDER_AMX_TARGET __attribute__((always_inline)) static inline void add() {
-    if constexpr (std::is_same_v<Dot, DotInt8>) {
-      if constexpr (sums == 0) _tile_dpbusd(0, 4, 6);
-      if constexpr (sums == 1) _tile_dpbusd(1, 4, 7);
-      if constexpr (sums == 2) _tile_dpbusd(2, 5, 6);
-      if constexpr (sums == 3) _tile_dpbusd(3, 5, 7);
-    } else {
-      if constexpr (sums == 0) _tile_dpbf16ps(0, 4, 6);
-      if constexpr (sums == 1) _tile_dpbf16ps(1, 4, 7);
-      if constexpr (sums == 2) _tile_dpbf16ps(2, 5, 6);
-      if constexpr (sums == 3) _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-
   // The part of the 2 x 2 tiles that C has, row by row.
   template <class Dot>
   STEPLADDER_DOT_TARGET static void store(const Part& part, const std::byte* result) {
@@ -119,24 +125,14 @@ class AmxKernel {
                     result + (i / tile_side * 2 + j / tile_side) * tile_bytes +
                         i % tile_side * vector_bytes,
                     sizeof(sums));
+        if constexpr (std::is_same_v<Dot, DotQuantized>)
+          sums = _mm512_add_epi32(sums, first_sums<Dot>(part, j));
         _mm512_mask_storeu_ps(part.c + i * part.ldc + j, first_lanes(part.columns - j),
-                              results_of(sums, part.k, Dot{}));
+                              results_of<Dot>(sums, part, i, j));
       }
   }
+
+  AmxTiles tiles_;
 };
 
-// Throws Unsupported unless the CPU multiplies the format by AMX.
-template <bool prepacks = false>
-std::unique_ptr<Plan> amx_plan(const Problem& problem, const Resources& resources) {
-  if (problem.format != Format::bf16 && problem.format != Format::int8)
-    throw Unsupported(std::string("AMX multiplies bf16 and int8, not ") + name_of(problem.format));
-  require(problem.format == Format::bf16 ? Extension::amx_bf16 : Extension::amx_int8);
-  require_dot_products(problem.format);  // they pack and store
-  if (problem.format == Format::bf16)
-    return std::make_unique<PackedProduct<DotBf16, AmxKernel, NarrowRows<DotBf16>, prepacks>>(
-        NarrowRows<DotBf16>(problem), resources.threads);
-  return std::make_unique<PackedProduct<DotInt8, AmxKernel, NarrowRows<DotInt8>, prepacks>>(
-      NarrowRows<DotInt8>(problem), resources.threads);
-}
-
-}  // namespace stepladder::low_precision
+}  // namespace stepladder::narrow
