@@ -1,23 +1,20 @@
 // backward_weights on AMX, without unfolding. An element is two images, which count as one.
 //
-//   tile of A   16 input channels x 16 neighbouring positions, read in the planes of x (planes.hpp):
-//               its rows are a plane apart, and a tap is an offset
-//   tile of B   16 positions x 16 output channels: dy transposed, 0 between two rows
+//   tile of A   16 output channels x 16 neighbouring positions of dy, 0 between two rows
+//   tile of B   these positions x 16 input channels, of a tap: lines of x (source_lines.hpp)
 //
-// The sums of a tap are kept between a few pairs of images and the next ones. Threads divide the
-// pairs and add their sums at the end; if there are fewer pairs than threads, they divide the sums.
-// With few input channels, (channel, tap) take the place of channels.
+// The sums of a tap are kept between a part of the positions, whose tiles stay in L1 for all taps,
+// and the next part. Threads divide the pairs of images and add their sums at the end; where pairs
+// are fewer than threads, they divide the sums.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/narrow/amx_kernel.hpp"
-#include "kernels/convolution/cpu/direct_amx/bf16_numbers.hpp"
-#include "kernels/convolution/cpu/planes.hpp"
+#include "kernels/convolution/cpu/direct_amx/source_lines.hpp"
 #include "kernels/convolution/cpu/threaded_convolution.hpp"
 
 namespace stepladder::convolution {
@@ -27,20 +24,19 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   AmxBackwardWeights(const Problem& problem, int threads)
       : p_(problem),
         threads_(threads),
-        planes_(forward(), p_.group_in(), p_.group_in() < few_channels,
-                p_.group_in() < few_channels, 1),
-        steps_(std::ssize(planes_.vectors())),
-        slot_panels_(ceil_div(planes_.slots(), panel)),
+        lines_({forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
+                forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w)},
+               p_.group_in(), PairOf::images),
+        steps_(std::ssize(lines_.tiles())),
         panels_(ceil_div(p_.group_out(), panel)),
-        blocks_(std::ssize(planes_.taps()) * slot_panels_ * panels_),
-        x_size_(round_up(planes_.size(slot_panels_ * panel), narrow::lanes)),
-        dy_size_(2 * panels_ * steps_ * narrow::tile_bytes),
-        pairs_at_once_(
-            std::clamp<std::int64_t>(bytes_at_once / (4 * x_size_ + dy_size_), 1, pairs())),
-        parts_(pairs() < threads ? 1 : threads) {
-    x_ =
-        aligned_array<std::uint32_t>(static_cast<std::size_t>(threads_ * pairs_at_once_ * x_size_));
-    dy_ = aligned_array<std::byte>(static_cast<std::size_t>(threads_ * pairs_at_once_ * dy_size_));
+        slot_panels_(ceil_div(lines_.groups(), std::int64_t{2})),
+        blocks_(panels_ * slot_panels_ * std::ssize(lines_.taps())),
+        dy_bytes_(2 * panels_ * steps_ * narrow::tile_bytes),
+        pairs_at_once_(std::clamp(steps_at_once / steps_, std::int64_t{1}, pairs_of_images())),
+        parts_(pairs_of_images() < threads ? 1 : threads) {
+    const std::int64_t count = threads_ * pairs_at_once_;
+    x_ = aligned_array<std::byte>(static_cast<std::size_t>(count * lines_.bytes()));
+    dy_ = aligned_array<std::byte>(static_cast<std::size_t>(count * dy_bytes_));
     sums_ = aligned_array<float>(static_cast<std::size_t>(parts_ * p_.groups * blocks_ * block));
   }
 
@@ -53,18 +49,13 @@ class AmxBackwardWeights final : public ThreadedConvolution {
 
  private:
   static constexpr std::int64_t panel = 2 * narrow::tile_side;
-  static constexpr std::int64_t block = panel * panel;  // sums: [2][2] tiles
-  static constexpr std::int64_t few_channels = 8;
-  static constexpr std::int64_t bytes_at_once = 1 << 19;  // a part of L2
+  static constexpr std::int64_t block = panel * panel;  // sums
+  static constexpr std::int64_t steps_at_once = 8;      // 2 KiB each of dy and of x
 
-  std::int64_t pairs() const { return ceil_div(p_.batch, std::int64_t{2}); }
+  std::int64_t pairs_of_images() const { return ceil_div(p_.batch, std::int64_t{2}); }
   std::int64_t pixels() const { return p_.out_h() * p_.out_w(); }
-  Correlation forward() const {
-    return {forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
-            forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w)};
-  }
 
-  // The channels of a group in the images of a pair; null: there is no second image.
+  // A group's channels, of `size` floats, in the images of a pair; null: there is no second image.
   std::array<const float*, 2> images(const float* of, std::int64_t size, std::int64_t pair,
                                      std::int64_t group) const {
     const float* first = of + (2 * pair * p_.groups + group) * size;
@@ -73,60 +64,60 @@ class AmxBackwardWeights final : public ThreadedConvolution {
 
   void add_products(int thread, const Operands& o) const {
     const narrow::AmxTiles tiles;
-    const bool by_pairs = parts_ > 1 || threads_ == 1;
-    const Range part = by_pairs ? partition(pairs(), threads_, thread) : Range{0, pairs()},
-                blocks = by_pairs ? Range{0, blocks_} : partition(blocks_, threads_, thread);
-    std::uint32_t* x = x_.get() + thread * pairs_at_once_ * x_size_;
-    std::byte* dy = dy_.get() + thread * pairs_at_once_ * dy_size_;
+    const bool by_pairs = parts_ == threads_;
+    const Range all{0, pairs_of_images()},
+        part = by_pairs ? partition(all.end, threads_, thread) : all,
+        blocks = by_pairs ? Range{0, blocks_} : partition(blocks_, threads_, thread);
+    std::byte* x = x_.get() + thread * pairs_at_once_ * lines_.bytes();
+    std::byte* dy = dy_.get() + thread * pairs_at_once_ * dy_bytes_;
     for (std::int64_t group = 0; group < p_.groups; ++group) {
       float* sums = sums_.get() + ((by_pairs ? thread * p_.groups : 0) + group) * blocks_ * block;
       for (std::int64_t pair = part.begin; pair < part.end; pair += pairs_at_once_) {
         const std::int64_t count = std::min(pairs_at_once_, part.end - pair);
         for (std::int64_t i = 0; i < count; ++i) {
-          planes_.fill(images(o.x, p_.group_in() * p_.height * p_.width, pair + i, group),
-                       Bf16Numbers{}, x + i * x_size_, x_size_);
-          transpose(images(o.y, p_.group_out() * pixels(), pair + i, group), dy + i * dy_size_);
+          lines_.fill(images(o.x, p_.group_in() * p_.height * p_.width, pair + i, group),
+                      x + i * lines_.bytes());
+          pack_dy(images(o.y, p_.group_out() * pixels(), pair + i, group), dy + i * dy_bytes_);
         }
-        for (std::int64_t i = blocks.begin; i < blocks.end; ++i)
-          add_block(i, x, dy, count, pair == part.begin, sums + i * block);
+        const std::int64_t parts_of_steps = ceil_div(steps_, steps_at_once);
+        for (std::int64_t j = 0; j < parts_of_steps; ++j)
+          for (std::int64_t i = blocks.begin; i < blocks.end; ++i)
+            add_block(i, x, dy, count, partition(steps_, parts_of_steps, j),
+                      pair == part.begin && j == 0, sums + i * block);
       }
     }
   }
 
-  // Tiles of dy of a pair: [tiles of channels][steps].
-  STEPLADDER_DOT_TARGET void transpose(const std::array<const float*, 2>& dy, std::byte* to) const {
-    for (std::int64_t first = 0; first < panels_ * panel; first += narrow::tile_side)
-      for (const Planes::Pixels& at : planes_.vectors()) {
-        const __mmask16 mask = narrow::first_lanes(std::popcount(at.stored));
-        __m512i v[narrow::tile_side];
-        for (std::int64_t i = 0; i < narrow::tile_side; ++i) {
-          __m512 values[2];
-          for (std::size_t j = 0; j < 2; ++j)
-            values[j] = dy[j] == nullptr || first + i >= p_.group_out()
-                            ? _mm512_setzero_ps()
-                            : _mm512_maskz_expand_ps(
-                                  at.stored, _mm512_maskz_loadu_ps(
-                                                 mask, dy[j] + (first + i) * pixels() + at.first));
-          v[i] = Bf16Numbers{}(values);
+  // [tiles of channels][steps]; what does not exist is 0.
+  STEPLADDER_DOT_TARGET void pack_dy(const std::array<const float*, 2>& dy, std::byte* to) const {
+    for (std::int64_t channel = 0; channel < panels_ * panel; channel += narrow::tile_side)
+      for (const SourceLines::Pixels& at : lines_.tiles()) {
+        const __mmask16 mask = narrow::first_lanes(at.count);
+        for (std::int64_t i = 0; i < narrow::tile_side; ++i, to += narrow::vector_bytes) {
+          const std::int64_t from = (channel + i) * pixels() + at.first;
+          const __mmask16 exist = channel + i < p_.group_out() ? mask : __mmask16{0};
+          const __m512 first = _mm512_maskz_loadu_ps(exist, dy[0] + from),
+                       second = dy[1] == nullptr ? _mm512_setzero_ps()
+                                                 : _mm512_maskz_loadu_ps(exist, dy[1] + from);
+          _mm512_store_si512(to, _mm512_maskz_expand_epi32(at.stored, pairs(first, second)));
         }
-        narrow::transpose_groups(v);
-        narrow::store_tile(v, to);
-        to += narrow::tile_bytes;
       }
   }
 
-  // Block [tap][panel of slots][panel of output channels].
-  void add_block(std::int64_t index, const std::uint32_t* x, const std::byte* dy,
-                 std::int64_t pairs, bool is_first, float* sums) const {
-    const std::int64_t slots = index / panels_ % slot_panels_ * panel,
-                       channels = index % panels_ * panel;
-    const std::int64_t tap =
-        planes_.taps()[static_cast<std::size_t>(index / panels_ / slot_panels_)];
-    const Block of{x + slots * planes_.stride() + tap,
-                   dy + channels / narrow::tile_side * steps_ * narrow::tile_bytes, pairs, is_first,
+  // Block [panel of output channels][panel of slots][tap]: [2 tiles][2 tiles].
+  void add_block(std::int64_t index, const std::byte* x, const std::byte* dy, std::int64_t pairs,
+                 Range steps, bool is_first, float* sums) const {
+    const std::int64_t taps = std::ssize(lines_.taps()), slots = index / taps % slot_panels_,
+                       channels = index / taps / slot_panels_;
+    const Block of{dy + (channels * 2 * steps_ + steps.begin) * narrow::tile_bytes,
+                   x + slots * 2 * lines_.group_bytes() + steps.begin * narrow::tile_bytes +
+                       lines_.taps()[static_cast<std::size_t>(index % taps)],
+                   pairs,
+                   steps.end - steps.begin,
+                   is_first,
                    sums};
-    const bool two_rows = planes_.slots() - slots > narrow::tile_side,
-               two_columns = p_.group_out() - channels > narrow::tile_side;
+    const bool two_rows = p_.group_out() - channels * panel > narrow::tile_side,
+               two_columns = lines_.groups() - slots * 2 > 1;
     if (two_rows)
       two_columns ? add<2, 2>(of) : add<2, 1>(of);
     else
@@ -134,98 +125,95 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   }
 
   struct Block {
-    const std::uint32_t* x;
-    const std::byte* dy;
-    std::int64_t pairs;
+    const std::byte *dy, *x;
+    std::int64_t pairs, steps;
     bool is_first;
     float* sums;
   };
 
   template <int height, int width>
   STEPLADDER_AMX_TARGET void add(const Block& of) const {
+    using narrow::AmxTiles, narrow::DotBf16, narrow::tile_bytes, narrow::vector_bytes;
     __asm__ volatile("" ::: "memory");  // GCC's intrinsics do not say that they read memory
-    constexpr std::int64_t row = panel * sizeof(float);
-    float *const sums = of.sums, *const below = sums + narrow::tile_side * panel;
+    auto* const sums = reinterpret_cast<std::byte*>(of.sums);
     if (of.is_first) {
       _tile_zero(0);
       _tile_zero(1);
       _tile_zero(2);
       _tile_zero(3);
     } else {
-      _tile_loadd(0, sums, row);
-      if constexpr (width > 1) _tile_loadd(1, sums + narrow::lanes, row);
-      if constexpr (height > 1) _tile_loadd(2, below, row);
-      if constexpr (height > 1 && width > 1) _tile_loadd(3, below + narrow::lanes, row);
+      _tile_loadd(0, sums, vector_bytes);
+      if constexpr (width > 1) _tile_loadd(1, sums + tile_bytes, vector_bytes);
+      if constexpr (height > 1) _tile_loadd(2, sums + 2 * tile_bytes, vector_bytes);
+      if constexpr (height > 1 && width > 1) _tile_loadd(3, sums + 3 * tile_bytes, vector_bytes);
     }
-    const std::int64_t a_row = planes_.stride() * narrow::group_bytes;
     for (std::int64_t pair = 0; pair < of.pairs; ++pair) {
-      const std::uint32_t* a = of.x + pair * x_size_;
-      const std::byte* b = of.dy + pair * dy_size_;
-      for (std::int64_t s = 0; s < steps_; ++s, a += narrow::lanes, b += narrow::tile_bytes) {
-        _tile_loadd(4, a, a_row);
-        _tile_loadd(6, b, narrow::vector_bytes);
-        narrow::AmxTiles::add<narrow::DotBf16, 0, 0>();
+      const std::byte *a = of.dy + pair * dy_bytes_, *b = of.x + pair * lines_.bytes();
+      for (std::int64_t s = 0; s < of.steps; ++s, a += tile_bytes, b += tile_bytes) {
+        _tile_loadd(4, a, vector_bytes);
+        _tile_loadd(6, b, vector_bytes);
+        AmxTiles::add<DotBf16, 0, 0>();
         if constexpr (width > 1) {
-          _tile_loadd(7, b + steps_ * narrow::tile_bytes, narrow::vector_bytes);
-          narrow::AmxTiles::add<narrow::DotBf16, 0, 1>();
+          _tile_loadd(7, b + lines_.group_bytes(), vector_bytes);
+          AmxTiles::add<DotBf16, 0, 1>();
         }
         if constexpr (height > 1) {
-          _tile_loadd(5, a + narrow::tile_side * planes_.stride(), a_row);
-          narrow::AmxTiles::add<narrow::DotBf16, 1, 0>();
-          if constexpr (width > 1) narrow::AmxTiles::add<narrow::DotBf16, 1, 1>();
+          _tile_loadd(5, a + steps_ * tile_bytes, vector_bytes);
+          AmxTiles::add<DotBf16, 1, 0>();
+          if constexpr (width > 1) AmxTiles::add<DotBf16, 1, 1>();
         }
       }
     }
-    _tile_stored(0, sums, row);
-    if constexpr (width > 1) _tile_stored(1, sums + narrow::lanes, row);
-    if constexpr (height > 1) _tile_stored(2, below, row);
-    if constexpr (height > 1 && width > 1) _tile_stored(3, below + narrow::lanes, row);
+    _tile_stored(0, sums, vector_bytes);
+    if constexpr (width > 1) _tile_stored(1, sums + tile_bytes, vector_bytes);
+    if constexpr (height > 1) _tile_stored(2, sums + 2 * tile_bytes, vector_bytes);
+    if constexpr (height > 1 && width > 1) _tile_stored(3, sums + 3 * tile_bytes, vector_bytes);
     __asm__ volatile("" ::: "memory");
   }
 
-  // Adds the sums of all parts for this thread's rows of blocks, one of each slot, and stores them.
+  // Adds the sums of all parts for this thread's rows of tiles, one for 16 slots of an output
+  // channel, and stores them.
   STEPLADDER_DOT_TARGET void add_parts(int thread, float* dw) const {
-    const std::int64_t kernel = p_.kernel_h * p_.kernel_w, filter = p_.group_in() * kernel;
-    const std::int64_t taps_w = p_.group_in() < few_channels ? 1 : p_.kernel_w;
-    const __m512i filters =
-        _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                           _mm512_set1_epi32(static_cast<int>(filter)));
-    const std::int64_t of_part = p_.groups * blocks_ * block;
-    const Range part = partition(p_.groups * blocks_ * panel, threads_, thread);
+    const std::int64_t filter = p_.group_in() * p_.kernel_h * p_.kernel_w,
+                       taps = std::ssize(lines_.taps()), of_part = p_.groups * blocks_ * block;
+    const Range part = partition(p_.groups * blocks_ * 2 * panel, threads_, thread);
     for (std::int64_t row = part.begin; row < part.end; ++row) {
-      const std::int64_t index = row / panel % blocks_, group = row / panel / blocks_;
-      const std::int64_t slot = index / panels_ % slot_panels_ * panel + row % panel;
-      if (slot >= planes_.slots()) continue;
-      const auto [channel, slot_h, slot_w] = planes_.slot(slot);
-      const std::int64_t tap = index / panels_ / slot_panels_;
-      const std::int64_t at =
-          channel * kernel + (slot_h + tap / taps_w) * p_.kernel_w + slot_w + tap % taps_w;
-      for (std::int64_t i = 0; i < panel; i += narrow::lanes) {
-        const std::int64_t o = index % panels_ * panel + i;
-        const float* from = sums_.get() + row * panel + i;
-        __m512 sum = _mm512_load_ps(from);
-        for (std::int64_t j = 1; j < parts_; ++j)
-          sum = _mm512_add_ps(sum, _mm512_load_ps(from + j * of_part));
-        _mm512_mask_i32scatter_ps(dw + (group * p_.group_out() + o) * filter + at,
-                                  narrow::first_lanes(p_.group_out() - o), filters, sum,
-                                  sizeof(float));
-      }
+      const std::int64_t of_block = row % (2 * panel), index = row / (2 * panel) % blocks_,
+                         group = row / (2 * panel) / blocks_;
+      const std::int64_t tile = of_block / narrow::tile_side,
+                         o = index / taps / slot_panels_ * panel + tile / 2 * narrow::tile_side +
+                             of_block % narrow::tile_side,
+                         first = (index / taps % slot_panels_ * 2 + tile % 2) * narrow::tile_side;
+      if (o >= p_.group_out() || first >= lines_.slots()) continue;
+      const float* from = sums_.get() + row * narrow::tile_side;
+      __m512 sum = _mm512_load_ps(from);
+      for (std::int64_t j = 1; j < parts_; ++j)
+        sum = _mm512_add_ps(sum, _mm512_load_ps(from + j * of_part));
+      // Slots are as far apart as channels, or (channel, tap).
+      const auto [channel, h, w] = lines_.slot(first, index % taps);
+      const std::int64_t distance = taps;
+      const __m512i offsets = _mm512_mullo_epi32(
+          _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+          _mm512_set1_epi32(static_cast<int>(distance)));
+      _mm512_mask_i32scatter_ps(dw + (group * p_.group_out() + o) * filter +
+                                    (channel * p_.kernel_h + h) * p_.kernel_w + w,
+                                narrow::first_lanes(lines_.slots() - first), offsets, sum,
+                                sizeof(float));
     }
   }
 
   Problem p_;
   int threads_;
-  Planes planes_;
+  SourceLines lines_;
   std::int64_t steps_;  // of 16 positions
-  std::int64_t slot_panels_, panels_;
-  std::int64_t blocks_;   // of a group
-  std::int64_t x_size_;   // elements of a pair
-  std::int64_t dy_size_;  // bytes of a pair
+  std::int64_t panels_, slot_panels_;
+  std::int64_t blocks_;    // of a group
+  std::int64_t dy_bytes_;  // of a pair
   std::int64_t pairs_at_once_;
-  std::int64_t parts_;             // of the pairs
-  AlignedArray<std::uint32_t> x_;  // [threads, pairs at once, x_size_]
-  AlignedArray<std::byte> dy_;     // [threads, pairs at once, dy_size_]
-  AlignedArray<float> sums_;       // [parts, groups, blocks, block]
+  std::int64_t parts_;          // of the pairs
+  AlignedArray<std::byte> x_;   // [threads, pairs at once] lines
+  AlignedArray<std::byte> dy_;  // [threads, pairs at once, dy_bytes_]
+  AlignedArray<float> sums_;    // [parts, groups, blocks, block]
 };
 
 }  // namespace stepladder::convolution
