@@ -42,9 +42,15 @@ TEST(QuantizationStep, OfZerosIsFiniteAndOfNumbersThatAreNoneIsNan) {
   EXPECT_TRUE(std::isnan(step_for(std::numeric_limits<float>::quiet_NaN()).size));
 }
 
+std::vector<Variant> quantized_rungs(const PrimitiveType& type) {
+  return rungs_here(type, [](const VariantInfo& info) {
+    return info.precision == Precision::int8 && info.technique != Technique::vendor;
+  });
+}
+
 TEST(QuantizedRungs, PassOnLongSumsAndOnShapesThatLeaveTilesUnfilled) {
-  const std::vector<Variant> products = rungs_named(matmul_type(), "prepacked_int8"),
-                             convolutions = rungs_named(convolution_type(), "direct_int8");
+  const std::vector<Variant> products = quantized_rungs(matmul_type()),
+                             convolutions = quantized_rungs(convolution_type());
   if (products.empty() || convolutions.empty()) GTEST_SKIP() << "this CPU has no AVX512_VNNI";
   for (const int threads : {1, 3}) {
     for (const matmul::Problem& p : {matmul::Problem{1, 1, 1},
@@ -52,7 +58,7 @@ TEST(QuantizedRungs, PassOnLongSumsAndOnShapesThatLeaveTilesUnfilled) {
                                      {90, 97, 9000},
                                      {200, 16, 64},
                                      {17, 300, 65}})
-      EXPECT_EQ(expect_passed<matmul::Matmul>(p, products, threads), 1);
+      EXPECT_EQ(expect_passed<matmul::Matmul>(p, products, threads), std::ssize(products));
     using convolution::Direction;
     for (const convolution::Problem& p :
          {convolution::Problem{Direction::forward, 2, 3, 35, 35, 20, 11, 11, 4, 4, 2, 2},
@@ -60,22 +66,26 @@ TEST(QuantizedRungs, PassOnLongSumsAndOnShapesThatLeaveTilesUnfilled) {
           {Direction::forward, 1, 5, 9, 20, 17, 2, 3, 3, 5, 1, 4},  // strides above the kernel
           {Direction::forward, 2, 24, 7, 7, 6, 3, 3, 2, 2, 1, 1, 6},
           {Direction::forward, 1, 70, 5, 64, 33, 1, 1}})
-      EXPECT_EQ(expect_passed<convolution::Convolution>(p, convolutions, threads), 1);
+      EXPECT_EQ(expect_passed<convolution::Convolution>(p, convolutions, threads),
+                std::ssize(convolutions));
   }
 }
 
 // The step is of an image and group: a NaN in one does not reach the others.
 TEST(QuantizedRungs, ANanReachesEveryPixelOfItsImageAlone) {
-  const std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_int8");
+  const std::vector<Variant> rungs = quantized_rungs(convolution_type());
   if (rungs.empty()) GTEST_SKIP() << "this CPU has no AVX512_VNNI";
   const convolution::Problem p{convolution::Direction::forward, 2, 4, 6, 6, 8, 3, 3, 1, 1, 1, 1, 1};
   std::vector<float> x(2 * 4 * 36, 1.0F), w(8 * 4 * 9, 1.0F), y(2 * 8 * 36, 5.0F);
   x[40] = std::numeric_limits<float>::quiet_NaN();
-  const auto plan = plan_variant<convolution::Convolution>(rungs.front().entry, p, {});
   const convolution::Operands operands{x.data(), w.data(), y.data()};
-  plan->prepare(operands);
-  plan->run(operands);
-  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i < y.size() / 2) << i;
+  for (const Variant& rung : rungs) {
+    const auto plan = plan_variant<convolution::Convolution>(rung.entry, p, {});
+    plan->prepare(operands);
+    plan->run(operands);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(std::isnan(y[i]), i < y.size() / 2) << rung.name << " " << i;
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ inline std::vector<Variant> rungs_here(const PrimitiveType& type,
                                        const std::function<bool(const VariantInfo&)>& is_wanted) {
   std::vector<Variant> rungs;
   for (const Variant& variant : type.variants())
-    if (variant.why_unavailable.empty() && is_wanted(*variant.info)) rungs.push_back(variant);
+    if (is_wanted(*variant.info) && why_not_here(type, variant).empty()) rungs.push_back(variant);
   return rungs;
 }
 

@@ -44,7 +44,7 @@ class DirectInt8 final : public Plan {
         plane_((p_.out_h() + (p_.kernel_h - 1) / p_.stride_h) * pitch_),
         image_(elements_ * phases_h_ * phases_w_ * plane_ + 3 * lanes),
         panels_(ceil_div(p_.group_out(), panel)),
-        threads_(useful_threads(resources.threads)) {
+        threads_(useful_threads(flops(p_), resources.threads)) {
     require_quantized(p_.direction == Direction::forward, slots_ * p_.kernel_h * columns_);
     for (std::int64_t r = 0; r < p_.kernel_h; ++r)
       for (std::int64_t s = 0; s < columns_; ++s)
@@ -104,12 +104,6 @@ class DirectInt8 final : public Plan {
       pitch = std::max(pitch, ceil_div(p_.width + p_.pad_w - phase, p_.stride_w));
     }
     return std::clamp(pitch, read - padding, read);
-  }
-
-  // Waking a thread costs about a microsecond.
-  int useful_threads(int threads) const {
-    constexpr double flops_of_a_fork = 1e6;
-    return std::clamp(static_cast<int>(flops(p_) / flops_of_a_fork), 1, threads);
   }
 
   void set_vectors() {

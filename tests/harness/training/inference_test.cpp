@@ -80,6 +80,10 @@ TEST(LatencyOf, AddsTheThroughputOfRanksAndTakesPercentilesOverAll) {
 TEST(Inference, HasTheOutputsOfTheReferencesWithEachChoiceOfRungs) {
   std::vector<const char*> uses = {"serial", "simd", "openmp", "best", "vendor"};
   if (cpu_has(Extension::avx512_bf16)) uses.push_back("best,matmul=packed_bf16");
+  if (cpu_has(Extension::amx_bf16))
+    uses.push_back("best,matmul=packed_bf16_amx,convolution=direct_amx");
+  if (cpu_has(Extension::amx_int8))
+    uses.push_back("best,matmul=prepacked_int8_amx,convolution=direct_int8_amx");
   if (cpu_has(Extension::avx512_vnni)) {
     uses.push_back("int8");
     uses.push_back("best,matmul=prepacked_int8,convolution=direct_int8");

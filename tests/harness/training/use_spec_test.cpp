@@ -121,7 +121,7 @@ TEST(UseSpec, Int8IsBestAndTheRungsThatQuantizeForConstantWeightsAlone) {
       return v.info->precision == Precision::int8 && v.info->quantization_error > 0;
     });
     const std::string name = type->name();
-    EXPECT_EQ(quantize, name == "matmul" || name == "convolution" ? 1 : 0) << name;
+    EXPECT_EQ(quantize, name == "matmul" || name == "convolution" ? 2 : 0) << name;
     EXPECT_EQ(std::ssize(found) - quantize, std::ssize(best.candidates(*type))) << name;
   }
 }

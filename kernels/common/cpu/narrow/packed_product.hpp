@@ -118,7 +118,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       : source_(source),
         steps_(source.steps()),
         row_tiles_(ceil_div(source.m(), tile_side)),
-        threads_(useful_threads(source, threads)),
+        threads_(useful_threads(source.flops(), threads)),
         parts_(divides_columns() ? threads_ : 1),
         panels_(ceil_div(ceil_div(column_tiles(), parts_), Kernel::column_tiles)),
         has_few_rows_(panels_ > 1 && row_tiles_ <= 4 * rows_at_once),
@@ -155,12 +155,6 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   static_assert(prepacks || !is_quantized);
   static constexpr std::int64_t rows_at_once = Kernel::row_tiles,
                                 panel_columns = Kernel::column_tiles * tile_side;
-
-  // Waking a thread costs about a microsecond.
-  static int useful_threads(const Source& source, int threads) {
-    constexpr double flops_of_a_fork = 1e6;
-    return std::clamp(static_cast<int>(source.flops() / flops_of_a_fork), 1, threads);
-  }
 
   // Threads divide the columns of C or its rows: what makes the largest part smaller. Each packs
   // all of the other operand, which costs about as much as 16 more rows, or columns; so does a B

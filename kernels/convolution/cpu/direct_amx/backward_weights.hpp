@@ -8,7 +8,6 @@
 // are fewer than threads, they divide the sums.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -26,7 +25,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
         threads_(threads),
         lines_({forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
                 forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w)},
-               p_.group_in(), PairOf::images),
+               p_.group_in()),
         steps_(std::ssize(lines_.tiles())),
         panels_(ceil_div(p_.group_out(), panel)),
         slot_panels_(ceil_div(lines_.groups(), std::int64_t{2})),
@@ -48,6 +47,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   }
 
  private:
+  using Lines = SourceLines<PairOfImages>;
   static constexpr std::int64_t panel = 2 * narrow::tile_side;
   static constexpr std::int64_t block = panel * panel;  // sums
   static constexpr std::int64_t steps_at_once = 8;      // 2 KiB each of dy and of x
@@ -56,8 +56,8 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   std::int64_t pixels() const { return p_.out_h() * p_.out_w(); }
 
   // A group's channels, of `size` floats, in the images of a pair; null: there is no second image.
-  std::array<const float*, 2> images(const float* of, std::int64_t size, std::int64_t pair,
-                                     std::int64_t group) const {
+  Lines::Images images(const float* of, std::int64_t size, std::int64_t pair,
+                       std::int64_t group) const {
     const float* first = of + (2 * pair * p_.groups + group) * size;
     return {first, 2 * pair + 1 < p_.batch ? first + p_.groups * size : nullptr};
   }
@@ -75,7 +75,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
       for (std::int64_t pair = part.begin; pair < part.end; pair += pairs_at_once_) {
         const std::int64_t count = std::min(pairs_at_once_, part.end - pair);
         for (std::int64_t i = 0; i < count; ++i) {
-          lines_.fill(images(o.x, p_.group_in() * p_.height * p_.width, pair + i, group),
+          lines_.fill(images(o.x, p_.group_in() * p_.height * p_.width, pair + i, group), {},
                       x + i * lines_.bytes());
           pack_dy(images(o.y, p_.group_out() * pixels(), pair + i, group), dy + i * dy_bytes_);
         }
@@ -89,9 +89,9 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   }
 
   // [tiles of channels][steps]; what does not exist is 0.
-  STEPLADDER_DOT_TARGET void pack_dy(const std::array<const float*, 2>& dy, std::byte* to) const {
+  STEPLADDER_DOT_TARGET void pack_dy(const Lines::Images& dy, std::byte* to) const {
     for (std::int64_t channel = 0; channel < panels_ * panel; channel += narrow::tile_side)
-      for (const SourceLines::Pixels& at : lines_.tiles()) {
+      for (const Lines::Pixels& at : lines_.tiles()) {
         const __mmask16 mask = narrow::first_lanes(at.count);
         for (std::int64_t i = 0; i < narrow::tile_side; ++i, to += narrow::vector_bytes) {
           const std::int64_t from = (channel + i) * pixels() + at.first;
@@ -204,7 +204,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
 
   Problem p_;
   int threads_;
-  SourceLines lines_;
+  Lines lines_;
   std::int64_t steps_;  // of 16 positions
   std::int64_t panels_, slot_panels_;
   std::int64_t blocks_;    // of a group

@@ -29,7 +29,7 @@ std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
   if (problem.direction == Direction::backward_weights)
     convolution = std::make_unique<AmxBackwardWeights>(problem, resources.threads);
   else
-    convolution = std::make_unique<AmxCorrelation>(problem, resources.threads);
+    convolution = std::make_unique<AmxCorrelation<PairOfSlots>>(problem, resources.threads);
   return std::make_unique<OpenMpPlan>(std::move(convolution), resources.threads);
 }
 

@@ -1,6 +1,6 @@
 // The source of a correlation in cache lines of 16 elements, with the padding, so that 16
 // neighbouring pixels are a tile of the matrix unit, and a tap of all pixels is an offset. An
-// element is two numbers of bf16: of neighbouring slots, or of a slot in two images. A slot is a
+// element is 32 bits: narrow numbers of neighbouring slots, or of a slot in two images. A slot is a
 // channel; where channels are few, it is a (channel, tap).
 //
 //   lines      [groups of 16 elements][phases_h][phases_w][rows][pitch]
@@ -18,6 +18,7 @@
 
 #include "kernels/common/cpu/narrow/interleaved.hpp"
 #include "kernels/common/cpu/narrow/packed_product.hpp"
+#include "kernels/common/cpu/narrow/quantize.hpp"
 #include "kernels/convolution/axis.hpp"
 
 namespace stepladder::convolution {
@@ -28,8 +29,31 @@ STEPLADDER_DOT_INLINE __m512i pairs(__m512 first, __m512 second) {
                                   (__m512i)_mm512_cvtne2ps_pbh(second, first));
 }
 
-enum class PairOf { slots, images };
+// What an element is: `numbers` of as many vectors of floats.
+struct PairOfSlots {
+  using Dot = narrow::DotBf16;
+  static constexpr std::int64_t numbers = 2, slots = 2;
+  STEPLADDER_DOT_INLINE __m512i operator()(const __m512 (&of)[numbers]) const {
+    return pairs(of[0], of[1]);
+  }
+};
+struct PairOfImages : PairOfSlots {
+  static constexpr std::int64_t slots = 1;
+};
+// With 128 added, as the instruction takes uint8.
+struct QuadOfSlots {
+  using Dot = narrow::DotQuantized;
+  static constexpr std::int64_t numbers = 4, slots = 4;
+  float inverse = 0;
+  STEPLADDER_DOT_INLINE __m512i operator()(const __m512 (&of)[numbers]) const {
+    __m512i four[numbers];
+    for (std::int64_t i = 0; i < numbers; ++i)
+      four[i] = narrow::quantized(of[i], _mm512_set1_ps(inverse));
+    return narrow::with_offset(narrow::quads(four));
+  }
+};
 
+template <class Element>
 class SourceLines {
  public:
   // 16 positions, of which `stored` are `count` pixels of the target, from `first` on.
@@ -40,15 +64,15 @@ class SourceLines {
   struct Slot {
     std::int64_t channel, h, w;  // the tap, if taps are slots
   };
+  using Images = std::array<const float*, 2>;
 
-  SourceLines(const Correlation& of, std::int64_t channels, PairOf pair_of)
+  SourceLines(const Correlation& of, std::int64_t channels)
       : h_(of.h),
         w_(of.w),
-        pair_of_(pair_of),
         slot_h_(channels < few_channels ? h_.taps : 1),
         slot_w_(channels < few_channels ? w_.taps : 1),
         slots_(channels * slot_h_ * slot_w_),
-        groups_(ceil_div(slots_, slots_of_group())),
+        groups_(ceil_div(slots_, slots_of_group)),
         phases_h_(std::min(h_.stride, taps_h())),
         phases_w_(std::min(w_.stride, taps_w())),
         read_(w_.pixels + (taps_w() - 1) / w_.stride),
@@ -73,10 +97,8 @@ class SourceLines {
     }
   }
 
+  static constexpr std::int64_t slots_of_group = Element::slots * narrow::tile_side;
   std::int64_t slots() const { return slots_; }
-  std::int64_t slots_of_group() const {
-    return pair_of_ == PairOf::slots ? 2 * narrow::tile_side : narrow::tile_side;
-  }
   std::int64_t groups() const { return groups_; }
   std::int64_t group_bytes() const { return phases_h_ * phases_w_ * plane_ * narrow::vector_bytes; }
   // With what tiles and taps read behind the last row.
@@ -95,13 +117,14 @@ class SourceLines {
   }
 
   // From images of [channels, height, width]. The second one counts if pairs are of images; null: 0.
-  STEPLADDER_DOT_TARGET void fill(const std::array<const float*, 2>& images, std::byte* to) const {
+  STEPLADDER_DOT_TARGET void fill(const Images& images, const Element& element,
+                                  std::byte* to) const {
     for (std::int64_t group = 0; group < groups_; ++group)
       for (std::int64_t phase = 0; phase < phases_h_ * phases_w_; ++phase) {
-        fill(images, group, phase / phases_w_, phase % phases_w_, to);
+        fill(images, element, group, {phase / phases_w_, phase % phases_w_}, to);
         to += plane_ * narrow::vector_bytes;
       }
-    set_zero(to, 2 * narrow::tile_side + read_);
+    set_zero(element, to, 2 * narrow::tile_side + read_);
   }
 
  private:
@@ -131,11 +154,17 @@ class SourceLines {
             std::max(begin, ceil_div(std::max(w_.source - origin, std::int64_t{0}), w_.stride))};
   }
 
-  STEPLADDER_DOT_TARGET static void set_zero(std::byte* to, std::int64_t lines) {
+  STEPLADDER_DOT_TARGET static void set_zero(const Element& element, std::byte* to,
+                                             std::int64_t lines) {
+    const __m512 zeros[Element::numbers]{};
+    const __m512i line = element(zeros);
     for (std::int64_t i = 0; i < lines; ++i)
-      _mm512_store_si512(to + i * narrow::vector_bytes, _mm512_setzero_si512());
+      _mm512_store_si512(to + i * narrow::vector_bytes, line);
   }
 
+  struct Phase {
+    std::int64_t h, w;
+  };
   // A number of an element: where row 0 reads it, and which of 16 columns exist.
   struct Source {
     const float* from;
@@ -144,27 +173,34 @@ class SourceLines {
   };
 
   // The rows of a phase, 16 columns at a time.
-  STEPLADDER_DOT_TARGET void fill(const std::array<const float*, 2>& images, std::int64_t group,
-                                  std::int64_t phase_h, std::int64_t phase_w, std::byte* to) const {
+  STEPLADDER_DOT_TARGET void fill(const Images& images, const Element& element, std::int64_t group,
+                                  const Phase& phase, std::byte* to) const {
     const std::int64_t rows = plane_ / pitch_;
-    const Range all = columns(phase_w),
+    const Range all = columns(phase.w),
                 inside{std::min(all.begin, pitch_), std::min(all.end, pitch_)};
     for (std::int64_t row = 0; row < rows; ++row) {
       std::byte* line = to + row * pitch_ * narrow::vector_bytes;
-      set_zero(line, inside.begin);
-      set_zero(line + inside.end * narrow::vector_bytes, pitch_ - inside.end);
+      set_zero(element, line, inside.begin);
+      set_zero(element, line + inside.end * narrow::vector_bytes, pitch_ - inside.end);
     }
     for (std::int64_t first = inside.begin; first < inside.end; first += narrow::tile_side) {
       const std::int64_t count = std::min(narrow::tile_side, inside.end - first);
-      Source sources[narrow::tile_side][2];
+      Source sources[narrow::tile_side][Element::numbers];
       for (std::int64_t i = 0; i < narrow::tile_side; ++i)
-        for (std::int64_t j = 0; j < 2; ++j)
-          sources[i][j] = source(images, group, i, j, {phase_h, phase_w}, first, count);
+        for (std::int64_t j = 0; j < Element::numbers; ++j) {
+          const bool of_images = Element::slots == 1;
+          const std::int64_t slot = group * slots_of_group + i * Element::slots;
+          sources[i][j] = source(images[static_cast<std::size_t>(of_images ? j : 0)],
+                                 slot + (of_images ? 0 : j), phase, {first, first + count});
+        }
       for (std::int64_t row = 0; row < rows; ++row) {
         __m512i v[narrow::tile_side];
 #pragma GCC unroll 16
-        for (std::int64_t i = 0; i < narrow::tile_side; ++i)
-          v[i] = pairs(load(sources[i][0], row), load(sources[i][1], row));
+        for (std::int64_t i = 0; i < narrow::tile_side; ++i) {
+          __m512 values[Element::numbers];
+          for (std::int64_t j = 0; j < Element::numbers; ++j) values[j] = load(sources[i][j], row);
+          v[i] = element(values);
+        }
         narrow::transpose_groups(v);
         std::byte* line = to + (row * pitch_ + first) * narrow::vector_bytes;
         for (std::int64_t i = 0; i < count; ++i)
@@ -173,22 +209,18 @@ class SourceLines {
     }
   }
 
-  // Number j of element i of a group.
-  Source source(const std::array<const float*, 2>& images, std::int64_t group, std::int64_t i,
-                std::int64_t j, std::array<std::int64_t, 2> phase, std::int64_t first,
-                std::int64_t count) const {
-    const bool of_slots = pair_of_ == PairOf::slots;
-    const std::int64_t index = group * slots_of_group() + (of_slots ? 2 * i + j : i);
-    const float* image = images[static_cast<std::size_t>(of_slots ? 0 : j)];
+  Source source(const float* image, std::int64_t index, const Phase& phase,
+                const Range& columns) const {
     const Slot at = slot(index, 0);
-    const std::int64_t row = phase[0] + at.h + h_.origin,
-                       column = first * w_.stride + phase[1] + at.w + w_.origin;
+    const std::int64_t row = phase.h + at.h + h_.origin,
+                       column = columns.begin * w_.stride + phase.w + at.w + w_.origin;
     if (index >= slots_ || image == nullptr) return {image, row, 0};
     const std::int64_t before = ceil_div(std::max(-column, std::int64_t{0}), w_.stride),
                        until = ceil_div(std::max(w_.source - column, std::int64_t{0}), w_.stride);
-    return {image + (at.channel * h_.source + row) * w_.source + column, row,
-            static_cast<__mmask16>(narrow::first_lanes(std::min(until, count)) &
-                                   ~narrow::first_lanes(before))};
+    return {
+        image + (at.channel * h_.source + row) * w_.source + column, row,
+        static_cast<__mmask16>(narrow::first_lanes(std::min(until, columns.end - columns.begin)) &
+                               ~narrow::first_lanes(before))};
   }
 
   STEPLADDER_DOT_INLINE __m512 load(const Source& source, std::int64_t row) const {
@@ -203,7 +235,6 @@ class SourceLines {
   }
 
   Axis h_, w_;
-  PairOf pair_of_;
   std::int64_t slot_h_, slot_w_;  // taps that are slots, or 1
   std::int64_t slots_, groups_;
   std::int64_t phases_h_, phases_w_;
