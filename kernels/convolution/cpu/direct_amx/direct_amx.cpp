@@ -2,7 +2,7 @@
 // by one instruction: 16 x 16 sums of 32 products. Numbers of 16 neighbouring pixels are one row of
 // a tile, so that a tap is an unaligned load. Operands and results in memory stay fp32.
 //
-// Expected over direct_tile_bf16: 3 to 10x; less with few channels, where making the elements counts.
+// Expected over direct_tile_bf16: 3 to 10x; less with few channels, where making the lines counts.
 #include "kernels/common/cpu/extensions.hpp"
 #include "kernels/convolution/cpu/direct_amx/backward_weights.hpp"
 #include "kernels/convolution/cpu/direct_amx/correlation.hpp"

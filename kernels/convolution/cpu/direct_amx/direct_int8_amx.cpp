@@ -2,7 +2,7 @@
 // quantizes the weights, a step for each output channel; run() quantizes x, a step for each image
 // and group.
 //
-// Expected over direct_int8: 2 to 4x; less with few channels, where making the elements counts.
+// Expected over direct_int8: 2 to 4x; less with few channels, where making the lines counts.
 #include <optional>
 
 #include "kernels/common/cpu/extensions.hpp"

@@ -116,7 +116,8 @@ class SourceLines {
             index % slot_w_ + tap % taps_w()};
   }
 
-  // From images of [channels, height, width]. The second one counts if pairs are of images; null: 0.
+  // From images of [channels, height, width]. The second one counts if pairs are of images; null:
+  // it is 0.
   STEPLADDER_DOT_TARGET void fill(const Images& images, const Element& element,
                                   std::byte* to) const {
     for (std::int64_t group = 0; group < groups_; ++group)

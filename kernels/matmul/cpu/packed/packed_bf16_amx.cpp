@@ -1,7 +1,7 @@
 // `packed_bf16_openmp` with the matrix unit of each core (AMX) in place of dot products of vectors.
 //
-// Expected over packed_bf16_openmp: up to 30x in the product itself; rounding and packing, which take
-// as long as before, leave 3 to 8x.
+// Expected over packed_bf16_openmp: up to 30x in the product itself; rounding and packing, which
+// take as long as before, leave 3 to 8x.
 #include "kernels/common/cpu/narrow/amx_kernel.hpp"
 #include "kernels/matmul/cpu/packed/rounded_product.hpp"
 

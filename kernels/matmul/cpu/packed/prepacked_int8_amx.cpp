@@ -1,6 +1,7 @@
 // `prepacked_int8` with the matrix unit of each core (AMX) in place of dot products of vectors.
 //
-// Expected over prepacked_int8: up to 8x in the product itself; quantizing A takes as long as before.
+// Expected over prepacked_int8: up to 8x in the product itself; quantizing A takes as long as
+// before.
 #include "kernels/common/cpu/narrow/amx_kernel.hpp"
 #include "kernels/matmul/cpu/packed/quantized_product.hpp"
 
