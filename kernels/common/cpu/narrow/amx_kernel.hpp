@@ -10,6 +10,8 @@
 #define STEPLADDER_AMX_TARGET \
   __attribute__((target(      \
       "amx-tile,amx-int8,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni")))
+// Into a function of the same target.
+#define STEPLADDER_AMX_INLINE STEPLADDER_AMX_TARGET __attribute__((always_inline)) inline
 
 namespace stepladder::narrow {
 
@@ -33,19 +35,65 @@ class AmxTiles {
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
 
-  // Adds to the sums of a row and a column of tiles.
-  template <class Dot, int row, int column>
-  STEPLADDER_AMX_TARGET __attribute__((always_inline)) static inline void add() {
+  // Of height x width tiles. GCC's intrinsics do not say that they access memory: hence barriers.
+  STEPLADDER_AMX_INLINE static void zero() {
+    __asm__ volatile("" ::: "memory");
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  // from: [2][2] tiles.
+  template <int height, int width>
+  STEPLADDER_AMX_INLINE static void load(const std::byte* from) {
+    __asm__ volatile("" ::: "memory");
+    _tile_loadd(0, from, vector_bytes);
+    if constexpr (width > 1) _tile_loadd(1, from + tile_bytes, vector_bytes);
+    if constexpr (height > 1) _tile_loadd(2, from + 2 * tile_bytes, vector_bytes);
+    if constexpr (height > 1 && width > 1) _tile_loadd(3, from + 3 * tile_bytes, vector_bytes);
+  }
+  // A step of k: tiles of A that are `below` bytes apart, tiles of B that are `right` bytes apart.
+  template <class Dot, int height, int width>
+  STEPLADDER_AMX_INLINE static void add(const std::byte* a, std::int64_t below, const std::byte* b,
+                                        std::int64_t right) {
+    _tile_loadd(4, a, vector_bytes);
+    _tile_loadd(6, b, vector_bytes);
+    add<Dot, 0>();
+    if constexpr (width > 1) {
+      _tile_loadd(7, b + right, vector_bytes);
+      add<Dot, 1>();
+    }
+    if constexpr (height > 1) {
+      _tile_loadd(5, a + below, vector_bytes);
+      add<Dot, 2>();
+      if constexpr (width > 1) add<Dot, 3>();
+    }
+  }
+  // To rows that are `row` bytes apart, and tiles that are `right` and `below` bytes apart.
+  template <int height, int width>
+  STEPLADDER_AMX_INLINE static void store(std::byte* to, std::int64_t row = vector_bytes,
+                                          std::int64_t right = tile_bytes,
+                                          std::int64_t below = 2 * tile_bytes) {
+    _tile_stored(0, to, row);
+    if constexpr (width > 1) _tile_stored(1, to + right, row);
+    if constexpr (height > 1) _tile_stored(2, to + below, row);
+    if constexpr (height > 1 && width > 1) _tile_stored(3, to + below + right, row);
+    __asm__ volatile("" ::: "memory");
+  }
+
+ private:
+  template <class Dot, int sums>
+  STEPLADDER_AMX_INLINE static void add() {
     if constexpr (std::is_base_of_v<DotInt8, Dot>) {
-      if constexpr (row == 0 && column == 0) _tile_dpbusd(0, 4, 6);
-      if constexpr (row == 0 && column == 1) _tile_dpbusd(1, 4, 7);
-      if constexpr (row == 1 && column == 0) _tile_dpbusd(2, 5, 6);
-      if constexpr (row == 1 && column == 1) _tile_dpbusd(3, 5, 7);
+      if constexpr (sums == 0) _tile_dpbusd(0, 4, 6);
+      if constexpr (sums == 1) _tile_dpbusd(1, 4, 7);
+      if constexpr (sums == 2) _tile_dpbusd(2, 5, 6);
+      if constexpr (sums == 3) _tile_dpbusd(3, 5, 7);
     } else {
-      if constexpr (row == 0 && column == 0) _tile_dpbf16ps(0, 4, 6);
-      if constexpr (row == 0 && column == 1) _tile_dpbf16ps(1, 4, 7);
-      if constexpr (row == 1 && column == 0) _tile_dpbf16ps(2, 5, 6);
-      if constexpr (row == 1 && column == 1) _tile_dpbf16ps(3, 5, 7);
+      if constexpr (sums == 0) _tile_dpbf16ps(0, 4, 6);
+      if constexpr (sums == 1) _tile_dpbf16ps(1, 4, 7);
+      if constexpr (sums == 2) _tile_dpbf16ps(2, 5, 6);
+      if constexpr (sums == 3) _tile_dpbf16ps(3, 5, 7);
     }
   }
 };
@@ -72,46 +120,22 @@ class AmxKernel {
  private:
   template <class Dot, int height, int width>
   STEPLADDER_AMX_TARGET static void tiles(const Part& part) {
-    __asm__ volatile("" ::: "memory");  // GCC's intrinsics do not say that they read memory
-    std::byte* kept = part.sums;
-    if (part.is_first) {
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
-    } else {
-      _tile_loadd(0, kept, vector_bytes);
-      if constexpr (width > 1) _tile_loadd(1, kept + tile_bytes, vector_bytes);
-      if constexpr (height > 1) _tile_loadd(2, kept + 2 * tile_bytes, vector_bytes);
-      if constexpr (height > 1 && width > 1) _tile_loadd(3, kept + 3 * tile_bytes, vector_bytes);
-    }
+    if (part.is_first)
+      AmxTiles::zero();
+    else
+      AmxTiles::load<height, width>(part.sums);
     const std::byte *a = part.a, *b = part.b;
-    for (std::int64_t s = 0; s < part.steps; ++s, a += tile_bytes, b += tile_bytes) {
-      _tile_loadd(4, a, vector_bytes);
-      _tile_loadd(6, b, vector_bytes);
-      AmxTiles::add<Dot, 0, 0>();
-      if constexpr (width > 1) {
-        _tile_loadd(7, b + part.b_column, vector_bytes);
-        AmxTiles::add<Dot, 0, 1>();
-      }
-      if constexpr (height > 1) {
-        _tile_loadd(5, a + part.a_row, vector_bytes);
-        AmxTiles::add<Dot, 1, 0>();
-        if constexpr (width > 1) AmxTiles::add<Dot, 1, 1>();
-      }
-    }
+    for (std::int64_t s = 0; s < part.steps; ++s, a += tile_bytes, b += tile_bytes)
+      AmxTiles::add<Dot, height, width>(a, part.a_row, b, part.b_column);
     // Whole tiles of bf16 go to C directly.
     const bool is_direct = part.is_last && std::is_same_v<Dot, DotBf16> &&
                            part.rows == height * tile_side && part.columns == width * tile_side;
     alignas(64) std::byte result[4 * tile_bytes];
-    std::byte* to = is_direct ? reinterpret_cast<std::byte*>(part.c) : part.is_last ? result : kept;
-    const std::int64_t row = is_direct ? part.ldc * 4 : vector_bytes,
-                       right = is_direct ? vector_bytes : tile_bytes,
-                       below = is_direct ? row * tile_side : 2 * tile_bytes;
-    _tile_stored(0, to, row);
-    if constexpr (width > 1) _tile_stored(1, to + right, row);
-    if constexpr (height > 1) _tile_stored(2, to + below, row);
-    if constexpr (height > 1 && width > 1) _tile_stored(3, to + below + right, row);
+    if (is_direct)
+      AmxTiles::store<height, width>(reinterpret_cast<std::byte*>(part.c), part.ldc * 4,
+                                     vector_bytes, part.ldc * 4 * tile_side);
+    else
+      AmxTiles::store<height, width>(part.is_last ? result : part.sums);
     if (part.is_last && !is_direct) store<Dot>(part, result);
   }
 

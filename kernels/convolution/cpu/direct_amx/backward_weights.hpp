@@ -133,42 +133,19 @@ class AmxBackwardWeights final : public ThreadedConvolution {
 
   template <int height, int width>
   STEPLADDER_AMX_TARGET void add(const Block& of) const {
-    using narrow::AmxTiles, narrow::DotBf16, narrow::tile_bytes, narrow::vector_bytes;
-    __asm__ volatile("" ::: "memory");  // GCC's intrinsics do not say that they read memory
+    using narrow::AmxTiles, narrow::tile_bytes;
     auto* const sums = reinterpret_cast<std::byte*>(of.sums);
-    if (of.is_first) {
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
-    } else {
-      _tile_loadd(0, sums, vector_bytes);
-      if constexpr (width > 1) _tile_loadd(1, sums + tile_bytes, vector_bytes);
-      if constexpr (height > 1) _tile_loadd(2, sums + 2 * tile_bytes, vector_bytes);
-      if constexpr (height > 1 && width > 1) _tile_loadd(3, sums + 3 * tile_bytes, vector_bytes);
-    }
+    if (of.is_first)
+      AmxTiles::zero();
+    else
+      AmxTiles::load<height, width>(sums);
     for (std::int64_t pair = 0; pair < of.pairs; ++pair) {
       const std::byte *a = of.dy + pair * dy_bytes_, *b = of.x + pair * lines_.bytes();
-      for (std::int64_t s = 0; s < of.steps; ++s, a += tile_bytes, b += tile_bytes) {
-        _tile_loadd(4, a, vector_bytes);
-        _tile_loadd(6, b, vector_bytes);
-        AmxTiles::add<DotBf16, 0, 0>();
-        if constexpr (width > 1) {
-          _tile_loadd(7, b + lines_.group_bytes(), vector_bytes);
-          AmxTiles::add<DotBf16, 0, 1>();
-        }
-        if constexpr (height > 1) {
-          _tile_loadd(5, a + steps_ * tile_bytes, vector_bytes);
-          AmxTiles::add<DotBf16, 1, 0>();
-          if constexpr (width > 1) AmxTiles::add<DotBf16, 1, 1>();
-        }
-      }
+      for (std::int64_t s = 0; s < of.steps; ++s, a += tile_bytes, b += tile_bytes)
+        AmxTiles::add<narrow::DotBf16, height, width>(a, steps_ * tile_bytes, b,
+                                                      lines_.group_bytes());
     }
-    _tile_stored(0, sums, vector_bytes);
-    if constexpr (width > 1) _tile_stored(1, sums + tile_bytes, vector_bytes);
-    if constexpr (height > 1) _tile_stored(2, sums + 2 * tile_bytes, vector_bytes);
-    if constexpr (height > 1 && width > 1) _tile_stored(3, sums + 3 * tile_bytes, vector_bytes);
-    __asm__ volatile("" ::: "memory");
+    AmxTiles::store<height, width>(sums);
   }
 
   // Adds the sums of all parts for this thread's rows of tiles, one for 16 slots of an output

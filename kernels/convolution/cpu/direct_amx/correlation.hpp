@@ -221,36 +221,16 @@ class AmxCorrelation final : public ThreadedCorrelation {
 
   template <int height, int width>
   STEPLADDER_AMX_TARGET static void tiles(const Panel& at, std::int64_t tile) {
-    using narrow::AmxTiles, narrow::tile_bytes, narrow::vector_bytes;
-    __asm__ volatile("" ::: "memory");  // GCC's intrinsics do not say that they read memory
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    using narrow::AmxTiles, narrow::tile_bytes;
+    AmxTiles::zero();
     const std::byte *group = at.lines + tile * tile_bytes, *b = at.weights;
     for (std::int64_t g = 0; g < at.sub->lines.groups(); ++g, group += at.sub->lines.group_bytes())
       for (const std::int64_t tap : at.sub->lines.taps()) {
-        const std::byte* a = group + tap;
-        _tile_loadd(4, a, vector_bytes);
-        _tile_loadd(6, b, vector_bytes);
-        AmxTiles::add<typename Element::Dot, 0, 0>();
-        if constexpr (width > 1) {
-          _tile_loadd(7, b + tile_bytes, vector_bytes);
-          AmxTiles::add<typename Element::Dot, 0, 1>();
-        }
-        if constexpr (height > 1) {
-          _tile_loadd(5, a + tile_bytes, vector_bytes);
-          AmxTiles::add<typename Element::Dot, 1, 0>();
-          if constexpr (width > 1) AmxTiles::add<typename Element::Dot, 1, 1>();
-        }
+        AmxTiles::add<typename Element::Dot, height, width>(group + tap, tile_bytes, b, tile_bytes);
         b += panel_bytes;
       }
     alignas(64) std::byte sums[4][tile_bytes];
-    _tile_stored(0, sums[0], vector_bytes);
-    if constexpr (width > 1) _tile_stored(1, sums[1], vector_bytes);
-    if constexpr (height > 1) _tile_stored(2, sums[2], vector_bytes);
-    if constexpr (height > 1 && width > 1) _tile_stored(3, sums[3], vector_bytes);
-    __asm__ volatile("" ::: "memory");
+    AmxTiles::store<height, width>(sums[0]);
     for (std::int64_t i = 0; i < height; ++i)
       for (std::int64_t j = 0; j < width; ++j)
         store(at, tile + i, j * narrow::tile_side, sums[2 * i + j]);
