@@ -63,9 +63,9 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
 }
 
 // Runs one step for each turn, which names an alternative of each operation, and keeps the `most`
-// fastest alternatives of each, the fastest first. The first turn is run once before, to warm up. A
-// short step runs twice before each turn: its weights may stay in the caches, of the cores where
-// the same alternatives leave them.
+// fastest alternatives of each, the fastest first. The first turn runs twice before: to warm up,
+// and to tell whether the step is short. Before each turn a short step runs the same alternatives
+// twice, untimed, so that each thread finds the weights in its own caches.
 void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>& turns,
                   TrainableNetwork& network) {
   std::vector<Operation>& operations = network.operations();

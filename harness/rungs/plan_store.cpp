@@ -124,13 +124,14 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
         continue;
       }
       // The first run includes cold caches, and on a device the launch. A choice among several
-      // candidates uses the best of a few more runs; of more yet where they take as long as waking
-      // a team of threads, which must not rule out a rung.
+      // candidates uses the best of a few more runs. Short ones are repeated ten times, whatever
+      // they took first: the team of threads may have slept, and that must not rule out a rung.
       constexpr double short_seconds = 5e-4;
       const Place place = variant.info->place;
       // The slowest rank's: all ranks must make the same number of runs.
       double seconds = slowest(verdict.seconds);
-      if (place == Place::cuda && candidates.size() > 1) seconds = time_run(*runner, place);
+      if (place == Place::cuda && candidates.size() > 1)
+        seconds = slowest(time_run(*runner, place));
       const int runs = candidates.size() == 1 ? 0 : seconds < short_seconds ? 10 : 3;
       for (int i = 0; i < runs && (seconds < short_seconds || seconds < 3 * shortest); ++i)
         seconds = std::min(seconds, slowest(time_run(*runner, place)));

@@ -1,9 +1,12 @@
 // The rungs that gather strided pixels or have several short rows in a tile, with every stride up
 // to one more than the vector code takes, and rows that end before, at and after whole vectors.
 // Random problems have strides of 1 to 4. And every rung where no filter element reaches dx, and
-// direct_tile where the weights, their sums and dy take several blocks.
+// direct_tile where the weights, their sums and dy take several blocks; and the rungs on AMX with
+// more channels than random problems have.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -86,6 +89,24 @@ TEST(ConvolutionDirectTile, PassesBlocks) {
   expect(Direction::backward_weights, 45, 5, 48);
   expect(Direction::backward_weights, 45, 5, 64);
   EXPECT_GE(ran, 3 * 8);
+}
+
+// Several groups of lines and phases of a stride, an odd batch, threads that end within images, more
+// threads than pairs of images, padding larger than the kernel, taps as slots.
+TEST(ConvolutionAmx, PassesGroupsOfLinesAndPhases) {
+  std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_amx");
+  if (rungs.empty()) GTEST_SKIP() << "this CPU has no AMX";
+  std::ranges::move(rungs_named(convolution_type(), "direct_int8_amx"), std::back_inserter(rungs));
+  int ran = 0;
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights})
+    for (const Problem& of : {Problem{direction, 5, 70, 11, 20, 33, 3, 5, 2, 3, 1, 2},
+                              {direction, 3, 96, 9, 9, 64, 3, 3, 2, 2, 1, 1, 2},
+                              {direction, 2, 40, 6, 5, 17, 2, 3, 1, 1, 4, 40},
+                              {direction, 4, 7, 30, 30, 20, 9, 9, 2, 2, 4, 4},
+                              {direction, 3, 3, 12, 33, 20, 5, 5, 1, 1, 2, 2}})
+      for (const int threads : {1, 3, 4}) ran += expect_passed<Convolution>(of, rungs, threads);
+  EXPECT_EQ(ran, 5 * 3 * (3 + 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionStrides,

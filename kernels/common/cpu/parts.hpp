@@ -16,6 +16,13 @@ inline int parts_that_pay(std::int64_t items, std::int64_t elements, std::int64_
       std::clamp<std::int64_t>(std::min(items, elements / min_elements), 1, threads));
 }
 
+// The threads that pay for a narrow product: a fork and join of a waiting team costs about a
+// microsecond.
+inline int threads_that_pay(double flops, int threads) {
+  constexpr double flops_of_a_fork = 1e6;
+  return std::clamp(static_cast<int>(flops / flops_of_a_fork), 1, threads);
+}
+
 // Calls body(range, part) for 0 <= part < parts. Ranges begin at multiples of `granule`.
 template <class Body>
 void for_each_part(std::int64_t items, int parts, const Body& body, std::int64_t granule = 1) {

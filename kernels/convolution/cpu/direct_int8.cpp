@@ -21,7 +21,7 @@
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/narrow/quantize.hpp"
-#include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/parts.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/convolution.hpp"
 
@@ -44,7 +44,7 @@ class DirectInt8 final : public Plan {
         plane_((p_.out_h() + (p_.kernel_h - 1) / p_.stride_h) * pitch_),
         image_(elements_ * phases_h_ * phases_w_ * plane_ + 3 * lanes),
         panels_(ceil_div(p_.group_out(), panel)),
-        threads_(useful_threads(flops(p_), resources.threads)) {
+        threads_(threads_that_pay(flops(p_), resources.threads)) {
     require_quantized(p_.direction == Direction::forward, slots_ * p_.kernel_h * columns_);
     for (std::int64_t r = 0; r < p_.kernel_h; ++r)
       for (std::int64_t s = 0; s < columns_; ++s)

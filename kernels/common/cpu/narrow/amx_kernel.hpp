@@ -35,7 +35,8 @@ class AmxTiles {
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
 
-  // Of height x width tiles. GCC's intrinsics do not say that they access memory: hence barriers.
+  // GCC's intrinsics do not say that they access memory: hence barriers, also behind the stores that
+  // packed A and B.
   STEPLADDER_AMX_INLINE static void zero() {
     __asm__ volatile("" ::: "memory");
     _tile_zero(0);
@@ -43,7 +44,7 @@ class AmxTiles {
     _tile_zero(2);
     _tile_zero(3);
   }
-  // from: [2][2] tiles.
+  // Of height x width tiles. from: [2][2] tiles.
   template <int height, int width>
   STEPLADDER_AMX_INLINE static void load(const std::byte* from) {
     __asm__ volatile("" ::: "memory");
@@ -102,7 +103,10 @@ class AmxKernel {
  public:
   static constexpr std::int64_t row_tiles = 2, column_tiles = 2;
   static constexpr std::int64_t bytes_of_block = 1 << 20;  // half of an L2
-  static constexpr std::int64_t steps_of_block = 8;        // 16 KiB of A, or of B, stay in L1
+  // Of about 8 steps, at most 12: 16 to 24 KiB of A, or of B, stay in L1.
+  static std::int64_t blocks_of_k(std::int64_t steps) {
+    return std::max((steps + 3) / 8, std::int64_t{1});
+  }
 
   template <class Dot>
   void multiply(const Part& part) const {

@@ -9,8 +9,9 @@ namespace stepladder::narrow {
 
 struct DotKernel {
   static constexpr std::int64_t row_tiles = 2, column_tiles = 3;
-  static constexpr std::int64_t steps_of_block = 128;      // 384 KiB of B, in L2
   static constexpr std::int64_t bytes_of_block = 1 << 21;  // from L3 it arrives as fast as needed
+  // Of 128 steps: 384 KiB of B, in L2.
+  static std::int64_t blocks_of_k(std::int64_t steps) { return ceil_div(steps, std::int64_t{128}); }
 
   template <class Dot>
   void multiply(const Part& part) const {

@@ -9,12 +9,13 @@
 // pass by, so that rows of C are written in memory order; as many rows as the kernel multiplies at
 // once are packed just before, for each block anew. Few rows that several panels read are all
 // packed first, and a block is one panel. A long k is divided into blocks, between which the sums
-// of a row of tiles are kept. Threads divide columns or rows of C, and pack for themselves: what
+// of the packed rows are kept; all of these rows meet a block of B before the next. Threads divide columns or rows of C, and pack for themselves: what
 // another core has packed takes longer to arrive than packing it again.
 //
-// A kernel multiplies up to row_tiles x column_tiles tiles, of steps_of_block of k, and has
-//   multiply(Part)   the sums of Part's steps, stored to C or kept
-//   bytes_of_block   of panels of B; a larger block packs A less often
+// A kernel multiplies up to row_tiles x column_tiles tiles and has
+//   multiply(Part)       the sums of Part's steps, stored to C or kept
+//   blocks_of_k(steps)   into how many k is divided
+//   bytes_of_block       of panels of B; a larger block packs A less often
 // A source has Operands, the sizes m, n, k and steps, flops(), and
 //   pack_a(operands, tiles, to)     rows of tiles of A: [tiles][steps]
 //   pack_b(operands, columns, to)   a panel of B: [tiles][steps]
@@ -30,7 +31,7 @@
 
 #include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/cpu/narrow/quantize.hpp"
-#include "kernels/common/cpu/partition.hpp"
+#include "kernels/common/cpu/parts.hpp"
 #include "kernels/common/integer_math.hpp"
 #include "kernels/common/variant.hpp"
 
@@ -118,14 +119,14 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       : source_(source),
         steps_(source.steps()),
         row_tiles_(ceil_div(source.m(), tile_side)),
-        threads_(useful_threads(source.flops(), threads)),
+        threads_(threads_that_pay(source.flops(), threads)),
         parts_(divides_columns() ? threads_ : 1),
         panels_(ceil_div(ceil_div(column_tiles(), parts_), Kernel::column_tiles)),
         has_few_rows_(panels_ > 1 && row_tiles_ <= 4 * rows_at_once),
         block_panels_(panels_of_block()),
         a_(tiles(threads_ * rows_kept() * steps_)),
         b_(tiles((prepacks ? parts_ * panels_ : threads_ * block_panels_) * tiles_of_panel())),
-        sums_(tiles(blocks_of_k() > 1 ? threads_ * tiles_of_sums() : 0)) {}
+        sums_(tiles(Kernel::blocks_of_k(steps_) > 1 ? threads_ * tiles_of_sums() : 0)) {}
 
   void prepare(const Operands& o) override {
     if constexpr (prepacks) {
@@ -187,7 +188,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
 
   void multiply(const Operands& o, Range rows, std::int64_t part, int thread) const {
     const Kernel kernel;
-    const std::int64_t blocks_of_k = this->blocks_of_k();
+    const std::int64_t blocks_of_k = Kernel::blocks_of_k(steps_);
     std::byte* a = a_.get() + thread * rows_kept() * steps_ * tile_bytes;
     if (has_few_rows_) source_.pack_a(o, rows, a);
     const Range columns = columns_of(part);
@@ -199,7 +200,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
       if (!prepacks)
         for (std::int64_t i = 0; i < block_panels_; ++i)
           pack_b(o, block, first + i * panel_columns, b + i * tiles_of_panel() * tile_bytes);
-      // The sums of all rows at a.
+      // Of the rows packed at a.
       std::byte* sums = sums_.get() + thread * tiles_of_sums() * tile_bytes;
       for (std::int64_t begin = rows.begin; begin < rows.end; begin += rows_kept()) {
         const Range kept{begin, std::min(rows.end, begin + rows_kept())};
@@ -249,11 +250,6 @@ class PackedProduct final : public Plan<typename Source::Operands> {
     return aligned_array<std::byte>(static_cast<std::size_t>(count * tile_bytes));
   }
   std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
-  // Of about so many steps.
-  std::int64_t blocks_of_k() const {
-    return std::max((steps_ + Kernel::steps_of_block / 2 - 1) / Kernel::steps_of_block,
-                    std::int64_t{1});
-  }
   std::int64_t tiles_of_sums() const {
     return ceil_div(rows_kept(), rows_at_once) * rows_at_once * Kernel::column_tiles *
            block_panels_;
@@ -272,7 +268,8 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   AlignedArray<std::byte> a_;  // of each thread: [rows_kept()][steps] tiles
   // All panels, [parts][panels], or those of a block of each thread: [column tiles][steps]
   AlignedArray<std::byte> b_;
-  AlignedArray<std::byte> sums_;  // of each thread: [panels of a block][row tiles][column tiles]
+  // Of each thread: [row tiles / rows_at_once][panels of a block][rows_at_once][column tiles]
+  AlignedArray<std::byte> sums_;
 };
 
 }  // namespace stepladder::narrow

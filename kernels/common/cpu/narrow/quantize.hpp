@@ -34,12 +34,6 @@ inline void require_quantized(bool is_forward, std::int64_t terms) {
     throw Unsupported("sums of more than 65,536 products may not fit 32 bits");
 }
 
-// Waking a thread costs about a microsecond.
-inline int useful_threads(double flops, int threads) {
-  constexpr double flops_of_a_fork = 1e6;
-  return std::clamp(static_cast<int>(flops / flops_of_a_fork), 1, threads);
-}
-
 struct Step {
   float size, inverse;
 };

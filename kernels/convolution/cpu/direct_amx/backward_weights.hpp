@@ -1,4 +1,5 @@
-// backward_weights on AMX, without unfolding. An element is two images, which count as one.
+// backward_weights on AMX, without unfolding. An element holds a number of each of two images; the
+// sum over k adds both.
 //
 //   tile of A   16 output channels x 16 neighbouring positions of dy, 0 between two rows
 //   tile of B   these positions x 16 input channels, of a tap: lines of x (source_lines.hpp)
@@ -6,6 +7,9 @@
 // The sums of a tap are kept between a part of the positions, whose tiles stay in L1 for all taps,
 // and the next part. Threads divide the pairs of images and add their sums at the end; where pairs
 // are fewer than threads, they divide the sums.
+//
+// A NaN or an infinity in x may reach dw of other taps and channels: between two rows it is
+// multiplied by 0.
 #pragma once
 
 #include <cstddef>

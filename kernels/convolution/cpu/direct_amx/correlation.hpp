@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,10 @@ namespace stepladder::convolution {
 template <class Element>
 class AmxCorrelation final : public ThreadedCorrelation {
  public:
+  // Throws Unsupported where offsets of weights do not fit 32 bits.
   AmxCorrelation(const Problem& problem, int threads) : ThreadedCorrelation(problem, threads) {
+    if (p_.w_count() > std::numeric_limits<std::int32_t>::max())
+      throw Unsupported("supports at most 2^31 - 1 weights");
     for (const Correlation& each : correlations_.all) {
       subs_.push_back(sub_of(each));
       lines_bytes_ = std::max(lines_bytes_, subs_.back().lines.bytes());

@@ -69,8 +69,8 @@ class SourceLines {
   SourceLines(const Correlation& of, std::int64_t channels)
       : h_(of.h),
         w_(of.w),
-        slot_h_(channels < few_channels ? h_.taps : 1),
-        slot_w_(channels < few_channels ? w_.taps : 1),
+        slot_h_(unfolds(channels) ? h_.taps : 1),
+        slot_w_(unfolds(channels) ? w_.taps : 1),
         slots_(channels * slot_h_ * slot_w_),
         groups_(ceil_div(slots_, slots_of_group)),
         phases_h_(std::min(h_.stride, taps_h())),
@@ -116,8 +116,8 @@ class SourceLines {
             index % slot_w_ + tap % taps_w()};
   }
 
-  // From images of [channels, height, width]. The second one counts if pairs are of images; null:
-  // it is 0.
+  // From images of [channels, height, width]. PairOfImages alone reads the second; null stands for
+  // zeros.
   STEPLADDER_DOT_TARGET void fill(const Images& images, const Element& element,
                                   std::byte* to) const {
     for (std::int64_t group = 0; group < groups_; ++group)
@@ -129,8 +129,11 @@ class SourceLines {
   }
 
  private:
-  static constexpr std::int64_t few_channels = 8;
-
+  // Whether taps are slots: where channels would leave most of a line empty.
+  bool unfolds(std::int64_t channels) const {
+    constexpr std::int64_t few_channels = 8, most_slots = 512;
+    return channels < few_channels && channels * h_.taps * w_.taps <= most_slots;
+  }
   std::int64_t taps_h() const { return h_.taps / slot_h_; }
   std::int64_t taps_w() const { return w_.taps / slot_w_; }
 
@@ -227,6 +230,7 @@ class SourceLines {
   STEPLADDER_DOT_INLINE __m512 load(const Source& source, std::int64_t row) const {
     const std::int64_t at = source.row + row * h_.stride;
     const __mmask16 exist = at >= 0 && at < h_.source ? source.exist : __mmask16{0};
+    if (exist == 0) return _mm512_setzero_ps();
     const float* from = source.from + row * h_.stride * w_.source;
     if (w_.stride == 1) return _mm512_maskz_loadu_ps(exist, from);
     const __m512i index =

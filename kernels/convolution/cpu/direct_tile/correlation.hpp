@@ -334,7 +334,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
             std::size_t... V>
   static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
                        std::int64_t source_elements, float* block) {
-    // In a row, the pixels that read padding for few taps alone: no tests for the others.
+    // Pixels in the middle of a row. A tap that reads the source for all of them is tested for the
+    // two pixels at each end alone.
     constexpr std::uint32_t inner = Pixels > 9 ? ((1U << (Pixels - 4)) - 1) << 2 : 0;
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * panel;

@@ -1,4 +1,4 @@
-// The plan of packed products of narrow operands: packed_bf16, prepacked_int8 and those on AMX.
+// The plan of the packed products of bf16 and int8, on vectors and on AMX.
 #pragma once
 
 #include "kernels/common/cpu/narrow/packed_product.hpp"

@@ -20,10 +20,10 @@ constexpr VariantInfo info{
     .epilogue = true,
     .quantization_error = 2.0 / 127 + 1.0 / (127 * 127),
 };
-static_assert(info.quantization_error == quantization_error);
+static_assert(info.quantization_error == narrow::quantization_error);
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
-  return quantized_product<DotKernel>(problem, resources.threads);
+  return quantized_product<narrow::DotKernel>(problem, resources.threads);
 }
 
 const Registration registration{info, plan};

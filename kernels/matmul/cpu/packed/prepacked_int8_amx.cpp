@@ -20,11 +20,11 @@ constexpr VariantInfo info{
     .epilogue = true,
     .quantization_error = 2.0 / 127 + 1.0 / (127 * 127),
 };
-static_assert(info.quantization_error == quantization_error);
+static_assert(info.quantization_error == narrow::quantization_error);
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {
   require_here(Extension::amx_int8);
-  return quantized_product<AmxKernel>(problem, resources.threads);
+  return quantized_product<narrow::AmxKernel>(problem, resources.threads);
 }
 
 const Registration registration{info, plan};
