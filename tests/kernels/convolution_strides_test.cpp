@@ -91,8 +91,8 @@ TEST(ConvolutionDirectTile, PassesBlocks) {
   EXPECT_GE(ran, 3 * 8);
 }
 
-// Several groups of lines and phases of a stride, an odd batch, threads that end within images, more
-// threads than pairs of images, padding larger than the kernel, taps as slots.
+// Several groups of lines and phases of a stride, an odd batch, threads that end within images,
+// more threads than pairs of images, padding larger than the kernel, taps as slots.
 TEST(ConvolutionAmx, PassesGroupsOfLinesAndPhases) {
   std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_amx");
   if (rungs.empty()) GTEST_SKIP() << "this CPU has no AMX";
