@@ -35,8 +35,8 @@ class AmxTiles {
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
 
-  // GCC's intrinsics do not say that they access memory: hence barriers, also behind the stores that
-  // packed A and B.
+  // GCC's intrinsics do not say that they access memory: hence barriers, also behind the stores
+  // that packed A and B.
   STEPLADDER_AMX_INLINE static void zero() {
     __asm__ volatile("" ::: "memory");
     _tile_zero(0);

@@ -9,8 +9,9 @@
 // pass by, so that rows of C are written in memory order; as many rows as the kernel multiplies at
 // once are packed just before, for each block anew. Few rows that several panels read are all
 // packed first, and a block is one panel. A long k is divided into blocks, between which the sums
-// of the packed rows are kept; all of these rows meet a block of B before the next. Threads divide columns or rows of C, and pack for themselves: what
-// another core has packed takes longer to arrive than packing it again.
+// of the packed rows are kept; all of these rows meet a block of B before the next. Threads divide
+// columns or rows of C, and pack for themselves: what another core has packed takes longer to
+// arrive than packing it again.
 //
 // A kernel multiplies up to row_tiles x column_tiles tiles and has
 //   multiply(Part)       the sums of Part's steps, stored to C or kept
