@@ -111,7 +111,7 @@ std::string judge_pace(Case& problem, const Variant& variant, Runner& runner, do
   // Of runs in a row. A matrix unit that was idle takes some microseconds for the first of them.
   constexpr double shortest = 5e-5, longest = 5e-2;
   constexpr double inexact = 2e-7;  // a run after a change
-  constexpr double patience = 1;    // before a rung is accused
+  constexpr double patience = 3;    // before a rung is accused: a disturbance lasts seconds
   constexpr int tries = 3, fewest_turns = 3, turns = 12;
   Paced paced(problem, variant, runner);
   problem.poison_samples(*variant.info, 0);
