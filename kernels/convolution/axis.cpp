@@ -36,12 +36,16 @@ Axis backward_axis(std::int64_t x, std::int64_t y, std::int64_t kernel, std::int
           .kernel_step = -stride};
 }
 
+Correlation forward_correlation(const Problem& p) {
+  return {forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),
+          forward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w)};
+}
+
 Correlations correlations_of(const Problem& p) {
   if (p.direction == Direction::forward)
     return {.source_channels = p.group_in(),
             .target_channels = p.group_out(),
-            .all = {{forward_axis(p.height, p.out_h(), p.kernel_h, p.stride_h, p.pad_h),
-                     forward_axis(p.width, p.out_w(), p.kernel_w, p.stride_w, p.pad_w)}}};
+            .all = {forward_correlation(p)}};
   Correlations classes{
       .source_channels = p.group_out(), .target_channels = p.group_in(), .all = {}};
   for (std::int64_t i = 0; i < p.stride_h; ++i)

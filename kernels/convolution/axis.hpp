@@ -38,6 +38,8 @@ struct Correlation {
   Axis h, w;
 };
 
+Correlation forward_correlation(const Problem& problem);  // whatever its direction
+
 // forward, or the classes of pixels of backward_data, stride_h · stride_w of them at most.
 struct Correlations {
   std::int64_t source_channels, target_channels;  // of one group

@@ -14,7 +14,6 @@
 //
 // Expected over direct_pixels: up to 4x, less what quantizing x takes.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -23,7 +22,7 @@
 #include "kernels/common/cpu/narrow/quantize.hpp"
 #include "kernels/common/cpu/parts.hpp"
 #include "kernels/common/integer_math.hpp"
-#include "kernels/convolution/convolution.hpp"
+#include "kernels/convolution/cpu/positions.hpp"
 
 namespace stepladder::convolution {
 namespace {
@@ -34,24 +33,14 @@ class DirectInt8 final : public Plan {
  public:
   DirectInt8(const Problem& problem, const Resources& resources)
       : p_(problem),
-        unfolds_(p_.group_in() < 4 && p_.kernel_w > 1),
-        slots_(p_.group_in() * (unfolds_ ? p_.kernel_w : 1)),
+        at_(forward_correlation(p_), false, p_.group_in() < 4),
+        slots_(p_.group_in() * at_.slot_w),
         elements_(ceil_div(slots_, std::int64_t{4})),
-        columns_(unfolds_ ? 1 : p_.kernel_w),
-        phases_h_(std::min(p_.stride_h, p_.kernel_h)),
-        phases_w_(std::min(p_.stride_w, columns_)),
-        pitch_(pitch()),
-        plane_((p_.out_h() + (p_.kernel_h - 1) / p_.stride_h) * pitch_),
-        image_(elements_ * phases_h_ * phases_w_ * plane_ + 3 * lanes),
+        image_(elements_ * at_.all_phases() + at_.behind(3 * lanes)),
         panels_(ceil_div(p_.group_out(), panel)),
         threads_(threads_that_pay(flops(p_), resources.threads)) {
-    require_quantized(p_.direction == Direction::forward, slots_ * p_.kernel_h * columns_);
-    for (std::int64_t r = 0; r < p_.kernel_h; ++r)
-      for (std::int64_t s = 0; s < columns_; ++s)
-        taps_.push_back((r % p_.stride_h * phases_w_ + s % p_.stride_w) * plane_ +
-                        r / p_.stride_h * pitch_ + s / p_.stride_w);
-    set_vectors();
-    const std::int64_t weights = p_.groups * panels_ * elements_ * std::ssize(taps_) * panel;
+    require_quantized(p_.direction == Direction::forward, slots_ * std::ssize(at_.taps));
+    const std::int64_t weights = p_.groups * panels_ * elements_ * std::ssize(at_.taps) * panel;
     weights_ = aligned_array<std::uint32_t>(static_cast<std::size_t>(weights));
     images_.assign(static_cast<std::size_t>(threads_ * image_), zeros);
     channels_.resize(static_cast<std::size_t>(p_.groups * panels_ * panel));
@@ -85,56 +74,19 @@ class DirectInt8 final : public Plan {
     float step = 0;
   };
 
-  // 16 positions of a plane, of which `stored` are pixels of y, from `first` on.
-  struct Pixels {
-    __mmask16 stored;
-    std::int64_t first;
-  };
-
-  // Of a plane: its row has the columns of x and the padding on their left. On their right, taps
-  // read the padding of the next row.
-  std::int64_t pitch() const {
-    std::int64_t pitch = p_.out_w();
-    if (unfolds_) return pitch;
-    const std::int64_t read = p_.out_w() + (columns_ - 1) / p_.stride_w;
-    std::int64_t padding = read;
-    for (std::int64_t phase = 0; phase < phases_w_; ++phase) {
-      padding =
-          std::min(padding, ceil_div(std::max(p_.pad_w - phase, std::int64_t{0}), p_.stride_w));
-      pitch = std::max(pitch, ceil_div(p_.width + p_.pad_w - phase, p_.stride_w));
-    }
-    return std::clamp(pitch, read - padding, read);
-  }
-
-  void set_vectors() {
-    const std::int64_t positions = (p_.out_h() - 1) * pitch_ + p_.out_w();
-    std::int64_t pixel = 0;
-    for (std::int64_t first = 0; first < positions; first += lanes) {
-      const std::int64_t before = pixel;
-      unsigned stored = 0;
-      for (std::int64_t i = 0; i < lanes && first + i < positions; ++i)
-        if ((first + i) % pitch_ < p_.out_w()) {
-          stored |= 1U << i;
-          ++pixel;
-        }
-      vectors_.push_back({static_cast<__mmask16>(stored), before});
-    }
-  }
-
   // Channel i of a block of weights; null: of zeros.
   void pack_channel(const float* filter, std::int64_t count, std::int64_t block, std::int64_t i) {
     const Step step = filter == nullptr ? Step{} : step_of(largest_magnitude(filter, count));
     std::int32_t sum = 0;
-    std::uint32_t* to = weights_.get() + block * elements_ * std::ssize(taps_) * panel + i;
+    std::uint32_t* to = weights_.get() + block * elements_ * std::ssize(at_.taps) * panel + i;
     for (std::int64_t e = 0; e < elements_; ++e)
       for (std::int64_t r = 0; r < p_.kernel_h; ++r)
-        for (std::int64_t s = 0; s < columns_; ++s, to += panel) {
+        for (std::int64_t s = 0; s < at_.taps_w; ++s, to += panel) {
           *to = 0;
           if (filter == nullptr) continue;
           for (std::int64_t j = 0; j < 4 && 4 * e + j < slots_; ++j) {
             const auto [channel, column] = slot(4 * e + j);
-            const float weight =
-                filter[(channel * p_.kernel_h + r) * p_.kernel_w + (unfolds_ ? column : s)];
+            const float weight = filter[(channel * p_.kernel_h + r) * p_.kernel_w + column + s];
             const auto rounded = static_cast<std::int32_t>(std::nearbyint(weight * step.inverse));
             *to |= (static_cast<std::uint32_t>(rounded) & 0xffU) << 8 * j;
             sum += rounded;
@@ -145,8 +97,7 @@ class DirectInt8 final : public Plan {
 
   // The channel, and the column of the kernel if it is unfolded.
   std::pair<std::int64_t, std::int64_t> slot(std::int64_t index) const {
-    return unfolds_ ? std::pair{index / p_.kernel_w, index % p_.kernel_w}
-                    : std::pair{index, std::int64_t{0}};
+    return {index / at_.slot_w, index % at_.slot_w};
   }
 
   void correlate(const Operands& o, int thread) {
@@ -174,14 +125,13 @@ class DirectInt8 final : public Plan {
 
   // Planes of elements: [elements][phases_h][phases_w][rows][pitch].
   STEPLADDER_DOT_TARGET void quantize(const float* x, float inverse, std::uint32_t* to) const {
-    const std::int64_t rows = plane_ / pitch_;
     for (std::int64_t e = 0; e < elements_; ++e)
-      for (std::int64_t phase_h = 0; phase_h < phases_h_; ++phase_h)
-        for (std::int64_t phase_w = 0; phase_w < phases_w_; ++phase_w)
-          for (std::int64_t row = 0; row < rows; ++row, to += pitch_) {
+      for (std::int64_t phase_h = 0; phase_h < at_.phases_h; ++phase_h)
+        for (std::int64_t phase_w = 0; phase_w < at_.phases_w; ++phase_w)
+          for (std::int64_t row = 0; row < at_.rows; ++row, to += at_.pitch) {
             const std::int64_t from = row * p_.stride_h + phase_h - p_.pad_h;
             if (from < 0 || from >= p_.height)
-              std::fill_n(to, pitch_, zeros);
+              std::fill_n(to, at_.pitch, zeros);
             else
               quantize_row(x + from * p_.width, e, phase_w, inverse, to);
           }
@@ -191,7 +141,7 @@ class DirectInt8 final : public Plan {
                                           std::int64_t phase_w, float inverse,
                                           std::uint32_t* to) const {
     const __m512 factor = _mm512_set1_ps(inverse);
-    for (std::int64_t first = 0; first < pitch_; first += lanes) {
+    for (std::int64_t first = 0; first < at_.pitch; first += lanes) {
       __m512i four[4];
       for (std::int64_t i = 0; i < 4; ++i) {
         four[i] = _mm512_setzero_si512();
@@ -201,7 +151,8 @@ class DirectInt8 final : public Plan {
                                          first * p_.stride_w + phase_w + column - p_.pad_w),
                             factor);
       }
-      _mm512_mask_storeu_epi32(to + first, first_lanes(pitch_ - first), with_offset(quads(four)));
+      _mm512_mask_storeu_epi32(to + first, first_lanes(at_.pitch - first),
+                               with_offset(quads(four)));
     }
   }
 
@@ -212,10 +163,7 @@ class DirectInt8 final : public Plan {
         first_lanes(ceil_div(std::max(p_.width - first, std::int64_t{0}), stride)) &
         ~(first < 0 ? first_lanes(ceil_div(-first, stride)) : __mmask16{0}));
     if (stride == 1) return _mm512_maskz_loadu_ps(inside, row + first);
-    const __m512i index =
-        _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                           _mm512_set1_epi32(static_cast<int>(stride)));
-    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, index, row + first, 4);
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, multiples(stride), row + first, 4);
   }
 
   // The pixels of one image, for one panel of channels.
@@ -227,7 +175,7 @@ class DirectInt8 final : public Plan {
   };
 
   void multiply(const Tiles& at) const {
-    const std::int64_t count = std::ssize(vectors_);
+    const std::int64_t count = std::ssize(at_.pixels);
     const std::int64_t tiles = ceil_div(count, std::int64_t{3});
     for (std::int64_t i = 0; i < tiles; ++i) {
       const Range part = partition(count, tiles, i);
@@ -256,12 +204,12 @@ class DirectInt8 final : public Plan {
     for (int i = 0; i < height; ++i)
 #pragma GCC unroll 3
       for (int j = 0; j < width; ++j) sums[i][j] = _mm512_set1_epi32(channels[i].offset);
-    const std::int64_t taps = std::ssize(taps_);
+    const std::int64_t taps = std::ssize(at_.taps);
     const std::uint32_t* weights = weights_.get() + at.block * elements_ * taps * panel;
     const std::uint32_t* plane = at.image + vector * lanes;
-    for (std::int64_t e = 0; e < elements_; ++e, plane += phases_h_ * phases_w_ * plane_)
+    for (std::int64_t e = 0; e < elements_; ++e, plane += at_.all_phases())
       for (std::int64_t t = 0; t < taps; ++t, weights += panel) {
-        const std::uint32_t* from = plane + taps_[static_cast<std::size_t>(t)];
+        const std::uint32_t* from = plane + at_.taps[static_cast<std::size_t>(t)];
         __m512i pixels[width];
 #pragma GCC unroll 3
         for (int j = 0; j < width; ++j) pixels[j] = _mm512_loadu_si512(from + j * lanes);
@@ -279,25 +227,21 @@ class DirectInt8 final : public Plan {
       const __m512 step = _mm512_set1_ps(channels[i].step), of_image = _mm512_set1_ps(at.step);
 #pragma GCC unroll 3
       for (int j = 0; j < width; ++j) {
-        const Pixels& pixels = vectors_[static_cast<std::size_t>(vector + j)];
+        const Positions::Pixels& pixels = at_.pixels[static_cast<std::size_t>(vector + j)];
         const __m512 results =
             _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[i][j]), of_image), step);
-        _mm512_mask_storeu_ps(at.y + i * y_size + pixels.first,
-                              first_lanes(std::popcount(pixels.stored)),
+        _mm512_mask_storeu_ps(at.y + i * y_size + pixels.first, first_lanes(pixels.count),
                               _mm512_maskz_compress_ps(pixels.stored, results));
       }
     }
   }
 
   Problem p_;
-  bool unfolds_;           // the columns of the kernel, like channels
+  Positions at_;           // columns of the kernel are slots where channels are few
   std::int64_t slots_;     // channels of a group, or (channel, column)
   std::int64_t elements_;  // of four slots
-  std::int64_t columns_;   // of taps
-  std::int64_t phases_h_, phases_w_, pitch_, plane_, image_, panels_;
+  std::int64_t image_, panels_;
   int threads_;
-  std::vector<std::int64_t> taps_;  // offsets of their first position in the planes
-  std::vector<Pixels> vectors_;
   AlignedArray<std::uint32_t> weights_;  // [groups][panels][elements][taps][panel]
   std::vector<std::uint32_t> images_;    // [threads][image]
   std::vector<Channel> channels_;        // [groups][panels][panel]

@@ -25,6 +25,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/common/cpu/narrow/interleaved.hpp"
+
 #define STEPLADDER_DOT_TARGET \
   __attribute__((             \
       target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni,avx512vpopcntdq")))
@@ -38,6 +40,18 @@ inline constexpr std::int64_t group_bytes = 4, lanes = 16, vector_bytes = group_
 // As many lanes as `count` elements fill, up to 16.
 inline __mmask16 first_lanes(std::int64_t count) {
   return static_cast<__mmask16>((1U << std::clamp(count, std::int64_t{0}, lanes)) - 1);
+}
+
+// 0, step, 2 step, …: indices of a gather or scatter.
+STEPLADDER_DOT_INLINE __m512i multiples(std::int64_t step) {
+  return _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                            _mm512_set1_epi32(static_cast<int>(step)));
+}
+
+// Numbers i of two vectors, rounded to bf16, side by side in lane i.
+STEPLADDER_DOT_INLINE __m512i bf16_pairs(__m512 first, __m512 second) {
+  return _mm512_permutexvar_epi16(_mm512_load_si512(interleaved),
+                                  (__m512i)_mm512_cvtne2ps_pbh(second, first));
 }
 
 struct DotBf16 {

@@ -27,9 +27,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   AmxBackwardWeights(const Problem& problem, int threads)
       : p_(problem),
         threads_(threads),
-        lines_({forward_axis(p_.height, p_.out_h(), p_.kernel_h, p_.stride_h, p_.pad_h),
-                forward_axis(p_.width, p_.out_w(), p_.kernel_w, p_.stride_w, p_.pad_w)},
-               p_.group_in()),
+        lines_(forward_correlation(p_), p_.group_in()),
         steps_(std::ssize(lines_.tiles())),
         panels_(ceil_div(p_.group_out(), panel)),
         slot_panels_(ceil_div(lines_.groups(), std::int64_t{2})),
@@ -95,7 +93,7 @@ class AmxBackwardWeights final : public ThreadedConvolution {
   // [tiles of channels][steps]; what does not exist is 0.
   STEPLADDER_DOT_TARGET void pack_dy(const Lines::Images& dy, std::byte* to) const {
     for (std::int64_t channel = 0; channel < panels_ * panel; channel += narrow::tile_side)
-      for (const Lines::Pixels& at : lines_.tiles()) {
+      for (const Positions::Pixels& at : lines_.tiles()) {
         const __mmask16 mask = narrow::first_lanes(at.count);
         for (std::int64_t i = 0; i < narrow::tile_side; ++i, to += narrow::vector_bytes) {
           const std::int64_t from = (channel + i) * pixels() + at.first;
@@ -103,7 +101,8 @@ class AmxBackwardWeights final : public ThreadedConvolution {
           const __m512 first = _mm512_maskz_loadu_ps(exist, dy[0] + from),
                        second = dy[1] == nullptr ? _mm512_setzero_ps()
                                                  : _mm512_maskz_loadu_ps(exist, dy[1] + from);
-          _mm512_store_si512(to, _mm512_maskz_expand_epi32(at.stored, pairs(first, second)));
+          _mm512_store_si512(
+              to, _mm512_maskz_expand_epi32(at.stored, narrow::bf16_pairs(first, second)));
         }
       }
   }
@@ -172,14 +171,10 @@ class AmxBackwardWeights final : public ThreadedConvolution {
         sum = _mm512_add_ps(sum, _mm512_load_ps(from + j * of_part));
       // Slots are as far apart as channels, or (channel, tap).
       const auto [channel, h, w] = lines_.slot(first, index % taps);
-      const std::int64_t distance = taps;
-      const __m512i offsets = _mm512_mullo_epi32(
-          _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-          _mm512_set1_epi32(static_cast<int>(distance)));
       _mm512_mask_i32scatter_ps(dw + (group * p_.group_out() + o) * filter +
                                     (channel * p_.kernel_h + h) * p_.kernel_w + w,
-                                narrow::first_lanes(lines_.slots() - first), offsets, sum,
-                                sizeof(float));
+                                narrow::first_lanes(lines_.slots() - first),
+                                narrow::multiples(taps), sum, sizeof(float));
     }
   }
 

@@ -93,7 +93,7 @@ class AmxCorrelation final : public ThreadedCorrelation {
   }
 
   static void set_targets(Sub& sub) {
-    for (const typename Lines::Pixels& pixels : sub.lines.tiles()) {
+    for (const Positions::Pixels& pixels : sub.lines.tiles()) {
       std::int64_t pixel = pixels.first;
       for (std::int64_t i = 0; i < narrow::tile_side; ++i) {
         sub.targets.push_back(static_cast<std::int32_t>(
@@ -244,7 +244,7 @@ class AmxCorrelation final : public ThreadedCorrelation {
   STEPLADDER_DOT_TARGET static void store(const Panel& at, std::int64_t tile, std::int64_t first,
                                           const std::byte* sums) {
     const auto index = static_cast<std::size_t>(tile);
-    const typename Lines::Pixels& pixels = at.sub->lines.tiles()[index];
+    const Positions::Pixels& pixels = at.sub->lines.tiles()[index];
     __m512i v[narrow::tile_side];
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < narrow::tile_side; ++i)

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/common/cpu/extensions.hpp"
-#include "kernels/common/cpu/narrow/interleaved.hpp"
 #include "kernels/matmul/cpu/packed/narrow_product.hpp"
 
 namespace stepladder::matmul {
@@ -85,13 +84,12 @@ class RoundedOperands {
   STEPLADDER_DOT_INLINE void load_across_k(const float* values, std::int64_t row, Range columns,
                                            std::int64_t l, Vectors& v) const {
     const __mmask16 mask = narrow::first_lanes(columns.end - columns.begin);
-    const __m512i pairs = _mm512_load_si512(narrow::interleaved);
     for (std::int64_t g = 0; g < narrow::tile_side; ++g) {
       const std::int64_t left = p_.k - l - 2 * g;
       const float* from = values + (l + 2 * g) * row + columns.begin;
       const __m512 low = _mm512_maskz_loadu_ps(left > 0 ? mask : __mmask16{0}, from),
                    high = _mm512_maskz_loadu_ps(left > 1 ? mask : __mmask16{0}, from + row);
-      v[g] = _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+      v[g] = narrow::bf16_pairs(low, high);
     }
   }
 
