@@ -2,6 +2,7 @@
 // version 3 takes them directly. The variants are built with the version that is installed.
 #pragma once
 
+#include <cstring>
 #include <dnnl.hpp>
 #include <string>
 
@@ -17,6 +18,15 @@ inline std::string onednn_remark(const dnnl::primitive& primitive) {
          std::to_string(version->patch) + " " + kernel;
 }
 
+// Memory of oneDNN that begins with zeros. The kernels of bf16 in oneDNN 3.2 need it: in
+// backward_weights they leave the taps of dw that meet nothing but padding unwritten, and on AMX
+// they multiply scratch memory by 0 before they have written it.
+inline dnnl::memory zeroed_memory(const dnnl::memory::desc& desc, const dnnl::engine& engine) {
+  dnnl::memory memory(desc, engine);
+  if (void* data = memory.get_data_handle()) std::memset(data, 0, desc.get_size());
+  return memory;
+}
+
 // One operand in the caller's layout and format, and in those of the primitive; the same memory if
 // they are equal.
 struct ReorderedMemory {
@@ -28,7 +38,7 @@ struct ReorderedMemory {
            const dnnl::engine& engine, bool is_result = false) {
     plain = dnnl::memory(plain_desc, engine, nullptr);
     same = plain_desc == chosen_desc;
-    chosen = same ? plain : dnnl::memory(chosen_desc, engine);
+    chosen = same ? plain : zeroed_memory(chosen_desc, engine);
     if (!same) reorder = is_result ? dnnl::reorder(chosen, plain) : dnnl::reorder(plain, chosen);
   }
   void reorder_before(dnnl::stream& stream) {

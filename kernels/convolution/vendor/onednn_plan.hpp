@@ -93,7 +93,7 @@ class OneDnn final : public Plan {
       x_.set({x, type, image}, x_chosen, engine_, &result() == &x_);
       w_.set({w, type, filters}, w_chosen, engine_, &result() == &w_);
       y_.set({y, type, image}, y_chosen, engine_, &result() == &y_);
-      arguments_.emplace(DNNL_ARG_SCRATCHPAD, Memory(scratch, engine_));
+      arguments_.emplace(DNNL_ARG_SCRATCHPAD, zeroed_memory(scratch, engine_));
     };
     switch (direction_) {
       case Direction::forward:
