@@ -165,15 +165,20 @@ double best_rate(int threads, double units_per_thread, const std::function<void(
 using Probe = double (*)(std::int64_t rounds);  // returns the FLOPs of a round
 
 struct Peak {
-  const char* name;
+  std::string name;
   Probe probe;  // null: the machine has no such instruction
   std::int64_t rounds;
 };
 std::vector<Peak> peaks() {
+  constexpr std::int64_t fma_rounds = 1500000;
+  std::vector<Peak> all;
 #if defined(__x86_64__)
-  const Probe fma = cpu_has(Isa::avx512) ? fma_flops_avx512
-                    : cpu_has(Isa::avx2) ? fma_flops_avx2
-                                         : fma_flops_sse;
+  const std::pair<Isa, Probe> widest_first[] = {
+      {Isa::avx512, fma_flops_avx512}, {Isa::avx2, fma_flops_avx2}, {Isa::sse42, fma_flops_sse}};
+  for (const auto& [isa, probe] : widest_first)
+    if (cpu_has(isa) || isa == Isa::sse42)  // every x86-64 executes that probe
+      all.push_back(
+          {all.empty() ? "fma_peak" : fmt::format("fma_peak_{}", name_of(isa)), probe, fma_rounds});
   const Probe bf16 = cpu_has(Extension::amx_bf16)      ? amx_flops<false>
                      : cpu_has(Extension::avx512_bf16) ? bf16_flops
                                                        : nullptr;
@@ -182,12 +187,13 @@ std::vector<Peak> peaks() {
                                                        : nullptr;
   const Probe bits = cpu_has(Extension::avx512_vpopcntdq) ? binary_flops : nullptr;
 #else
-  const Probe fma = fma_flops_neon, bf16 = nullptr, int8 = nullptr, bits = nullptr;
+  all.push_back({"fma_peak", fma_flops_neon, fma_rounds});
+  const Probe bf16 = nullptr, int8 = nullptr, bits = nullptr;
 #endif
-  return {{"fma_peak", fma, 1500000},
-          {"bf16_peak", bf16, 400000},
-          {"int8_peak", int8, 400000},
-          {"binary_peak", bits, 500000}};
+  all.push_back({"bf16_peak", bf16, 400000});
+  all.push_back({"int8_peak", int8, 400000});
+  all.push_back({"binary_peak", bits, 500000});
+  return all;
 }
 
 double peak_rate(const Peak& peak, int threads) {

@@ -12,10 +12,11 @@
 namespace stepladder {
 
 struct Ceiling {
-  // fma_peak; bf16_peak, int8_peak and binary_peak, of the widest instructions that the machine has
-  // for these operands; on the device also tf32_peak, of its tensor cores; stream_read,
-  // stream_triad (2 reads, 1 write), stream_copy, stream_write; in place: stream_update (2 reads, 1
-  // write), stream_scale (1 read, 1 write)
+  // fma_peak, of the widest instruction set of the machine; fma_peak_avx2 and fma_peak_sse42 of
+  // narrower ones (SSE multiplies and adds apart); bf16_peak, int8_peak and binary_peak, of the
+  // widest instructions that the machine has for these operands; on the device also tf32_peak, of
+  // its tensor cores; stream_read, stream_triad (2 reads, 1 write), stream_copy, stream_write; in
+  // place: stream_update (2 reads, 1 write), stream_scale (1 read, 1 write)
   std::string name;
   std::string unit;   // GFLOP/s or GB/s
   int threads = 1;    // 0: the device

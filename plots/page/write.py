@@ -81,6 +81,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     swap_data = swap.swap_data(run, found, root)
     step_block = blocks.steps(run)
     inference_block = blocks.inference(run)
+    sets = blocks.instruction_sets_table(run)
     machine = blocks.machine(run)
     clock_sentence, clock_table = clocks.clocks(run, found)
     facts: dict[str, Any] = {
@@ -105,6 +106,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "convergence": convergence.convergence(run),
         "replicas": replicas.replicas(run),
         "clock_sentence": clock_sentence, "clock_table": clock_table,
+        "instruction_sets": markup.html(sets) if sets else None,
         "machine": markup.html(machine) if machine else None,
         "quiet": environment.get("quiet_sentence") or "",
         "noise": noise_line(run),

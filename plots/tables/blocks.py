@@ -9,6 +9,8 @@ steps              time of a training step per network and configuration
 steps-over-ranks   the same over several ranks, from the folder all_reduce/ of the run, or from the
 run
 inference          latency and throughput of requests to networks that infer
+instruction-sets   GFLOP/s of rungs that are built for several instruction sets, and the share of
+                   the peak of each
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -39,6 +41,7 @@ from pathlib import Path
 from plots.data import attribution, modes, network, schema, spread
 from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
 from plots.data.inference import services
+from plots.data.instruction_sets import builds, peak_of_each
 from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (
     MISSING,
@@ -73,6 +76,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
         "inference": lambda _: inference(run),
+        "instruction-sets": lambda _: instruction_sets(run),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
@@ -316,6 +320,31 @@ def inference_tables(run: Run) -> str | None:
         labels = ("rungs", "on", "batch", "median", "p90", "p99", "longest", "samples/s", "layers")
         parts += [f"**{name}**", markdown.table(labels, rows, 2)]
     return "\n\n".join(parts)
+
+
+def instruction_sets(run: Run) -> str | None:
+    table = instruction_sets_table(run)
+    return f"{source(run)} {table}" if table else None
+
+
+def instruction_sets_table(run: Run) -> str | None:
+    """A line for each rung that was measured as built for several instruction sets."""
+    peak = peak_of_each(run)
+    found = builds(ladders(run), peak)
+    if not found:
+        return None
+    rows = [[b.primitive, f"`{b.family}`",
+             *(cell for isa in peak for cell in (
+                 number(b.rates.get(isa), ".3g"),
+                 percent(100 * b.rates[isa] / peak[isa] if isa in b.rates else None))),
+             str(b.problems)] for b in found]
+    labels = ("primitive", "rung", *(label for isa in peak for label in (isa, "of its peak")),
+              "problems")
+    measured = ", ".join(f"{isa} {value:.3g}" for isa, value in peak.items())
+    return ("One source, built for each instruction set, on one thread: GFLOP/s, geometric means "
+            f"over the problems, and the share of the peak of that set ({measured} GFLOP/s; SSE "
+            "has no FMA: it multiplies and adds apart). Rungs that save multiplications are left "
+            "out.\n\n" + markdown.table(labels, rows, 2))
 
 
 def sweep(run: Run) -> str | None:

@@ -39,6 +39,9 @@ def render(run: Run) -> str:
     if run.step is not None:
         found = configurations(run.step)
         parts += [step_section(found, network) for network in networks(found)]
+    sets = blocks.instruction_sets_table(run)
+    if sets:
+        parts.append(f"## Instruction sets\n\n{sets}")
     sweep = blocks.sweep_table(run)
     if sweep:
         parts.append(f"## Thread sweep\n\n{sweep}")

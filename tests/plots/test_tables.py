@@ -7,7 +7,18 @@ from plots.data.numbers import binary_size, milliseconds, percent, plural, times
 from plots.data.reading import load_run
 from plots.tables import blocks
 from plots.tables.tables_md import render
-from run_folder import LAYERS, VARIANTS, summary_row, table_row, total, unavailable_row, write_csv
+from run_folder import (
+    LAYERS,
+    VARIANTS,
+    ceiling,
+    environment,
+    summary_row,
+    table_row,
+    total,
+    unavailable_row,
+    write_csv,
+    write_json,
+)
 from tests import columns
 
 
@@ -84,6 +95,31 @@ def test_the_speedup_of_a_step_is_that_over_the_baseline(tmp_path):
     line, = [line for line in blocks.steps(run).splitlines() if "`best`" in line]
     assert [cell.strip() for cell in line.strip("|").split("|")][-2:] == ["4.00x", "2.00"]
     assert "| over `serial` | measured / predicted |" in blocks.steps(run)
+
+
+def test_each_build_of_a_rung_is_held_against_the_peak_of_its_instruction_set(tmp_path):
+    def built(variant, rate, problem="p", **values):
+        return summary_row(variant, 1.0, problem=problem, gflops_per_s=rate,
+                           **{"technique": "simd", "precision": "fp32"} | values)
+
+    write_json(tmp_path / "environment.json", **environment())
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("fma_peak", "GFLOP/s", 200.0), ceiling("fma_peak_avx2", "GFLOP/s", 100.0),
+        ceiling("fma_peak_sse42", "GFLOP/s", 40.0),
+        ceiling("fma_peak_sse42", "GFLOP/s", 80.0, threads=2)])
+    write_csv(tmp_path, columns.SUMMARY, [
+        built("simd_sse42", 20.0), built("simd_sse42", 5.0, "q"), built("simd_avx2", 60.0),
+        built("simd_avx2", 15.0, "q"), built("simd_avx512", 40.0), built("simd_avx512", 40.0, "q"),
+        built("simd_avx512", 1.0, "of one build alone"), built("simd_sse42", 70.0, threads=2),
+        built("packed_avx512", 150.0), built("packed_int8_avx2", 90.0, precision="int8"),
+        built("packed_int8_avx512", 90.0, precision="int8")])
+    run = load_run(tmp_path)
+    text = section(render(run), "## Instruction sets")
+    assert table_row(text, "matmul") == ["matmul", "`simd`", "10", "25 %", "30", "30 %", "40",
+                                         "20 %", "2"]
+    assert "sse42 40, avx2 100, avx512 200 GFLOP/s" in " ".join(text.split())
+    assert "packed" not in text
+    assert text.strip() in blocks.known_blocks(run, [])["instruction-sets"](tmp_path)
 
 
 def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):
