@@ -54,8 +54,7 @@ Summary paired_ratio(std::span<const double> numerator, std::span<const double> 
   return ratios.empty() ? Summary{} : summarize(std::move(ratios));
 }
 
-Summary summarize_visits(const std::vector<std::vector<double>>& visits, double usual_spread) {
-  constexpr int usual_degrees = 6;
+Summary summarize_visits(const std::vector<std::vector<double>>& visits, const UsualSpread& usual) {
   std::vector<double> all, centers;
   for (const std::vector<double>& visit : visits) {
     all.insert(all.end(), visit.begin(), visit.end());
@@ -65,9 +64,9 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, double 
   if (visits.size() < 2) return summary;
   const auto own_degrees = static_cast<double>(visits.size() - 1);
   const double own = standard_deviation(centers);
-  const int degrees = usual_degrees + static_cast<int>(visits.size()) - 1;
-  const double spread =
-      std::sqrt((usual_degrees * usual_spread * usual_spread + own_degrees * own * own) / degrees);
+  const int degrees = usual.degrees + static_cast<int>(visits.size()) - 1;
+  const double spread = std::sqrt(
+      (usual.degrees * usual.deviation * usual.deviation + own_degrees * own * own) / degrees);
   const double half_width =
       student_critical(0.05, degrees) * spread / std::sqrt(static_cast<double>(visits.size()));
   summary.ci_low = std::min(summary.ci_low, summary.median * std::exp(-half_width));
@@ -75,13 +74,14 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, double 
   return summary;
 }
 
-void UsualSpread::add(const std::string& group, double difference) {
-  differences_[group].push_back(std::abs(difference));
+void VisitDifferences::add(const std::string& group, double difference) {
+  differences_[group].push_back(difference);
 }
 
-double UsualSpread::of(const std::string& group) const {
+UsualSpread VisitDifferences::usual(const std::string& group) const {
   constexpr double percentile = 0.93, of_normal = 1.8119;  // of |x|, in standard deviations
   constexpr std::size_t least_rows = 20;
+  constexpr double most_degrees = UsualSpread{}.degrees;
   std::vector<double> differences;
   if (const auto own = differences_.find(group); own != differences_.end())
     differences = own->second;
@@ -90,12 +90,16 @@ double UsualSpread::of(const std::string& group) const {
     for (const auto& [name, of_group] : differences_)
       differences.insert(differences.end(), of_group.begin(), of_group.end());
   }
-  if (differences.empty()) return 0;
-  const auto at =
-      differences.begin() +
-      static_cast<std::ptrdiff_t>(percentile * static_cast<double>(differences.size() - 1));
+  if (differences.empty()) return {};
+  const double shared = median(differences);
+  for (double& difference : differences) difference = std::abs(difference);
+  const auto rows = static_cast<double>(differences.size());
+  const auto at = differences.begin() + static_cast<std::ptrdiff_t>(percentile * (rows - 1));
   std::nth_element(differences.begin(), at, differences.end());
-  return *at / of_normal / std::numbers::sqrt2;
+  const double deviation = *at / of_normal;  // of the difference of two visits
+  const double share = deviation > 0 ? std::min(1.0, std::pow(shared / deviation, 2)) : 0;
+  return {deviation / std::numbers::sqrt2,
+          static_cast<int>(std::lround(std::min(most_degrees, rows / (1 + (rows - 1) * share))))};
 }
 
 double standard_deviation(const std::vector<double>& values) {

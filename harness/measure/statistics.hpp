@@ -28,26 +28,36 @@ double percentile(std::span<const double> sorted, double percent);
 // Median and confidence interval of numerator[i] / denominator[i], over the i that both have.
 Summary paired_ratio(std::span<const double> numerator, std::span<const double> denominator);
 
+// What rows that are disturbed alike say of the spread between visits: a standard deviation of
+// logarithms, and the visits that it counts for.
+struct UsualSpread {
+  double deviation = 0;
+  int degrees = 6;
+};
+
 // Of a row in several visits: at least as wide as what the spread between its visits gives.
 // `visits` are the positive times of each, none empty. Two or three visits tell little about their
-// own spread s: it is drawn towards `usual_spread`, the standard deviation between visits of rows
-// like it (UsualSpread), as if that came from d0 = 6 more visits,
+// own spread s: it is drawn towards the usual one, as if that came from d0 = `degrees` more visits,
 //   s'^2 = (d0 usual^2 + (v - 1) s^2) / (d0 + v - 1)
 // of logarithms, with Student's t of d0 + v - 1 degrees of freedom (Smyth 2004, moderated t). One
 // visit has no such part: its interval is of that visit.
-Summary summarize_visits(const std::vector<std::vector<double>>& visits, double usual_spread);
+Summary summarize_visits(const std::vector<std::vector<double>>& visits, const UsualSpread& usual);
 
-// Standard deviation between visits of most rows, from the first two visits of each. Rows of one
-// primitive on one number of threads and ranks form a group: neighbours disturb what waits for two
-// cores or for a message much more than what runs on one. The 93rd percentile of a group counts,
-// because a few rows differ much more than the others; with it the next visit is outside for 9 to
-// 11 % of the rows of three published runs. A group of fewer than 20 rows has the spread of all
-// groups together; 0 when there is none.
-class UsualSpread {
+// The usual spread, from the first two visits of each row. Rows of one primitive on one number of
+// threads and ranks form a group: neighbours disturb what waits for two cores or for a message much
+// more than what runs on one. The 93rd percentile of a group counts, because a few rows differ much
+// more than the others; with it the next visit is outside for 9 to 11 % of the rows of three
+// published runs. A group of fewer than 20 rows has the spread of all groups together; 0 when there
+// is none.
+//
+// The deviation counts for six visits where rows differ independently. A change of the clock moves
+// all rows of a group alike, and n of them tell no more than n / (1 + (n - 1) rho), where the
+// median difference is the share rho of the variance (Kish's design effect).
+class VisitDifferences {
  public:
   // `difference` of the logarithms of the medians of a row's first two visits.
   void add(const std::string& group, double difference);
-  double of(const std::string& group) const;
+  UsualSpread usual(const std::string& group) const;
 
  private:
   std::map<std::string, std::vector<double>> differences_;

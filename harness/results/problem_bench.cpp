@@ -43,7 +43,7 @@ bool is_first_rung(const BenchRow& row) {
   return row.variant->info->technique == Technique::serial && *row.variant->info->builds_on == '\0';
 }
 
-// Of UsualSpread.
+// Of VisitDifferences.
 std::string spread_group(const BenchRow& row) {
   return fmt::format("{} {} {}", row.problem->primitive, row.threads, row.problem->ranks);
 }
@@ -344,8 +344,8 @@ void ProblemBench::visit(Visited& visited) {
   for (const Candidate& candidate : candidates)
     if (const auto visits = candidate.measured.seconds_by_visit();
         candidate.is_ok() && visits.size() == 2)
-      usual_spread_.add(spread_group(candidate),
-                        std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+      differences_of_visits_.add(spread_group(candidate), std::log(summarize(visits[0]).median /
+                                                                   summarize(visits[1]).median));
   set_intervals(candidates);
   write(candidates);
   if (WorkRecord* record = kept_work_record()) set_problem(*record, "");
@@ -358,7 +358,8 @@ void ProblemBench::set_intervals(std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) {
     if (!candidate.is_ok() || candidate.measured.samples.empty()) continue;
     const auto visits = candidate.measured.seconds_by_visit();
-    candidate.summary = summarize_visits(visits, usual_spread_.of(spread_group(candidate)));
+    candidate.summary =
+        summarize_visits(visits, differences_of_visits_.usual(spread_group(candidate)));
     candidate.reason = candidate.remarks;
     if (visits.size() == 1) candidate.add_remark("its interval is of one visit");
     if (candidate.is_beyond_roof())

@@ -137,10 +137,10 @@ class ProblemBench {
   BenchOptions options_;
   BenchCounts counts_;
   std::vector<Visited> visited_;
-  UsualSpread usual_spread_;             // between visits, of all rows so far
-  std::int64_t problems_ = 0;            // visited
-  int visit_ = 0;                        // the number of the present one to its problem
-  double saved_seconds_ = 0;             // of timing, by first visits
+  VisitDifferences differences_of_visits_;  // of all rows so far
+  std::int64_t problems_ = 0;               // visited
+  int visit_ = 0;                           // the number of the present one to its problem
+  double saved_seconds_ = 0;                // of timing, by first visits
   std::string device_lost_after_;        // the variant that broke the device; empty when none did
   std::set<std::string> runs_nowhere_;   // "primitive variant" of those that have their row
   StartedThreads threads_;               // owners: subject_of()

@@ -10,7 +10,7 @@ steps-over-ranks   the same over several ranks, from the folder all_reduce/ of t
 run
 inference          latency and throughput of requests to networks that infer
 instruction-sets   GFLOP/s of rungs that are built for several instruction sets, and the share of
-                   the peak of each
+                   the peak of each, from the folder instruction_sets/ of the run, or from the run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -76,7 +76,8 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
         "inference": lambda _: inference(run),
-        "instruction-sets": lambda _: instruction_sets(run),
+        "instruction-sets": lambda _: (instruction_sets(run.folder / "instruction_sets")
+                                       or instruction_sets(run.folder)),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
@@ -322,7 +323,10 @@ def inference_tables(run: Run) -> str | None:
     return "\n\n".join(parts)
 
 
-def instruction_sets(run: Run) -> str | None:
+def instruction_sets(folder: Path) -> str | None:
+    if not folder.is_dir():
+        return None
+    run = load_run(folder, ("environment", "ceilings", "summary"))
     table = instruction_sets_table(run)
     return f"{source(run)} {table}" if table else None
 

@@ -209,7 +209,7 @@ def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
     (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
     (block("zzz"), 1,
      "expected one of all-reduce, all-reduce-network, all-reduce-peers, answer, "
-     "data-parallel-peers, directions, inference, ladder-"),
+     "data-parallel-peers, directions, inference, instruction-sets, ladder-"),
     ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
     ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
     ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,

@@ -154,32 +154,51 @@ TEST(Statistics, StudentsQuantilesAreThoseOfTheTables) {
 
 TEST(UsualSpread, IsTheStandardDeviationOfNormalVisits) {
   Random random(6);
-  UsualSpread spread;
+  VisitDifferences spread;
   for (int i = 0; i < 4000; ++i) spread.add("p", 0.03 * (normal(random) - normal(random)));
-  EXPECT_NEAR(spread.of("p"), 0.03, 0.002);
-  EXPECT_EQ(UsualSpread().of("p"), 0);
+  EXPECT_NEAR(spread.usual("p").deviation, 0.03, 0.002);
+  EXPECT_EQ(spread.usual("p").degrees, 6);
+  EXPECT_EQ(VisitDifferences().usual("p").deviation, 0);
+}
+
+// With a shift of all rows as large as the standard deviation of each, the 93rd percentile of |x|
+// is that of a normal variable of 1.37 deviations: the share of the shift is 1 / 1.37^2, and all
+// rows tell as much as 1.9 visits. Without parts of their own they are one observation.
+TEST(UsualSpread, CountsForFewVisitsWhereAllRowsShiftAlike) {
+  Random random(8);
+  VisitDifferences spread;
+  for (int i = 0; i < 1000; ++i) {
+    spread.add("shifted", 0.05 + 0.05 * normal(random));
+    spread.add("a little", 0.02 + 0.04 * normal(random));
+    spread.add("alike", 0.05);
+  }
+  EXPECT_EQ(spread.usual("shifted").degrees, 2);
+  EXPECT_EQ(spread.usual("a little").degrees, 5);
+  EXPECT_EQ(spread.usual("alike").degrees, 1);
 }
 
 TEST(UsualSpread, IsOfRowsThatAreDisturbedAlike) {
-  UsualSpread spread;
+  VisitDifferences differences;
+  const auto spread = [&](const char* group) { return differences.usual(group).deviation; };
   for (int i = 0; i < 20; ++i) {
-    spread.add("p 1 1", -0.01);
-    spread.add("p 2 1", 0.1);
+    differences.add("p 1 1", -0.01);
+    differences.add("p 2 1", 0.1);
   }
-  for (int i = 0; i < 3; ++i) spread.add("q 1 1", 5);
-  EXPECT_NEAR(spread.of("p 2 1"), 10 * spread.of("p 1 1"), 1e-12);
-  EXPECT_EQ(spread.of("q 1 1"), spread.of("p 2 1")) << "too few of their own: of all rows";
-  EXPECT_EQ(spread.of("unknown"), spread.of("p 2 1"));
+  for (int i = 0; i < 3; ++i) differences.add("q 1 1", 5);
+  EXPECT_NEAR(spread("p 2 1"), 10 * spread("p 1 1"), 1e-12);
+  EXPECT_EQ(spread("q 1 1"), spread("p 2 1")) << "too few of their own: of all rows";
+  EXPECT_EQ(spread("unknown"), spread("p 2 1"));
 }
 
 TEST(SummarizeVisits, OneVisitHasTheIntervalOfItsOwn) {
-  const Summary one = summarize_visits({{1, 2, 3}}, 10), alone = summarize({1, 2, 3});
+  const Summary one = summarize_visits({{1, 2, 3}}, {.deviation = 10}),
+                alone = summarize({1, 2, 3});
   EXPECT_EQ(one.ci_low, alone.ci_low);
   EXPECT_EQ(one.ci_high, alone.ci_high);
 }
 
 TEST(SummarizeVisits, VisitsThatAgreeKeepTheIntervalOfTheirRepetitions) {
-  const Summary both = summarize_visits({{1, 2, 3, 4}, {1, 2, 3, 4}}, 0);
+  const Summary both = summarize_visits({{1, 2, 3, 4}, {1, 2, 3, 4}}, {});
   const Summary all = summarize({1, 2, 3, 4, 1, 2, 3, 4});
   EXPECT_EQ(both.median, all.median);
   EXPECT_EQ(both.ci_low, all.ci_low);
@@ -190,7 +209,7 @@ TEST(SummarizeVisits, VisitsThatAgreeKeepTheIntervalOfTheirRepetitions) {
 TEST(SummarizeVisits, TheIntervalIsThatOfTheFormula) {
   const double d = 0.2, usual = 0.1;
   const Summary found =
-      summarize_visits({{1, 1, 1}, {std::exp(d), std::exp(d), std::exp(d)}}, usual);
+      summarize_visits({{1, 1, 1}, {std::exp(d), std::exp(d), std::exp(d)}}, {usual, 6});
   const double spread = std::sqrt((6 * usual * usual + d * d / 2) / 7);
   const double width = 2.36462 * spread / std::sqrt(2.0);
   EXPECT_NEAR(std::log(found.ci_high / found.median), width, 1e-5);
@@ -203,16 +222,16 @@ TEST(SummarizeVisits, IntervalCoversTheTruthDespiteEffectsOfVisits) {
   constexpr int rows = 4000;
   Random random(7);
   std::vector<std::vector<std::vector<double>>> all;
-  UsualSpread spread;
+  VisitDifferences differences;
   for (int row = 0; row < rows; ++row) {
     auto& visits = all.emplace_back(3);
     for (std::vector<double>& visit : visits) {
       const double effect = 0.05 * normal(random);
       for (int i = 0; i < 5; ++i) visit.push_back(std::exp(effect + 0.01 * normal(random)));
     }
-    spread.add("", std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+    differences.add("", std::log(summarize(visits[0]).median / summarize(visits[1]).median));
   }
-  const double usual = spread.of("");
+  const UsualSpread usual = differences.usual("");
   int covered = 0, pooled = 0;
   for (const auto& visits : all) {
     const Summary summary = summarize_visits(visits, usual);
@@ -246,7 +265,7 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
   int runs = 0, rows_of_all = 0, outside_of_all_pooled = 0;
   for (const std::filesystem::path& run : published_runs()) {
     std::vector<std::pair<std::string, std::vector<std::vector<double>>>> rows;
-    UsualSpread spread;
+    VisitDifferences differences;
     for (const auto& [key, repetitions] : read_repetitions(run)) {
       std::map<std::int64_t, std::vector<double>> by_visit;
       for (const Repetition& repetition : repetitions)
@@ -257,7 +276,7 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
           std::vector<std::vector<double>>{});
       for (auto& [visit, seconds] : by_visit) visits.push_back(std::move(seconds));
       if (visits[0].size() > 1 && visits[1].size() > 1)
-        spread.add(group, std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+        differences.add(group, std::log(summarize(visits[0]).median / summarize(visits[1]).median));
     }
     int count = 0, outside = 0, outside_of_pooled = 0;
     for (auto& [group, visits] : rows) {
@@ -269,7 +288,7 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
       if (pooled.size() < 6) continue;
       const auto misses = [&](const Summary& s) { return next < s.ci_low || s.ci_high < next; };
       ++count;
-      outside += misses(summarize_visits(visits, spread.of(group)));
+      outside += misses(summarize_visits(visits, differences.usual(group)));
       outside_of_pooled += misses(summarize(pooled));
     }
     if (count < 500) continue;
