@@ -12,7 +12,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from plots.data.names import Rung, is_by_compiler, split_isa
-from plots.data.numbers import milliseconds, percent, shown, times
+from plots.data.numbers import listed, milliseconds, percent, shown, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
 from plots.data.ratios import (
     Ladder,
@@ -308,11 +308,6 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
         return Markup("This run has no two rungs of one ladder to compare; <code>make bench</code> "
                       "measures them.")
     return Markup("").join([*parts, "."])
-
-
-def listed(names: Sequence[str]) -> str:
-    """a, b and c"""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def inside(name: str) -> str:

@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from plots.data.ceilings import peaks
 from plots.data.names import ISA_NARROW_TO_WIDE, split_isa
+from plots.data.numbers import listed, percent
 from plots.data.overview import GFLOPS, RATES
 from plots.data.ratios import Ladder, Resource, geometric_mean, problem_key
 from plots.data.reading import Run
@@ -57,3 +60,13 @@ def builds(found: Sequence[Ladder], peak: dict[str, float]) -> list[Builds]:
                          for isa in peak if isa in by_isa}
                 lines.append(Builds(ladder.primitive, family, rates, len(shared)))
     return lines
+
+
+def sentence(found: Sequence[Builds], peak: dict[str, float]) -> Markup:
+    """Of the fastest rung, by the widest set that was measured."""
+    best = max(found, key=lambda b: [b.rates.get(isa, 0) for isa in reversed(peak)])
+    shares = [f"{percent(100 * rate / peak[isa])} of the peak of {isa}" if i == 0 else
+              f"{percent(100 * rate / peak[isa])} of {isa}'s"
+              for i, (isa, rate) in enumerate(best.rates.items())]
+    return Markup("One source of {}, <code>{}</code>, reaches {}.").format(
+        best.primitive, best.family, listed(shares))

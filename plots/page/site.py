@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from plots.data import schema
+from plots.data import instruction_sets, schema
 from plots.data.chain import main_chain, main_resource, main_step, sentence
 from plots.data.errors import InputError
 from plots.data.files import replace_file
@@ -104,11 +104,14 @@ def entry_of(run: Run, name: str, link: str) -> Entry:
     found = ladders(run)
     environment = run.environment or {}
     chain, step = main_chain(found), main_step(run)
+    peak = instruction_sets.peak_of_each(run)
+    builds = instruction_sets.builds(found, peak)
     return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
                  plural(environment["cores"], "core") if environment.get("cores") else "",
                  environment.get("quiet_sentence") or "",
                  sentence(chain, step, run.refused_ceilings) if chain or step
-                 else Markup(""), trainings(run),
+                 else instruction_sets.sentence(builds, peak) if builds else Markup(""),
+                 trainings(run),
                  counts(latest(run.summary or [])),
                  [line for ladder in found for name, direction in parts_of(ladder)
                   if (line := line_of(ladder, name, direction))])

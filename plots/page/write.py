@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from plots.data import schema, spread
+from plots.data import instruction_sets, schema, spread
 from plots.data.errors import InputError
 from plots.data.files import replace_file
 from plots.data.numbers import number, plural
@@ -81,14 +81,17 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     swap_data = swap.swap_data(run, found, root)
     step_block = blocks.steps(run)
     inference_block = blocks.inference(run)
-    sets = blocks.instruction_sets_table(run)
+    attributions = attribution.section(run)
+    first = first_screen.first_screen(run, found, rungs.ideas(found, root))
+    peak = instruction_sets.peak_of_each(run)
+    builds = instruction_sets.builds(found, peak)
     machine = blocks.machine(run)
     clock_sentence, clock_table = clocks.clocks(run, found)
     facts: dict[str, Any] = {
         "run": run.folder.resolve().name,
         "provenance": provenance(run),
-        "attributions": attribution.section(run),
-        "first": first_screen.first_screen(run, found, rungs.ideas(found, root)),
+        "attributions": attributions,
+        "first": first,
         "comparison": comparison,
         "comparison_sentence": verdicts.sentence(comparison) if comparison else "",
         "swap": embedded(swap_data) if swap_data else None,
@@ -106,7 +109,10 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "convergence": convergence.convergence(run),
         "replicas": replicas.replicas(run),
         "clock_sentence": clock_sentence, "clock_table": clock_table,
-        "instruction_sets": markup.html(sets) if sets else None,
+        "instruction_sets": markup.html(blocks.instruction_sets_text(builds, peak))
+        if builds else None,
+        "is_of_sets": builds and not (attributions or first["chain"] or first["step"]),
+        "of_own_peak": instruction_sets.sentence(builds, peak) if builds else "",
         "machine": markup.html(machine) if machine else None,
         "quiet": environment.get("quiet_sentence") or "",
         "noise": noise_line(run),

@@ -41,7 +41,7 @@ from pathlib import Path
 from plots.data import attribution, modes, network, schema, spread
 from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
 from plots.data.inference import services
-from plots.data.instruction_sets import builds, peak_of_each
+from plots.data.instruction_sets import Builds, builds, peak_of_each
 from plots.data.names import Rung, is_rung, split_isa
 from plots.data.numbers import (
     MISSING,
@@ -332,11 +332,13 @@ def instruction_sets(folder: Path) -> str | None:
 
 
 def instruction_sets_table(run: Run) -> str | None:
-    """A line for each rung that was measured as built for several instruction sets."""
     peak = peak_of_each(run)
     found = builds(ladders(run), peak)
-    if not found:
-        return None
+    return instruction_sets_text(found, peak) if found else None
+
+
+def instruction_sets_text(found: Sequence[Builds], peak: dict[str, float]) -> str:
+    """A line for each rung that was measured as built for several instruction sets."""
     rows = [[b.primitive, f"`{b.family}`",
              *(cell for isa in peak for cell in (
                  number(b.rates.get(isa), ".3g"),

@@ -281,6 +281,24 @@ def test_a_run_without_steps_says_what_adds_them(folder):
     Elements(text)
 
 
+def test_a_run_of_one_rung_for_several_instruction_sets_begins_with_their_shares(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    run_folder.write_json(folder / "environment.json", **run_folder.environment())
+    run_folder.write_json(folder / "ceilings.json", **run_folder.ceilings())
+    run_folder.write_csv(folder, columns.SUMMARY, [
+        run_folder.summary_row(f"simd_{isa}", 1.0, technique="simd", builds_on="blocked",
+                               precision="fp32", gflops_per_s=rate)
+        for isa, rate in (("sse42", 30.2), ("avx512", 75.5))])
+    assert main(["page", str(folder)]) == 0
+    text = (folder / write.FILE).read_text()
+    answer = " ".join(text.split('id="answer"')[1].split("</section>")[0].split())
+    assert "One source of matmul, <code>simd</code>, reaches 80 % of the peak of sse42 and " \
+        "50 % of avx512's." in html.unescape(answer)
+    assert "no two rungs" not in text and "shares of their own peaks" not in text
+    Elements(text)
+
+
 def test_a_run_of_trainings_alone_has_a_page(tmp_path):
     folder = run_folder.write_run(tmp_path / "run")
     for path in folder.iterdir():
