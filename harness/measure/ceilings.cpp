@@ -52,23 +52,33 @@ double fma_flops_avx2(std::int64_t rounds) {
       : "+r"(rounds)::STEPLADDER_CLOBBERS);
   return chains * 8 * 2;
 }
-// Without FMA: five chains of multiplications and five of additions.
-double fma_flops_sse(std::int64_t rounds) {
-  asm volatile(
-      "xorps %%xmm14, %%xmm14\n xorps %%xmm15, %%xmm15\n"
-      "1:\n mulps %%xmm14, %%xmm0\n addps %%xmm15, %%xmm1\n mulps %%xmm14, %%xmm2\n addps %%xmm15, "
-      "%%xmm3\n"
-      "mulps %%xmm14, %%xmm4\n addps %%xmm15, %%xmm5\n mulps %%xmm14, %%xmm6\n addps %%xmm15, "
-      "%%xmm7\n"
-      "mulps %%xmm14, %%xmm8\n addps %%xmm15, %%xmm9\n dec %0\n jnz 1b"
-      : "+r"(rounds)::STEPLADDER_CLOBBERS);
-  return chains * 4;
-}
-// Narrow operands: instructions that multiply 2 bf16 or 4 int8 for each lane, or count the bits of
-// a lane that differ.
 #define STEPLADDER_TEN_TIMES(instruction)                                              \
   instruction("0") instruction("1") instruction("2") instruction("3") instruction("4") \
       instruction("5") instruction("6") instruction("7") instruction("8") instruction("9")
+// Without FMA: seven chains of multiplications and seven of additions, since additions may have a
+// port of their own. Registers 14 and 15 are the operands.
+// clang-format off
+#define STEPLADDER_ZERO(r) "xorps %%xmm" r ", %%xmm" r "\n"
+#define STEPLADDER_MULTIPLY_ADD(product, sum) \
+  "mulps %%xmm14, %%xmm" product "\n addps %%xmm15, %%xmm" sum "\n"
+double fma_flops_sse(std::int64_t rounds) {
+  asm volatile(
+      STEPLADDER_TEN_TIMES(STEPLADDER_ZERO) STEPLADDER_ZERO("10") STEPLADDER_ZERO("11")
+      STEPLADDER_ZERO("12") STEPLADDER_ZERO("13") STEPLADDER_ZERO("14") STEPLADDER_ZERO("15")
+      "1:\n"
+      STEPLADDER_MULTIPLY_ADD("0", "1") STEPLADDER_MULTIPLY_ADD("2", "3")
+      STEPLADDER_MULTIPLY_ADD("4", "5") STEPLADDER_MULTIPLY_ADD("6", "7")
+      STEPLADDER_MULTIPLY_ADD("8", "9") STEPLADDER_MULTIPLY_ADD("10", "11")
+      STEPLADDER_MULTIPLY_ADD("12", "13")
+      "dec %0\n jnz 1b"
+      : "+r"(rounds)::STEPLADDER_CLOBBERS);
+  return 14 * 4;
+}
+// clang-format on
+#undef STEPLADDER_ZERO
+#undef STEPLADDER_MULTIPLY_ADD
+// Narrow operands: instructions that multiply 2 bf16 or 4 int8 for each lane, or count the bits of
+// a lane that differ.
 #define STEPLADDER_BF16(accumulator) "vdpbf16ps %%zmm15, %%zmm14, %%zmm" accumulator "\n"
 #define STEPLADDER_INT8(accumulator) "vpdpbusd %%zmm15, %%zmm14, %%zmm" accumulator "\n"
 #define STEPLADDER_BITS(accumulator)                               \

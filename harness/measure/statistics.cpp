@@ -91,13 +91,17 @@ UsualSpread VisitDifferences::usual(const std::string& group) const {
       differences.insert(differences.end(), of_group.begin(), of_group.end());
   }
   if (differences.empty()) return {};
-  const double shared = median(differences);
+  const double middle = median(differences);
   for (double& difference : differences) difference = std::abs(difference);
   const auto rows = static_cast<double>(differences.size());
   const auto at = differences.begin() + static_cast<std::ptrdiff_t>(percentile * (rows - 1));
   std::nth_element(differences.begin(), at, differences.end());
   const double deviation = *at / of_normal;  // of the difference of two visits
-  const double share = deviation > 0 ? std::min(1.0, std::pow(shared / deviation, 2)) : 0;
+  // Of rows that differ independently, the median has a square of its own, pi / 2 / n of the variance.
+  const double by_chance = std::numbers::pi / 2 / rows;
+  const double share = deviation > 0 && differences.size() >= least_rows
+                           ? std::clamp(std::pow(middle / deviation, 2) - by_chance, 0.0, 1.0)
+                           : 0;
   return {deviation / std::numbers::sqrt2,
           static_cast<int>(std::lround(std::min(most_degrees, rows / (1 + (rows - 1) * share))))};
 }

@@ -52,7 +52,8 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, const U
 //
 // The deviation counts for six visits where rows differ independently. A change of the clock moves
 // all rows of a group alike, and n of them tell no more than n / (1 + (n - 1) rho), where the
-// median difference is the share rho of the variance (Kish's design effect).
+// median difference, beyond what chance gives, is the share rho of the variance (Kish's design
+// effect). Fewer than 20 rows do not tell a share: they count for six.
 class VisitDifferences {
  public:
   // `difference` of the logarithms of the medians of a row's first two visits.

@@ -18,9 +18,9 @@ inline std::string onednn_remark(const dnnl::primitive& primitive) {
          std::to_string(version->patch) + " " + kernel;
 }
 
-// Memory of oneDNN that begins with zeros. The kernels of bf16 in oneDNN 3.2 need it: in
-// backward_weights they leave the taps of dw that meet nothing but padding unwritten, and on AMX
-// they multiply scratch memory by 0 before they have written it.
+// Memory of oneDNN that begins with zeros. The convolutions of bf16 in oneDNN 3.2 need it: they
+// leave elements of dw unwritten that meet nothing but padding, and on AMX they read scratch memory
+// before they write it.
 inline dnnl::memory zeroed_memory(const dnnl::memory::desc& desc, const dnnl::engine& engine) {
   dnnl::memory memory(desc, engine);
   if (void* data = memory.get_data_handle()) std::memset(data, 0, desc.get_size());

@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     provenance: Provenance
     cores: str
     quiet: str
-    sentence: Markup    # empty without two rungs of a ladder
+    sentence: Markup    # empty without two rungs of a ladder or two builds of a rung
     trainings: str      # empty if there are none
     statuses: dict[str, int]
     lines: list[Line]
@@ -59,7 +59,7 @@ class Outcome:
 
 def published_runs(results: Path) -> list[Path]:
     """The folders below `results` that hold a summary or a training, except local/."""
-    found = {path.parent for name in (schema.SUMMARY_FILE, "train.csv")
+    found = {path.parent for name in (schema.SUMMARY_FILE, f"{schema.SUMMARY_FILE}.gz", "train.csv")
              for path in results.rglob(name)}
     return sorted(folder for folder in found if folder.relative_to(results).parts[:1] != (LOCAL,)
                   and (folder / schema.ENVIRONMENT_FILE).is_file())

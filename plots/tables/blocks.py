@@ -10,7 +10,7 @@ steps-over-ranks   the same over several ranks, from the folder all_reduce/ of t
 run
 inference          latency and throughput of requests to networks that infer
 instruction-sets   GFLOP/s of rungs that are built for several instruction sets, and the share of
-                   the peak of each, from the folder instruction_sets/ of the run, or from the run
+                   the peak of each, from the folder instruction_sets/ of the run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
@@ -76,8 +76,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
         "inference": lambda _: inference(run),
-        "instruction-sets": lambda _: (instruction_sets(run.folder / "instruction_sets")
-                                       or instruction_sets(run.folder)),
+        "instruction-sets": lambda _: instruction_sets(run.folder / "instruction_sets"),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
         "training": lambda _: training(run),
@@ -339,6 +338,7 @@ def instruction_sets_table(run: Run) -> str | None:
 
 def instruction_sets_text(found: Sequence[Builds], peak: dict[str, float]) -> str:
     """A line for each rung that was measured as built for several instruction sets."""
+    peak = {isa: value for isa, value in peak.items() if any(isa in b.rates for b in found)}
     rows = [[b.primitive, f"`{b.family}`",
              *(cell for isa in peak for cell in (
                  number(b.rates.get(isa), ".3g"),
@@ -348,9 +348,10 @@ def instruction_sets_text(found: Sequence[Builds], peak: dict[str, float]) -> st
               "problems")
     measured = ", ".join(f"{isa} {value:.3g}" for isa, value in peak.items())
     return ("One source, built for each instruction set, on one thread: GFLOP/s, geometric means "
-            f"over the problems, and the share of the peak of that set ({measured} GFLOP/s; SSE "
-            "has no FMA: it multiplies and adds apart). Rungs that save multiplications are left "
-            "out.\n\n" + markdown.table(labels, rows, 2))
+            f"over the problems, and the share of the peak of that set ({measured} GFLOP/s"
+            + ("; SSE has no FMA: it multiplies and adds apart" if "sse42" in peak else "")
+            + "). Rungs that save multiplications are left out.\n\n"
+            + markdown.table(labels, rows, 2))
 
 
 def sweep(run: Run) -> str | None:

@@ -114,6 +114,10 @@ def test_machine_measures_ceilings(stepladder):
     assert "ceilings on 1 thread\n" in done.stdout
     for ceiling in ("fma_peak", "stream_copy", "DRAM"):
         assert ceiling in done.stdout
+    *narrower, widest = json.loads(stepladder("machine", "--json").stdout)["isa"]
+    found = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert {f"fma_peak_{isa}" for isa in narrower} <= found
+    assert f"fma_peak_{widest}" not in found
 
 
 def test_the_features_of_a_device_are_probed_where_there_is_one(stepladder):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plots.__main__ import main
+from plots.data.instruction_sets import peak_of_each
 from plots.data.numbers import binary_size, milliseconds, percent, plural, times, with_prefix
 from plots.data.reading import load_run
 from plots.tables import blocks
@@ -102,24 +103,37 @@ def test_each_build_of_a_rung_is_held_against_the_peak_of_its_instruction_set(tm
         return summary_row(variant, 1.0, problem=problem, gflops_per_s=rate,
                            **{"technique": "simd", "precision": "fp32"} | values)
 
+    folder = tmp_path / "instruction_sets"
     write_json(tmp_path / "environment.json", **environment())
-    write_json(tmp_path / "ceilings.json", ceilings=[
+    write_json(folder / "environment.json", **environment())
+    write_json(folder / "ceilings.json", ceilings=[
         ceiling("fma_peak", "GFLOP/s", 200.0), ceiling("fma_peak_avx2", "GFLOP/s", 100.0),
         ceiling("fma_peak_sse42", "GFLOP/s", 40.0),
         ceiling("fma_peak_sse42", "GFLOP/s", 80.0, threads=2)])
-    write_csv(tmp_path, columns.SUMMARY, [
+    write_csv(folder, columns.SUMMARY, [
         built("simd_sse42", 20.0), built("simd_sse42", 5.0, "q"), built("simd_avx2", 60.0),
         built("simd_avx2", 15.0, "q"), built("simd_avx512", 40.0), built("simd_avx512", 40.0, "q"),
         built("simd_avx512", 1.0, "of one build alone"), built("simd_sse42", 70.0, threads=2),
         built("packed_avx512", 150.0), built("packed_int8_avx2", 90.0, precision="int8"),
         built("packed_int8_avx512", 90.0, precision="int8")])
-    run = load_run(tmp_path)
-    text = section(render(run), "## Instruction sets")
+    text = section(render(load_run(folder)), "## Instruction sets")
     assert table_row(text, "matmul") == ["matmul", "`simd`", "10", "25 %", "30", "30 %", "40",
                                          "20 %", "2"]
     assert "sse42 40, avx2 100, avx512 200 GFLOP/s" in " ".join(text.split())
     assert "packed" not in text
-    assert text.strip() in blocks.known_blocks(run, [])["instruction-sets"](tmp_path)
+    block = blocks.known_blocks(load_run(tmp_path), [])["instruction-sets"]
+    assert text.strip() in block(tmp_path)
+    assert blocks.known_blocks(load_run(folder), [])["instruction-sets"](tmp_path) is None
+
+
+@pytest.mark.parametrize("isa, value, found", [
+    (["sse42", "avx2"], 8.0, {"sse42": 2.0, "avx2": 8.0}), (["neon"], 8.0, {"sse42": 2.0}),
+    (None, 8.0, {"sse42": 2.0}), (["avx2"], None, {"sse42": 2.0})])
+def test_the_peak_without_a_name_is_that_of_the_widest_set(tmp_path, isa, value, found):
+    write_json(tmp_path / "environment.json", **environment() | {"isa": isa})
+    write_json(tmp_path / "ceilings.json", ceilings=[
+        ceiling("fma_peak", "GFLOP/s", value), ceiling("fma_peak_sse42", "GFLOP/s", 2.0)])
+    assert peak_of_each(load_run(tmp_path)) == found
 
 
 def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):

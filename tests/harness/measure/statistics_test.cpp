@@ -172,9 +172,12 @@ TEST(UsualSpread, CountsForFewVisitsWhereAllRowsShiftAlike) {
     spread.add("a little", 0.02 + 0.04 * normal(random));
     spread.add("alike", 0.05);
   }
+  VisitDifferences few;
+  for (int i = 0; i < 19; ++i) few.add("alike", 0.05);
   EXPECT_EQ(spread.usual("shifted").degrees, 2);
   EXPECT_EQ(spread.usual("a little").degrees, 5);
   EXPECT_EQ(spread.usual("alike").degrees, 1);
+  EXPECT_EQ(few.usual("alike").degrees, 6) << "too few to tell";
 }
 
 TEST(UsualSpread, IsOfRowsThatAreDisturbedAlike) {
