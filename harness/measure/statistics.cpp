@@ -97,7 +97,7 @@ UsualSpread VisitDifferences::usual(const std::string& group) const {
   const auto at = differences.begin() + static_cast<std::ptrdiff_t>(percentile * (rows - 1));
   std::nth_element(differences.begin(), at, differences.end());
   const double deviation = *at / of_normal;  // of the difference of two visits
-  // Of rows that differ independently, the median has a square of its own, pi / 2 / n of the variance.
+  // The median of rows that differ independently has pi / 2 / n of the variance.
   const double by_chance = std::numbers::pi / 2 / rows;
   const double share = deviation > 0 && differences.size() >= least_rows
                            ? std::clamp(std::pow(middle / deviation, 2) - by_chance, 0.0, 1.0)

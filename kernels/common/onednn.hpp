@@ -2,6 +2,7 @@
 // version 3 takes them directly. The variants are built with the version that is installed.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <dnnl.hpp>
 #include <string>
@@ -17,6 +18,14 @@ inline std::string onednn_remark(const dnnl::primitive& primitive) {
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
          std::to_string(version->patch) + " " + kernel;
 }
+
+// Keeps oneDNN 2 from AMX, before any primitive is made, unless the user has set a limit. There 2.6
+// ends with illegal instructions (bf16 products of 65 x 33 x 63, int8 ones of 82 x 355 x 10623) and
+// computes wrong gradients of weights; 3.2 does neither.
+inline const bool onednn_2_is_kept_from_amx =
+    dnnl_version()->major < 3 && std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr &&
+    std::getenv("DNNL_MAX_CPU_ISA") == nullptr &&
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16) == dnnl_success;
 
 // Memory of oneDNN that begins with zeros. The convolutions of bf16 in oneDNN 3.2 need it: they
 // leave elements of dw unwritten that meet nothing but padding, and on AMX they read scratch memory
