@@ -21,7 +21,7 @@ inline std::string onednn_remark(const dnnl::primitive& primitive) {
 
 // Keeps oneDNN 2 from AMX, before any primitive is made, unless the user has set a limit. There 2.6
 // ends with illegal instructions (bf16 products of 65 x 33 x 63, int8 ones of 82 x 355 x 10623) and
-// computes wrong gradients of weights; 3.2 does neither.
+// computes some convolutions of bf16 wrongly; 3.2 passes the same random problems.
 inline const bool onednn_2_is_kept_from_amx =
     dnnl_version()->major < 3 && std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr &&
     std::getenv("DNNL_MAX_CPU_ISA") == nullptr &&
