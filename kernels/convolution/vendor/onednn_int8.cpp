@@ -87,7 +87,7 @@ class OneDnnInt8 final : public Plan {
     arguments_ = {{DNNL_ARG_SRC, x_.chosen},
                   {DNNL_ARG_WEIGHTS, w_.chosen},
                   {DNNL_ARG_DST, y_.chosen},
-                  {DNNL_ARG_SCRATCHPAD, memory(described.scratchpad_desc(), engine_)},
+                  {DNNL_ARG_SCRATCHPAD, zeroed_memory(described.scratchpad_desc(), engine_)},
                   {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, x_.steps},
                   {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, w_.steps}};
   }
