@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,6 +32,7 @@
 #include "kernels/common/integer_math.hpp"
 #include "kernels/convolution/cpu/direct_tile/elements.hpp"
 #include "kernels/convolution/cpu/pack_filters.hpp"
+#include "kernels/convolution/cpu/strided_copy.hpp"
 #include "kernels/convolution/cpu/threaded_correlation.hpp"
 #include "kernels/convolution/cpu/valid_range.hpp"
 
@@ -41,35 +43,60 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
  public:
   DirectTileCorrelation(const Problem& problem, int threads)
       : ThreadedCorrelation(problem, threads),
-        source_elements_(ceil_div(source_channels_, Elements::numbers)) {
+        source_elements_(ceil_div(source_channels_, Elements::numbers)),
+        panel_(target_channels_ > lanes ? 2 * lanes : lanes) {
     for (const Correlation& each : correlations_.all) {
       add_sub_correlation(each.h, each.w);
-      elements_size_ = std::max({elements_size_, source_elements_ * each.h.source * each.w.source,
-                                 Elements::numbers * each.h.taps * each.w.taps * panel});
+      if constexpr (Elements::numbers > 1)
+        elements_size_ = std::max({elements_size_, source_elements_ * each.h.source * each.w.source,
+                                   Elements::numbers * each.h.taps * each.w.taps * panel_});
     }
+    if (Elements::numbers == 1 && sub_correlations_.size() == 1) pad_if_faster();
+    place_weights();
     packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
     std::fill_n(packed_.get(), packed_size_, 0.0F);
     part_ = aligned_array<float>(static_cast<std::size_t>(threads * part_size_));
     std::fill_n(part_.get(), threads * part_size_, 0.0F);
-    if constexpr (Elements::numbers > 1)
-      elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
+    elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
+    std::fill_n(elements_.get(), threads * elements_size_, 0.0F);
     sums_ = aligned_array<float>(static_cast<std::size_t>(threads * sums_size_));
   }
 
  private:
   void pack(int thread, const float* weights) override {
     if (thread == 0) weights_ = weights;
-    for (const SubCorrelation& sub : sub_correlations_)
-      if (!sub.packs_late) pack(sub, thread, weights);
+    if (packs_late_) return;
+    if (shares_packing()) {
+      const Range part = partition(blocks() * source_elements_, threads_, thread);
+      for (std::int64_t item = part.begin, end = 0; item < part.end; item = end) {
+        const std::int64_t block = item / source_elements_, first = block * source_elements_;
+        end = std::min(part.end, first + source_elements_);
+        pack_shared(block, {item - first, end - first}, thread, packed_.get());
+      }
+      return;
+    }
+    for (const SubCorrelation& sub : sub_correlations_) pack(sub, thread, weights);
   }
   void correlate(int thread, const float* source, float* target) override {
-    for (const SubCorrelation& sub : sub_correlations_) correlate(sub, thread, source, target);
+    const std::int64_t turns = packs_late_ ? blocks() : 1;
+    for (std::int64_t turn = 0; turn < turns; ++turn) {
+      bool is_packed = !packs_late_ || !shares_packing();
+      for (const SubCorrelation& sub : sub_correlations_) {
+        const std::int64_t items = p_.batch * blocks() * sub.rows;
+        const Range mine = partition(items, threads_, thread), all = partition(items, turns, turn);
+        const Range part{std::max(mine.begin, all.begin), std::min(mine.end, all.end)};
+        if (!is_packed && part.begin < part.end) {
+          pack_shared(turn, {0, source_elements_}, thread, part_of(thread));
+          is_packed = true;
+        }
+        correlate(sub, part, thread, source, target);
+      }
+    }
   }
 
   static constexpr std::int64_t lanes = Vector::size;
   static constexpr std::int64_t max_pixels =
       vector_registers == 32 ? 14 : 6;                              // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;                  // channels of the target
   static constexpr std::int64_t max_floats_of_weights = 112 << 10;  // 448 KiB, in L2
   static constexpr std::int64_t max_floats_of_sums = 48 << 10;      // 192 KiB, beside them
 
@@ -90,6 +117,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   struct TileShape {
     Segment rows, columns;
     std::int64_t taps;                             // index in taps_
+    std::int64_t runs, step;                       // runs of pixels that are `step` apart
     std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
@@ -98,19 +126,25 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     Axis h, w;
     std::int64_t rows, columns;    // tiles in each
     std::vector<TileShape> tiles;  // [rows, columns]
-    std::int64_t packed;  // offset of its weights: [groups, panels, source elements, taps, panel]
+    std::int64_t packed;           // offset of its weights: [blocks, source elements, taps, panel]
     // All images pass one panel before the next: the weights do not fit L2, and those of a panel
     // are larger than an image. If not even these fit: passes over parts of the source channels.
     bool by_panel;
     std::int64_t passes;
-    bool packs_late;  // a thread packs the weights of a pass when it needs them, and once
   };
 
-  std::int64_t panels() const { return ceil_div(target_channels_, panel); }
+  std::int64_t panels() const { return ceil_div(target_channels_, panel_); }
+  std::int64_t source_plane() const {
+    return correlations_.all.front().h.source * correlations_.all.front().w.source;
+  }
+  std::int64_t blocks() const { return p_.groups * panels(); }  // panels of all groups
+
+  // The classes of backward_data need every filter: its panels are transposed once for all.
+  bool shares_packing() const { return Elements::numbers == 1 && sub_correlations_.size() > 1; }
 
   // Between passes, the sums of as many tile rows as this are kept, each in so many floats.
   std::int64_t sums_of_row(const SubCorrelation& sub) const {
-    return sub.columns * max_pixels * panel;
+    return sub.columns * max_pixels * panel_;
   }
   std::int64_t rows_at_once(const SubCorrelation& sub) const {
     return std::clamp<std::int64_t>(max_floats_of_sums / sums_of_row(sub), 1, p_.batch * sub.rows);
@@ -128,8 +162,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   void add_sub_correlation(const Axis& h, const Axis& w) {
-    const std::int64_t weights = source_elements_ * h.taps * w.taps * panel;  // of a panel
-    SubCorrelation sub{h, w, 0, 0, {}, 0, false, 1, false};
+    const std::int64_t weights = source_elements_ * h.taps * w.taps * panel_;  // of a panel
+    SubCorrelation sub{h, w, 0, 0, {}, 0, false, 1};
     // A thread with half a panel would wait for the others.
     const bool even =
         threads_ == 1 || panels() > 5 || ceil_div(target_channels_, lanes) == 2 * panels();
@@ -146,25 +180,49 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const std::vector<Segment> rows = segments_of(h, size);
     sub.rows = std::ssize(rows), sub.columns = std::ssize(columns);
     for (const Segment& row : rows)
-      for (const Segment& column : columns) sub.tiles.push_back(tile_shape(h, w, row, column));
+      for (const Segment& column : columns)
+        sub.tiles.push_back(tile_shape({h, w}, {h, w}, row, column));
     if (sub.passes > 1) sums_size_ = std::max(sums_size_, sums_of_row(sub) * rows_at_once(sub));
-    sub.packs_late = sub.by_panel && (sub.passes == 1 || rows_at_once(sub) == p_.batch * sub.rows);
-    if (sub.packs_late) {
-      part_size_ =
-          std::max(part_size_, ceil_div(source_elements_, sub.passes) * h.taps * w.taps * panel);
-    } else {
-      sub.packed = packed_size_;
-      packed_size_ += p_.groups * panels() * weights;
-    }
     sub_correlations_.push_back(std::move(sub));
   }
 
-  TileShape tile_shape(const Axis& h, const Axis& w, const Segment& rows, const Segment& columns) {
-    TileShape tile{rows, columns, 0, {}};
+  // Where weights are packed: all at first, or by each thread those of a pass, or of a panel if
+  // packing is shared, when it needs them, and once.
+  void place_weights() {
+    packs_late_ = std::ranges::all_of(sub_correlations_, [&](const SubCorrelation& sub) {
+      return sub.by_panel && (sub.passes == 1 || rows_at_once(sub) == p_.batch * sub.rows);
+    });
+    for (SubCorrelation& sub : sub_correlations_) {
+      const std::int64_t filter = sub.h.taps * sub.w.taps * panel_;
+      if (!packs_late_) {
+        sub.packed = packed_size_;
+        packed_size_ += blocks() * source_elements_ * filter;
+      } else if (shares_packing()) {
+        sub.packed = part_size_;
+        part_size_ += source_elements_ * filter;
+      } else {
+        part_size_ = ceil_div(source_elements_, sub.passes) * filter;
+      }
+    }
+    if (shares_packing()) {
+      filters_ = part_size_;
+      part_size_ += p_.kernel_h * p_.kernel_w * panel_;
+    }
+  }
+
+  // axes: of the source. stored: of what the tile reads, which has zeros as padding if it is
+  // another one.
+  TileShape tile_shape(const Correlation& axes, const Correlation& stored, const Segment& rows,
+                       const Segment& columns) {
+    const auto& [h, w] = axes;
+    const std::int64_t pitch = stored.w.source;
+    TileShape tile{rows, columns, 0, rows.size, w.stride, {}};
     const std::int64_t pixels = rows.size * columns.size;
     for (std::int64_t i = 0; i < pixels; ++i)
       tile.offsets[static_cast<std::size_t>(i)] =
-          i / columns.size * h.stride * w.source + i % columns.size * w.stride;
+          i / columns.size * h.stride * pitch + i % columns.size * w.stride;
+    // Whole rows of a source without gaps between them are one long row.
+    if (columns.size * w.stride == h.stride * pitch) tile.runs = 1;
     const auto readers = [](const Axis& axis, const Segment& segment, std::int64_t tap) {
       return valid_range(axis.source, segment.size, axis.stride,
                          segment.first * axis.stride + tap + axis.origin);
@@ -177,9 +235,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
         for (std::int64_t r = in_rows.begin; r < in_rows.end; ++r)
           for (std::int64_t q = in_columns.begin; q < in_columns.end; ++q)
             bits |= 1U << (r * columns.size + q);
-        if (bits != 0)
-          taps.push_back(
-              {bits, static_cast<std::int32_t>((t * w.taps + u) * panel), t * w.source + u});
+        if (bits == 0) continue;
+        if (pitch != w.source) bits = (1U << pixels) - 1;
+        taps.push_back({bits, static_cast<std::int32_t>((t * w.taps + u) * panel_), t * pitch + u});
       }
     // Most tiles have the taps of others.
     tile.taps = std::ranges::find(taps_, taps) - taps_.begin();
@@ -187,14 +245,79 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return tile;
   }
 
+  // The axis of a copy of the source with zeros around it.
+  static Axis padded(const Axis& axis) {
+    Axis all = axis;
+    const std::int64_t end = (axis.pixels - 1) * axis.stride + axis.taps + axis.origin;
+    all.origin = std::max<std::int64_t>(axis.origin, 0);
+    all.source = std::max(end, axis.source) + all.origin - axis.origin;
+    return all;
+  }
+
+  // Vectors that the tiles multiply, per panel and source channel. A test of a pixel takes half the
+  // time of one, in these units.
+  std::int64_t work_of(const std::vector<TileShape>& tiles) const {
+    const std::int64_t vectors = target_channels_ > lanes ? 2 : 1;
+    std::int64_t work = 0;
+    for (const TileShape& tile : tiles)
+      for (const Tap& tap : taps_[static_cast<std::size_t>(tile.taps)]) {
+        const std::int64_t pixels = tile.rows.size * tile.columns.size;
+        const std::int64_t readers = std::popcount(tap.readers);
+        work += 2 * readers * vectors;
+        if (readers < pixels) work += tests_of(tap.readers, pixels, tile);
+      }
+    return work;
+  }
+  static std::int64_t tests_of(std::uint32_t readers, std::int64_t pixels, const TileShape& tile) {
+    const std::uint32_t inner = inner_pixels(pixels);
+    return tile.runs == 1 && inner != 0 && (readers & inner) == inner ? 4 : pixels;
+  }
+
+  // Where tests of pixels take longer than products with zeros.
+  void pad_if_faster() {
+    SubCorrelation& sub = sub_correlations_.front();
+    const Correlation axes{sub.h, sub.w}, stored{padded(sub.h), padded(sub.w)};
+    if (sub.by_panel || stored.w.source == sub.w.source) return;
+    std::vector<TileShape> tiles;
+    for (const TileShape& tile : sub.tiles)
+      tiles.push_back(tile_shape(axes, stored, tile.rows, tile.columns));
+    if (work_of(tiles) >= work_of(sub.tiles)) return;
+    sub.tiles = std::move(tiles), sub.h = stored.h, sub.w = stored.w;
+    is_padded_ = true;
+    elements_size_ = source_channels_ * sub.h.source * sub.w.source + lanes;
+  }
+
+  float* part_of(int thread) const { return part_.get() + thread * part_size_; }
   float* elements_of(int thread) const { return elements_.get() + thread * elements_size_; }
+
+  // Packs filters of a panel for all sub-correlations, at to + sub.packed.
+  void pack_shared(std::int64_t block, const Range& sources, int thread, float* to) {
+    const std::int64_t plane = p_.kernel_h * p_.kernel_w, first = block % panels() * panel_;
+    const std::int64_t channels = std::min(panel_, target_channels_ - first);
+    const std::int64_t at = packs_late_ ? 0 : block * source_elements_;
+    float* filters = part_of(thread) + filters_;  // [kernel_h, kernel_w, panel]
+    for (std::int64_t c = sources.begin; c < sources.end; ++c) {
+      const std::int64_t source = block / panels() * source_channels_ + c;
+      transpose(weights_ + (source * target_channels_ + first) * plane, plane, filters, panel_,
+                channels, plane);
+      for (const auto& [h, w, rows, columns, tiles, packed, by_panel, passes] : sub_correlations_) {
+        float* tap = to + packed + (at + c) * h.taps * w.taps * panel_;
+        for (std::int64_t t = 0; t < h.taps; ++t)
+          for (std::int64_t u = 0; u < w.taps; ++u, tap += panel_) {
+            const std::int64_t row = h.kernel_first + t * h.kernel_step;
+            const std::int64_t column = w.kernel_first + u * w.kernel_step;
+            std::copy_n(filters + (row * p_.kernel_w + column) * panel_, panel_, tap);
+          }
+      }
+    }
+  }
 
   // Lanes without a channel keep what they have: nobody stores their sums.
   void pack(const SubCorrelation& sub, int thread, const float* weights) {
-    const std::int64_t filter = sub.h.taps * sub.w.taps * panel;
-    const Range part = partition(p_.groups * panels() * source_elements_, threads_, thread);
+    const std::int64_t filter = sub.h.taps * sub.w.taps * panel_;
+    const Range part = partition(blocks() * source_elements_, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end;) {
-      const std::int64_t block = item / source_elements_, first = block % panels() * panel;
+      const std::int64_t block = item / source_elements_, first = block % panels() * panel_;
       // Elements of two numbers one by one, others of a block at once.
       const std::int64_t begin = item - block * source_elements_,
                          end = Elements::numbers > 1 ? begin + 1
@@ -202,9 +325,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                                                                 source_elements_);
       const Range sources{begin * Elements::numbers,
                           std::min(end * Elements::numbers, source_channels_)};
-      const Range targets{first, std::min(first + panel, target_channels_)};
+      const Range targets{first, std::min(first + panel_, target_channels_)};
       float* packed = packed_.get() + sub.packed + item * filter;
-      pack_filters(p_, {sub.h, sub.w}, weights, block / panels(), sources, targets, panel,
+      pack_filters(p_, {sub.h, sub.w}, weights, block / panels(), sources, targets, panel_,
                    Elements::numbers > 1 ? elements_of(thread) : packed);
       if constexpr (Elements::numbers > 1) {
         const float* first_filter = elements_of(thread);
@@ -215,25 +338,35 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
   }
 
-  // Makes elements of the source of one image and group, [source elements, height, width].
-  void make_elements(int thread, const float* source, std::int64_t plane) const {
+  // Makes elements of the source of one image and group, [source elements, height, width], or its
+  // padded copy.
+  void make_elements(int thread, const float* source) const {
+    const auto& [h, w] = correlations_.all.front();
     float* to = elements_of(thread);
-    for (std::int64_t c = 0; c < source_channels_; c += 2, source += 2 * plane, to += plane)
-      Elements::make(source, c + 1 < source_channels_ ? source + plane : nullptr, plane, to);
+    if constexpr (Elements::numbers > 1) {
+      const std::int64_t plane = h.source * w.source;
+      for (std::int64_t c = 0; c < source_channels_; c += 2, source += 2 * plane, to += plane)
+        Elements::make(source, c + 1 < source_channels_ ? source + plane : nullptr, plane, to);
+    } else {
+      const SubCorrelation& sub = sub_correlations_.front();
+      to += (sub.h.origin - h.origin) * sub.w.source + sub.w.origin - w.origin;
+      for (std::int64_t c = 0; c < source_channels_; ++c, to += sub.h.source * sub.w.source)
+        for (std::int64_t row = 0; row < h.source; ++row, source += w.source)
+          gather_strided(source, 1, w.source, to + row * sub.w.source);
+    }
   }
 
-  // Computes one thread's tiles of all groups, panels and images.
-  void correlate(const SubCorrelation& sub, int thread, const float* source, float* target) const {
-    const std::int64_t plane = sub.h.source * sub.w.source, rows = sub.rows;
+  // Computes a thread's part of the tiles of all images, groups and panels.
+  void correlate(const SubCorrelation& sub, const Range& part, int thread, const float* source,
+                 float* target) const {
+    const std::int64_t rows = sub.rows;
     const std::int64_t run = sub.by_panel ? p_.batch * rows : rows;  // tile rows of one panel
-    const Range part = partition(p_.batch * p_.groups * panels() * rows, threads_, thread);
     for (std::int64_t item = part.begin; item < part.end;) {
       const std::int64_t block = item / run, first = item % run, index = block % panels();
       const std::int64_t image_group = block / panels();  // image 0 if by_panel
       const std::int64_t last = std::min(run, first + part.end - item);
-      if constexpr (Elements::numbers > 1)
-        if (item == part.begin || index == 0)
-          make_elements(thread, source + image_group * source_channels_ * plane, plane);
+      if ((Elements::numbers > 1 || is_padded_) && (item == part.begin || index == 0))
+        make_elements(thread, source + image_group * source_channels_ * source_plane());
       const std::int64_t at_once = sub.passes > 1 ? rows_at_once(sub) : run;
       for (std::int64_t row = first; row < last; row += at_once)
         for (std::int64_t pass = 0; pass < sub.passes; ++pass)
@@ -258,41 +391,43 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
     (std::make_index_sequence<2 * max_pixels>{});
     const SubCorrelation& sub = *pass.sub;
-    const std::int64_t rows = sub.rows, filter = sub.h.taps * sub.w.taps * panel;
-    const std::int64_t source_plane = sub.h.source * sub.w.source;
+    const std::int64_t rows = sub.rows, filter = sub.h.taps * sub.w.taps * panel_;
+    const std::int64_t plane = sub.h.source * sub.w.source;  // of what the tiles read
     const std::int64_t target_plane = sub.h.target * sub.w.target;
-    const std::int64_t channels = std::min(panel, target_channels_ - pass.index * panel);
+    const std::int64_t channels = std::min(panel_, target_channels_ - pass.index * panel_);
     const Range elements = partition(source_elements_, sub.passes, pass.pass);
     const std::int64_t group = pass.image_group % p_.groups;
     const float* weights = nullptr;
-    if (sub.packs_late) {
-      const std::int64_t first = pass.index * panel;
-      float* part = part_.get() + thread * part_size_;
-      pack_filters(p_, {sub.h, sub.w}, weights_, group, elements, {first, first + channels}, panel,
-                   part);
-      weights = part;
-    } else {
+    if (!packs_late_) {
       weights = packed_.get() + sub.packed +
                 ((group * panels() + pass.index) * source_elements_ + elements.begin) * filter;
+    } else if (shares_packing()) {
+      weights = part_of(thread) + sub.packed + elements.begin * filter;
+    } else {
+      const std::int64_t first = pass.index * panel_;
+      pack_filters(p_, {sub.h, sub.w}, weights_, group, elements, {first, first + channels}, panel_,
+                   part_of(thread));
+      weights = part_of(thread);
     }
     float* sums = sub.passes > 1 ? sums_.get() + thread * sums_size_ : nullptr;
     const std::int64_t image_group = pass.image_group + pass.rows.begin / rows * p_.groups;
-    const float* image = Elements::numbers > 1
+    const float* image = Elements::numbers > 1 || is_padded_
                              ? elements_of(thread)
-                             : source + image_group * source_channels_ * source_plane;
-    image += elements.begin * source_plane + sub.h.origin * sub.w.source + sub.w.origin;
-    float* target_image =
-        target + (image_group * target_channels_ + pass.index * panel) * target_plane + sub.w.first;
+                             : source + image_group * source_channels_ * plane;
+    image += elements.begin * plane + sub.h.origin * sub.w.source + sub.w.origin;
+    float* target_image = target +
+                          (image_group * target_channels_ + pass.index * panel_) * target_plane +
+                          sub.w.first;
     std::int64_t row = pass.rows.begin % rows;
     for (std::int64_t count = pass.rows.end - pass.rows.begin; count > 0; --count, ++row) {
       if (row == rows) {
         row = 0;
-        image += p_.groups * source_channels_ * source_plane;
+        image += p_.groups * source_channels_ * plane;
         target_image += p_.groups * target_channels_ * target_plane;
       }
       const TileShape* shapes = sub.tiles.data() + row * sub.columns;
       for (const TileShape& shape : std::span(shapes, static_cast<std::size_t>(sub.columns))) {
-        const auto& [row_segment, column_segment, taps, offsets] = shape;
+        const auto& [row_segment, column_segment, taps, runs, step, offsets] = shape;
         const TileAt at{.sub = &sub,
                         .shape = &shape,
                         .taps = taps_[static_cast<std::size_t>(taps)],
@@ -303,12 +438,13 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                                   (sub.h.first + row_segment.first * sub.h.step) * sub.w.target +
                                   column_segment.first * sub.w.step,
                         .channels = channels,
+                        .panel = panel_,
                         .is_first = pass.pass == 0,
                         .is_last = pass.pass + 1 == sub.passes};
         const std::int64_t pixels = row_segment.size * column_segment.size;
         const std::int64_t tile = (pixels - 1) * 2 + (channels > lanes ? 1 : 0);
         tiles[static_cast<std::size_t>(tile)](at, elements.end - elements.begin, sums);
-        if (sums != nullptr) sums += max_pixels * panel;
+        if (sums != nullptr) sums += max_pixels * panel_;
       }
     }
   }
@@ -321,29 +457,31 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const float* source;   // the first element that tap (0, 0) of pixel 0 reads; may be outside
     const float* weights;  // [source elements, taps, panel]
     float* target;         // pixel 0 of the panel's first channel
-    std::int64_t channels;
+    std::int64_t channels, panel;
     bool is_first, is_last;  // pass over the source elements
   };
 
   // Adds to sums, or sets them in the first of several passes. The last one stores them.
   using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
-  // I runs over the accumulators, pixel by pixel, V over the vectors of channels. contiguous: the
-  // pixels are of one row, and their sources have no gaps.
-  template <std::int64_t Pixels, std::int64_t Vectors, bool contiguous, std::size_t... I,
-            std::size_t... V>
+  // Pixels in the middle of a row. A tap that reads the source for all of them is tested for the
+  // two pixels at each end alone.
+  static constexpr std::uint32_t inner_pixels(std::int64_t pixels) {
+    return pixels > 9 ? ((1U << (pixels - 4)) - 1) << 2 : 0;
+  }
+
+  // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: those
+  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel.
+  template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
+            std::size_t... I, std::size_t... V>
   static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
                        std::int64_t source_elements, float* block) {
-    // Pixels in the middle of a row. A tap that reads the source for all of them is tested for the
-    // two pixels at each end alone.
-    constexpr std::uint32_t inner = Pixels > 9 ? ((1U << (Pixels - 4)) - 1) << 2 : 0;
+    constexpr std::uint32_t inner = inner_pixels(Pixels);
     const Axis &h = at.sub->h, &w = at.sub->w;
-    const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * panel;
+    const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
     const bool beyond_l1 = source_elements * plane > 16 << 10;  // 64 KiB
     const std::int64_t* offsets = at.shape->offsets.data();
-    const auto offset = [&](std::size_t pixel) {
-      return contiguous ? static_cast<std::int64_t>(pixel) : offsets[pixel];
-    };
+    constexpr std::int64_t columns = runs > 0 ? Pixels / runs : 1;
     const Tap *first = at.taps.data(), *last = first + at.taps.size();
     const float *x_c = at.source, *weights_c = at.weights;
     Vector acc[] = {((void)I, Vector(0.0f))...};
@@ -354,21 +492,30 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
           __builtin_prefetch(x + 4 * plane);
           __builtin_prefetch(x + 4 * plane + Pixels);
         }
+        const float* second = x;
+        if constexpr (runs == 2) {
+          second += offsets[columns];
+          // A pointer of its own: the compiler would add two offsets for each pixel.
+          asm("" : "+r"(second));
+        }
+        const auto source = [&](std::size_t pixel) {
+          const auto i = static_cast<std::int64_t>(pixel);
+          if constexpr (runs == 0) return Vector(x[offsets[i]]);
+          return Vector(i < columns ? x[i * step] : second[(i - columns) * step]);
+        };
         const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
         if (tap->readers == (1U << Pixels) - 1)
-          ((acc[I] =
-                Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]), w_u[I % Vectors])),
-           ...);
-        else if (contiguous && inner != 0 && (tap->readers & inner) == inner)
+          ((acc[I] = Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors])), ...);
+        else if (runs == 1 && inner != 0 && (tap->readers & inner) == inner)
           (((inner >> I / Vectors & 1U) != 0 || (tap->readers >> I / Vectors & 1U) != 0
-                ? void(acc[I] = Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]),
-                                                       w_u[I % Vectors]))
+                ? void(acc[I] =
+                           Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
                 : void()),
            ...);
         else
           ((tap->readers >> I / Vectors & 1U
-                ? void(acc[I] = Elements::add_products(acc[I], Vector(x[offset(I / Vectors)]),
-                                                       w_u[I % Vectors]))
+                ? void(acc[I] =
+                           Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
                 : void()),
            ...);
       }
@@ -380,10 +527,21 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::make_index_sequence<Pixels * Vectors> accumulators;
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
-    if (at.shape->rows.size == 1 && at.sub->w.stride == 1)
-      multiply<Pixels, Vectors, true>(accumulators, vectors, at, source_elements, block);
+    constexpr std::int64_t two = Pixels % 2 == 0 ? 2 : 0;  // pixels of two runs are even
+    const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
+      multiply<Pixels, Vectors, runs, step>(accumulators, vectors, at, source_elements, block);
+    };
+    const std::int64_t runs = at.shape->runs, step = at.shape->step;
+    if (runs > 2 || step > 2)
+      multiply_as.template operator()<0, 1>();
+    else if (runs == 1 && step == 1)
+      multiply_as.template operator()<1, 1>();
+    else if (runs == 1)
+      multiply_as.template operator()<1, 2>();
+    else if (step == 1)
+      multiply_as.template operator()<two, 1>();
     else
-      multiply<Pixels, Vectors, false>(accumulators, vectors, at, source_elements, block);
+      multiply_as.template operator()<two, 2>();
     if (sums != nullptr) add_pass(at, block, Pixels * Vectors, sums);
     if (at.is_last) store<Pixels, Vectors * lanes>(block, at);
   }
@@ -425,13 +583,16 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   std::int64_t source_elements_;  // of one group
+  std::int64_t panel_;            // channels of the target: as many as a tile has in registers
   std::vector<SubCorrelation> sub_correlations_;
+  bool packs_late_ = false;
+  bool is_padded_ = false;  // the tiles read a copy of the image with zeros around it
   std::vector<std::vector<Tap>> taps_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
-  const float* weights_ = nullptr;  // of this run, for those who pack late
-  AlignedArray<float> part_;        // what they pack: [threads, part_size_]
-  std::int64_t part_size_ = 0;
+  const float* weights_ = nullptr;            // of this run, for those who pack late
+  AlignedArray<float> part_;                  // what they pack: [threads, part_size_]
+  std::int64_t part_size_ = 0, filters_ = 0;  // filters_: offset of a transposed panel of filters
   AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size_]
   // An image of one group, or the filters of as many channels as an element has.
   std::int64_t elements_size_ = 0;
