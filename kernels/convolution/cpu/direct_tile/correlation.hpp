@@ -1,5 +1,5 @@
 // forward and backward_data without unfolding: the source is read in place, and products with
-// padding are skipped.
+// padding are skipped. Where that takes longer, a copy with zeros around each image is read.
 //
 //   tile of the target: up to 14 pixels x 2 vectors of channels, in registers
 //
@@ -71,7 +71,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       for (std::int64_t item = part.begin, end = 0; item < part.end; item = end) {
         const std::int64_t block = item / source_elements_, first = block * source_elements_;
         end = std::min(part.end, first + source_elements_);
-        pack_shared(block, {item - first, end - first}, thread, packed_.get());
+        pack_shared(block, {item - first, end - first}, thread, weights, packed_.get());
       }
       return;
     }
@@ -86,7 +86,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
         const Range mine = partition(items, threads_, thread), all = partition(items, turns, turn);
         const Range part{std::max(mine.begin, all.begin), std::min(mine.end, all.end)};
         if (!is_packed && part.begin < part.end) {
-          pack_shared(turn, {0, source_elements_}, thread, part_of(thread));
+          pack_shared(turn, {0, source_elements_}, thread, weights_, part_of(thread));
           is_packed = true;
         }
         correlate(sub, part, thread, source, target);
@@ -291,14 +291,15 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   float* elements_of(int thread) const { return elements_.get() + thread * elements_size_; }
 
   // Packs filters of a panel for all sub-correlations, at to + sub.packed.
-  void pack_shared(std::int64_t block, const Range& sources, int thread, float* to) {
+  void pack_shared(std::int64_t block, const Range& sources, int thread, const float* weights,
+                   float* to) {
     const std::int64_t plane = p_.kernel_h * p_.kernel_w, first = block % panels() * panel_;
     const std::int64_t channels = std::min(panel_, target_channels_ - first);
     const std::int64_t at = packs_late_ ? 0 : block * source_elements_;
     float* filters = part_of(thread) + filters_;  // [kernel_h, kernel_w, panel]
     for (std::int64_t c = sources.begin; c < sources.end; ++c) {
       const std::int64_t source = block / panels() * source_channels_ + c;
-      transpose(weights_ + (source * target_channels_ + first) * plane, plane, filters, panel_,
+      transpose(weights + (source * target_channels_ + first) * plane, plane, filters, panel_,
                 channels, plane);
       for (const auto& [h, w, rows, columns, tiles, packed, by_panel, passes] : sub_correlations_) {
         float* tap = to + packed + (at + c) * h.taps * w.taps * panel_;
