@@ -116,8 +116,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   // Rows x columns. Pixel i is in row i / columns.size, column i % columns.size.
   struct TileShape {
     Segment rows, columns;
-    std::int64_t taps;                             // index in taps_
-    std::int64_t runs, step;                       // runs of pixels that are `step` apart
+    std::int64_t taps;        // index in taps_
+    std::int64_t runs, step;  // runs of pixels that are `step` apart
+    bool is_full;  // every tap reads the source for all pixels, and their weights have no gaps
     std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
@@ -216,7 +217,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                        const Segment& columns) {
     const auto& [h, w] = axes;
     const std::int64_t pitch = stored.w.source;
-    TileShape tile{rows, columns, 0, rows.size, w.stride, {}};
+    TileShape tile{rows, columns, 0, rows.size, w.stride, true, {}};
     const std::int64_t pixels = rows.size * columns.size;
     for (std::int64_t i = 0; i < pixels; ++i)
       tile.offsets[static_cast<std::size_t>(i)] =
@@ -237,8 +238,12 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
             bits |= 1U << (r * columns.size + q);
         if (bits == 0) continue;
         if (pitch != w.source) bits = (1U << pixels) - 1;
-        taps.push_back({bits, static_cast<std::int32_t>((t * w.taps + u) * panel_), t * pitch + u});
+        const auto weights = static_cast<std::int32_t>((t * w.taps + u) * panel_);
+        tile.is_full = tile.is_full && bits == (1U << pixels) - 1 &&
+                       (taps.empty() || taps.back().weights + panel_ == weights);
+        taps.push_back({bits, weights, t * pitch + u});
       }
+    tile.is_full = tile.is_full && !taps.empty();
     // Most tiles have the taps of others.
     tile.taps = std::ranges::find(taps_, taps) - taps_.begin();
     if (tile.taps == std::ssize(taps_)) taps_.push_back(std::move(taps));
@@ -428,7 +433,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       }
       const TileShape* shapes = sub.tiles.data() + row * sub.columns;
       for (const TileShape& shape : std::span(shapes, static_cast<std::size_t>(sub.columns))) {
-        const auto& [row_segment, column_segment, taps, runs, step, offsets] = shape;
+        const auto& [row_segment, column_segment, taps, runs, step, is_full, offsets] = shape;
         const TileAt at{.sub = &sub,
                         .shape = &shape,
                         .taps = taps_[static_cast<std::size_t>(taps)],
@@ -472,9 +477,10 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: those
-  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel.
+  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel. is_full, as
+  // there, saves loads of the masks of taps and of the offsets of their weights.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
-            std::size_t... I, std::size_t... V>
+            bool is_full, std::size_t... I, std::size_t... V>
   static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
                        std::int64_t source_elements, float* block) {
     constexpr std::uint32_t inner = inner_pixels(Pixels);
@@ -486,9 +492,12 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     const Tap *first = at.taps.data(), *last = first + at.taps.size();
     const float *x_c = at.source, *weights_c = at.weights;
     Vector acc[] = {((void)I, Vector(0.0f))...};
-    for (std::int64_t c = 0; c < source_elements; ++c, x_c += plane, weights_c += filter)
+    if (is_full) weights_c += first->weights;
+    for (std::int64_t c = 0; c < source_elements; ++c, x_c += plane, weights_c += filter) {
+      const float* weights = weights_c;
       for (const Tap* tap = first; tap < last; ++tap) {
-        const float *x = x_c + tap->source, *weights = weights_c + tap->weights;
+        const float* x = x_c + tap->source;
+        if (!is_full) weights = weights_c + tap->weights;
         if (beyond_l1) {  // a row of the fourth next channel
           __builtin_prefetch(x + 4 * plane);
           __builtin_prefetch(x + 4 * plane + Pixels);
@@ -505,7 +514,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
           return Vector(i < columns ? x[i * step] : second[(i - columns) * step]);
         };
         const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
-        if (tap->readers == (1U << Pixels) - 1)
+        if (is_full || tap->readers == (1U << Pixels) - 1)
           ((acc[I] = Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors])), ...);
         else if (runs == 1 && inner != 0 && (tap->readers & inner) == inner)
           (((inner >> I / Vectors & 1U) != 0 || (tap->readers >> I / Vectors & 1U) != 0
@@ -519,7 +528,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                            Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
                 : void()),
            ...);
+        if (is_full) weights += at.panel;
       }
+    }
     (acc[I].store_aligned(block + I * lanes), ...);
   }
 
@@ -530,7 +541,12 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     alignas(cache_line) float block[Pixels * Vectors * lanes];
     constexpr std::int64_t two = Pixels % 2 == 0 ? 2 : 0;  // pixels of two runs are even
     const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
-      multiply<Pixels, Vectors, runs, step>(accumulators, vectors, at, source_elements, block);
+      if (at.shape->is_full)
+        multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at, source_elements,
+                                                    block);
+      else
+        multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
+                                                     block);
     };
     const std::int64_t runs = at.shape->runs, step = at.shape->step;
     if (runs > 2 || step > 2)
