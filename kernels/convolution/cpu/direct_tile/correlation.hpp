@@ -477,8 +477,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: those
-  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel. is_full, as
-  // there, saves loads of the masks of taps and of the offsets of their weights.
+  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel. is_full:
+  // the tile's, which saves loads of the masks of taps and of the offsets of their weights.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
             bool is_full, std::size_t... I, std::size_t... V>
   static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
