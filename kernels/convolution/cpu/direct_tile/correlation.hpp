@@ -478,11 +478,13 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: those
   // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel. is_full:
-  // the tile's, which saves loads of the masks of taps and of the offsets of their weights.
+  // the tile's, which saves loads of the masks of taps and of the offsets of their weights. Not
+  // inline: the layout of one loop would depend on the others.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
             bool is_full, std::size_t... I, std::size_t... V>
-  static void multiply(std::index_sequence<I...>, std::index_sequence<V...>, const TileAt& at,
-                       std::int64_t source_elements, float* block) {
+  [[gnu::noinline]] static void multiply(std::index_sequence<I...>, std::index_sequence<V...>,
+                                         const TileAt& at, std::int64_t source_elements,
+                                         float* block) {
     constexpr std::uint32_t inner = inner_pixels(Pixels);
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
@@ -539,7 +541,6 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::make_index_sequence<Pixels * Vectors> accumulators;
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
-    constexpr std::int64_t two = Pixels % 2 == 0 ? 2 : 0;  // pixels of two runs are even
     const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
       if (at.shape->is_full)
         multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at, source_elements,
@@ -549,16 +550,16 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                                                      block);
     };
     const std::int64_t runs = at.shape->runs, step = at.shape->step;
-    if (runs > 2 || step > 2)
+    const auto multiply_tile = [&] {
+      if (runs == 1 && step == 1) return multiply_as.template operator()<1, 1>();
+      if (runs == 1 && step == 2) return multiply_as.template operator()<1, 2>();
+      if constexpr (Pixels % 2 == 0) {
+        if (runs == 2 && step == 1) return multiply_as.template operator()<2, 1>();
+        if (runs == 2 && step == 2) return multiply_as.template operator()<2, 2>();
+      }
       multiply_as.template operator()<0, 1>();
-    else if (runs == 1 && step == 1)
-      multiply_as.template operator()<1, 1>();
-    else if (runs == 1)
-      multiply_as.template operator()<1, 2>();
-    else if (step == 1)
-      multiply_as.template operator()<two, 1>();
-    else
-      multiply_as.template operator()<two, 2>();
+    };
+    multiply_tile();
     if (sums != nullptr) add_pass(at, block, Pixels * Vectors, sums);
     if (at.is_last) store<Pixels, Vectors * lanes>(block, at);
   }
