@@ -120,6 +120,20 @@ TEST(ConvolutionDirectTile, PassesBlocks) {
   EXPECT_GE(ran, 3 * 8);
 }
 
+// backward_data with strides: every class of pixels packs late, in several passes; some classes do,
+// so that none packs late; two groups pack late.
+TEST(ConvolutionDirectTile, PassesClassesOfPixelsThatSharePacking) {
+  const std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_tile");
+  constexpr auto direction = Direction::backward_data;
+  int ran = 0;
+  for (const Problem& of : {Problem{direction, 1, 64, 5, 5, 900, 5, 5, 2, 2, 2, 2},
+                            {direction, 3, 64, 5, 5, 900, 5, 5, 2, 2, 2, 2},
+                            {direction, 1, 70, 9, 9, 400, 3, 3, 2, 2, 1, 1},
+                            {direction, 1, 128, 5, 5, 1800, 5, 5, 2, 2, 2, 2, 2}})
+    for (const int threads : {1, 2, 3}) ran += expect_passed<Convolution>(of, rungs, threads);
+  EXPECT_GE(ran, 4 * 3);
+}
+
 // Several groups of lines and phases of a stride, an odd batch, threads that end within images,
 // more threads than pairs of images, padding larger than the kernel, taps as slots.
 TEST(ConvolutionAmx, PassesGroupsOfLinesAndPhases) {

@@ -58,7 +58,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     part_ = aligned_array<float>(static_cast<std::size_t>(threads * part_size_));
     std::fill_n(part_.get(), threads * part_size_, 0.0F);
     elements_ = aligned_array<float>(static_cast<std::size_t>(threads * elements_size_));
-    std::fill_n(elements_.get(), threads * elements_size_, 0.0F);
+    if (is_padded_) std::fill_n(elements_.get(), threads * elements_size_, 0.0F);
     sums_ = aligned_array<float>(static_cast<std::size_t>(threads * sums_size_));
   }
 
@@ -116,9 +116,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   // Rows x columns. Pixel i is in row i / columns.size, column i % columns.size.
   struct TileShape {
     Segment rows, columns;
-    std::int64_t taps;        // index in taps_
-    std::int64_t runs, step;  // runs of pixels that are `step` apart
-    bool is_full;  // every tap reads the source for all pixels, and their weights have no gaps
+    std::int64_t taps;  // index in taps_
+    std::int64_t runs;  // of pixels that are w.stride apart
+    bool is_full;       // every tap reads the source for all pixels, and their weights have no gaps
     std::array<std::int64_t, max_pixels> offsets;  // of each pixel's source from pixel 0's
   };
 
@@ -127,7 +127,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     Axis h, w;
     std::int64_t rows, columns;    // tiles in each
     std::vector<TileShape> tiles;  // [rows, columns]
-    std::int64_t packed;           // offset of its weights: [blocks, source elements, taps, panel]
+    // Offset of its weights, [blocks, source elements, taps, panel]. If packing is late and shared:
+    // of those of one block, in what a thread packs.
+    std::int64_t packed;
     // All images pass one panel before the next: the weights do not fit L2, and those of a panel
     // are larger than an image. If not even these fit: passes over parts of the source channels.
     bool by_panel;
@@ -140,7 +142,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
   std::int64_t blocks() const { return p_.groups * panels(); }  // panels of all groups
 
-  // The classes of backward_data need every filter: its panels are transposed once for all.
+  // Each class of backward_data reads other taps of the same filters: these are transposed once.
   bool shares_packing() const { return Elements::numbers == 1 && sub_correlations_.size() > 1; }
 
   // Between passes, the sums of as many tile rows as this are kept, each in so many floats.
@@ -165,7 +167,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   void add_sub_correlation(const Axis& h, const Axis& w) {
     const std::int64_t weights = source_elements_ * h.taps * w.taps * panel_;  // of a panel
     SubCorrelation sub{h, w, 0, 0, {}, 0, false, 1};
-    // A thread with half a panel would wait for the others.
+    // A thread with half a panel would wait for the others, and so would those without a panel.
     const bool even =
         threads_ == 1 || panels() > 5 || ceil_div(target_channels_, lanes) == 2 * panels();
     sub.by_panel = Elements::numbers == 1 && even && panels() * weights > max_floats_of_weights &&
@@ -187,12 +189,13 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     sub_correlations_.push_back(std::move(sub));
   }
 
-  // Where weights are packed: all at first, or by each thread those of a pass, or of a panel if
-  // packing is shared, when it needs them, and once.
+  // Where weights are packed: all at first, or by each thread, when it needs them, those of a pass,
+  // or of a panel if packing is shared. Threads that share a panel would each pack all of it.
   void place_weights() {
     packs_late_ = std::ranges::all_of(sub_correlations_, [&](const SubCorrelation& sub) {
       return sub.by_panel && (sub.passes == 1 || rows_at_once(sub) == p_.batch * sub.rows);
     });
+    if (shares_packing() && threads_ > blocks()) packs_late_ = false;
     for (SubCorrelation& sub : sub_correlations_) {
       const std::int64_t filter = sub.h.taps * sub.w.taps * panel_;
       if (!packs_late_) {
@@ -211,13 +214,12 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
   }
 
-  // axes: of the source. stored: of what the tile reads, which has zeros as padding if it is
-  // another one.
+  // axes: of the source. stored: of the array that is read, the source or its padded copy.
   TileShape tile_shape(const Correlation& axes, const Correlation& stored, const Segment& rows,
                        const Segment& columns) {
     const auto& [h, w] = axes;
     const std::int64_t pitch = stored.w.source;
-    TileShape tile{rows, columns, 0, rows.size, w.stride, true, {}};
+    TileShape tile{rows, columns, 0, rows.size, true, {}};
     const std::int64_t pixels = rows.size * columns.size;
     for (std::int64_t i = 0; i < pixels; ++i)
       tile.offsets[static_cast<std::size_t>(i)] =
@@ -259,39 +261,43 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return all;
   }
 
-  // Vectors that the tiles multiply, per panel and source channel. A test of a pixel takes half the
-  // time of one, in these units.
-  std::int64_t work_of(const std::vector<TileShape>& tiles) const {
-    const std::int64_t vectors = target_channels_ > lanes ? 2 : 1;
+  // Time of the tiles per panel and source channel: 2 for a product of vectors, 1 for a test of a
+  // pixel.
+  std::int64_t work_of(const std::vector<TileShape>& tiles, std::int64_t step) const {
     std::int64_t work = 0;
     for (const TileShape& tile : tiles)
       for (const Tap& tap : taps_[static_cast<std::size_t>(tile.taps)]) {
         const std::int64_t pixels = tile.rows.size * tile.columns.size;
         const std::int64_t readers = std::popcount(tap.readers);
-        work += 2 * readers * vectors;
-        if (readers < pixels) work += tests_of(tap.readers, pixels, tile);
+        const std::uint32_t inner = inner_pixels(pixels);
+        const bool inside =
+            tile.runs == 1 && step <= 2 && inner != 0 && (tap.readers & inner) == inner;
+        work += 2 * readers * panel_ / lanes;
+        if (readers < pixels) work += inside ? 4 : pixels;
       }
     return work;
   }
-  static std::int64_t tests_of(std::uint32_t readers, std::int64_t pixels, const TileShape& tile) {
-    const std::uint32_t inner = inner_pixels(pixels);
-    return tile.runs == 1 && inner != 0 && (readers & inner) == inner ? 4 : pixels;
-  }
 
-  // Where tests of pixels take longer than products with zeros.
+  // Where tests of pixels take longer than products with zeros, and copies of images stay in L2.
+  // One image for several threads would be copied by each.
   void pad_if_faster() {
     SubCorrelation& sub = sub_correlations_.front();
     const Correlation axes{sub.h, sub.w}, stored{padded(sub.h), padded(sub.w)};
-    if (sub.by_panel || stored.w.source == sub.w.source) return;
+    const std::int64_t size = source_channels_ * stored.h.source * stored.w.source + lanes;
+    if (sub.by_panel || stored.w.source == sub.w.source || size > max_floats_of_sums ||
+        p_.batch * p_.groups < threads_)
+      return;
     std::vector<TileShape> tiles;
     for (const TileShape& tile : sub.tiles)
       tiles.push_back(tile_shape(axes, stored, tile.rows, tile.columns));
-    if (work_of(tiles) >= work_of(sub.tiles)) return;
+    // The copy takes the time of some percent.
+    if (50 * work_of(tiles, sub.w.stride) >= 49 * work_of(sub.tiles, sub.w.stride)) return;
     sub.tiles = std::move(tiles), sub.h = stored.h, sub.w = stored.w;
     is_padded_ = true;
-    elements_size_ = source_channels_ * sub.h.source * sub.w.source + lanes;
+    elements_size_ = size;
   }
 
+  bool reads_copies() const { return Elements::numbers > 1 || is_padded_; }
   float* part_of(int thread) const { return part_.get() + thread * part_size_; }
   float* elements_of(int thread) const { return elements_.get() + thread * elements_size_; }
 
@@ -306,8 +312,9 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       const std::int64_t source = block / panels() * source_channels_ + c;
       transpose(weights + (source * target_channels_ + first) * plane, plane, filters, panel_,
                 channels, plane);
-      for (const auto& [h, w, rows, columns, tiles, packed, by_panel, passes] : sub_correlations_) {
-        float* tap = to + packed + (at + c) * h.taps * w.taps * panel_;
+      for (const SubCorrelation& sub : sub_correlations_) {
+        const Axis &h = sub.h, &w = sub.w;
+        float* tap = to + sub.packed + (at + c) * h.taps * w.taps * panel_;
         for (std::int64_t t = 0; t < h.taps; ++t)
           for (std::int64_t u = 0; u < w.taps; ++u, tap += panel_) {
             const std::int64_t row = h.kernel_first + t * h.kernel_step;
@@ -371,7 +378,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       const std::int64_t block = item / run, first = item % run, index = block % panels();
       const std::int64_t image_group = block / panels();  // image 0 if by_panel
       const std::int64_t last = std::min(run, first + part.end - item);
-      if ((Elements::numbers > 1 || is_padded_) && (item == part.begin || index == 0))
+      if (reads_copies() && (item == part.begin || index == 0))
         make_elements(thread, source + image_group * source_channels_ * source_plane());
       const std::int64_t at_once = sub.passes > 1 ? rows_at_once(sub) : run;
       for (std::int64_t row = first; row < last; row += at_once)
@@ -417,9 +424,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     }
     float* sums = sub.passes > 1 ? sums_.get() + thread * sums_size_ : nullptr;
     const std::int64_t image_group = pass.image_group + pass.rows.begin / rows * p_.groups;
-    const float* image = Elements::numbers > 1 || is_padded_
-                             ? elements_of(thread)
-                             : source + image_group * source_channels_ * plane;
+    const float* image =
+        reads_copies() ? elements_of(thread) : source + image_group * source_channels_ * plane;
     image += elements.begin * plane + sub.h.origin * sub.w.source + sub.w.origin;
     float* target_image = target +
                           (image_group * target_channels_ + pass.index * panel_) * target_plane +
@@ -433,10 +439,10 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       }
       const TileShape* shapes = sub.tiles.data() + row * sub.columns;
       for (const TileShape& shape : std::span(shapes, static_cast<std::size_t>(sub.columns))) {
-        const auto& [row_segment, column_segment, taps, runs, step, is_full, offsets] = shape;
+        const Segment &row_segment = shape.rows, &column_segment = shape.columns;
         const TileAt at{.sub = &sub,
                         .shape = &shape,
-                        .taps = taps_[static_cast<std::size_t>(taps)],
+                        .taps = taps_[static_cast<std::size_t>(shape.taps)],
                         .source = image + row_segment.first * sub.h.stride * sub.w.source +
                                   column_segment.first * sub.w.stride,
                         .weights = weights,
@@ -476,8 +482,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return pixels > 9 ? ((1U << (pixels - 4)) - 1) << 2 : 0;
   }
 
-  // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: those
-  // of the tile's shape, or runs == 0, which reads an offset from memory for each pixel. is_full:
+  // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: the
+  // tile's and w.stride, or runs == 0, which reads an offset from memory for each pixel. is_full:
   // the tile's, which saves loads of the masks of taps and of the offsets of their weights. Not
   // inline: the layout of one loop would depend on the others.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
@@ -542,14 +548,14 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
     const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
-      if (at.shape->is_full)
-        multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at, source_elements,
-                                                    block);
-      else
-        multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
-                                                     block);
+      if constexpr (runs > 0)
+        if (at.shape->is_full)
+          return multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at,
+                                                             source_elements, block);
+      multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
+                                                   block);
     };
-    const std::int64_t runs = at.shape->runs, step = at.shape->step;
+    const std::int64_t runs = at.shape->runs, step = at.sub->w.stride;
     const auto multiply_tile = [&] {
       if (runs == 1 && step == 1) return multiply_as.template operator()<1, 1>();
       if (runs == 1 && step == 2) return multiply_as.template operator()<1, 2>();
@@ -608,10 +614,11 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   std::vector<std::vector<Tap>> taps_;
   std::int64_t packed_size_ = 0;
   AlignedArray<float> packed_;
-  const float* weights_ = nullptr;            // of this run, for those who pack late
-  AlignedArray<float> part_;                  // what they pack: [threads, part_size_]
-  std::int64_t part_size_ = 0, filters_ = 0;  // filters_: offset of a transposed panel of filters
-  AlignedArray<float> elements_;  // of elements of two numbers: [threads, elements_size_]
+  const float* weights_ = nullptr;  // of this run, for those who pack late
+  // What they pack, or a transposed panel of filters at the offset filters_: [threads, part_size_].
+  AlignedArray<float> part_;
+  std::int64_t part_size_ = 0, filters_ = 0;
+  AlignedArray<float> elements_;  // of two numbers, or padded copies: [threads, elements_size_]
   // An image of one group, or the filters of as many channels as an element has.
   std::int64_t elements_size_ = 0;
   AlignedArray<float> sums_;  // of several passes: [threads, sums_size_]
