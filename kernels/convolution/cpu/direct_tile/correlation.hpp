@@ -548,10 +548,11 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
     const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
-      if constexpr (runs > 0)
+      if constexpr (runs > 0) {
         if (at.shape->is_full)
           return multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at,
                                                              source_elements, block);
+      }
       multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
                                                    block);
     };
