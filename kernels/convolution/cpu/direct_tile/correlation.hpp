@@ -98,7 +98,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   static constexpr std::int64_t max_pixels =
       vector_registers == 32 ? 14 : 6;                              // 28 or 12 accumulators
   static constexpr std::int64_t max_floats_of_weights = 112 << 10;  // 448 KiB, in L2
-  static constexpr std::int64_t max_floats_of_sums = 48 << 10;      // 192 KiB, beside them
+  // 192 KiB, beside them: of sums, or of a padded copy of an image.
+  static constexpr std::int64_t max_floats_beside = 48 << 10;
 
   // Consecutive rows, or columns, of the target in one tile.
   struct Segment {
@@ -150,7 +151,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return sub.columns * max_pixels * panel_;
   }
   std::int64_t rows_at_once(const SubCorrelation& sub) const {
-    return std::clamp<std::int64_t>(max_floats_of_sums / sums_of_row(sub), 1, p_.batch * sub.rows);
+    return std::clamp<std::int64_t>(max_floats_beside / sums_of_row(sub), 1, p_.batch * sub.rows);
   }
 
   // The pixels of an axis in segments of nearly the same size, `max_size` at most.
@@ -284,7 +285,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     SubCorrelation& sub = sub_correlations_.front();
     const Correlation axes{sub.h, sub.w}, stored{padded(sub.h), padded(sub.w)};
     const std::int64_t size = source_channels_ * stored.h.source * stored.w.source + lanes;
-    if (sub.by_panel || stored.w.source == sub.w.source || size > max_floats_of_sums ||
+    if (sub.by_panel || stored.w.source == sub.w.source || size > max_floats_beside ||
         p_.batch * p_.groups < threads_)
       return;
     std::vector<TileShape> tiles;

@@ -1,6 +1,6 @@
 // The direct convolution on a register tile: the image is not unfolded, and products with padding
-// are skipped, but for small images where that takes longer. Lanes are output channels, so an input
-// pixel is one broadcast and the plain layout needs no change (correlation.hpp,
+// are skipped, except where the tests for it would take longer. Lanes are output channels, so an
+// input pixel is one broadcast and the plain layout needs no change (correlation.hpp,
 // backward_weights.hpp).
 //
 // Expected over openmp: what unfolding and padding cost, 1.2x to 1.4x for 5 x 5 kernels on small
