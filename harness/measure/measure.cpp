@@ -299,6 +299,12 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
       if (results[s].error.empty() &&
           (estimate < options.budget_seconds || uses_device(subjects[s])))
         timed_run(true);
+      // The least of five: a delay of the host must not forbid graphs, nor shorten them.
+      for (int i = 1; on_device && i < 5 && estimate < 0.02 && results[s].error.empty(); ++i) {
+        const double least = estimate;
+        timed_run(true);
+        estimate = std::min(estimate, least);
+      }
       if (results[s].error.empty() && subjects[s].after_runs)
         results[s].error = failure_of(subjects[s], [&] { subjects[s].after_runs(0, false); });
     }
