@@ -9,7 +9,8 @@
 //   x0    acc | acc        input channels as fit.
 //   x1    acc | acc
 //   …     …   | …          Rows of dy whose kernel row is outside the image are skipped. Pixels
-//                          near the ends of a row use only the taps inside the image.
+//                          near the ends of a row use only the taps inside the image. If one
+//                          vector holds all channels of a group, it has up to 28 taps.
 //
 // Threads divide the panels where that is even, or the rows of the batch, and add their partial
 // sums at the end. Elements of two numbers hold two images, which count as one.
@@ -36,10 +37,12 @@ namespace stepladder::convolution::inline STEPLADDER_ISA {
 template <class Elements>
 class DirectTileBackwardWeights final : public ThreadedConvolution {
  public:
-  DirectTileBackwardWeights(const Problem& problem, int threads) : p_(problem), threads_(threads) {
+  DirectTileBackwardWeights(const Problem& problem, int threads)
+      : p_(problem), threads_(threads), panel_(problem.group_out() > lanes ? 2 * lanes : lanes) {
     // Taps of one kernel row: of several channels, or a part of a long row.
-    const std::int64_t channels = std::max<std::int64_t>(1, max_taps / p_.kernel_w);
-    const std::int64_t columns = std::min(p_.kernel_w, max_taps);
+    const std::int64_t most = accumulators * lanes / panel_;
+    const std::int64_t channels = std::max<std::int64_t>(1, most / p_.kernel_w);
+    const std::int64_t columns = std::min(p_.kernel_w, most);
     for (std::int64_t channel = 0; channel < p_.group_in(); channel += channels)
       for (std::int64_t column = 0; column < p_.kernel_w; column += columns) {
         const std::int64_t count = std::min(columns, p_.kernel_w - column);
@@ -65,7 +68,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
         tap_rows_.push_back(taps);
       }
     image_parts_ = panels_are_even() ? 1 : threads_;
-    images_at_once_ = std::clamp<std::int64_t>(bytes_of_dy / 4 / (pixels() * panel), 1, images());
+    images_at_once_ = std::clamp<std::int64_t>(bytes_of_dy / 4 / (pixels() * panel_), 1, images());
     dy_ = aligned_array<float>(static_cast<std::size_t>(threads_ * dy_size()));
     std::fill_n(dy_.get(), threads_ * dy_size(), 0.0F);
     partials_ = aligned_array<float>(static_cast<std::size_t>(image_parts_ * partials_size()));
@@ -85,14 +88,12 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
 
  private:
   static constexpr std::int64_t lanes = Vector::size;
-  static constexpr std::int64_t max_taps =
-      vector_registers == 32 ? 14 : 6;                    // 28 or 12 accumulators
-  static constexpr std::int64_t panel = 2 * lanes;        // output channels
+  static constexpr std::int64_t accumulators = vector_registers == 32 ? 28 : 12;
   static constexpr std::int64_t bytes_of_dy = 128 << 10;  // transposed, a part of L2
 
   struct TapRow {
     std::int64_t count;
-    std::array<std::int64_t, max_taps> channels, columns;
+    std::array<std::int64_t, accumulators> channels, columns;
     std::vector<std::uint32_t> readers;  // [out_w]: a bit per tap that is inside the image
     Range interior;                      // pixels for which all taps are
   };
@@ -108,13 +109,13 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   std::int64_t images() const { return ceil_div(p_.batch, Elements::numbers); }
   std::int64_t pixels() const { return p_.out_h() * p_.out_w(); }
   std::int64_t taps() const { return p_.group_in() * p_.kernel_h * p_.kernel_w; }
-  std::int64_t panels() const { return ceil_div(p_.group_out(), panel); }
+  std::int64_t panels() const { return ceil_div(p_.group_out(), panel_); }
   std::int64_t blocks() const { return p_.groups * panels(); }
   std::int64_t x_size() const { return p_.group_in() * p_.height * p_.width; }
   // In floats:
-  std::int64_t dy_size() const { return images_at_once_ * pixels() * panel; }
-  std::int64_t partials_size() const { return blocks() * taps() * panel; }
-  std::int64_t elements_size() const { return images_at_once_ * x_size() + pixels() * panel; }
+  std::int64_t dy_size() const { return images_at_once_ * pixels() * panel_; }
+  std::int64_t partials_size() const { return blocks() * taps() * panel_; }
+  std::int64_t elements_size() const { return images_at_once_ * x_size() + pixels() * panel_; }
 
   // Whether no thread waits for more than a tenth of its time if threads divide the panels.
   bool panels_are_even() const {
@@ -153,7 +154,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
         if (block == blocks_of_thread.begin || block % panels() == 0)
           set_x(thread, operands.x, block / panels(), parts);
         set_dy(thread, operands.y, block, parts);
-        add_panel(parts, block, accumulate, partials + block * taps() * panel);
+        add_panel(parts, block, accumulate, partials + block * taps() * panel_);
       }
     }
   }
@@ -182,39 +183,37 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
 
   // Transposes dy of one panel; lanes without a channel are ignored.
   void set_dy(int thread, const float* y, std::int64_t block, std::vector<Rows>& parts) const {
-    const std::int64_t channels = channels_of(block);
+    const std::int64_t channels = channels_of(block), pitch = ceil_div(channels, lanes) * lanes;
     float* dy = dy_.get() + thread * dy_size();
     for (Rows& rows : parts) {
       const float* from = image_of(thread, y + first_channel(block) * pixels(),
                                    p_.groups * p_.group_out() * pixels(), rows.image,
                                    channels * pixels(), images_at_once_ * x_size());
       const std::int64_t count = (rows.rows.end - rows.rows.begin) * p_.out_w();
-      transpose(from + rows.rows.begin * p_.out_w(), pixels(), dy, panel, channels, count);
+      transpose(from + rows.rows.begin * p_.out_w(), pixels(), dy, pitch, channels, count);
       rows.dy = dy;
-      dy += count * panel;
+      dy += count * pitch;
     }
   }
 
   // block: index of a panel, through all groups. Its first output channel of all groups:
   std::int64_t first_channel(std::int64_t block) const {
-    return block / panels() * p_.group_out() + block % panels() * panel;
+    return block / panels() * p_.group_out() + block % panels() * panel_;
   }
   std::int64_t channels_of(std::int64_t block) const {
-    return std::min(panel, p_.group_out() - block % panels() * panel);
+    return std::min(panel_, p_.group_out() - block % panels() * panel_);
   }
 
-  // partials: [group_in, kernel_h, kernel_w, panel]
+  // partials: [group_in, kernel_h, kernel_w, panel_]
   void add_panel(const std::vector<Rows>& parts, std::int64_t block, bool accumulate,
                  float* partials) const {
-    static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
-      return std::array<Kernel, sizeof...(T)>{&add_rows<T / 2 + 1, T % 2 + 1>...};
-    }
-    (std::make_index_sequence<2 * max_taps>{});
-    const std::int64_t vectors = channels_of(block) > lanes ? 2 : 1;
-    for (const TapRow& taps : tap_rows_)
+    const std::int64_t vectors = ceil_div(channels_of(block), lanes);
+    for (const TapRow& taps : tap_rows_) {
+      const Kernel kernel = kernel_for(taps, vectors);
       for (std::int64_t kernel_row = 0; kernel_row < p_.kernel_h; ++kernel_row)
-        kernels[static_cast<std::size_t>((taps.count - 1) * 2 + vectors - 1)](
-            p_, taps, kernel_row, parts, partials + kernel_row * p_.kernel_w * panel, accumulate);
+        (this->*kernel)(taps, kernel_row, parts, partials + kernel_row * p_.kernel_w * panel_,
+                        accumulate);
+    }
   }
 
   // Adds the partial sums of one thread's taps and writes them to dw.
@@ -223,14 +222,14 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     for (std::int64_t row = part.begin; row < part.end;) {
       const std::int64_t block = row / taps(), tap = row % taps();
       const std::int64_t rows = std::min({taps() - tap, part.end - row, std::int64_t{64}});
-      float* sums = partials_.get() + row * panel;
+      float* sums = partials_.get() + row * panel_;
       for (std::int64_t i = 1; i < image_parts_; ++i) {
         const float* others = sums + i * partials_size();
-        for (std::int64_t j = 0; j < rows * panel; j += lanes)
+        for (std::int64_t j = 0; j < rows * panel_; j += lanes)
           (Vector::load_aligned(sums + j) + Vector::load_aligned(others + j))
               .store_aligned(sums + j);
       }
-      transpose(sums, panel, dw + first_channel(block) * taps() + tap, taps(), rows,
+      transpose(sums, panel_, dw + first_channel(block) * taps() + tap, taps(), rows,
                 channels_of(block));
       row += rows;
     }
@@ -238,40 +237,91 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
 
   // Adds the products of all rows to the tile's sums; partials: those of the kernel row's first tap
   // of input channel 0.
-  using Kernel = void (*)(const Problem&, const TapRow&, std::int64_t kernel_row,
-                          const std::vector<Rows>& parts, float* partials, bool accumulate);
+  using Kernel = void (DirectTileBackwardWeights::*)(const TapRow&, std::int64_t kernel_row,
+                                                     const std::vector<Rows>& parts,
+                                                     float* partials, bool accumulate) const;
+
+  Kernel kernel_for(const TapRow& taps, std::int64_t vectors) const {
+    // Of whole kernel rows, if no pixel has padding at both sides.
+    const bool are_whole = taps.count >= p_.kernel_w && p_.width >= p_.kernel_w;
+    const std::int64_t columns = are_whole ? p_.kernel_w : 0;
+    return vectors == 2 ? kernel_for<2>(taps.count, columns) : kernel_for<1>(taps.count, columns);
+  }
+  template <std::int64_t Vectors>
+  static Kernel kernel_for(std::int64_t taps, std::int64_t columns) {
+    if (columns == 3) return kernel<Vectors, 3>(taps);
+    if (columns == 5) return kernel<Vectors, 5>(taps);
+    if (columns == 7) return kernel<Vectors, 7>(taps);
+    return kernel<Vectors, 0>(taps);
+  }
+
+  // Columns: kernel_w, if the taps are whole kernel rows, or 0.
+  template <std::int64_t Vectors, std::int64_t Columns>
+  static Kernel kernel(std::int64_t taps) {
+    constexpr std::int64_t step = std::max<std::int64_t>(Columns, 1);
+    static constexpr auto kernels = []<std::size_t... T>(std::index_sequence<T...>) {
+      return std::array<Kernel, sizeof...(T)>{
+          &DirectTileBackwardWeights::add_rows<(T + 1) * step, Vectors, Columns>...};
+    }
+    (std::make_index_sequence<accumulators / Vectors / step>{});
+    return kernels[static_cast<std::size_t>(taps / step - 1)];
+  }
+
+  template <std::int64_t Taps, std::int64_t Vectors, std::int64_t Columns>
+  void add_rows(const TapRow& taps, std::int64_t kernel_row, const std::vector<Rows>& parts,
+                float* partials, bool accumulate) const {
+    constexpr std::make_index_sequence<Taps * Vectors> sums;
+    constexpr std::make_index_sequence<Vectors> vectors;
+    if constexpr (Columns > 0)
+      add_rows_of<Columns>(sums, vectors, taps, kernel_row, parts, partials, accumulate);
+    else
+      add_rows<Taps>(sums, vectors, taps, kernel_row, parts, partials, accumulate);
+  }
+
+  // The sum of vector v of a tap.
+  float* sum_of(const TapRow& taps, std::size_t tap, std::size_t v, float* partials) const {
+    return partials +
+           (taps.channels[tap] * p_.kernel_h * p_.kernel_w + taps.columns[tap]) * panel_ +
+           static_cast<std::int64_t>(v) * lanes;
+  }
+  // What tap (kernel row, 0) of channel 0 reads for the first pixel of a row of dy.
+  const float* first_of(const Rows& rows, std::int64_t row, std::int64_t kernel_row) const {
+    return rows.x + (row * p_.stride_h - p_.pad_h + kernel_row) * p_.width - p_.pad_w;
+  }
+  // Rows of dy for which a kernel row is inside the image.
+  Range valid_rows(std::int64_t kernel_row) const {
+    return valid_range(p_.height, p_.out_h(), p_.stride_h, kernel_row - p_.pad_h);
+  }
 
   // I runs over the accumulators, tap by tap, V over the vectors of channels.
-  template <std::int64_t Taps, std::int64_t Vectors, std::size_t... I, std::size_t... V>
-  static void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const Problem& p,
-                       const TapRow& taps, std::int64_t kernel_row, const std::vector<Rows>& parts,
-                       float* partials, bool accumulate) {
-    const auto at = [&](std::size_t i) {
-      const std::size_t tap = i / Vectors;
-      return partials + (taps.channels[tap] * p.kernel_h * p.kernel_w + taps.columns[tap]) * panel +
-             static_cast<std::int64_t>(i % Vectors) * lanes;
-    };
+  template <std::int64_t Taps, std::size_t... I, std::size_t... V>
+  void add_rows(std::index_sequence<I...>, std::index_sequence<V...>, const TapRow& taps,
+                std::int64_t kernel_row, const std::vector<Rows>& parts, float* partials,
+                bool accumulate) const {
+    constexpr std::size_t vectors = sizeof...(V);
+    constexpr std::int64_t panel = vectors * lanes;
+    const auto at = [&](std::size_t i) { return sum_of(taps, i / vectors, i % vectors, partials); };
     Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
     std::int64_t offset[Taps];
     for (std::int64_t j = 0; j < Taps; ++j) {
       const auto tap = static_cast<std::size_t>(j);
-      offset[j] = taps.channels[tap] * p.height * p.width + taps.columns[tap];
+      offset[j] = taps.channels[tap] * p_.height * p_.width + taps.columns[tap];
     }
-    const Range valid = valid_range(p.height, p.out_h(), p.stride_h, kernel_row - p.pad_h);
-    const std::int64_t out_w = p.out_w(), stride = p.stride_w;
+    const Range valid = valid_rows(kernel_row);
+    const std::int64_t out_w = p_.out_w(), stride = p_.stride_w;
     const std::uint32_t* readers = taps.readers.data();
     for (const Rows& rows : parts) {
       const std::int64_t last = std::min(valid.end, rows.rows.end);
       for (std::int64_t row = std::max(valid.begin, rows.rows.begin); row < last; ++row) {
         const float* d = rows.dy + (row - rows.rows.begin) * out_w * panel;
-        const float* from = rows.x + (row * p.stride_h - p.pad_h + kernel_row) * p.width - p.pad_w;
+        const float* from = first_of(rows, row, kernel_row);
         std::int64_t q = 0;
         const auto add_border = [&](std::int64_t end) __attribute__((always_inline)) {
           for (; q < end; ++q, d += panel, from += stride) {
             const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
-            ((readers[q] >> I / Vectors & 1U
-                  ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
-                                                         d_q[I % Vectors]))
+            ((readers[q] >> I / vectors & 1U
+                  ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / vectors]]),
+                                                         d_q[I % vectors]))
                   : void()),
              ...);
           }
@@ -279,8 +329,8 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
         add_border(taps.interior.begin);
         for (; q < taps.interior.end; ++q, d += panel, from += stride) {
           const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
-          ((acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / Vectors]]),
-                                            d_q[I % Vectors])),
+          ((acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / vectors]]),
+                                            d_q[I % vectors])),
            ...);
         }
         add_border(out_w);
@@ -289,16 +339,68 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     (acc[I].store_aligned(at(I)), ...);
   }
 
-  template <std::int64_t Taps, std::int64_t Vectors>
-  static void add_rows(const Problem& p, const TapRow& taps, std::int64_t kernel_row,
-                       const std::vector<Rows>& parts, float* partials, bool accumulate) {
-    add_rows<Taps, Vectors>(std::make_index_sequence<Taps * Vectors>{},
-                            std::make_index_sequence<Vectors>{}, p, taps, kernel_row, parts,
-                            partials, accumulate);
+  // Whole kernel rows of several channels. Offsets in a row of x are constants, and so are the taps
+  // of a pixel near an end of it.
+  template <std::int64_t Columns, std::size_t... I, std::size_t... V>
+  void add_rows_of(std::index_sequence<I...>, std::index_sequence<V...>, const TapRow& taps,
+                   std::int64_t kernel_row, const std::vector<Rows>& parts, float* partials,
+                   bool accumulate) const {
+    constexpr std::size_t vectors = sizeof...(V), channels = sizeof...(I) / vectors / Columns;
+    constexpr std::int64_t panel = vectors * lanes;
+    const auto at = [&](std::size_t i) { return sum_of(taps, i / vectors, i % vectors, partials); };
+    Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
+    const Range valid = valid_rows(kernel_row);
+    const std::int64_t out_w = p_.out_w(), stride = p_.stride_w, plane = p_.height * p_.width;
+    const std::int64_t to_next_row = p_.stride_h * p_.width - out_w * stride;
+    for (const Rows& rows : parts) {
+      const std::int64_t first = std::max(valid.begin, rows.rows.begin);
+      const std::int64_t last = std::min(valid.end, rows.rows.end);
+      const float* d = rows.dy + (first - rows.rows.begin) * out_w * panel;
+      const float* x[channels];
+      for (std::size_t c = 0; c < channels; ++c) {
+        x[c] = first_of(rows, first, kernel_row) + taps.channels[c * Columns] * plane;
+        asm("" : "+r"(x[c]));  // the compiler would keep an offset for each tap in memory
+      }
+      // Adds the products of taps from begin to end, in each channel.
+      const auto add = [&]<std::int64_t begin, std::int64_t end>() __attribute__((always_inline)) {
+        const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
+        const auto add_tap = [&]<std::size_t i>() __attribute__((always_inline)) {
+          constexpr std::int64_t column = i / vectors % Columns;
+          if constexpr (column >= begin && column < end)
+            acc[i] = Elements::add_products(acc[i], Vector(x[i / vectors / Columns][column]),
+                                            d_q[i % vectors]);
+        };
+        (add_tap.template operator()<I>(), ...);
+      };
+      const auto next = [&]() __attribute__((always_inline)) {
+        d += panel;
+        for (const float*& channel : x) channel += stride;
+      };
+      const auto add_left = [&]<std::int64_t... C>(std::int64_t begin,
+                                                   std::integer_sequence<std::int64_t, C...>)
+          __attribute__((always_inline)) {
+        ((begin == C + 1 ? add.template operator()<C + 1, Columns>() : void()), ...);
+      };
+      const auto add_right = [&]<std::int64_t... C>(std::int64_t end,
+                                                    std::integer_sequence<std::int64_t, C...>)
+          __attribute__((always_inline)) {
+        ((end == C + 1 ? add.template operator()<0, C + 1>() : void()), ...);
+      };
+      constexpr std::make_integer_sequence<std::int64_t, Columns - 1> parts_of_row{};
+      for (std::int64_t row = first; row < last; ++row) {
+        std::int64_t q = 0;
+        for (; q < taps.interior.begin; ++q, next()) add_left(p_.pad_w - q * stride, parts_of_row);
+        for (; q < taps.interior.end; ++q, next()) add.template operator()<0, Columns>();
+        for (; q < out_w; ++q, next()) add_right(p_.width + p_.pad_w - q * stride, parts_of_row);
+        for (const float*& channel : x) channel += to_next_row;
+      }
+    }
+    (acc[I].store_aligned(at(I)), ...);
   }
 
   Problem p_;
   int threads_;
+  std::int64_t panel_;           // output channels: as many as a tile has in registers
   std::int64_t image_parts_;     // 1: threads divide panels; else a part of the rows for each
   std::int64_t images_at_once_;  // whose dy of a panel is transposed together
   std::vector<TapRow> tap_rows_;
