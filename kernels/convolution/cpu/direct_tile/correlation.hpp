@@ -108,7 +108,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   // A tap that reads the source, not padding, for some pixels of a tile.
   struct Tap {
-    std::uint32_t readers;  // a bit for each of these pixels
+    std::uint16_t readers;  // a bit for each of these pixels
+    std::int16_t edge;      // that has these readers, or no_edge
     std::int32_t weights;   // offset in the weights of a source element
     std::int64_t source;    // offset from what tap (0, 0) of pixel 0 reads
     bool operator==(const Tap&) const = default;
@@ -242,9 +243,13 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
         if (bits == 0) continue;
         if (pitch != w.source) bits = (1U << pixels) - 1;
         const auto weights = static_cast<std::int32_t>((t * w.taps + u) * panel_);
+        std::int64_t edge = 0;
+        while (edge < edges(tile.runs) && readers_at(edge, pixels, tile.runs) != bits) ++edge;
+        if (edge == edges(tile.runs)) edge = no_edge;
         tile.is_full = tile.is_full && bits == (1U << pixels) - 1 &&
                        (taps.empty() || taps.back().weights + panel_ == weights);
-        taps.push_back({bits, weights, t * pitch + u});
+        taps.push_back({static_cast<std::uint16_t>(bits), static_cast<std::int16_t>(edge), weights,
+                        t * pitch + u});
       }
     tile.is_full = tile.is_full && !taps.empty();
     // Most tiles have the taps of others.
@@ -263,18 +268,17 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // Time of the tiles per panel and source channel: 2 for a product of vectors, 1 for a test of a
-  // pixel.
+  // pixel. Jumps to the code of an edge are predicted well in a single run alone.
   std::int64_t work_of(const std::vector<TileShape>& tiles, std::int64_t step) const {
     std::int64_t work = 0;
     for (const TileShape& tile : tiles)
       for (const Tap& tap : taps_[static_cast<std::size_t>(tile.taps)]) {
         const std::int64_t pixels = tile.rows.size * tile.columns.size;
         const std::int64_t readers = std::popcount(tap.readers);
-        const std::uint32_t inner = inner_pixels(pixels);
-        const bool inside =
-            tile.runs == 1 && step <= 2 && inner != 0 && (tap.readers & inner) == inner;
         work += 2 * readers * panel_ / lanes;
-        if (readers < pixels) work += inside ? 4 : pixels;
+        if (readers == pixels) continue;
+        const bool has_edge = tap.edge != no_edge && step <= 2;
+        work += !has_edge ? pixels : tile.runs == 1 ? 4 : 20;
       }
     return work;
   }
@@ -477,10 +481,19 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   // Adds to sums, or sets them in the first of several passes. The last one stores them.
   using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
-  // Pixels in the middle of a row. A tap that reads the source for all of them is tested for the
-  // two pixels at each end alone.
-  static constexpr std::uint32_t inner_pixels(std::int64_t pixels) {
-    return pixels > 9 ? ((1U << (pixels - 4)) - 1) << 2 : 0;
+  // Edges of tiles of one run of pixels, or two of half the size: pixels whose readers are constants.
+  // Edge 0 has all pixels; others are without up to 3 at the left or right, or without a run.
+  static constexpr std::int64_t no_edge = -1, sides = 7;
+  static constexpr std::int64_t edges(std::int64_t runs) {
+    return runs == 2 ? 3 * sides : runs == 1 ? sides : 0;
+  }
+  static constexpr std::uint32_t readers_at(std::int64_t edge, std::int64_t pixels,
+                                            std::int64_t runs) {
+    const std::int64_t columns = pixels / runs, side = edge % sides, run = edge / sides;
+    const std::uint32_t all = (1U << columns) - 1;
+    const std::uint32_t of_run = side > 3 ? all >> (side - 3) : all >> side << side;
+    if (runs == 1) return of_run;
+    return (run == 2 ? 0 : of_run) | (run == 1 ? 0 : of_run << columns);
   }
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: the
@@ -492,7 +505,6 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   [[gnu::noinline]] static void multiply(std::index_sequence<I...>, std::index_sequence<V...>,
                                          const TileAt& at, std::int64_t source_elements,
                                          float* block) {
-    constexpr std::uint32_t inner = inner_pixels(Pixels);
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
     const bool beyond_l1 = source_elements * plane > 16 << 10;  // 64 KiB
@@ -523,15 +535,24 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
           return Vector(i < columns ? x[i * step] : second[(i - columns) * step]);
         };
         const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
-        if (is_full || tap->readers == (1U << Pixels) - 1)
-          ((acc[I] = Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors])), ...);
-        else if (runs == 1 && inner != 0 && (tap->readers & inner) == inner)
-          (((inner >> I / Vectors & 1U) != 0 || (tap->readers >> I / Vectors & 1U) != 0
-                ? void(acc[I] =
-                           Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
-                : void()),
-           ...);
-        else
+        const auto add = [&]<std::uint32_t readers>() __attribute__((always_inline)) {
+          const auto add_vector = [&]<std::size_t i>() __attribute__((always_inline)) {
+            if constexpr ((readers >> i / Vectors & 1U) != 0)
+              acc[i] = Elements::add_products(acc[i], source(i / Vectors), w_u[i % Vectors]);
+          };
+          (add_vector.template operator()<I>(), ...);
+        };
+        const auto add_edge = [&]<std::size_t... E>(std::index_sequence<E...>)
+            __attribute__((always_inline)) {
+          return ((tap->edge == E + 1 &&
+                   (add.template operator()<readers_at(E + 1, Pixels, runs)>(), true)) ||
+                  ...);
+        };
+        constexpr std::uint32_t all = (1U << Pixels) - 1;
+        constexpr std::int64_t others = std::max<std::int64_t>(edges(runs) - 1, 0);
+        if (is_full || tap->readers == all)
+          add.template operator()<all>();
+        else if (!add_edge(std::make_index_sequence<others>{}))
           ((tap->readers >> I / Vectors & 1U
                 ? void(acc[I] =
                            Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
