@@ -98,6 +98,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   static constexpr std::int64_t max_pixels =
       vector_registers == 32 ? 14 : 6;                              // 28 or 12 accumulators
   static constexpr std::int64_t max_floats_of_weights = 112 << 10;  // 448 KiB, in L2
+  static constexpr std::int64_t max_floats_near = 16 << 10;         // 64 KiB, without prefetch
   // 192 KiB, beside them: of sums, or of a padded copy of an image.
   static constexpr std::int64_t max_floats_beside = 48 << 10;
 
@@ -109,7 +110,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   // A tap that reads the source, not padding, for some pixels of a tile.
   struct Tap {
     std::uint16_t readers;  // a bit for each of these pixels
-    std::int16_t edge;      // that has these readers, or no_edge
+    std::int16_t edge;      // with these readers, or no_edge
     std::int32_t weights;   // offset in the weights of a source element
     std::int64_t source;    // offset from what tap (0, 0) of pixel 0 reads
     bool operator==(const Tap&) const = default;
@@ -481,8 +482,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   // Adds to sums, or sets them in the first of several passes. The last one stores them.
   using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
-  // Edges of tiles of one run of pixels, or two of half the size: pixels whose readers are constants.
-  // Edge 0 has all pixels; others are without up to 3 at the left or right, or without a run.
+  // Readers for which the loops below have code of their own, in tiles of one run of pixels or of
+  // two of half the size. Edge 0 has all pixels; others lack up to 3 at the left or right, or a run.
   static constexpr std::int64_t no_edge = -1, sides = 7;
   static constexpr std::int64_t edges(std::int64_t runs) {
     return runs == 2 ? 3 * sides : runs == 1 ? sides : 0;
@@ -496,9 +497,26 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return (run == 2 ? 0 : of_run) | (run == 1 ? 0 : of_run << columns);
   }
 
+  // Calls add with the readers of a tap as a constant, or with 0 if they are no edge.
+  template <std::int64_t Pixels, std::int64_t runs, class Add>
+  [[gnu::always_inline]] static void with_readers(const Tap& tap, const Add& add) {
+    constexpr std::uint32_t all = (1U << Pixels) - 1;
+    constexpr std::int64_t others = std::max<std::int64_t>(edges(runs) - 1, 0);
+    const auto is_edge = [&]<std::size_t... E>(std::index_sequence<E...>)
+        __attribute__((always_inline)) {
+      return ((tap.edge == E + 1 &&
+               (add.template operator()<readers_at(E + 1, Pixels, runs)>(), true)) ||
+              ...);
+    };
+    if (tap.readers == all)
+      add.template operator()<all>();
+    else if (!is_edge(std::make_index_sequence<others>{}))
+      add.template operator()<0>();
+  }
+
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: the
   // tile's and w.stride, or runs == 0, which reads an offset from memory for each pixel. is_full:
-  // the tile's, which saves loads of the masks of taps and of the offsets of their weights. Not
+  // the tile's, which saves loads of the readers of taps and of the offsets of their weights. Not
   // inline: the layout of one loop would depend on the others.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
             bool is_full, std::size_t... I, std::size_t... V>
@@ -507,7 +525,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                                          float* block) {
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
-    const bool beyond_l1 = source_elements * plane > 16 << 10;  // 64 KiB
+    const bool beyond_l1 = source_elements * plane > max_floats_near;
     const std::int64_t* offsets = at.shape->offsets.data();
     constexpr std::int64_t columns = runs > 0 ? Pixels / runs : 1;
     const Tap *first = at.taps.data(), *last = first + at.taps.size();
@@ -529,37 +547,63 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
           // A pointer of its own: the compiler would add two offsets for each pixel.
           asm("" : "+r"(second));
         }
-        const auto source = [&](std::size_t pixel) {
-          const auto i = static_cast<std::int64_t>(pixel);
-          if constexpr (runs == 0) return Vector(x[offsets[i]]);
-          return Vector(i < columns ? x[i * step] : second[(i - columns) * step]);
-        };
         const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
-        const auto add = [&]<std::uint32_t readers>() __attribute__((always_inline)) {
-          const auto add_vector = [&]<std::size_t i>() __attribute__((always_inline)) {
-            if constexpr ((readers >> i / Vectors & 1U) != 0)
-              acc[i] = Elements::add_products(acc[i], source(i / Vectors), w_u[i % Vectors]);
-          };
-          (add_vector.template operator()<I>(), ...);
+        const auto add_pixel = [&]<std::size_t i>() __attribute__((always_inline)) {
+          constexpr auto pixel = static_cast<std::int64_t>(i / Vectors);
+          const float* from = x + pixel * step;
+          if constexpr (runs == 0) from = x + offsets[pixel];
+          if constexpr (runs == 2 && pixel >= columns) from = second + (pixel - columns) * step;
+          acc[i] = Elements::add_products(acc[i], Vector(*from), w_u[i % Vectors]);
         };
-        const auto add_edge = [&]<std::size_t... E>(std::index_sequence<E...>)
-            __attribute__((always_inline)) {
-          return ((tap->edge == E + 1 &&
-                   (add.template operator()<readers_at(E + 1, Pixels, runs)>(), true)) ||
-                  ...);
-        };
-        constexpr std::uint32_t all = (1U << Pixels) - 1;
-        constexpr std::int64_t others = std::max<std::int64_t>(edges(runs) - 1, 0);
-        if (is_full || tap->readers == all)
-          add.template operator()<all>();
-        else if (!add_edge(std::make_index_sequence<others>{}))
-          ((tap->readers >> I / Vectors & 1U
-                ? void(acc[I] =
-                           Elements::add_products(acc[I], source(I / Vectors), w_u[I % Vectors]))
-                : void()),
-           ...);
-        if (is_full) weights += at.panel;
+        if constexpr (is_full) {
+          (add_pixel.template operator()<I>(), ...);
+          weights += at.panel;
+        } else {
+          with_readers<Pixels, runs>(
+              *tap, [&]<std::uint32_t readers>() __attribute__((always_inline)) {
+                const std::uint32_t pixels = readers != 0 ? readers : tap->readers;
+                ((pixels >> I / Vectors & 1U ? add_pixel.template operator()<I>() : void()), ...);
+              });
+        }
       }
+    }
+    (acc[I].store_aligned(block + I * lanes), ...);
+  }
+
+  // The same for one run of pixels, some of which read padding. One tap after the other, each with
+  // many source elements, because each tap jumps to the code for its readers.
+  template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t step, std::size_t... I,
+            std::size_t... V>
+  [[gnu::noinline]] static void multiply_by_taps(std::index_sequence<I...>,
+                                                 std::index_sequence<V...>, const TileAt& at,
+                                                 std::int64_t source_elements, float* block) {
+    constexpr std::int64_t most = 64;  // at once
+    const Axis &h = at.sub->h, &w = at.sub->w;
+    const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
+    const bool beyond_l1 = source_elements * plane > max_floats_near;
+    const float *x_c = at.source, *weights_c = at.weights;
+    Vector acc[] = {((void)I, Vector(0.0f))...};
+    for (std::int64_t left = source_elements; left > 0;
+         left -= most, x_c += most * plane, weights_c += most * filter) {
+      const std::int64_t elements = std::min(left, most);
+      for (const Tap& tap : at.taps)
+        with_readers<Pixels, 1>(
+            tap, [&]<std::uint32_t readers>() __attribute__((always_inline)) {
+              const float *x = x_c + tap.source, *weights = weights_c + tap.weights;
+              for (std::int64_t c = elements; c > 0; --c, x += plane, weights += filter) {
+                if (beyond_l1) {
+                  __builtin_prefetch(x + 4 * plane);
+                  __builtin_prefetch(x + 4 * plane + Pixels);
+                }
+                const Vector w_u[] = {Vector::load_aligned(weights + V * lanes)...};
+                const std::uint32_t pixels = readers != 0 ? readers : tap.readers;
+                ((pixels >> I / Vectors & 1U
+                      ? void(acc[I] = Elements::add_products(acc[I], Vector(x[I / Vectors * step]),
+                                                             w_u[I % Vectors]))
+                      : void()),
+                 ...);
+              }
+            });
     }
     (acc[I].store_aligned(block + I * lanes), ...);
   }
@@ -570,21 +614,26 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::make_index_sequence<Vectors> vectors;
     alignas(cache_line) float block[Pixels * Vectors * lanes];
     const auto multiply_as = [&]<std::int64_t runs, std::int64_t step>() {
-      if constexpr (runs > 0) {
+      if constexpr (runs > 0)
         if (at.shape->is_full)
           return multiply<Pixels, Vectors, runs, step, true>(accumulators, vectors, at,
                                                              source_elements, block);
-      }
-      multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
-                                                   block);
+      if constexpr (runs == 1)
+        multiply_by_taps<Pixels, Vectors, step>(accumulators, vectors, at, source_elements, block);
+      else
+        multiply<Pixels, Vectors, runs, step, false>(accumulators, vectors, at, source_elements,
+                                                     block);
     };
     const std::int64_t runs = at.shape->runs, step = at.sub->w.stride;
     const auto multiply_tile = [&] {
-      if (runs == 1 && step == 1) return multiply_as.template operator()<1, 1>();
-      if (runs == 1 && step == 2) return multiply_as.template operator()<1, 2>();
-      if constexpr (Pixels % 2 == 0) {
-        if (runs == 2 && step == 1) return multiply_as.template operator()<2, 1>();
-        if (runs == 2 && step == 2) return multiply_as.template operator()<2, 2>();
+      // Smaller tiles are rare: whole maps of a few pixels.
+      if constexpr (2 * Pixels >= max_pixels) {
+        if (runs == 1 && step == 1) return multiply_as.template operator()<1, 1>();
+        if (runs == 1 && step == 2) return multiply_as.template operator()<1, 2>();
+        if constexpr (Pixels % 2 == 0) {
+          if (runs == 2 && step == 1) return multiply_as.template operator()<2, 1>();
+          if (runs == 2 && step == 2) return multiply_as.template operator()<2, 2>();
+        }
       }
       multiply_as.template operator()<0, 1>();
     };
