@@ -483,7 +483,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   using Tile = void (*)(const TileAt&, std::int64_t source_elements, float* sums);
 
   // Readers for which the loops below have code of their own, in tiles of one run of pixels or of
-  // two of half the size. Edge 0 has all pixels; others lack up to 3 at the left or right, or a run.
+  // two of half the size. Edge 0 has all pixels; others lack up to 3 at an end of each run, or a
+  // whole run.
   static constexpr std::int64_t no_edge = -1, sides = 7;
   static constexpr std::int64_t edges(std::int64_t runs) {
     return runs == 2 ? 3 * sides : runs == 1 ? sides : 0;
