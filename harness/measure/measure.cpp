@@ -300,7 +300,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
           (estimate < options.budget_seconds || uses_device(subjects[s])))
         timed_run(true);
       // The least of five: a delay of the host must not forbid graphs, nor shorten them.
-      for (int i = 1; on_device && i < 5 && estimate < 0.02 && results[s].error.empty(); ++i) {
+      for (int i = 1; on_device && i < 5 && estimate < 0.1 && results[s].error.empty(); ++i) {
         const double least = estimate;
         timed_run(true);
         estimate = std::min(estimate, least);

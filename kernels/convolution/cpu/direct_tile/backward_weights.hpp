@@ -10,7 +10,7 @@
 //   x1    acc | acc
 //   …     …   | …          Rows of dy whose kernel row is outside the image are skipped. Pixels
 //                          near the ends of a row use only the taps inside the image. If one
-//                          vector holds all channels of a group, it has up to 28 taps.
+//                          vector holds all channels of a group, a tile has up to 28 taps.
 //
 // Threads divide the panels where that is even, or the rows of the batch, and add their partial
 // sums at the end. Elements of two numbers hold two images, which count as one.
@@ -40,9 +40,9 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   DirectTileBackwardWeights(const Problem& problem, int threads)
       : p_(problem), threads_(threads), panel_(problem.group_out() > lanes ? 2 * lanes : lanes) {
     // Taps of one kernel row: of several channels, or a part of a long row.
-    const std::int64_t most = accumulators * lanes / panel_;
-    const std::int64_t channels = std::max<std::int64_t>(1, most / p_.kernel_w);
-    const std::int64_t columns = std::min(p_.kernel_w, most);
+    const std::int64_t max_taps = accumulators * lanes / panel_;
+    const std::int64_t channels = std::max<std::int64_t>(1, max_taps / p_.kernel_w);
+    const std::int64_t columns = std::min(p_.kernel_w, max_taps);
     for (std::int64_t channel = 0; channel < p_.group_in(); channel += channels)
       for (std::int64_t column = 0; column < p_.kernel_w; column += columns) {
         const std::int64_t count = std::min(columns, p_.kernel_w - column);
@@ -103,7 +103,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     Range rows;
     std::int64_t image;
     const float* x;   // the image, of one group: [group_in, height, width]
-    const float* dy;  // the first of the rows, of one panel: [pixels, panel]
+    const float* dy;  // the first of the rows, of one panel: [pixels, its vectors]
   };
 
   std::int64_t images() const { return ceil_div(p_.batch, Elements::numbers); }
@@ -251,7 +251,8 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   static Kernel kernel_for(std::int64_t taps, std::int64_t columns) {
     if (columns == 3) return kernel<Vectors, 3>(taps);
     if (columns == 5) return kernel<Vectors, 5>(taps);
-    if (columns == 7) return kernel<Vectors, 7>(taps);
+    if constexpr (accumulators / Vectors >= 7)
+      if (columns == 7) return kernel<Vectors, 7>(taps);
     return kernel<Vectors, 0>(taps);
   }
 
@@ -299,7 +300,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
                 std::int64_t kernel_row, const std::vector<Rows>& parts, float* partials,
                 bool accumulate) const {
     constexpr std::size_t vectors = sizeof...(V);
-    constexpr std::int64_t panel = vectors * lanes;
+    constexpr std::int64_t pitch = vectors * lanes;
     const auto at = [&](std::size_t i) { return sum_of(taps, i / vectors, i % vectors, partials); };
     Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
     std::int64_t offset[Taps];
@@ -313,11 +314,11 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     for (const Rows& rows : parts) {
       const std::int64_t last = std::min(valid.end, rows.rows.end);
       for (std::int64_t row = std::max(valid.begin, rows.rows.begin); row < last; ++row) {
-        const float* d = rows.dy + (row - rows.rows.begin) * out_w * panel;
+        const float* d = rows.dy + (row - rows.rows.begin) * out_w * pitch;
         const float* from = first_of(rows, row, kernel_row);
         std::int64_t q = 0;
         const auto add_border = [&](std::int64_t end) __attribute__((always_inline)) {
-          for (; q < end; ++q, d += panel, from += stride) {
+          for (; q < end; ++q, d += pitch, from += stride) {
             const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
             ((readers[q] >> I / vectors & 1U
                   ? void(acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / vectors]]),
@@ -327,7 +328,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
           }
         };
         add_border(taps.interior.begin);
-        for (; q < taps.interior.end; ++q, d += panel, from += stride) {
+        for (; q < taps.interior.end; ++q, d += pitch, from += stride) {
           const Vector d_q[] = {Vector::load_aligned(d + V * lanes)...};
           ((acc[I] = Elements::add_products(acc[I], Vector(from[offset[I / vectors]]),
                                             d_q[I % vectors])),
@@ -346,7 +347,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
                    std::int64_t kernel_row, const std::vector<Rows>& parts, float* partials,
                    bool accumulate) const {
     constexpr std::size_t vectors = sizeof...(V), channels = sizeof...(I) / vectors / Columns;
-    constexpr std::int64_t panel = vectors * lanes;
+    constexpr std::int64_t pitch = vectors * lanes;
     const auto at = [&](std::size_t i) { return sum_of(taps, i / vectors, i % vectors, partials); };
     Vector acc[] = {(accumulate ? Vector::load_aligned(at(I)) : Vector(0.0f))...};
     const Range valid = valid_rows(kernel_row);
@@ -355,7 +356,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
     for (const Rows& rows : parts) {
       const std::int64_t first = std::max(valid.begin, rows.rows.begin);
       const std::int64_t last = std::min(valid.end, rows.rows.end);
-      const float* d = rows.dy + (first - rows.rows.begin) * out_w * panel;
+      const float* d = rows.dy + (first - rows.rows.begin) * out_w * pitch;
       const float* x[channels];
       for (std::size_t c = 0; c < channels; ++c) {
         x[c] = first_of(rows, first, kernel_row) + taps.channels[c * Columns] * plane;
@@ -373,7 +374,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
         (add_tap.template operator()<I>(), ...);
       };
       const auto next = [&]() __attribute__((always_inline)) {
-        d += panel;
+        d += pitch;
         for (const float*& channel : x) channel += stride;
       };
       const auto add_left = [&]<std::int64_t... C>(std::int64_t begin,
@@ -386,12 +387,13 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
           __attribute__((always_inline)) {
         ((end == C + 1 ? add.template operator()<0, C + 1>() : void()), ...);
       };
-      constexpr std::make_integer_sequence<std::int64_t, Columns - 1> parts_of_row{};
+      constexpr std::make_integer_sequence<std::int64_t, Columns - 1> numbers_of_taps{};
       for (std::int64_t row = first; row < last; ++row) {
         std::int64_t q = 0;
-        for (; q < taps.interior.begin; ++q, next()) add_left(p_.pad_w - q * stride, parts_of_row);
+        for (; q < taps.interior.begin; ++q, next())
+          add_left(p_.pad_w - q * stride, numbers_of_taps);
         for (; q < taps.interior.end; ++q, next()) add.template operator()<0, Columns>();
-        for (; q < out_w; ++q, next()) add_right(p_.width + p_.pad_w - q * stride, parts_of_row);
+        for (; q < out_w; ++q, next()) add_right(p_.width + p_.pad_w - q * stride, numbers_of_taps);
         for (const float*& channel : x) channel += to_next_row;
       }
     }
@@ -405,7 +407,7 @@ class DirectTileBackwardWeights final : public ThreadedConvolution {
   std::int64_t images_at_once_;  // whose dy of a panel is transposed together
   std::vector<TapRow> tap_rows_;
   std::vector<std::vector<Rows>> parts_;  // [threads]: what passes together
-  AlignedArray<float> dy_;                // [threads, images at once, pixels, panel]
+  AlignedArray<float> dy_;                // [threads, images at once, pixels, vectors]
   // Of elements of two numbers: [threads, x of a group of those images and dy of a panel of one].
   AlignedArray<float> elements_;
   AlignedArray<float> partials_;  // [image parts, blocks, taps, panel]

@@ -11,7 +11,7 @@
 //   x13   acc | acc
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
-// others. Lanes are channels of the target, so the finished tile is transposed when it is stored.
+// others, with a tile's code for the usual sets of them. Lanes are channels of the target, so the finished tile is transposed when it is stored.
 // Weights of a panel that do not fit L2 are passed in parts of the source channels. Elements of two
 // numbers hold two source channels.
 #pragma once
@@ -115,6 +115,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     std::int64_t source;    // offset from what tap (0, 0) of pixel 0 reads
     bool operator==(const Tap&) const = default;
   };
+  static_assert(max_pixels <= 16);  // bits of readers
 
   // Rows x columns. Pixel i is in row i / columns.size, column i % columns.size.
   struct TileShape {
@@ -269,7 +270,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // Time of the tiles per panel and source channel: 2 for a product of vectors, 1 for a test of a
-  // pixel. Jumps to the code of an edge are predicted well in a single run alone.
+  // pixel. A jump to the code of an edge costs more in two runs: it is taken for each source channel.
   std::int64_t work_of(const std::vector<TileShape>& tiles, std::int64_t step) const {
     std::int64_t work = 0;
     for (const TileShape& tile : tiles)
@@ -278,8 +279,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
         const std::int64_t readers = std::popcount(tap.readers);
         work += 2 * readers * panel_ / lanes;
         if (readers == pixels) continue;
-        const bool has_edge = tap.edge != no_edge && step <= 2;
-        work += !has_edge ? pixels : tile.runs == 1 ? 4 : 20;
+        const bool is_jump = tap.edge != no_edge && has_edges(pixels, tile.runs, step);
+        work += !is_jump ? pixels : tile.runs == 1 ? 4 : 20;
       }
     return work;
   }
@@ -484,7 +485,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   // Readers for which the loops below have code of their own, in tiles of one run of pixels or of
   // two of half the size. Edge 0 has all pixels; others lack up to 3 at an end of each run, or a
-  // whole run.
+  // whole run, or both.
   static constexpr std::int64_t no_edge = -1, sides = 7;
   static constexpr std::int64_t edges(std::int64_t runs) {
     return runs == 2 ? 3 * sides : runs == 1 ? sides : 0;
@@ -498,6 +499,12 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return (run == 2 ? 0 : of_run) | (run == 1 ? 0 : of_run << columns);
   }
 
+  // Whether tiles have code for edges, and for offsets of pixels that are constants. Smaller tiles
+  // are rare: maps of a few pixels.
+  static constexpr bool has_edges(std::int64_t pixels, std::int64_t runs, std::int64_t step) {
+    return 3 * pixels >= max_pixels && (runs == 1 || runs == 2) && step <= 2;
+  }
+
   // Calls add with the readers of a tap as a constant, or with 0 if they are no edge.
   template <std::int64_t Pixels, std::int64_t runs, class Add>
   [[gnu::always_inline]] static void with_readers(const Tap& tap, const Add& add) {
@@ -505,7 +512,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     constexpr std::int64_t others = std::max<std::int64_t>(edges(runs) - 1, 0);
     const auto is_edge = [&]<std::size_t... E>(std::index_sequence<E...>)
         __attribute__((always_inline)) {
-      return ((tap.edge == E + 1 &&
+      return ((readers_at(E + 1, Pixels, runs) != 0 && tap.edge == E + 1 &&
                (add.template operator()<readers_at(E + 1, Pixels, runs)>(), true)) ||
               ...);
     };
@@ -516,7 +523,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: the
-  // tile's and w.stride, or runs == 0, which reads an offset from memory for each pixel. is_full:
+  // tile's and w.stride (one run only if it is full), or runs == 0, which reads an offset from
+  // memory for each pixel. is_full:
   // the tile's, which saves loads of the readers of taps and of the offsets of their weights. Not
   // inline: the layout of one loop would depend on the others.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
@@ -526,7 +534,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
                                          float* block) {
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
-    const bool beyond_l1 = source_elements * plane > max_floats_near;
+    const bool is_far = source_elements * plane > max_floats_near;
     const std::int64_t* offsets = at.shape->offsets.data();
     constexpr std::int64_t columns = runs > 0 ? Pixels / runs : 1;
     const Tap *first = at.taps.data(), *last = first + at.taps.size();
@@ -538,7 +546,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
       for (const Tap* tap = first; tap < last; ++tap) {
         const float* x = x_c + tap->source;
         if (!is_full) weights = weights_c + tap->weights;
-        if (beyond_l1) {  // a row of the fourth next channel
+        if (is_far) {  // a row of the fourth next channel
           __builtin_prefetch(x + 4 * plane);
           __builtin_prefetch(x + 4 * plane + Pixels);
         }
@@ -571,28 +579,28 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     (acc[I].store_aligned(block + I * lanes), ...);
   }
 
-  // The same for one run of pixels, some of which read padding. One tap after the other, each with
-  // many source elements, because each tap jumps to the code for its readers.
+  // The same for one run of pixels that is not full. One tap after the other, each with many source
+  // elements, because each tap jumps to the code for its readers.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t step, std::size_t... I,
             std::size_t... V>
   [[gnu::noinline]] static void multiply_by_taps(std::index_sequence<I...>,
                                                  std::index_sequence<V...>, const TileAt& at,
                                                  std::int64_t source_elements, float* block) {
-    constexpr std::int64_t most = 64;  // at once
+    constexpr std::int64_t max_elements = 64;  // at once
     const Axis &h = at.sub->h, &w = at.sub->w;
     const std::int64_t plane = h.source * w.source, filter = h.taps * w.taps * at.panel;
-    const bool beyond_l1 = source_elements * plane > max_floats_near;
+    const bool is_far = source_elements * plane > max_floats_near;
     const float *x_c = at.source, *weights_c = at.weights;
     Vector acc[] = {((void)I, Vector(0.0f))...};
     for (std::int64_t left = source_elements; left > 0;
-         left -= most, x_c += most * plane, weights_c += most * filter) {
-      const std::int64_t elements = std::min(left, most);
+         left -= max_elements, x_c += max_elements * plane, weights_c += max_elements * filter) {
+      const std::int64_t elements = std::min(left, max_elements);
       for (const Tap& tap : at.taps)
         with_readers<Pixels, 1>(
             tap, [&]<std::uint32_t readers>() __attribute__((always_inline)) {
               const float *x = x_c + tap.source, *weights = weights_c + tap.weights;
               for (std::int64_t c = elements; c > 0; --c, x += plane, weights += filter) {
-                if (beyond_l1) {
+                if (is_far) {
                   __builtin_prefetch(x + 4 * plane);
                   __builtin_prefetch(x + 4 * plane + Pixels);
                 }
@@ -627,8 +635,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     };
     const std::int64_t runs = at.shape->runs, step = at.sub->w.stride;
     const auto multiply_tile = [&] {
-      // Smaller tiles are rare: whole maps of a few pixels.
-      if constexpr (2 * Pixels >= max_pixels) {
+      if constexpr (has_edges(Pixels, 1, 1)) {
         if (runs == 1 && step == 1) return multiply_as.template operator()<1, 1>();
         if (runs == 1 && step == 2) return multiply_as.template operator()<1, 2>();
         if constexpr (Pixels % 2 == 0) {
