@@ -11,9 +11,9 @@
 //   x13   acc | acc
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
-// others, with a tile's code for the usual sets of them. Lanes are channels of the target, so the finished tile is transposed when it is stored.
-// Weights of a panel that do not fit L2 are passed in parts of the source channels. Elements of two
-// numbers hold two source channels.
+// others, with code of its own for the usual sets of them. Lanes are channels of the target, so the
+// finished tile is transposed when it is stored. Weights of a panel that do not fit L2 are passed in
+// parts of the source channels. Elements of two numbers hold two source channels.
 #pragma once
 
 #include <algorithm>
@@ -270,7 +270,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
   }
 
   // Time of the tiles per panel and source channel: 2 for a product of vectors, 1 for a test of a
-  // pixel. A jump to the code of an edge costs more in two runs: it is taken for each source channel.
+  // pixel. A jump to the code of an edge costs more in two runs: one for each source channel.
   std::int64_t work_of(const std::vector<TileShape>& tiles, std::int64_t step) const {
     std::int64_t work = 0;
     for (const TileShape& tile : tiles)
