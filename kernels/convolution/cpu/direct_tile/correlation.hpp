@@ -12,8 +12,8 @@
 //
 // A tap that reads padding for all pixels is skipped; one that does for some pixels updates the
 // others, with code of its own for the usual sets of them. Lanes are channels of the target, so the
-// finished tile is transposed when it is stored. Weights of a panel that do not fit L2 are passed in
-// parts of the source channels. Elements of two numbers hold two source channels.
+// finished tile is transposed when it is stored. Weights of a panel that do not fit L2 are passed
+// in parts of the source channels. Elements of two numbers hold two source channels.
 #pragma once
 
 #include <algorithm>
