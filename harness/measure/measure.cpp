@@ -283,7 +283,7 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     const ActiveSubject active(subjects[s].name, "timed", estimate);
     const bool on_device = subjects[s].clock == Clock::device;
     if (estimate < 0.1) {  // otherwise it is warm and known well enough
-      const auto timed_run = [&](bool is_warm) {
+      const auto time_of_run = [&](bool is_warm) {
         double measured = 0;
         results[s].error = failure_of(subjects[s], [&] {
           if (is_warm) raise_clocks(subjects[s]);
@@ -292,19 +292,16 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
           if (on_device) device()->synchronize();
           measured = now() - before;
         });
-        estimate = std::max(mpi.max(measured), 1e-8);
+        return std::max(mpi.max(measured), 1e-8);
       };
-      timed_run(false);
+      estimate = time_of_run(false);
       // One that takes the whole budget gets the fewest repetitions, however fast a warm run is.
       if (results[s].error.empty() &&
           (estimate < options.budget_seconds || uses_device(subjects[s])))
-        timed_run(true);
+        estimate = time_of_run(true);
       // The least of five: a delay of the host must not forbid graphs, nor shorten them.
-      for (int i = 1; on_device && i < 5 && estimate < 0.1 && results[s].error.empty(); ++i) {
-        const double least = estimate;
-        timed_run(true);
-        estimate = std::min(estimate, least);
-      }
+      for (int i = 1; on_device && i < 5 && estimate < 0.1 && results[s].error.empty(); ++i)
+        estimate = std::min(estimate, time_of_run(true));
       if (results[s].error.empty() && subjects[s].after_runs)
         results[s].error = failure_of(subjects[s], [&] { subjects[s].after_runs(0, false); });
     }

@@ -285,7 +285,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return work;
   }
 
-  // Where tests of pixels take longer than products with zeros, and copies of images stay in L2.
+  // Where tests and jumps take longer than products with zeros, and copies of images stay in L2.
   // One image for several threads would be copied by each.
   void pad_if_faster() {
     SubCorrelation& sub = sub_correlations_.front();
@@ -505,7 +505,7 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
     return 3 * pixels >= max_pixels && (runs == 1 || runs == 2) && step <= 2;
   }
 
-  // Calls add with the readers of a tap as a constant, or with 0 if they are no edge.
+  // Calls add with the readers of a tap as a constant, or with 0 if these have no code.
   template <std::int64_t Pixels, std::int64_t runs, class Add>
   [[gnu::always_inline]] static void with_readers(const Tap& tap, const Add& add) {
     constexpr std::uint32_t all = (1U << Pixels) - 1;
@@ -524,9 +524,8 @@ class DirectTileCorrelation final : public ThreadedCorrelation {
 
   // I runs over the accumulators, pixel by pixel, V over the vectors of channels. runs, step: the
   // tile's and w.stride (one run only if it is full), or runs == 0, which reads an offset from
-  // memory for each pixel. is_full:
-  // the tile's, which saves loads of the readers of taps and of the offsets of their weights. Not
-  // inline: the layout of one loop would depend on the others.
+  // memory for each pixel. is_full: the tile's, which saves loads of the readers of taps and of the
+  // offsets of their weights. Not inline: the layout of one loop would depend on the others.
   template <std::int64_t Pixels, std::int64_t Vectors, std::int64_t runs, std::int64_t step,
             bool is_full, std::size_t... I, std::size_t... V>
   [[gnu::noinline]] static void multiply(std::index_sequence<I...>, std::index_sequence<V...>,

@@ -1,5 +1,5 @@
 // The direct convolution on a register tile: the image is not unfolded, and products with padding
-// are skipped, except where the tests for it would take longer. Lanes are output channels, so an
+// are skipped, except where skipping them would take longer. Lanes are output channels, so an
 // input pixel is one broadcast and the plain layout needs no change (correlation.hpp,
 // backward_weights.hpp).
 //
