@@ -20,11 +20,11 @@
 namespace stepladder {
 namespace {
 
-// A chain of dependent multiplications: a fixed number of clock cycles.
+// A chain of dependent multiplications: a fixed number of clock cycles, in about 10 us.
 double time_chain() {
   const double start = now();
   std::uint64_t x = 3;
-  for (int i = 0; i < 40000; ++i) {
+  for (int i = 0; i < 12000; ++i) {
     x = x * 6364136223846793005ULL + 1442695040888963407ULL;
     asm volatile("" : "+r"(x));
   }
@@ -84,11 +84,17 @@ void NoiseGuard::expect(const Calibration& fastest) {
 }
 
 double NoiseGuard::calibrate() {
-  const double latency = time_chain(), throughput = time_throughput();
-  latency_.add(latency);
-  throughput_.add(throughput);
+  // The least of three. Some hypervisors interrupt a virtual machine every 60 us for 2.5 us: a
+  // repetition takes 4 % longer, a loop that is hit a fifth.
+  Calibration least;
+  for (int i = 0; i < 3; ++i) {
+    least.latency = std::min(least.latency, time_chain());
+    least.throughput = std::min(least.throughput, time_throughput());
+  }
+  latency_.add(least.latency);
+  throughput_.add(least.throughput);
   expect({latency_.seconds(), throughput_.seconds()});
-  return std::max({1.0, latency / fastest_.latency, throughput / fastest_.throughput});
+  return std::max({1.0, least.latency / fastest_.latency, least.throughput / fastest_.throughput});
 }
 
 void NoiseGuard::find_threads() {

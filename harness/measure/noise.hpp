@@ -73,7 +73,7 @@ class NoiseGuard {
   void expect(const Calibration& fastest);
   const Calibration& fastest() const { return fastest_; }
 
-  // An interval. Both run the calibration loops (about 60 µs) on the calling thread.
+  // An interval. Both run each calibration loop three times (about 60 µs) on the calling thread.
   void start();
   Disturbance stop();
 
