@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <span>
 
 namespace stepladder {
 namespace {
@@ -64,8 +65,9 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
 
 // Runs one step for each turn, which names an alternative of each operation, and keeps the `most`
 // fastest alternatives of each, the fastest first. The first turn runs twice before: to warm up,
-// and to tell whether the step is short. Before each turn a short step runs the same alternatives
-// twice, untimed, so that each thread finds the weights in its own caches.
+// and to tell how long the step is. Before each turn a short step runs the same alternatives
+// twice, untimed, so that each thread finds the weights in its own caches. A long step differs
+// little from turn to turn: it takes a third of them.
 void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>& turns,
                   TrainableNetwork& network) {
   std::vector<Operation>& operations = network.operations();
@@ -77,12 +79,14 @@ void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>&
       if (!seconds[i].empty()) operations[i].run = operations[i].alternatives[turn[i]].run;
     network.step(0.0);
   };
-  constexpr double short_seconds = 1e-3;
+  constexpr double short_seconds = 1e-3, long_seconds = 0.1;
   run(turns.front());
   const double start = seconds_of(CLOCK_MONOTONIC);
   run(turns.front());
-  const bool is_short = mpi_session().max(seconds_of(CLOCK_MONOTONIC) - start) < short_seconds;
-  for (const std::vector<std::size_t>& turn : turns) {
+  const double step = mpi_session().max(seconds_of(CLOCK_MONOTONIC) - start);
+  const bool is_short = step < short_seconds;
+  const std::size_t count = step > long_seconds ? turns.size() / 3 : turns.size();
+  for (const std::vector<std::size_t>& turn : std::span(turns).first(count)) {
     for (int before = 0; is_short && before < 2; ++before) run(turn);
     run(turn);
     for (std::size_t i = 0; i < operations.size(); ++i)
@@ -177,13 +181,15 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
 
   // The same plans on the same tensors, each in a loop by itself.
   std::vector<Subject> alone;
-  for (Configuration& configuration : configurations)
-    for (std::size_t i = 0; i < configuration.network->operations().size(); ++i) {
+  for (std::size_t c = 0; c < configurations.size(); ++c)
+    for (std::size_t i = 0; i < configurations[c].network->operations().size(); ++i) {
+      const Configuration& configuration = configurations[c];
       const Operation& operation = configuration.network->operations()[i];
       alone.push_back({.name = fmt::format("{}/{}/{}/{}", subject_name(configuration), i,
                                            operation.layer, name_of(operation.phase)),
                        .run = [&operation](std::int64_t) { operation.run(); },
-                       .clock = clock_of_plans(configuration)});
+                       .clock = clock_of_plans(configuration),
+                       .estimate_seconds = summarize(inside[c][i]).median});
     }
   const MeasureOptions brief{.repetitions = 5, .budget_seconds = options.budget_seconds / 20};
   const std::vector<Measured> predictions = run.meter().measure(alone, brief);

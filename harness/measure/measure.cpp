@@ -13,6 +13,7 @@
 #include <span>
 #include <sstream>
 
+#include "harness/io/counted.hpp"
 #include "harness/io/json_text.hpp"
 #include "harness/io/now.hpp"
 #include "harness/measure/work_record.hpp"
@@ -253,8 +254,9 @@ Repeats repeats_of(double estimate, const MeasureOptions& options, std::int64_t 
           : std::clamp<std::int64_t>(static_cast<std::int64_t>(slot / estimate), 1, 1000000);
   found.iterations = std::max(found.iterations / multiple, std::int64_t{1}) * multiple;
   const double repetition = static_cast<double>(found.iterations) * estimate;
-  found.repetitions = static_cast<int>(std::clamp<std::int64_t>(
-      std::llround(options.budget_seconds / repetition), 2, options.repetitions));
+  found.repetitions = static_cast<int>(
+      std::clamp<std::int64_t>(std::llround(options.budget_seconds / repetition),
+                               estimate < options.once_above ? 2 : 1, options.repetitions));
   return found;
 }
 
@@ -314,8 +316,8 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     trial.iterations = repeats.iterations;
     trial.repetitions = trial.planned = repeats.repetitions;
     if (trial.repetitions < options.repetitions)
-      results[s].note =
-          fmt::format("{} repetitions instead of {}: slow", trial.repetitions, options.repetitions);
+      results[s].note = fmt::format("{} instead of {}: slow",
+                                    counted(trial.repetitions, "repetition"), options.repetitions);
     register_trial(trial);
   }
 

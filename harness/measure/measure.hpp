@@ -55,14 +55,16 @@ struct Sample {
 
 struct MeasureOptions {
   int repetitions = 11;
-  // For one subject; slow subjects get fewer repetitions, at least two.
+  // For one subject; slow subjects get fewer repetitions, at least two, or one if an iteration
+  // takes `once_above` seconds.
   double budget_seconds = 0.08;
+  double once_above = std::numeric_limits<double>::infinity();
   std::int64_t iterations = 0;  // of a repetition; 0: as many as the budget allows
 };
 
 // Of a subject of which one iteration takes `estimate` seconds: as many iterations as the clock
 // needs, a repetition's share of the budget, a multiple of `multiple`, and as many repetitions as
-// the budget allows, at least two.
+// the budget allows; see MeasureOptions.
 struct Repeats {
   std::int64_t iterations = 1;
   int repetitions = 2;

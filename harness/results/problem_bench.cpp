@@ -34,6 +34,9 @@ constexpr double widest_spread = 0.2;  // of the confidence interval, relative t
 // within 10 % in another run takes 5 % of each of four times.
 constexpr double widest_beside_others = 0.05;
 
+// After its first visit. Such a row is in two visits, with one repetition in the second.
+bool is_slow(const BenchRow& row) { return row.summary.median >= slow_seconds; }
+
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
 
 // Whether its operands are in the device's memory and the device's clock times it.
@@ -325,7 +328,8 @@ void ProblemBench::visit(Visited& visited) {
   for (const bool on_device : {false, true}) {
     Candidates here;
     for (Candidate& candidate : candidates)
-      if (is_on_device(candidate) == on_device && candidate.is_ok()) here.push_back(&candidate);
+      if (is_on_device(candidate) == on_device && candidate.is_ok() && !sits_out(candidate))
+        here.push_back(&candidate);
     if (here.empty()) continue;
     try {
       allocate_and_time(problem, on_device, here);
@@ -343,7 +347,7 @@ void ProblemBench::visit(Visited& visited) {
   visited.set_errors();
   for (const Candidate& candidate : candidates)
     if (const auto visits = candidate.measured.seconds_by_visit();
-        candidate.is_ok() && visits.size() == 2)
+        candidate.is_ok() && visits.size() == 2 && !sits_out(candidate))
       differences_of_visits_.add(spread_group(candidate), std::log(summarize(visits[0]).median /
                                                                    summarize(visits[1]).median));
   set_intervals(candidates);
@@ -373,6 +377,10 @@ void ProblemBench::set_intervals(std::vector<Candidate>& candidates) {
       candidate.add_remark(
           fmt::format("unsteady: known within {:.0f} % beside the other rows", 100 * width));
   }
+}
+
+bool ProblemBench::sits_out(const Candidate& candidate) const {
+  return visit_ > 1 && is_slow(candidate);
 }
 
 void ProblemBench::visit_again(Visited& visited) {
@@ -416,7 +424,7 @@ void ProblemBench::Visited::set_errors() {
 double ProblemBench::Visited::uncertainty() const {
   double worst = 0;
   for (const Candidate& candidate : candidates)
-    if (candidate.is_ok() && !candidate.measured.samples.empty())
+    if (candidate.is_ok() && !candidate.measured.samples.empty() && !is_slow(candidate))
       worst = std::max(worst, candidate.standard_error);
   return worst;
 }
@@ -701,6 +709,7 @@ void ProblemBench::time(Case& problem, const Candidates& all, int group) {
                                                options.repetitions)));
   const double share = static_cast<double>(options.repetitions) / options_.measure.repetitions;
   options.budget_seconds *= share;
+  if (visit_ > 0) options.once_above = slow_seconds;
   Candidates timed;
   std::vector<Subject> subjects;
   // Values that the plans have not seen; those of a later visit are there.

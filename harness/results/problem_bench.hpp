@@ -97,7 +97,7 @@ class ProblemBench {
     std::vector<Candidate> candidates;
     int visits = 1;
     void set_errors();
-    double uncertainty() const;  // the largest standard error
+    double uncertainty() const;  // the largest standard error, slow rows left out
     bool is_timed() const;       // any of its rows
   };
 
@@ -115,6 +115,7 @@ class ProblemBench {
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void visit(Visited& visited);
   void visit_again(Visited& visited);
+  bool sits_out(const Candidate& candidate) const;  // the present visit
   void raise_beaten_ceilings();
   void allocate_and_time(Case& problem, bool on_device, const Candidates& candidates);
   void verify_all(Case& problem, const Candidates& candidates);

@@ -57,6 +57,13 @@ TEST(MeasureRepeats, FillAShareOfTheBudgetEachAndTheBudgetTogether) {
   }
 }
 
+TEST(MeasureRepeats, AreOneAboveALimit) {
+  const MeasureOptions options{.repetitions = 10, .budget_seconds = 0.1, .once_above = 0.6};
+  EXPECT_EQ(repeats_of(0.59, options).repetitions, 2);
+  EXPECT_EQ(repeats_of(0.6, options).repetitions, 1);
+  EXPECT_EQ(repeats_of(30, options).repetitions, 1);
+}
+
 TEST(MeasureRepeats, HaveWholeGraphsOfRuns) {
   const MeasureOptions options{.repetitions = 10, .budget_seconds = 1};
   EXPECT_EQ(repeats_of(0.001, options, 20).iterations, 100);

@@ -106,6 +106,11 @@ class Waits final : public sgd_update::Plan {
   std::chrono::microseconds wait_;
 };
 
+void takes_long(const Problem& p, const Operands& o) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(310));
+  update(p, o);
+}
+
 class Limited final : public sgd_update::Plan {
  public:
   Limited(const Problem&, const Resources&) { throw Unsupported("takes whole vectors"); }
@@ -287,6 +292,24 @@ TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
   // Beside a neighbour of the test, the row is marked as disturbed instead.
   EXPECT_TRUE(!row["marked"].empty() || says(row["reason"], {"unsteady: known within "}))
       << row["reason"];
+}
+
+TEST_F(BenchTest, ASlowRowSitsOutFurtherVisits) {
+  stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
+  ProblemBench bench(run, {.measure = {.repetitions = 11, .budget_seconds = 0.01}});
+  const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
+  const std::vector<Variant> variants{variant("slow", plan_of<takes_long>),
+                                      variant("steady", make_plan<SgdUpdate, Waits<false>>),
+                                      variant("alternating", make_plan<SgdUpdate, Waits<true>>)};
+  bench.measure(*problem, variants);
+  bench.measure_again([](const Case&, double) {});
+  std::map<std::string, std::map<std::string, int>> samples;  // by variant and visit
+  for (auto& row : rows("samples.csv", samples_columns().names()))
+    ++samples[row["variant"]][row["visit"]];
+  EXPECT_EQ(samples["slow"], (std::map<std::string, int>{{"0", 2}, {"1", 1}}));
+  EXPECT_GT(samples["alternating"].size(), 2U);
+  EXPECT_EQ(summary()["slow"]["status"], "ok");
+  EXPECT_TRUE(says(summary()["slow"]["reason"], {"1 repetition instead of 3: slow"}));
 }
 
 // Bandwidths that are far too low: the first visit says that the row beats its roof, and the later
