@@ -296,7 +296,7 @@ TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
 
 TEST_F(BenchTest, ASlowRowSitsOutFurtherVisits) {
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
-  ProblemBench bench(run, {.measure = {.repetitions = 11, .budget_seconds = 0.01}});
+  ProblemBench bench(run, {.measure = {.repetitions = 11, .budget_seconds = 0.3}});
   const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
   const std::vector<Variant> variants{variant("slow", plan_of<takes_long>),
                                       variant("steady", make_plan<SgdUpdate, Waits<false>>),
